@@ -104,6 +104,10 @@ def _validate_column(name: str, values: ArrayLike, row_count: int | None = None)
     return column
 
 
+def _drop_missing(numbers: Floats) -> Floats:
+    return numbers[~np.isnan(numbers)]
+
+
 class SeriesMeasure(NamedTuple):
     """Series at a step, [S]: the `value` for people, and the `score` that is tested.
 
@@ -124,7 +128,7 @@ def measure_mean(column: Floats, is_share: bool) -> SeriesMeasure:
     A share in [0, 1] is tested as 2 arcsin √((n m + 3/8) / (n + 3/4)) (Anscombe 1948): near 0 and 1 shares are skewed,
     and their noise depends on their level; here neither. If all of its rows are equal, its floor is one flip.
     """
-    values = column[~np.isnan(column)]
+    values = _drop_missing(column)
     row_count = len(values)
     if not row_count:
         return MISSING_MEASURE
@@ -161,14 +165,15 @@ def length_correlation(lengths: Floats, rewards: Floats, groups: Ints | None) ->
     group_indices = (
         np.zeros(len(rewards), dtype=np.intp) if groups is None else groups[has_both_values]
     )
+    group_sizes = np.maximum(np.bincount(group_indices), 1)
     deviations = []
     for column in (ranks, rewards):
-        group_means = np.bincount(group_indices, column) / np.maximum(np.bincount(group_indices), 1)
+        group_means = np.bincount(group_indices, column) / group_sizes
         deviations.append(column - group_means[group_indices])
     x, y = deviations
     norm_product = np.sqrt(float(x @ x) * float(y @ y))
     if norm_product <= _ROUNDING_ERROR * max(1.0, float(rewards @ rewards)):
-        return float("nan")
+        return np.nan
     return float(x @ y / norm_product)
 
 
@@ -194,10 +199,9 @@ def disagreement(step: TrainingStep, opposed_component_names: Sequence[str]) -> 
 
 def find_conflict_threshold(pairs: Sequence[Floats]) -> float:
     """Return the least D_pair of a row in conflict, from those of the first steps; NaN without a number."""
-    values = np.concatenate(pairs)
-    values = values[~np.isnan(values)]
+    values = _drop_missing(np.concatenate(pairs))
     if not values.size:
-        return float("nan")
+        return np.nan
     values_above_percentile = values[
         values > np.percentile(values, CONFLICT_PERCENTILE) + MIN_RELATIVE_SD
     ]
@@ -210,7 +214,7 @@ def measure_spread(rewards: Floats) -> SeriesMeasure:
     Its noise hardly depends on its level then: the standard error is about 1 / √(2 (n - 1)). A spread of 0 has no
     logarithm, and is not tested: few rewards of two values are often equal by chance.
     """
-    values = rewards[~np.isnan(rewards)]
+    values = _drop_missing(rewards)
     if len(values) < 2:
         return MISSING_MEASURE
     spread = float(values.std(ddof=1))
@@ -221,7 +225,7 @@ def measure_spread(rewards: Floats) -> SeriesMeasure:
 
 def centered_rewards(step: TrainingStep) -> Floats:
     """Return the rewards of a step that are numbers, less their mean."""
-    rewards = step.rewards[~np.isnan(step.rewards)]
+    rewards = _drop_missing(step.rewards)
     return rewards - rewards.mean() if len(rewards) else rewards
 
 
@@ -231,7 +235,7 @@ def measure_shape(rewards: Floats, reference_rewards: Floats) -> SeriesMeasure:
     That is the mean difference of rewards of equal rank. It is tested as its logarithm, since distances are skewed; a
     distance varies by about a quarter of itself. NaN with fewer than two rewards, without a reference, or at 0.
     """
-    values = rewards[~np.isnan(rewards)]
+    values = _drop_missing(rewards)
     if len(values) < 2 or not len(reference_rewards):
         return MISSING_MEASURE
     distance = float(stats.wasserstein_distance(values - values.mean(), reference_rewards))
@@ -282,7 +286,7 @@ def learn_calibration(calibration_steps: Sequence[TrainingStep]) -> StreamCalibr
     opposed_component_names = [name for name in OPPOSED_COMPONENTS if name in components]
     if len(opposed_component_names) < 2:
         opposed_component_names = []
-    conflict_threshold = float("nan")
+    conflict_threshold = np.nan
     rewards = np.empty(0)
     if len(calibration_steps) >= CALIBRATION_STEPS:
         rewards = np.concatenate([centered_rewards(step) for step in calibration_steps])
@@ -406,12 +410,16 @@ class DriftTests:
     def test_step_scores(self, step: int, measure: SeriesMeasure) -> Floats:
         """Test the scores [..., S] of a step against earlier ones, and learn them.
 
-        Return the normal scores [..., S]; NaN where there is no score, or the series is not tested yet.
+        Return the normal scores [..., S], within ±8; NaN where there is no score, or the series is not tested yet.
         """
         is_tested = ~np.isnan(measure.score) & (self.baseline.n >= MIN_SCORES_BEFORE_TESTS)
         expected = np.where(is_tested, self.baseline.mean, np.nan)
         sd = self.baseline.sd(np.where(is_tested, measure.floor, 1.0))
-        u = self._normal_scores((measure.score - expected) / sd)
+        n = self.baseline.n
+        t = (measure.score - expected) / sd / np.sqrt(1.0 + 1.0 / np.maximum(n, 2.0))
+        # Of the lower tail: near 1, a probability has no digits left to tell scores apart.
+        tail_probability = special.stdtr(np.maximum(n - 1.0, 1.0), -np.abs(t))
+        u: Floats = np.sign(t) * np.minimum(-special.ndtri(tail_probability), _MAX_NORMAL_SCORE)
         self._update_cusums(step, np.where(is_tested, u, 0.0), is_tested)
         self.baseline = self.baseline.learn(measure)
         return u
@@ -425,15 +433,6 @@ class DriftTests:
     def has_alarm(self) -> Bools:
         """Return which series have a CUSUM above its limit, [..., S]."""
         return np.asarray((self.cusum_to_limit_ratio > 1.0).any(axis=(-2, -1)))
-
-    def _normal_scores(self, difference_in_sd: Floats) -> Floats:
-        """Return normal scores, within ±8, of differences in sd from what was expected."""
-        n = self.baseline.n
-        degrees_of_freedom = np.maximum(n - 1.0, 1.0)
-        t = difference_in_sd / np.sqrt(1.0 + 1.0 / np.maximum(n, 2.0))
-        # Of the lower tail: near 1, a probability has no digits left to tell scores apart.
-        normal_quantile = special.ndtri(special.stdtr(degrees_of_freedom, -np.abs(t)))
-        return np.asarray(np.sign(t) * np.minimum(-normal_quantile, _MAX_NORMAL_SCORE))
 
     def _update_cusums(self, step: int, u: Floats, is_tested: Bools) -> None:
         is_cusum_zero = self.cusum <= 0.0
@@ -621,8 +620,8 @@ class Analyzer:
         alert = self._last_alert.get(series)
         if alert is None or alert.direction != direction:
             return None
-        age = self.step_count - alert.step
-        return alert if age <= MAX_STEPS_BETWEEN_RELATED_ALERTS else None
+        is_recent = self.step_count - alert.step <= MAX_STEPS_BETWEEN_RELATED_ALERTS
+        return alert if is_recent else None
 
     def _find_reward_divergence(self, since: int) -> list[str]:
         """Return the evidence that the reward did not follow a fall of accuracy; empty if it did, or accuracy is back.
@@ -631,14 +630,14 @@ class Analyzer:
         """
         moves = self._measure_series_changes(since)
         accuracy_move = moves[ACCURACY_SERIES_NAME]
-        if (
-            not accuracy_move < -_MIN_CLEAR_CHANGE_SD
-            or not moves["reward"] > _MIN_FOLLOWING_REWARD_RATIO * accuracy_move
-        ):
+        reward_move = moves["reward"]
+        has_accuracy_fallen = accuracy_move < -_MIN_CLEAR_CHANGE_SD
+        is_reward_above = reward_move > _MIN_FOLLOWING_REWARD_RATIO * accuracy_move
+        if not has_accuracy_fallen or not is_reward_above:
             return []
         risen = [name for name in _SERIES_OF_HACKING if moves[name] > _MIN_CLEAR_CHANGE_SD]
         evidence = [f"{name} rises" for name in risen if name in ("reward", "format")]
-        if "reward" not in risen and moves["reward"] > _MAX_STEADY_REWARD_RATIO * accuracy_move:
+        if "reward" not in risen and reward_move > _MAX_STEADY_REWARD_RATIO * accuracy_move:
             evidence.append("reward holds")
         length_evidence = [f"{name} rises" for name in risen if name.startswith("length")]
         return ["accuracy falls", *evidence, *length_evidence] if evidence else []
@@ -649,8 +648,8 @@ class Analyzer:
         latest = np.array(self._scores[max(since - 1, self.step_count - _LATEST_STEP_COUNT) :])
         moves = dict.fromkeys(_SERIES_OF_HACKING, 0.0)
         for index, series in enumerate(self.series):
-            earlier_values = before[~np.isnan(before[:, index]), index]
-            latest_values = latest[~np.isnan(latest[:, index]), index]
+            earlier_values = _drop_missing(before[:, index])
+            latest_values = _drop_missing(latest[:, index])
             if len(earlier_values) > 1 and len(latest_values):
                 sd = max(earlier_values.std(ddof=1), self.tests.baseline.floor[index])
                 moves[series.name] = float(latest_values.mean() - earlier_values.mean()) / sd

@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from pydantic import Field, create_model
 
-from jurygraph.agents.facts.tables import FactsSpec, FactTableSpec, RowValues, value_to_text
+from jurygraph.agents.facts.tables import FactsSpec, RowValues, value_to_text
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import find_final_answer, find_reference_answer
 from jurygraph.agents.maths.comparison import are_equal_numbers, compare_answer_values
@@ -125,16 +125,9 @@ _NUMBER_ANSWER_PATTERN = re.compile(
 _NONEMPTY_LINE_PATTERN = re.compile(r"[^\n]+")
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _NUMBER_BY_WORD = {word: Fraction(number) for number, word in enumerate(_NUMBER_WORDS)}
-_NUMBER_BY_WORD |= {
-    "half": Fraction(1, 2),
-    "twice": Fraction(2),
-    "double": Fraction(2),
-    "dozen": Fraction(12),
-    "triple": Fraction(3),
-    "thrice": Fraction(3),
-    "third": Fraction(3),
-    "quarter": Fraction(4),
-}
+_NUMBER_BY_WORD |= {"half": Fraction(1, 2), "dozen": Fraction(12), "quarter": Fraction(4)}
+_NUMBER_BY_WORD |= dict.fromkeys(("twice", "double"), Fraction(2))
+_NUMBER_BY_WORD |= dict.fromkeys(("triple", "thrice", "third"), Fraction(3))
 _WRONG_RESULT_OFFSETS = (1, 2, 3, 10)
 
 
@@ -352,8 +345,22 @@ class ContrastRanking(Combiner):
                     f"question {question.id!r} must have scope `response` and one sample"
                 )
         question_by_id = {question.id: question for question in questions}
-        for name, (original, contrast) in params["asked"].items():
-            _require_same_question(name, question_by_id[original], question_by_id[contrast])
+        for name, ids in params["asked"].items():
+            original, contrast = (question_by_id[question_id] for question_id in ids)
+            contrast_name = f"{name}{CONTRAST_NAME_INFIX}..."
+            is_contrast_submitted = contrast.material == SUBMITTED_MATERIAL_NAME
+            if original.material != SUBMITTED_MATERIAL_NAME or is_contrast_submitted:
+                raise PlanError(
+                    f"input {name!r} has to ask of the responses (no `material`), and {contrast_name} of their "
+                    "contrasts"
+                )
+            evaluator_name, infix, _ = contrast.evaluator.partition(CONTRAST_NAME_INFIX)
+            is_other_evaluator = infix and evaluator_name != original.evaluator
+            if original.version != contrast.version or is_other_evaluator:
+                raise PlanError(
+                    f"inputs {name!r} and {contrast_name}: {original.evaluator!r} and {evaluator_name!r} are not the "
+                    "same evaluator"
+                )
 
     def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         pairs = sorted(params["twos"].items())
@@ -368,24 +375,6 @@ class ContrastRanking(Combiner):
             if not np.isnan(column).all():
                 diagnostics[f"pair {number}"] = column
         return Component(value, present, {}, diagnostics)
-
-
-def _require_same_question(name: str, original: Question, contrast: Question) -> None:
-    if original.material != SUBMITTED_MATERIAL_NAME or contrast.material == SUBMITTED_MATERIAL_NAME:
-        raise PlanError(
-            f"input {name!r} has to ask of the responses (no `material`), and {name}{CONTRAST_NAME_INFIX}... "
-            "of their contrasts"
-        )
-    evaluator_name = contrast.evaluator.partition(CONTRAST_NAME_INFIX)[0]
-    is_other_evaluator = (
-        CONTRAST_NAME_INFIX in contrast.evaluator and evaluator_name != original.evaluator
-    )
-    if original.version != contrast.version or is_other_evaluator:
-        raise PlanError(
-            f"inputs {name!r} and {name}{CONTRAST_NAME_INFIX}...: {original.evaluator!r} and "
-            f"{evaluator_name!r} are not "
-            "the same evaluator"
-        )
 
 
 def _compute_margins(
@@ -474,17 +463,15 @@ class Synthesizer(Deriver):
             note = (
                 f"of {len(text)} characters no contrast is made, but of {MAX_RESPONSE_CHARACTERS}"
             )
-            return Material(name=CONTRASTS_MATERIAL_NAME, note=note)
+            return self._build_edit_material(inputs, (), note)
         final_answer_result = check_final_answer(text, inputs.task.reference)
         if final_answer_result is False:
-            return Material(
-                name=CONTRASTS_MATERIAL_NAME,
-                note="its answer is not known to be right: no edit surely makes it worse",
-            )
-        if not self.uses_model or not text.strip():
-            edits = list(make_rule_based_edits(text, inputs.task, final_answer_result, self._kinds))
-            return self._build_edit_material(inputs, edits)
-        return self._build_edit_material(inputs, *await propose_edits(inputs, self._kinds))
+            note = "its answer is not known to be right: no edit surely makes it worse"
+            return self._build_edit_material(inputs, (), note)
+        if self.uses_model and text.strip():
+            return self._build_edit_material(inputs, *await propose_edits(inputs, self._kinds))
+        edits = list(make_rule_based_edits(text, inputs.task, final_answer_result, self._kinds))
+        return self._build_edit_material(inputs, edits)
 
     def _build_edit_material(
         self,
@@ -504,8 +491,8 @@ class Synthesizer(Deriver):
             chosen_edits = sample_candidates(kind_edits, self.settings.each, selection_seed)
             for number, edit in enumerate(chosen_edits, 1):
                 variants.append(edit.variant(f"{prefix}{kind}-{number}", response))
-        if not note and not variants:
-            note = "nothing in the response could be made worse by a known edit"
+        if not variants:
+            note = note or "nothing in the response could be made worse by a known edit"
         return Material(
             name=CONTRASTS_MATERIAL_NAME, variants=tuple(variants), note=note, call=call_id
         )
@@ -543,42 +530,30 @@ def wrong_fact_edits(text: str, facts: ReadOnlyFields | None) -> Iterator[TextEd
     if not isinstance(spec, FactsSpec):
         return
     for name, table in sorted(spec.tables.items()):
+        rows = table.rows or ()
         for line in islice(_NONEMPTY_LINE_PATTERN.finditer(text), MAX_SOLUTION_LINES):
-            rows_named_in_line = [
-                row for row in table.rows or () if _find_value_spans(line[0], row, table.key[0])
-            ]
-            if len({value_to_text(row[table.key[0]]) for row in rows_named_in_line}) == 1:
-                yield from _edits_of_row(
-                    text, line.start(), line[0], name, table, rows_named_in_line[0]
-                )
+            named_rows = [row for row in rows if _find_value_spans(line, row, table.key[0])]
+            subjects = {value_to_text(row[table.key[0]]) for row in named_rows}
+            if len(subjects) != 1:
+                continue
+            (subject,) = subjects
+            for column in sorted(named_rows[0].keys() - set(table.key)):
+                spans = _find_value_spans(line, named_rows[0], column)
+                values = [value_to_text(row[column]) for row in rows if column in row]
+                absent_values = [value for value in values if value.strip() and value not in text]
+                if len(spans) == 1 and absent_values:
+                    start, end = spans[0]
+                    reason = f"{column} of {subject} is {text[start:end]} in the facts ({name})"
+                    yield replace_passage("fact", start, end, absent_values[0], reason)
 
 
-def _edits_of_row(
-    text: str,
-    start: int,
-    line: str,
-    table_name: str,
-    table: FactTableSpec,
-    row: RowValues,
-) -> Iterator[TextEdit]:
-    for column in sorted(row.keys() - set(table.key)):
-        spans = _find_value_spans(line, row, column)
-        values = [value_to_text(other[column]) for other in table.rows or () if column in other]
-        absent_values = [value for value in values if value.strip() and value not in text]
-        if len(spans) == 1 and absent_values:
-            begin, end = spans[0]
-            subject = value_to_text(row[table.key[0]])
-            reason = f"{column} of {subject} is {line[begin:end]} in the facts ({table_name})"
-            yield replace_passage("fact", start + begin, start + end, absent_values[0], reason)
-
-
-def _find_value_spans(line: str, row: RowValues, column: str) -> list[tuple[int, int]]:
-    """Return where a line has the value of a row as whole words or a whole number."""
+def _find_value_spans(line: re.Match[str], row: RowValues, column: str) -> list[tuple[int, int]]:
+    """Return where a line of a text has the value of a row as whole words or a whole number."""
     words = value_to_text(row.get(column, "")).strip()
     if not words:
         return []
-    pattern = rf"(?<![\w.,]){re.escape(words)}(?![\w]|[.,][0-9])"
-    return [found.span() for found in re.finditer(pattern, line)]
+    pattern = re.compile(rf"(?<![\w.,]){re.escape(words)}(?![\w]|[.,][0-9])")
+    return [found.span() for found in pattern.finditer(line.string, *line.span())]
 
 
 def known_material(view: TaskView) -> list[dict[str, str]]:
@@ -610,30 +585,31 @@ async def propose_edits(
         "edits": tuple(kinds),
         "known": known_material(inputs.task),
     }
+
+    def find_reply_flaw(reply: Any) -> str | None:
+        flaws = (_proposal_flaw(text, edit_proposal) for edit_proposal in reply.contrasts)
+        flaws_text = "; ".join(filter(None, flaws))
+        hint = "So copy each `passage` letter by letter from the response"
+        return f"{flaws_text}. {hint}" if flaws_text else None
+
     request = client.request(load_prompt(PROPOSE_PROMPT_ID), reply_model, variables)
-    result = await client.judge(
-        request, reply_model, lambda reply: _describe_reply_problems(text, reply)
-    )
+    result = await client.judge(request, reply_model, find_reply_flaw)
     edit_proposals = result.value.contrasts  # type: ignore[attr-defined]
-    edits = [
-        _edit_of_proposal(text, edit_proposal)
-        for edit_proposal in edit_proposals
-        if not _proposal_flaw(text, edit_proposal)
-    ]
+    edits = []
+    for edit_proposal in edit_proposals:
+        if not _proposal_flaw(text, edit_proposal):
+            start = text.index(edit_proposal.passage)
+            end = start + len(edit_proposal.passage)
+            after = edit_proposal.instead
+            edits.append(replace_passage(edit_proposal.kind, start, end, after, edit_proposal.says))
     worse_flags = await gather_all(_is_edit_worse(inputs, edit) for edit in edits)
-    confirmed_edits = [
-        edit for edit, is_edit_worse in zip(edits, worse_flags, strict=True) if is_edit_worse
-    ]
-    dropped_count_by_problem = {
+    confirmed_edits = list(compress(edits, worse_flags))
+    dropped_counts = {
         "changes no passage": len(edit_proposals) - len(edits),
         "is no worse": len(edits) - len(confirmed_edits),
     }
-    note = "; ".join(
-        f"{number} proposed that {problem}"
-        for problem, number in dropped_count_by_problem.items()
-        if number
-    )
-    return confirmed_edits, note, result.call.id
+    notes = (f"{count} proposed that {why}" for why, count in dropped_counts.items() if count)
+    return confirmed_edits, "; ".join(notes), result.call.id
 
 
 async def _is_edit_worse(inputs: DeriverInput, edit: TextEdit) -> bool:
@@ -654,17 +630,6 @@ async def _is_edit_worse(inputs: DeriverInput, edit: TextEdit) -> bool:
     return result.value.worse == ("A" if is_edited_first else "B")
 
 
-def _edit_of_proposal(text: str, edit_proposal: Any) -> TextEdit:
-    start = text.index(edit_proposal.passage)
-    return replace_passage(
-        edit_proposal.kind,
-        start,
-        start + len(edit_proposal.passage),
-        edit_proposal.instead,
-        edit_proposal.says,
-    )
-
-
 def _proposal_flaw(text: str, edit_proposal: Any) -> str | None:
     times = text.count(edit_proposal.passage)
     if times != 1:
@@ -675,17 +640,6 @@ def _proposal_flaw(text: str, edit_proposal: Any) -> str | None:
     if edit_proposal.instead == edit_proposal.passage:
         return f"the passage {edit_proposal.passage!r} is put in its own place"
     return None
-
-
-def _describe_reply_problems(text: str, reply: Any) -> str | None:
-    proposal_flaws = [
-        proposal_flaw
-        for edit_proposal in reply.contrasts
-        if (proposal_flaw := _proposal_flaw(text, edit_proposal))
-    ]
-    if not proposal_flaws:
-        return None
-    return f"{'; '.join(proposal_flaws)}. So copy each `passage` letter by letter from the response"
 
 
 # No docstrings below: they would be part of the JSON schema that a model is given.

@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice, product
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
@@ -432,30 +432,38 @@ class Extract(Deriver):
             variables,
             max_reply_tokens=MAX_RECORDS_PER_KIND * _TOKENS_PER_RECORD,
         )
+
+        def read(reply: "ParsedReply[Any]") -> Material:
+            grounded_reply = self._ground_reply(text, reply.value)
+            note = describe_omitted_parts(grounded_reply.omitted_parts)
+            if grounded_reply.omitted_parts and not grounded_reply.evidence:
+                failure = Failure(cause="response", kind="unsupported", message=note)
+                return _failed_material(failure, reply.call.id)
+            return Material(
+                name=DATA_MATERIAL_NAME,
+                data=grounded_reply.data,
+                evidence=grounded_reply.evidence,
+                note=note,
+                call=reply.call.id,
+            )
+
+        def find_reply_flaw(reply: FrozenModel) -> str | None:
+            """Return the problems of a reply for its repair. Records listed twice need no second call."""
+            problems = [
+                problem
+                for problem in self._ground_reply(text, reply).omitted_parts
+                if problem.reason != DUPLICATE_RECORD_MESSAGE
+            ]
+            return f"{describe_omitted_parts(problems)}. So {_QUOTE_HINT}" if problems else None
+
         return await ask_model(
             client,
             request,
             self._reply,
-            read=partial(self._build_extracted_material, text),
+            read=read,
             fail=lambda fault: _failed_material(fault.failure, fault.call),
-            find_reply_flaw=partial(self._find_reply_flaw, text),
+            find_reply_flaw=find_reply_flaw,
             character_count=character_count,
-        )
-
-    def _build_extracted_material(
-        self, text: IndexedText | None, reply: "ParsedReply[Any]"
-    ) -> Material:
-        grounded_reply = self._ground_reply(text, reply.value)
-        note = describe_omitted_parts(grounded_reply.omitted_parts)
-        if grounded_reply.omitted_parts and not grounded_reply.evidence:
-            failure = Failure(cause="response", kind="unsupported", message=note)
-            return _failed_material(failure, reply.call.id)
-        return Material(
-            name=DATA_MATERIAL_NAME,
-            data=grounded_reply.data,
-            evidence=grounded_reply.evidence,
-            note=note,
-            call=reply.call.id,
         )
 
     def _ground_reply(self, text: IndexedText | None, reply: FrozenModel) -> GroundedReply:
@@ -471,14 +479,6 @@ class Extract(Deriver):
                 for record in records
             ]
         return GroundedReply(data, tuple(evidence))
-
-    def _find_reply_flaw(self, text: IndexedText | None, reply: FrozenModel) -> str | None:
-        """Return the problems of a reply for its repair. Records listed twice need no second call."""
-        omitted_parts = self._ground_reply(text, reply).omitted_parts
-        problems = [
-            problem for problem in omitted_parts if problem.reason != DUPLICATE_RECORD_MESSAGE
-        ]
-        return f"{describe_omitted_parts(problems)}. So {_QUOTE_HINT}" if problems else None
 
 
 def _failed_material(failure: Failure, call_id: str | None) -> Material:

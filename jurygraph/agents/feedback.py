@@ -14,10 +14,10 @@ from jurygraph.agents.trajectory.calls import list_messages
 from jurygraph.messages import join_names
 from jurygraph.schema import Verdict
 from jurygraph.schema.conversation import ChatMessage, is_single_reply
-from jurygraph.schema.frozen_model import JsonFields, ReadOnlyFields, digest_of
+from jurygraph.schema.frozen_model import JsonFields, digest_of
 
 FEEDBACK_KEYWORDS = ("inputs", "outputs", "reference_outputs")
-_MISSING_REASON_BY_KEYWORD = {
+MISSING_REASON_BY_KEYWORD = {
     "reference_outputs": "the task has neither reference_messages nor a reference",
     "context": "the task has no context",
 }
@@ -56,17 +56,6 @@ def _describe(value: Any) -> Any:
     except (TypeError, ValueError, RecursionError):
         value_or_type = value if hasattr(value, "__qualname__") else type(value)
         return f"{value_or_type.__module__}.{value_or_type.__qualname__}"
-
-
-def explain_missing_part(
-    values: ReadOnlyFields, parameters: Mapping[str, inspect.Parameter]
-) -> str | None:
-    """Return why a function cannot be asked: the task lacks a part for which it has no default."""
-    for name, reason in _MISSING_REASON_BY_KEYWORD.items():
-        is_required = name in parameters and parameters[name].default is inspect.Parameter.empty
-        if is_required and values[name] is None:
-            return reason
-    return None
 
 
 def feedback_keyword_values(inputs: EvaluatorInput) -> JsonFields:

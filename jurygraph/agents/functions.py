@@ -18,9 +18,9 @@ from typing import Annotated, Any, overload
 from pydantic import Field, create_model
 
 from jurygraph.agents.feedback import (
+    MISSING_REASON_BY_KEYWORD,
     closure_digest,
     declared_keywords,
-    explain_missing_part,
     feedback_keyword_values,
     read_feedback,
 )
@@ -140,27 +140,16 @@ class FunctionEvaluator(CallableEvaluator):
         responses = (inputs.responses,) if self.scope == "group" else inputs.responses
         material: JsonFields = {}
         for name in self.needs:
-            if self.scope == "response":
-                material[name] = inputs.material[0][name]
-            else:
-                material[name] = tuple(
-                    material_of_response[name] for material_of_response in inputs.material
-                )
+            values = tuple(material_by_name[name] for material_by_name in inputs.material)
+            material[name] = values[0] if self.scope == "response" else values
         return self.target(inputs.task, *responses, **material, **inputs.question.params)
 
-    def _check_params(self, params: RawParams, are_params_complete: bool) -> None:
-        self._require_callable_with(
-            _ARGUMENTS_BY_SCOPE[self.scope], self.needs, params, are_params_complete
-        )
+    def _list_arguments(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the names of the arguments and the keywords that it is called with, besides the params."""
+        return _ARGUMENTS_BY_SCOPE[self.scope], self.needs
 
-    def _require_callable_with(
-        self,
-        argument_names: Sequence[str],
-        keyword_names: Sequence[str],
-        params: RawParams,
-        are_params_complete: bool,
-    ) -> None:
-        """Raise ConfigError if the function cannot be called with these arguments, keywords and params."""
+    def _check_params(self, params: RawParams, are_params_complete: bool) -> None:
+        argument_names, keyword_names = self._list_arguments()
         names = []
         try:
             signature = inspect.signature(self.target)
@@ -180,10 +169,7 @@ class FunctionEvaluator(CallableEvaluator):
                 f"({', '.join(argument_names)}){keywords_text}: "
                 f"{error}; change the function, or the params{hint}"
             ) from error
-        self._check_types(signature, params)
-
-    def _check_types(self, signature: inspect.Signature, params: RawParams) -> None:
-        """Raise ConfigError for a param that is not of the plain type that the function declares for it."""
+        # a plain type that the function declares is that of the param
         fields: JsonFields = {}
         for name in params.keys() & signature.parameters.keys():
             annotation = signature.parameters[name].annotation
@@ -191,9 +177,9 @@ class FunctionEvaluator(CallableEvaluator):
             if plain_type is not None:
                 fields[name] = (Annotated[plain_type, Field(strict=True)], ...)
         params_model = create_model("Params", __base__=ParamsModel, **fields)
-        valid_params = validate(params_model, {name: params[name] for name in fields})
-        if isinstance(valid_params, Problem):
-            raise ConfigError(f"params.{valid_params.field}: {valid_params}")
+        problem = validate(params_model, {name: params[name] for name in fields})
+        if isinstance(problem, Problem):
+            raise ConfigError(f"params.{problem.field}: {problem}")
 
 
 class FeedbackEvaluator(FunctionEvaluator):
@@ -214,9 +200,11 @@ class FeedbackEvaluator(FunctionEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Any:
         values = feedback_keyword_values(inputs)
-        reason = explain_missing_part(values, self._declared)
-        if reason is not None:
-            return Verdict.abstain(reason)
+        for name, reason in MISSING_REASON_BY_KEYWORD.items():
+            parameter = self._declared.get(name)
+            is_required = parameter is not None and parameter.default is parameter.empty
+            if is_required and values[name] is None:
+                return Verdict.abstain(reason)
         parts = {name: values[name] for name in self._declared}
         material = {name: inputs.material[0][name] for name in self.needs}
         result = self.target(**parts, **material, **inputs.question.params)
@@ -227,12 +215,12 @@ class FeedbackEvaluator(FunctionEvaluator):
     async def _await_feedback(self, result: Awaitable[Any]) -> EvaluatorAnswer:
         return read_feedback(await result, self.name)
 
-    def _check_params(self, params: RawParams, are_params_complete: bool) -> None:
+    def _list_arguments(self) -> tuple[Sequence[str], Sequence[str]]:
         if self.scope != "response":
             raise ConfigError(
                 f"evaluator {self.name!r} has the keyword `outputs`, of one response: leave its scope `response`"
             )
-        self._require_callable_with((), [*self._declared, *self.needs], params, are_params_complete)
+        return (), [*self._declared, *self.needs]
 
 
 class RunnableEvaluator(CallableEvaluator):
@@ -432,28 +420,22 @@ def criteria(
             f'criteria: is {describe_type(values)}; write {{"polite": "It is polite."}}, or a list of texts or '
             "criteria, such as `rubric.criteria`"
         )
-    criterion_entries = [
+    entries: Any = [
         value.model_dump(mode="json", exclude_defaults=True)
         if isinstance(value, Criterion)
         else value
         for value in values
     ]
-    if not criterion_entries:
+    if not entries:
         raise InputError(
             'criteria: is empty; write {"polite": "It is polite."}, or a list of texts'
         )
-    criteria_param: Any = criterion_entries
     if isinstance(criteria, Mapping):
-        criteria_param = dict(zip(criteria, criterion_entries, strict=True))
-    params = {"criteria": criteria_param, "profile": profile}
+        entries = dict(zip(criteria, entries, strict=True))
+    params = {"criteria": entries, "profile": profile}
     if parts is not None:
         params["parts"] = parts
-    return {
-        "use": "criteria",
-        "name": name,
-        "params": params,
-        **settings,
-    }
+    return {"use": "criteria", "name": name, "params": params, **settings}
 
 
 def _definition_identity(adapted_evaluator: CallableEvaluator) -> tuple[str, str | int]:

@@ -68,7 +68,7 @@ DOMAIN_METADATA_KEYS = (
 
 Others may hold anything, such as an answer or a name, and are not shown.
 """
-_FRONT_MATTER_DELIMITER = "---\n"
+_FRONT_MATTER_PATTERN = re.compile(r"(?s)(?:---\n(?P<front_matter>.*?)---\n)?(?P<body>.*)")
 _EXAMPLES_HEADING_PATTERN = re.compile(r"^#+ *worked examples *$", re.MULTILINE | re.IGNORECASE)
 _MAX_DOMAIN_CHARACTERS = 20_000
 
@@ -90,11 +90,9 @@ def load_domain(name: str, where: str = "annotation.domain") -> DomainProfile:
         from ruamel.yaml import YAML
 
         profile = files("jurygraph.prompts").joinpath("domains", f"{name}.md")
-        text = profile.read_text(encoding="utf-8")
-        front_matter = YAML(typ="safe", pure=True).load(text.split(_FRONT_MATTER_DELIMITER, 2)[1])
-        return DomainProfile(
-            f"{name} {front_matter['version']}", *_split_off_examples(_without_front_matter(text))
-        )
+        front_matter, body = _split_front_matter(profile.read_text(encoding="utf-8"))
+        version = YAML(typ="safe", pure=True).load(front_matter)["version"]
+        return _build_domain_profile(f"{name} {version}", body)
     path = Path(name)
     if not path.is_file():
         suggestion = suggest_known_name(name, BUILTIN_DOMAIN_NAMES)
@@ -103,26 +101,26 @@ def load_domain(name: str, where: str = "annotation.domain") -> DomainProfile:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{where}: {name} cannot be read as UTF-8 text ({error})") from None
-    body = _without_front_matter(text)
+    _, body = _split_front_matter(text)
     if not 0 < len(body) <= _MAX_DOMAIN_CHARACTERS:
         problem = "is empty" if not body else f"has more than {_MAX_DOMAIN_CHARACTERS} characters"
         raise ConfigError(
             f"{where}: {name} {problem}; write what an annotator should know of the field"
         )
     digest = hashlib.sha256(body.encode()).hexdigest()
-    return DomainProfile(f"{path.name} {digest[:12]}", *_split_off_examples(body))
+    return _build_domain_profile(f"{path.name} {digest[:12]}", body)
 
 
-def _split_off_examples(body: str) -> tuple[str, str]:
-    profile, *examples = _EXAMPLES_HEADING_PATTERN.split(body, maxsplit=1)
-    return profile.strip(), "".join(examples).strip()
+def _build_domain_profile(name: str, body: str) -> DomainProfile:
+    text, *examples = _EXAMPLES_HEADING_PATTERN.split(body, maxsplit=1)
+    return DomainProfile(name, text.strip(), "".join(examples).strip())
 
 
-def _without_front_matter(text: str) -> str:
-    text = text.replace("\r\n", "\n")
-    if text.startswith(_FRONT_MATTER_DELIMITER) and text.count(_FRONT_MATTER_DELIMITER) > 1:
-        text = text.split(_FRONT_MATTER_DELIMITER, 2)[2]
-    return text.strip()
+def _split_front_matter(text: str) -> tuple[str, str]:
+    """Return the front matter of a text, which may be missing, and the rest of it without blanks around."""
+    match = _FRONT_MATTER_PATTERN.match(text.replace("\r\n", "\n"))
+    assert match is not None, "everything in it may be absent"
+    return match["front_matter"] or "", match["body"].strip()
 
 
 _MAX_REPLY_ENTRIES = 1024
@@ -255,23 +253,19 @@ def check_roles(replies: Iterable[RoleReply], criteria: Mapping[str, Criterion])
         roles[reply.criterion].add(reply.role)
     checked_roles = CheckedRoles()
     for name, criterion in sorted(criteria.items()):
-        why = _role_problem(criterion, sorted(roles[name]))
-        if why is None:
-            (checked_roles.roles[name],) = roles[name]
+        if len(roles[name]) != 1:
+            roles_text = " and ".join(sorted(roles[name]))
+            problem = f"was given the roles {roles_text}" if roles_text else "was given no role"
+            checked_roles.unassigned[name] = problem
+            continue
+        (role,) = roles[name]
+        if role == "applicability" or (role == "penalty") == (criterion.weight < 0):
+            checked_roles.roles[name] = role
         else:
-            checked_roles.unassigned[name] = why
+            sign_word = "negative" if criterion.weight < 0 else "positive"
+            problem = f"has {sign_word} points and was given the role {role}"
+            checked_roles.unassigned[name] = problem
     return checked_roles
-
-
-def _role_problem(criterion: Criterion, roles: Sequence[CriterionRole]) -> str | None:
-    if not roles:
-        return "was given no role"
-    if len(roles) > 1:
-        return f"was given the roles {' and '.join(roles)}"
-    if (roles[0] == "penalty") != (criterion.weight < 0) and roles[0] != "applicability":
-        sign_word = "negative" if criterion.weight < 0 else "positive"
-        return f"has {sign_word} points and was given the role {roles[0]}"
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,17 +301,22 @@ def check_edges(
     )
     for edge in ordered_edges:
         pair = _criterion_pair_of_edge(edge)
-        why = _edge_problem(edge.relation, pair, requested_pairs, roles)
-        if why is None:
+        kinds = possible_edge_kinds(roles, pair)
+        if pair not in requested_pairs:
+            rejected_replies.append((edge, "the pair was not asked about in this request"))
+        elif edge.relation in ("none", *kinds):
             edges_by_pair[pair].append(edge)
         else:
+            why = (
+                f"{edge.relation} does not go from {roles[pair.parent]} to {roles[pair.child]}, but "
+                f"{' or '.join(kinds)} does"
+            )
             rejected_replies.append((edge, why))
     for pair, pair_edges in edges_by_pair.items():
-        kinds = sorted({edge.relation for edge in pair_edges})
-        if len(kinds) > 1:
-            rejected_replies += [
-                (edge, f"the pair is said to be {' and '.join(kinds)}") for edge in pair_edges
-            ]
+        relations = sorted({edge.relation for edge in pair_edges})
+        if len(relations) > 1:
+            why = f"the pair is said to be {' and '.join(relations)}"
+            rejected_replies += [(edge, why) for edge in pair_edges]
         else:
             answers[pair] = pair_edges[0]
             rejected_replies += [(edge, "the pair is listed twice") for edge in pair_edges[1:]]
@@ -325,21 +324,6 @@ def check_edges(
     unanswered_pairs = [pair for pair in requested_pairs if pair not in answered_pairs]
     unanswered_pair_reasons = dict.fromkeys(unanswered_pairs, "was not answered")
     return CheckedEdges(answers, tuple(rejected_replies), unanswered_pair_reasons)
-
-
-def _edge_problem(
-    relation: EdgeKindOrNone,
-    pair: CriterionPair,
-    requested_pairs: Sequence[CriterionPair],
-    roles: RolesById,
-) -> str | None:
-    """Return why an answer is not about a requested pair, or not of a kind between its roles; None if it is valid."""
-    if pair not in requested_pairs:
-        return "the pair was not asked about in this request"
-    kinds = possible_edge_kinds(roles, pair)
-    if relation in ("none", *kinds):
-        return None
-    return f"{relation} does not go from {roles[pair.parent]} to {roles[pair.child]}, but {' or '.join(kinds)} does"
 
 
 class KnownGraph(NamedTuple):
@@ -382,12 +366,8 @@ class KnownGraph(NamedTuple):
         replaced_pairs = set(map(frozenset, requested_pairs))
         for edge in self.record.rejected if self.record else ():
             ends = _criterion_pair_of_edge(edge)
-            has_unchanged_criteria = self.unchanged_criterion_ids.issuperset(ends)
-            if (
-                edge.stage != "projection"
-                and has_unchanged_criteria
-                and frozenset(ends) not in replaced_pairs
-            ):
+            is_replaced = edge.stage == "projection" or frozenset(ends) in replaced_pairs
+            if not is_replaced and self.unchanged_criterion_ids.issuperset(ends):
                 yield edge
 
 
@@ -416,7 +396,11 @@ def build_known_graph(task: Task, rubric: Rubric, reviewed_rubric: Rubric | None
         return ends not in hand_written_edge_by_ends and settled_criterion_ids.issuperset(ends)
 
     model_edges = [edge for edge in source.edges if edge.model]
-    projected_out_edges = _edges_dropped_by_projection(source.annotation)
+    projected_out_edges = [
+        Edge.model_validate(edge.model_dump(exclude={"stage", "why"}))
+        for edge in (source.annotation.rejected if source.annotation else ())
+        if edge.stage == "projection"
+    ]
     return KnownGraph(
         roles,
         settled_criterion_ids,
@@ -425,12 +409,6 @@ def build_known_graph(task: Task, rubric: Rubric, reviewed_rubric: Rubric | None
         tuple(filter(is_settled_edge, projected_out_edges)),
         source.annotation,
     )
-
-
-def _edges_dropped_by_projection(record: Annotation | None) -> Iterator[Edge]:
-    for edge in record.rejected if record else ():
-        if edge.stage == "projection":
-            yield Edge.model_validate(edge.model_dump(exclude={"stage", "why"}))
 
 
 def _find_known_roles(
@@ -512,31 +490,20 @@ def elect_edges(
             answers = defaultdict(list)
             for vote in votes:
                 answers[vote.relation].append(vote)
-            winning_kind = _winning_kind(votes)
+            most_frequent_kinds = multimode(vote.relation for vote in votes)
+            winning_kind = most_frequent_kinds[0] if len(most_frequent_kinds) == 1 else "none"
             if winning_kind != "none":
-                vote_result.proposed.append(
-                    _build_edge(answers[winning_kind], len(samples), source)
-                )
+                winning_answers = answers[winning_kind]
+                fields = _edge_fields(_most_confident_answer(winning_answers), source)
+                fields["confidence"] = fmean(answer.confidence_share for answer in winning_answers)
+                vote_counts = (len(winning_answers), len(samples)) if len(samples) > 1 else None
+                vote_result.proposed.append(Edge(**fields, votes=vote_counts))
             vote_counts_text = ", ".join(f"{kind} {len(answers[kind])}" for kind in sorted(answers))
             for kind in sorted({*answers} - {"none", winning_kind}):
                 losing_fields = _edge_fields(_most_confident_answer(answers[kind]), source)
                 why = f"the vote was: {vote_counts_text}"
                 vote_result.rejected.append(RejectedEdge(**losing_fields, stage="vote", why=why))
     return vote_result
-
-
-def _winning_kind(votes: Sequence[EdgeReply]) -> EdgeKindOrNone:
-    most_frequent_kinds = multimode(vote.relation for vote in votes)
-    return most_frequent_kinds[0] if len(most_frequent_kinds) == 1 else "none"
-
-
-def _build_edge(
-    winning_answers: Sequence[EdgeReply], sample_count: int, source: EdgeProvenance
-) -> Edge:
-    fields = _edge_fields(_most_confident_answer(winning_answers), source)
-    fields["confidence"] = fmean(answer.confidence_share for answer in winning_answers)
-    votes = (len(winning_answers), sample_count) if sample_count > 1 else None
-    return Edge(**fields, votes=votes)
 
 
 def _edge_fields(answer: EdgeReply, source: EdgeProvenance) -> JsonFields:
@@ -572,7 +539,7 @@ def drop_cycle_edges(
     dropped_edges = []
     for edge in kept_edges:
         children[edge.parent].append(edge.child)
-    for edge in sorted(edges, key=_removal_rank, reverse=True):
+    for edge in sorted(edges, key=_rank_of_edge, reverse=True):
         path = _shortest_path(children, edge.child, edge.parent)
         if path is None:
             children[edge.parent].append(edge.child)
@@ -584,13 +551,9 @@ def drop_cycle_edges(
     )
 
 
-def _removal_rank(edge: Edge) -> tuple[int, float, str, str]:
-    return (
-        _EDGE_KINDS.index(edge.kind),
-        1.0 if edge.confidence is None else edge.confidence,
-        edge.parent,
-        edge.child,
-    )
+def _rank_of_edge(edge: Edge) -> tuple[Any, ...]:
+    confidence = 1.0 if edge.confidence is None else edge.confidence
+    return _EDGE_KINDS.index(edge.kind), confidence, edge.parent, edge.child
 
 
 def _shortest_path(
@@ -641,12 +604,12 @@ def freeze_graph(
         if role is not None:
             roles[criterion.id] = role
             criterion_digests[criterion.id] = criterion_digest(task, criterion_with_role, role)
-    earlier_roles = {} if previous_graph.record is None else previous_graph.record.roles
+    earlier_roles = previous_graph.record.roles if previous_graph.record else {}
     # Only roles that an annotator gave and that still hold: later runs tell them from those of people.
-    annotated_roles = sorted((earlier_roles | record.roles).items())
+    annotated_roles = (earlier_roles | record.roles).items() & roles.items()
     rejected_edges = {*previous_graph.still_rejected_edges(requested_pairs), *record.rejected}
     update = {
-        "roles": {name: role for name, role in annotated_roles if roles.get(name) == role},
+        "roles": dict(sorted(annotated_roles)),
         "seen": criterion_digests,
         "rejected": tuple(sorted(rejected_edges, key=_rejected_edge_sort_key)),
         "unanswered": tuple(sorted(record.unanswered, key=_criterion_pair_of_edge)),

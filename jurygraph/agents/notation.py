@@ -79,7 +79,7 @@ def _quote_name(name: str) -> str:
     return f"'{quoted_name}'"
 
 
-def location_sort_key(location: Sequence[str | int]) -> tuple[tuple[bool, str | int], ...]:
+def location_sort_key(location: Sequence[str | int]) -> tuple[Any, ...]:
     """Return a sortable key of a location: numbers and names do not compare with each other."""
     return tuple((isinstance(step, str), step) for step in location)
 

@@ -5,7 +5,7 @@ the profile; one that does not is shown to the model once, to be repaired, and t
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeVar
 
 from pydantic import Field
@@ -15,10 +15,11 @@ from jurygraph.agents.roles import QuoteText, ask_model
 from jurygraph.concurrency import gather_all
 from jurygraph.errors import InputError, ModelError, PlanError
 from jurygraph.messages import quote_prose
-from jurygraph.models.request import Fault, Request
-from jurygraph.prompts import load_prompt
+from jurygraph.models.request import Fault
+from jurygraph.prompts import Prompt, load_prompt
 from jurygraph.safety.evidence import SearchableText
 from jurygraph.schema import FrozenModel, Stakeholder, Task
+from jurygraph.schema.frozen_model import ReadOnlyFields
 from jurygraph.schema.task import (
     Profiles,
     ProfilesLine,
@@ -98,27 +99,13 @@ async def read_profiles(
     ]
     if not unread_people or client is None:
         return hand_written_profiles
-    hand_written_profiles = hand_written_profiles or Profiles(stakeholders=(), by={})
-    profiles = await _read_profiles_by_model(task, unread_people, client, hand_written_profiles)
-    task_with_profiles = apply_profiles(task, profiles)
-    has_tensions = profiles.tensions_by is not None or task.tensions
-    if not has_tensions and len(task_with_profiles.stakeholders) > 1:
-        profiles = await _add_tensions(profiles, task_with_profiles, client)
-    return profiles
-
-
-async def _read_profiles_by_model(
-    task: Task,
-    people: Sequence[Stakeholder],
-    client: "JudgeClient",
-    hand_written_profiles: Profiles,
-) -> Profiles:
-    """Add the profiles that the model reads, each by itself. All are read before the first failure is raised."""
-    results = await gather_all(_ask_constraints(task, person, client) for person in people)
-    profiled_stakeholders = [*hand_written_profiles.stakeholders]
-    model_by_stakeholder = {**hand_written_profiles.by}
+    # All are read before the first failure is raised, each profile by itself.
+    results = await gather_all(_ask_constraints(task, person, client) for person in unread_people)
+    profiles = hand_written_profiles or Profiles(stakeholders=(), by={})
+    profiled_stakeholders = [*profiles.stakeholders]
+    model_by_stakeholder = {**profiles.by}
     dropped_notes = []
-    for person, (model, kept_constraints, problems) in zip(people, results, strict=True):
+    for person, (model, kept_constraints, problems) in zip(unread_people, results, strict=True):
         if not kept_constraints:
             why = f" ({'; '.join(problems)})" if problems else ""
             raise PlanError(
@@ -135,23 +122,27 @@ async def _read_profiles_by_model(
         "by": model_by_stakeholder,
         "dropped": tuple(dropped_notes),
     }
-    return hand_written_profiles.model_copy(update=update)
+    profiles = profiles.model_copy(update=update)
+    task_with_profiles = apply_profiles(task, profiles)
+    has_tensions = profiles.tensions_by is not None or task.tensions
+    if not has_tensions and len(task_with_profiles.stakeholders) > 1:
+        profiles = await _add_tensions(profiles, task_with_profiles, client)
+    return profiles
 
 
 async def _ask_constraints(
     task: Task, person: Stakeholder, client: "JudgeClient"
 ) -> tuple[str, list[ReadConstraint], list[str]]:
     text = SearchableText(person.profile)
-    prompt = load_prompt("profile")
     variables = {"query": chat_to_prompt_text(task.query), "profile": person.profile}
-    request = client.request(prompt, ConstraintsReply, variables)
     subject = f"task {task.id!r}: the profile of stakeholder {person.id!r}"
     hint = "list each constraint once, and quote for each a clause of the profile letter by letter"
     empty_reply_problem = "no constraint is listed; read the profile again, and list what it says"
     return await _ask_accepted_entries(
         client,
-        request,
+        load_prompt("profile"),
         ConstraintsReply,
+        variables,
         lambda reply: parse_constraints(reply, text),
         subject,
         hint,
@@ -161,8 +152,9 @@ async def _ask_constraints(
 
 async def _ask_accepted_entries(
     client: "JudgeClient",
-    request: Request,
+    prompt: Prompt,
     model: type[R],
+    variables: ReadOnlyFields,
     parse_reply: Callable[[R], tuple[list[T], list[str]]],
     subject: str,
     hint: str,
@@ -183,6 +175,7 @@ async def _ask_accepted_entries(
     def raise_model_error(fault: Fault) -> NoReturn:
         raise ModelError(f"{subject} could not be read: {fault}") from fault
 
+    request = client.request(prompt, model, variables)
     accepted_entries, problems = await ask_model(
         client,
         request,
@@ -191,11 +184,8 @@ async def _ask_accepted_entries(
         fail=raise_model_error,
         find_reply_flaw=find_reply_flaw,
     )
-    return (
-        f"{request.model}, prompt {request.prompt} {request.prompt_version}",
-        accepted_entries,
-        problems,
-    )
+    reader = f"{request.model}, prompt {request.prompt} {request.prompt_version}"
+    return reader, accepted_entries, problems
 
 
 def parse_constraints(
@@ -212,12 +202,9 @@ def parse_constraints(
                 f"a constraint that rests on {quote_prose(reply_constraint.quote)} says nothing"
             )
         elif passage is None:
-            is_quote_in_text = text.find(reply_constraint.quote) is not None
-            why = (
-                "is too short, or cuts a word"
-                if is_quote_in_text
-                else "does not stand in the profile"
-            )
+            why = "does not stand in the profile"
+            if text.find(reply_constraint.quote) is not None:
+                why = "is too short, or cuts a word"
             problems.append(
                 f"{quote_prose(words)} rests on {quote_prose(reply_constraint.quote)}, which {why}"
             )
@@ -249,11 +236,14 @@ async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -
         ]
         people.append({"name": name, "text": "\n".join(lines) or "(nothing)"})
     variables = {"query": chat_to_prompt_text(task.query), "people": people}
-    request = client.request(load_prompt("tensions"), TensionsReply, variables)
-    subject = f"task {task.id!r}: the tensions between its stakeholders"
-    hint = f"the names are {', '.join(names)}"
     model_and_prompt_text, kept_tensions, problems = await _ask_accepted_entries(
-        client, request, TensionsReply, lambda reply: _parse_tensions(reply, names), subject, hint
+        client,
+        load_prompt("tensions"),
+        TensionsReply,
+        variables,
+        lambda reply: _parse_tensions(reply, names),
+        f"task {task.id!r}: the tensions between its stakeholders",
+        f"the names are {', '.join(names)}",
     )
     tensions = tuple(sorted(kept_tensions, key=lambda tension: tension.between))
     dropped_notes = (*profiles.dropped, *(f"tensions: {why}" for why in problems))
@@ -282,15 +272,12 @@ def _parse_tensions(
                 f"the pair of {quote_prose(reply_tension.one)} and {quote_prose(reply_tension.other)} is listed twice"
             )
         elif not find_tensions(first, second):
-            reason = _replace_names_by_ids(reply_tension.reason, names)
+            # with the stakeholders' ids in place of the names that the model was given
+            reason = _STAKEHOLDER_PSEUDONYM_PATTERN.sub(
+                lambda name: names[name[0]].id if name[0] in names else name[0],
+                reply_tension.reason,
+            )
             strength = VALUE_BY_DEGREE[reply_tension.strength]
             pair = (first.id, second.id)
             tension_by_pair[pair] = ReadTension(between=pair, strength=strength, reason=reason)
     return list(tension_by_pair.values()), problems
-
-
-def _replace_names_by_ids(text: str, names: Mapping[str, Stakeholder]) -> str:
-    """Return a text with the stakeholders' ids instead of the names that the model was given."""
-    return _STAKEHOLDER_PSEUDONYM_PATTERN.sub(
-        lambda name: names[name[0]].id if name[0] in names else name[0], text
-    )

@@ -15,9 +15,9 @@ is not the last result (it is not a step, and may be in another unit). Splitting
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
@@ -32,7 +32,7 @@ from jurygraph.agents.maths.answer import (
     find_step_markers,
     measure_longest_run,
 )
-from jurygraph.agents.maths.labels import Span, iter_sentence_ends
+from jurygraph.agents.maths.labels import iter_sentence_ends
 from jurygraph.agents.roles import (
     CodeEvaluator,
     EvaluatorInput,
@@ -86,10 +86,12 @@ def split_steps(text: str) -> tuple[ReasoningStep, ...]:
     """
     start, end, is_single_line = _find_reasoning(text)
     step_boundaries = [start, *_find_step_starts(text, start, end, is_single_line), end]
-    trimmed_spans = (
-        _trim_span(text, *step_boundary_pair) for step_boundary_pair in pairwise(step_boundaries)
-    )
-    steps = [step for step in trimmed_spans if step]
+    steps = []
+    for step_start, step_end in pairwise(step_boundaries):
+        passage = text[step_start:step_end]
+        if _LETTER_OR_DIGIT_PATTERN.search(passage):
+            blank_count = len(passage) - len(passage.lstrip())
+            steps.append((step_start + blank_count, step_start + len(passage.rstrip())))
     if len(steps) > MAX_REASONING_STEPS:
         rest = (steps[MAX_REASONING_STEPS - 1][0], steps[-1][1])
         steps[MAX_REASONING_STEPS - 1 :] = [rest]
@@ -130,13 +132,6 @@ def _find_sentence_starts(text: str, start: int, end: int) -> Iterator[int]:
         ):
             start = stop + 1
             yield start
-
-
-def _trim_span(text: str, start: int, end: int) -> Span | None:
-    if not _LETTER_OR_DIGIT_PATTERN.search(text, start, end):
-        return None
-    passage = text[start:end]
-    return start + len(passage) - len(passage.lstrip()), start + len(passage.rstrip())
 
 
 _ANNOTATED_CALCULATION_PATTERN = re.compile(
@@ -190,14 +185,11 @@ def _find_false_equalities(text: str) -> Iterator[arithmetic.CalculationStep]:
         if reading == text:
             continue
         for step in arithmetic.steps(reading):
-            if not step.is_right and not _is_sign_error(step):
+            is_sign_wrong = step.value is not None and abs(
+                step.value + step.claimed
+            ) <= _ROUNDING_TOLERANCE * abs(step.claimed)
+            if not step.is_right and not is_sign_wrong:
                 yield step
-
-
-def _is_sign_error(step: arithmetic.CalculationStep) -> bool:
-    if step.value is None:
-        return False
-    return abs(step.value + step.claimed) <= _ROUNDING_TOLERANCE * abs(step.claimed)
 
 
 def _blank_out_continued_results(text: str) -> str:
@@ -303,34 +295,41 @@ class Reasoning(SingleCallEvaluator):
         return [self.question(view, aspect) for aspect in REASONING_ASPECTS]
 
     async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
-        steps = split_steps(inputs.response.text)
+        text = inputs.response.text
+        steps = split_steps(text)
         if not steps:
             return dict.fromkeys(REASONING_ASPECTS, NO_STEPS_VERDICT)
         if len(steps) > MAX_STEPS_JUDGED:
-            message = (
-                f"the response has {len(steps)} steps, and at most {MAX_STEPS_JUDGED} are judged"
-            )
-            return dict.fromkeys(
-                REASONING_ASPECTS, Verdict.fail("too-long", message, cause="response")
-            )
+            why = f"the response has {len(steps)} steps, and at most {MAX_STEPS_JUDGED} are judged"
+            return dict.fromkeys(REASONING_ASPECTS, Verdict.fail("too-long", why, cause="response"))
         client = require_client(inputs.client)
-        shared_variables = shared_prompt_variables(inputs)
-        step_entries = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
-        variables = {
-            **shared_variables,
-            "steps": step_entries,
-            "facts": facts_for_prompt(inputs.task),
-        }
+        variables = shared_prompt_variables(inputs)
+        variables["steps"] = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
+        variables["facts"] = facts_for_prompt(inputs.task)
         reply_model = steps_reply_model(len(steps))
         max_tokens = REPLY_TOKENS_PER_STEP * len(steps)
         request = client.request(
             self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=max_tokens
         )
-        false_calculations = find_false_calculations(
-            shared_variables["query"], inputs.response.text, steps
-        )
+        false_calculations = find_false_calculations(variables["query"], text, steps)
         errors_by_step = {error.step: error for error in reversed(false_calculations)}
-        read_faults = partial(_read_faults, steps, errors_by_step, client.safety.evidence != "off")
+        are_quotes_checked = client.safety.evidence != "off"
+
+        def read_faults(reply: StepsReply) -> Iterator[tuple[ReasoningAspect, UnsoundStep]]:
+            for step_reply in reply.steps:
+                step = steps[step_reply.step - 1]
+                for fault in step_reply.faults:
+                    # Code has found the step's arithmetic wrong already, and shows where.
+                    if fault.aspect != "accuracy" or step.number not in errors_by_step:
+                        yield fault.aspect, _locate_fault(step, fault, are_quotes_checked)
+
+        def find_reply_flaw(reply: StepsReply) -> str | None:
+            problems = [
+                f"step_{fault.step}: {aspect} is not sound, {fault.missing_evidence_text}"
+                for aspect, fault in read_faults(reply)
+                if fault.missing_evidence_text
+            ]
+            return describe_missing_quotes(problems, "that very step")
 
         def read(reply: "ParsedReply[StepsReply]") -> Mapping[str, Verdict]:
             faults_by_aspect: dict[ReasoningAspect, list[UnsoundStep]] = {
@@ -350,52 +349,30 @@ class Reasoning(SingleCallEvaluator):
             reply_model,
             read=read,
             fail=lambda fault: dict.fromkeys(REASONING_ASPECTS, failed_verdict(fault)),
-            find_reply_flaw=lambda reply: _describe_unquoted_faults(read_faults(reply)),
-            character_count=len(inputs.response.text),
+            find_reply_flaw=find_reply_flaw,
+            character_count=len(text),
         )
-
-
-def _read_faults(
-    steps: Sequence[ReasoningStep],
-    error_step_numbers: Container[int],
-    are_quotes_checked: bool,
-    reply: StepsReply,
-) -> list[tuple[ReasoningAspect, UnsoundStep]]:
-    faults = []
-    for step_reply in reply.steps:
-        step = steps[step_reply.step - 1]
-        for fault in step_reply.faults:
-            # Code has found the step's arithmetic wrong already, and shows where.
-            if fault.aspect != "accuracy" or step.number not in error_step_numbers:
-                faults.append((fault.aspect, _locate_fault(step, fault, are_quotes_checked)))
-    return faults
-
-
-def _describe_unquoted_faults(faults: Sequence[tuple[ReasoningAspect, UnsoundStep]]) -> str | None:
-    problems = [
-        f"step_{fault.step}: {aspect} is not sound, {fault.missing_evidence_text}"
-        for aspect, fault in faults
-        if fault.missing_evidence_text
-    ]
-    return describe_missing_quotes(problems, "that very step")
 
 
 def _locate_fault(step: ReasoningStep, fault: FaultReply, are_quotes_checked: bool) -> UnsoundStep:
     """Return a fault with its evidence, searched in that step unless `are_quotes_checked` is false."""
-    if not are_quotes_checked:
-        evidence = (Evidence(quote=fault.quote),) if fault.quote.strip() else ()
-        return UnsoundStep(step.number, fault.reason, evidence)
-    text = to_searchable_text(step.text)
-    passage = text.find_support(fault.quote)
-    if passage is not None:
-        start = step.start + passage.start
-        end = step.start + passage.end
-        evidence = (Evidence(quote=passage.text, start=start, end=end, verified=True),)
-        return UnsoundStep(step.number, fault.reason, evidence)
-    why = explain_rejected_quote(fault.quote, text).replace("in the response", "in that step")
-    quotes = f"and quotes '{shorten(fault.quote, 80)}' ({why})"
-    missing_evidence_text = quotes if fault.quote.strip() else "and nothing is quoted for it"
-    return UnsoundStep(step.number, fault.reason, (), missing_evidence_text)
+    evidence = (Evidence(quote=fault.quote),) if fault.quote.strip() else ()
+    missing_evidence_text = ""
+    if are_quotes_checked:
+        text = to_searchable_text(step.text)
+        passage = text.find_support(fault.quote)
+        if passage is not None:
+            start = step.start + passage.start
+            end = step.start + passage.end
+            evidence = (Evidence(quote=passage.text, start=start, end=end, verified=True),)
+        elif evidence:
+            why = explain_rejected_quote(fault.quote, text)
+            why = why.replace("in the response", "in that step")
+            missing_evidence_text = f"and quotes '{shorten(fault.quote, 80)}' ({why})"
+            evidence = ()
+        else:
+            missing_evidence_text = "and nothing is quoted for it"
+    return UnsoundStep(step.number, fault.reason, evidence, missing_evidence_text)
 
 
 def _build_verdict(unsound_steps: Sequence[UnsoundStep], steps: int, call: str) -> Verdict:
@@ -449,11 +426,8 @@ class Arithmetic(CodeEvaluator):
             chat_to_prompt_text(inputs.task.query), inputs.response.text, steps
         )
         if not false_steps:
-            return Verdict(
-                score=1.0,
-                met=True,
-                reason=f"in none of {len(steps)} steps a false calculation is written",
-            )
+            reason = f"in none of {len(steps)} steps a false calculation is written"
+            return Verdict(score=1.0, met=True, reason=reason)
         first = false_steps[0]
         reason = f"step {first.step} of {len(steps)} is wrong: {first.reason}"
         score = (first.step - 1) / len(steps)

@@ -37,9 +37,10 @@ from jurygraph.schema import (
     EvaluatorRecord,
     EvaluatorUse,
     FrozenModel,
+    ToolUse,
     digest_of,
 )
-from jurygraph.schema.frozen_model import JsonFields, ParamsModel, RawParams, ReadOnlyFields
+from jurygraph.schema.frozen_model import JsonFields, ParamsModel, RawParams
 from jurygraph.sources.user_modules import (
     FolderModules,
     current_folder_modules,
@@ -63,37 +64,30 @@ ROLE_CLASSES = (Evaluator, Deriver, Combiner)
 
 def load_evaluator(use: EvaluatorUse) -> Evaluator:
     """Return the evaluator that the config names, set up with its params. Raises ConfigError if there is none."""
-    target = use.target
-    if target is None:
-        target = find_named_object(
-            "evaluator", use.use, BUILTIN_EVALUATOR_PATHS, REGISTERED_EVALUATORS
-        )
-    evaluator: Evaluator
+    target = find_target("evaluator", use)
     if use.use == "<lambda>":
         raise ConfigError("is a lambda, which has no name; write a function with `def`")
+    is_class = inspect.isclass(target)
+    kind: type = target if is_class else type(target)
+    is_object_of_user = not is_class and not issubclass(kind, ROLE_CLASSES)
     is_target_function = inspect.isroutine(target) or (
-        not isinstance(target, ROLE_CLASSES)
-        and not inspect.isclass(target)
-        and declared_keywords(target)
+        is_object_of_user and declared_keywords(target)
     )
+    evaluator: Evaluator
     if is_runnable(target) or is_target_function:
         evaluator = adapt_to_evaluator(target, use.use)
     elif isinstance(target, CallableEvaluator):
         evaluator = copy.copy(target)
-    elif isinstance(target, Evaluator) or (
-        inspect.isclass(target) and issubclass(target, Evaluator)
-    ):
+    elif issubclass(kind, Evaluator):
         evaluator = make_instance("evaluator", use.use, target, use.params)
     else:
-        kind = target if inspect.isclass(target) else type(target)
-        if issubclass(kind, Deriver):
-            raise ConfigError(
-                f"{use.use!r} is not an evaluator: it is a deriver; move it to `derivers`"
-            )
-        raise ConfigError(
-            f"{use.use!r} is not an evaluator: write a function with @jurygraph.evaluator, subclass "
-            f"jurygraph.Evaluator, or name a langchain-core Runnable; found {kind.__name__}"
+        hint = (
+            "write a function with @jurygraph.evaluator, subclass jurygraph.Evaluator, or name a langchain-core "
+            f"Runnable; found {kind.__name__}"
         )
+        if issubclass(kind, Deriver):
+            hint = "it is a deriver; move it to `derivers`"
+        raise ConfigError(f"{use.use!r} is not an evaluator: {hint}")
     if isinstance(evaluator, CallableEvaluator):
         evaluator.set_params(use.params)
     _apply_use_settings(evaluator, use, target)
@@ -150,9 +144,7 @@ def prepare_isolated(setup: JsonFields) -> Callable[[str], Any]:
 
 def load_deriver(use: DeriverUse) -> Deriver:
     """Return the deriver that the config names. Raises ConfigError if there is none."""
-    target = use.target
-    if target is None:
-        target = find_named_object("deriver", use.use, BUILTIN_DERIVER_PATHS, {})
+    target = find_target("deriver", use)
     deriver = make_instance("deriver", use.use, target, use.params)
     if not isinstance(deriver, Deriver) or not getattr(deriver, "gives", None):
         raise ConfigError(
@@ -173,9 +165,8 @@ def builtin_params_models(role: str) -> dict[str, type[ParamsModel]]:
 def load_evaluators(config: Config) -> dict[str, Evaluator]:
     """Return the config's evaluators by name, sorted. Raises ConfigError with the key of a faulty one."""
     evaluators = load_components_by_name("evaluators", load_evaluator, config.evaluators)
-    for index, (use, evaluator) in enumerate(
-        zip(config.evaluators, evaluators.values(), strict=True)
-    ):
+    for index, use in enumerate(config.evaluators):
+        evaluator = evaluators[use.known_as]
         # a judge of criteria or of stakeholders needs tasks that have some
         is_about_part = evaluator.audience in ("criterion", "stakeholder")
         if use.if_missing is not None and not evaluator.task_fields and not is_about_part:
@@ -188,7 +179,7 @@ def load_evaluators(config: Config) -> dict[str, Evaluator]:
 
 def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
     """Raise ConfigError for a judge that is not in `models`, or of no use, and for a model that no evaluator asks."""
-    used_model_names: set[str] = set()
+    unused_model_names = dict.fromkeys(config.models)
     for index, use in enumerate(config.evaluators):
         field = "judges" if use.escalate is None else "escalate"
         key = f"evaluators[{index}].{field}"
@@ -198,14 +189,13 @@ def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
                 all_names_hint = f"there are {names_text}; add it to `models`"
                 hint = did_you_mean(judge, config.models) or all_names_hint
                 raise ConfigError(f"{key}: there is no model {judge!r}; {hint}")
+            unused_model_names.pop(judge, None)
         if use.all_judges and not evaluators[use.known_as].uses_model:
             raise ConfigError(f"{key}: {use.known_as!r} asks no model, so leave them out")
-        used_model_names.update(use.all_judges)
-    for name in config.models:
-        if name not in used_model_names:
-            raise ConfigError(
-                f"models.{name}: is a judge of no evaluator; list it in `judges`, or leave it out"
-            )
+    for name in unused_model_names:
+        raise ConfigError(
+            f"models.{name}: is a judge of no evaluator; list it in `judges`, or leave it out"
+        )
 
 
 def load_derivers(config: Config) -> dict[str, Deriver]:
@@ -244,11 +234,7 @@ def load_components_by_name(
 
 def load_combiner(name: str, target: Any = None) -> Combiner:
     """Return the combiner of that name, or made of the `target` known by it. Raises ConfigError if there is none."""
-    code = (
-        find_named_object("combiner", name, BUILTIN_COMBINER_PATHS, {})
-        if target is None
-        else target
-    )
+    code = _find_named_object("combiner", name) if target is None else target
     combiner = make_instance("combiner", name, code, {})
     if not isinstance(combiner, Combiner):
         raise ConfigError(f"{name!r} is not a combiner: subclass jurygraph.Combiner")
@@ -275,20 +261,15 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
         with prefix_config_errors(keys.get(name, "")):
             combiners_by_name[name] = load_combiner(name, target_by_combiner.get(name))
     for key, component in config.components.items():
-        _check_combiner_params(
-            f"components.{key}", combiners_by_name[component.combiner], component.params
-        )
+        combiner = combiners_by_name[component.combiner]
+        has_freeze_of_its_own = type(combiner).freeze is not Combiner.freeze
+        if combiner.Params is ParamsModel and has_freeze_of_its_own:
+            continue  # which reads the params in its own way
+        problem = validate(combiner.Params, component.params)
+        if isinstance(problem, Problem):
+            field = f"params.{problem.field}" if problem.field else "params"
+            raise ConfigError(f"components.{key}.{field}: {problem}")
     return combiners_by_name
-
-
-def _check_combiner_params(key: str, combiner: Combiner, params: RawParams) -> None:
-    """Raise ConfigError for the first wrong param of a component, unless its combiner reads them in its own way."""
-    if combiner.Params is ParamsModel and type(combiner).freeze is not Combiner.freeze:
-        return
-    problem = validate(combiner.Params, params)
-    if isinstance(problem, Problem):
-        field = f"params.{problem.field}" if problem.field else "params"
-        raise ConfigError(f"{key}.{field}: {problem}")
 
 
 def _combiner_targets_by_name(config: Config) -> JsonFields:
@@ -296,15 +277,12 @@ def _combiner_targets_by_name(config: Config) -> JsonFields:
     for key, component in config.components.items():
         name = component.combiner
         target = component.target
-        if target is None:
-            continue
-        if (
-            name in BUILTIN_COMBINER_PATHS
-            or target_by_combiner.setdefault(name, target) is not target
-        ):
-            raise ConfigError(
-                f"components.{key}.combiner: another combiner is called {name!r}; set `name` on this one"
-            )
+        if target is not None:
+            other_target = target_by_combiner.setdefault(name, target)
+            if name in BUILTIN_COMBINER_PATHS or other_target is not target:
+                raise ConfigError(
+                    f"components.{key}.combiner: another combiner is called {name!r}; set `name` on this one"
+                )
     return target_by_combiner
 
 
@@ -347,23 +325,22 @@ def make_instance(
 
     Raises ConfigError for any other object, or if it cannot be made. `kinds` are the base classes that it may have.
     """
-    if not inspect.isclass(target):
-        if params:
-            raise ConfigError(
-                f"{role} {name!r} is already set up and takes no params here; leave them out"
-            )
-        if not isinstance(target, kinds):
-            raise ConfigError(
-                f"{name!r} is no {role}: it is a {type(target).__name__}; "
-                f"subclass jurygraph.{role.capitalize()}"
-            )
-        return _set_source_version(copy.copy(target), kinds)
+    is_class = inspect.isclass(target)
+    if not is_class and params:
+        raise ConfigError(
+            f"{role} {name!r} is already set up and takes no params here; leave them out"
+        )
+    if not is_class and not isinstance(target, kinds):
+        raise ConfigError(
+            f"{name!r} is no {role}: it is a {type(target).__name__}; "
+            f"subclass jurygraph.{role.capitalize()}"
+        )
     if inspect.isabstract(target):
-        abstract_methods = sorted(target.__abstractmethods__)  # type: ignore[attr-defined]
+        abstract_methods = sorted(target.__abstractmethods__)
         missing = ", ".join(f"`{method}`" for method in abstract_methods)
         raise ConfigError(f"{role} {name!r} is abstract: subclass it and write {missing}")
     try:
-        return _set_source_version(target(**params), kinds)
+        instance = target(**params) if is_class else copy.copy(target)
     except ConfigError:
         raise
     except InputError as error:
@@ -377,22 +354,23 @@ def make_instance(
         raise ConfigError(
             f"{role} {name!r} cannot be made: {type(error).__name__}: {error}{hint}"
         ) from error
-
-
-def _set_source_version(instance: Any, kinds: tuple[type, ...]) -> Any:
-    """Give an instance of a class without a version of its own one that changes with its module."""
-    kind = type(instance)
-    role = next((role for role in kinds if isinstance(instance, role)), None)
-    keeps_version = role is None or "version" in vars(instance) or declares_version(kind, role)
-    if not keeps_version:
-        instance.version = source_version(kind)
+    # without a version of its own it has one that changes with its module
+    base_class = next((kind for kind in kinds if isinstance(instance, kind)), None)
+    keeps_version = base_class is None or declares_version(type(instance), base_class)
+    if not keeps_version and "version" not in vars(instance):
+        instance.version = source_version(type(instance))
     return instance
 
 
-def find_named_object(
-    role: str, name: str, builtin_paths: ImportPaths, registered_objects: ReadOnlyFields
-) -> Any:
+def find_target(role: str, use: EvaluatorUse | DeriverUse | ToolUse) -> Any:
+    """Return the object of a use in a config, or the one that it names. Raises ConfigError if there is none."""
+    return _find_named_object(role, use.use) if use.target is None else use.target
+
+
+def _find_named_object(role: str, name: str) -> Any:
     """Return the object that a config names. Raises ConfigError, with what may be meant, if there is none."""
+    builtin_paths = _BUILTIN_PATHS_BY_ROLE[f"{role}s"]
+    registered_objects = REGISTERED_EVALUATORS if role == "evaluator" else {}
     if name in builtin_paths:
         return _import_object(role, builtin_paths[name], ())
     if name in registered_objects:

@@ -86,8 +86,14 @@ class WorkerPool:
         """
         from pebble import ProcessExpired  # imported lazily, as below: most runs need no worker
 
+        with self._lock:
+            future = self._open_process_pool().schedule(
+                _answer_worker_call, args=arguments, timeout=self.time_limit
+            )
+            self._underway.add(future)
+            future.add_done_callback(self._underway.discard)
         try:
-            outcome_kind, *outcome_details = await asyncio.wrap_future(self._submit_call(arguments))
+            outcome_kind, *outcome_details = await asyncio.wrap_future(future)
         except TimeoutError:
             problem = (
                 f"{self.name!r} ran past its time limit of {self.time_limit:g} s and was killed"
@@ -142,15 +148,6 @@ class WorkerPool:
         self._processes = process_pool
         weakref.finalize(self, _stop_processes_in_thread, process_pool).atexit = False
         return process_pool
-
-    def _submit_call(self, arguments: tuple[str, ...]) -> Future[Any]:
-        with self._lock:
-            future = self._open_process_pool().schedule(
-                _answer_worker_call, args=arguments, timeout=self.time_limit
-            )
-            self._underway.add(future)
-            future.add_done_callback(self._underway.discard)
-            return future
 
 
 def _stop_processes(process_pool: "ProcessPool") -> None:

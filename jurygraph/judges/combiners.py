@@ -96,12 +96,18 @@ class AdaptiveSum(Combiner):
         utility = np.where(is_applicable, utilities.value.reshape(shape), 0.0)
         weight = np.where(is_applicable, weights.value.reshape(shape), 0.0)
         is_weight_unjudged = is_applicable & ~weights.judged.reshape(shape)
-        utility_by_sample = _weighted_utility_by_reply(utility, weight, is_weight_unjudged)
+        total = totals(weight, axis=1)
+        divisor = np.where(total > 0.0, total, 1.0)
+        weighted_utility = aggregation.total(weight * utility, axis=1) / divisor
+        # where some weights have no verdict, any û_i may be all that counts
+        is_missing_weight_one = (is_weight_unjudged & np.greater(weight, 0.0)).any(axis=1)
+        filled_utility = np.where(is_missing_weight_one, utility.max(axis=1), 0.0)
+        utility_by_sample = np.where(
+            is_weight_unjudged.any(axis=1), filled_utility, weighted_utility
+        )
         applicable_sample_weights = np.where(is_applicable.any(axis=1), 1.0, 0.0)
         value, has_value = weighted_mean(utility_by_sample, applicable_sample_weights)
         applicable_weights = np.where(is_applicable, 1.0, 0.0)  # for means over the live samples
-        total = totals(weight, axis=1)
-        divisor = np.where(total > 0.0, total, 1.0)
         share, _ = weighted_mean(weight / divisor[:, None], applicable_weights)
         means, _ = weighted_mean(utility, applicable_weights)
         parts = dict(zip(people, means.T, strict=True))
@@ -120,22 +126,6 @@ def _find_common_stakeholder(utility: str, weight: str) -> str:
     )
 
 
-def _weighted_utility_by_reply(
-    utility: Floats, weight: Floats, is_weight_unjudged: Bools
-) -> Floats:
-    """Return Σ w_i û_i / Σ w_i of each reply, [R,K]; 0 where the weights sum to 0.
-
-    Where some weights are open, without a verdict, any û_i may be all that counts: it is 0, or the highest û_i if an
-    open weight is filled by 1.
-    """
-    total = totals(weight, axis=1)
-    divisor = np.where(total > 0.0, total, 1.0)
-    weighted_utility = aggregation.total(weight * utility, axis=1) / divisor
-    is_missing_weight_one = (is_weight_unjudged & np.greater(weight, 0.0)).any(axis=1)
-    filled_utility = np.where(is_missing_weight_one, utility.max(axis=1), 0.0)
-    return np.where(is_weight_unjudged.any(axis=1), filled_utility, weighted_utility)
-
-
 ComparisonForm = Literal["pairs", "lists"]
 FloatsOrBools = TypeVar("FloatsOrBools", Floats, Bools)
 
@@ -143,17 +133,15 @@ FloatsOrBools = TypeVar("FloatsOrBools", Floats, Bools)
 class PairPreferences(NamedTuple):
     """Every pair of a group from the side of each response: rows are responses, columns their opponents, [R,R].
 
-    `first` and `second` are the preferences for the row in the two orders. An order without a verdict holds the fill
-    value, from both sides: a fill of 0 means lost for the row. `is_compared` marks the pairs that were compared at all.
-    A response that was compared with none, because a gate excluded it or its material failed, has the value
-    `uncompared_value`, [R]. `diagnostics`, [R] each, are diagnostics of the effect of the order.
+    `first` and `second` are the preferences for the row in the two orders, read from `matrix`. An order without a
+    verdict holds the fill value, from both sides: a fill of 0 means lost for the row. `is_compared` marks the pairs
+    that were compared at all. `diagnostics`, [R] each, are diagnostics of the effect of the order.
     """
 
+    matrix: ScoreMatrix
     first: Floats
     second: Floats
     is_compared: Bools
-    uncompared_value: Floats
-    present: Bools
     diagnostics: RowValuesByName
 
     @property
@@ -165,6 +153,23 @@ class PairPreferences(NamedTuple):
     def opponent_counts(self) -> Floats:
         """The number of opponents that each response was compared with, [R]."""
         return count_true(self.is_compared)
+
+    def fill_uncompared(self, value: Floats) -> Floats:
+        """Return the value of each response, [R], with that of a cell without a verdict where there is no opponent.
+
+        A response was compared with none because a gate excluded it or its material failed.
+        """
+        is_unjudged = self.matrix.applicable & ~self.matrix.judged
+        uncompared_value = np.where(is_unjudged, self.matrix.value, 0.0).max(axis=1)
+        return np.where(self.opponent_counts > 0, value, uncompared_value)
+
+    def component(self, value: Floats, **diagnostics: Floats) -> Component:
+        return Component(
+            self.fill_uncompared(value),
+            np.asarray(self.matrix.applicable.any(axis=1)),
+            {},
+            {**self.diagnostics, **diagnostics},
+        )
 
 
 def read_pair_verdicts(matrix: ScoreMatrix) -> PairPreferences:
@@ -188,7 +193,7 @@ def read_pair_verdicts(matrix: ScoreMatrix) -> PairPreferences:
         "flips": _flip_share(first, second, is_judged_in_both),
         "first": _first_preferred_share(first, is_judged_in_both),
     }
-    return _build_pair_preferences(matrix, first, second, is_compared, diagnostics)
+    return PairPreferences(matrix, first, second, is_compared, diagnostics)
 
 
 def read_listing_verdicts(matrix: ScoreMatrix) -> PairPreferences:
@@ -208,28 +213,13 @@ def read_listing_verdicts(matrix: ScoreMatrix) -> PairPreferences:
     is_compared = is_row_applicable[:, None] & is_row_applicable & is_other_response
     is_judged_in_both = is_compared & is_row_judged[:, None] & is_row_judged
     diagnostics = {"flips": _flip_share(first, second, is_judged_in_both)}
-    return _build_pair_preferences(matrix, first, second, is_compared, diagnostics)
+    return PairPreferences(matrix, first, second, is_compared, diagnostics)
 
 
 PREFERENCE_READERS: dict[ComparisonForm, Callable[[ScoreMatrix], PairPreferences]] = {
     "pairs": read_pair_verdicts,
     "lists": read_listing_verdicts,
 }
-
-
-def _build_pair_preferences(
-    matrix: ScoreMatrix,
-    first: Floats,
-    second: Floats,
-    is_compared: Bools,
-    diagnostics: RowValuesByName,
-) -> PairPreferences:
-    """Build `PairPreferences`; a cell without a verdict and without an opponent gives the response
-    `uncompared_value`."""
-    is_unjudged = matrix.applicable & ~matrix.judged
-    uncompared_value = np.max(np.where(is_unjudged, matrix.value, 0.0), axis=1)
-    present = np.asarray(matrix.applicable.any(axis=1))
-    return PairPreferences(first, second, is_compared, uncompared_value, present, diagnostics)
 
 
 def _flip_share(first: Floats, second: Floats, judged: Bools) -> Floats:
@@ -318,7 +308,7 @@ class WinShare(Combiner):
         value = aggregation.total(preferences.outcomes) / np.maximum(
             preferences.opponent_counts, 1.0
         )
-        return _build_component(preferences, value, preferences.diagnostics)
+        return preferences.component(value)
 
 
 class RankWinShare(WinShare):
@@ -356,8 +346,7 @@ class BradleyTerry(WinShare):
         value = np.asarray(expected_wins / np.maximum(preferences.opponent_counts, 1.0)).round(
             _ROUNDING_DECIMALS
         )
-        diagnostics = {**preferences.diagnostics, "strength": np.array(own_strength)}
-        return _build_component(preferences, value, diagnostics)
+        return preferences.component(value, strength=np.array(own_strength))
 
     def bounds(
         self,
@@ -385,9 +374,8 @@ class BradleyTerry(WinShare):
         highest = np.minimum(
             (aggregation.total(highest_preferences.outcomes) + prior) / opponent_count, 1.0
         )
-        is_compared = lowest_preferences.opponent_counts > 0
-        lower_bound = np.where(is_compared, lowest, lowest_preferences.uncompared_value)
-        upper_bound = np.where(is_compared, highest, highest_preferences.uncompared_value)
+        lower_bound = lowest_preferences.fill_uncompared(lowest)
+        upper_bound = highest_preferences.fill_uncompared(highest)
         return lower_bound.round(_ROUNDING_DECIMALS), upper_bound.round(_ROUNDING_DECIMALS)
 
 
@@ -407,11 +395,3 @@ def _fit_strengths(preferences: PairPreferences, prior: float) -> Floats:
             bradley_terry(worst_case_wins, prior) if unjudged.any() else strengths_with_ties
         )
     return np.stack(rows)
-
-
-def _build_component(
-    preferences: PairPreferences, value: Floats, diagnostics: RowValuesByName
-) -> Component:
-    has_opponents = preferences.opponent_counts > 0
-    component_value = np.where(has_opponents, value, preferences.uncompared_value)
-    return Component(component_value, preferences.present, {}, diagnostics)

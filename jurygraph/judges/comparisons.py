@@ -70,24 +70,16 @@ class LocatedQuotations(NamedTuple):
 
 def locate_quotes(reply: Any, texts: Sequence[QuotableTexts]) -> LocatedQuotations:
     """Search the quotations of a reply in all responses; each passage is evidence once."""
-    quotations = getattr(reply, "quotes", ())
-    unique_quotations = list(
-        dict.fromkeys(quotation for quotation in quotations if quotation.strip())
-    )
-    unmatched_quotations = unique_quotations
+    quotations = list(dict.fromkeys(filter(str.strip, getattr(reply, "quotes", ()))))
+    unmatched_quotations = quotations
     evidence = []
     for text in texts:
-        passages, rejected_quotations = verify_quotes(unique_quotations, text)
+        passages, rejected_quotations = verify_quotes(quotations, text)
         evidence.append(passages)
-        unmatched_quotations = [
-            quotation for quotation in unmatched_quotations if quotation in rejected_quotations
-        ]
-    if not unmatched_quotations:
-        return LocatedQuotations(evidence, "")
-    return LocatedQuotations(
-        evidence,
-        f"{shorten_quotes(unmatched_quotations)} (in no response, too short, or cut within a word or number)",
-    )
+        unmatched_quotations = list(filter(rejected_quotations.__contains__, unmatched_quotations))
+    why = "in no response, too short, or cut within a word or number"
+    lost = f"{shorten_quotes(unmatched_quotations)} ({why})" if unmatched_quotations else ""
+    return LocatedQuotations(evidence, lost)
 
 
 class ComparisonJudge(Evaluator):
@@ -142,13 +134,12 @@ class ComparisonJudge(Evaluator):
         client = require_client(inputs.client).with_responses(responses)
         names = tuple(ascii_uppercase[: len(responses)])
         reply_model = self.reply_model(names, self._compact)
-        named_response_texts = [
-            {"name": name, "text": response.text}
-            for name, response in zip(names, responses, strict=True)
-        ]
+        named_responses = zip(names, responses, strict=True)
         variables = {
             **shared_prompt_variables(inputs),
-            "responses": named_response_texts,
+            "responses": [
+                {"name": name, "text": response.text} for name, response in named_responses
+            ],
             "criterion": self.settings.criterion,
             "compact": self._compact,
             **self.prompt_variables(names),
@@ -163,40 +154,38 @@ class ComparisonJudge(Evaluator):
         def record_tool_results(results: Sequence[ToolResult]) -> None:
             """Let each response be quoted from what a tool read of it, too, such as a file of its workspace."""
             for number, text in enumerate(texts, start=1):
-                response_tool_results = [item for item in results if item.response == number]
-                text.add_tool_results([item._replace(response=1) for item in response_tool_results])
+                text.add_tool_results(
+                    [item._replace(response=1) for item in results if item.response == number]
+                )
 
-        def find_missing_evidence(reply: Any, quoted_evidence: LocatedQuotations) -> str:
-            if needs_evidence and self.has_preference(reply):
-                return quoted_evidence.missing
-            return ""
+        def locate(reply: Any) -> tuple[LocatedQuotations, str]:
+            """Return the quotations of a reply, and what is missing of them."""
+            quotations = locate_quotes(reply, texts)
+            is_evidence_needed = needs_evidence and self.has_preference(reply)
+            return quotations, quotations.missing if is_evidence_needed else ""
 
         def find_reply_flaw(reply: Any) -> str | None:
-            missing = find_missing_evidence(reply, locate_quotes(reply, texts))
+            _, missing = locate(reply)
             problems = [f"a response is preferred, {missing}"] if missing else []
             return describe_missing_quotes(problems, "a response")
 
         def read(reply: "ParsedReply[Any]") -> list[Verdict]:
-            quoted_evidence = locate_quotes(reply.value, texts)
-            missing = find_missing_evidence(reply.value, quoted_evidence)
+            quotations, missing = locate(reply.value)
             reason = getattr(reply.value, "reason", "")
-            if quoted_evidence.lost:
-                reason += f" [lost: {quoted_evidence.lost}]"
+            if quotations.lost:
+                reason += f" [lost: {quotations.lost}]"
             verdicts = []
             for index, scored in enumerate(self.read_scores(reply.value)):
-                fields = {
-                    "reason": reason,
-                    "evidence": self.choose_evidence(quoted_evidence, index),
-                    "call": reply.call.id,
-                }
+                evidence = self.choose_evidence(quotations, index)
+                fields = {"reason": reason, "evidence": evidence, "call": reply.call.id}
                 verdict = scored.model_copy(update=fields)
                 if missing:
-                    verdict = mark_unsupported(
-                        verdict,
-                        f"prefers a response, {missing}",
-                        rule,
-                        _tie_verdict_fields(verdict),
-                    )
+                    problem = f"prefers a response, {missing}"
+                    # a tie of two, or of a whole ranking
+                    native = "tie" if verdict.scale is None else sum(verdict.scale) / 2.0
+                    met = None if verdict.met is None else False
+                    tie_fields = {"score": 0.5, "met": met, "native": native, "unsupported": "tie"}
+                    verdict = mark_unsupported(verdict, problem, rule, tie_fields)
                 verdicts.append(verdict)
             return verdicts
 
@@ -217,13 +206,6 @@ class ComparisonJudge(Evaluator):
     ) -> tuple[Evidence, ...]:
         """Return the evidence of the verdict on the response at an index: what is quoted from it."""
         return quoted_evidence.evidence[index]
-
-
-def _tie_verdict_fields(verdict: Verdict) -> ReadOnlyFields:
-    """Return the fields by which a verdict on responses becomes a tie: of two, or of a whole ranking."""
-    native = "tie" if verdict.scale is None else sum(verdict.scale) / 2.0
-    met = None if verdict.met is None else False
-    return {"score": 0.5, "met": met, "native": native, "unsupported": "tie"}
 
 
 PreferredTextLabel = Literal["A", "B", "tie"]

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, groupby
@@ -411,21 +411,16 @@ class PromptItem(dict[str, Any]):
 
 def _to_shown_item(name: str, item: Item) -> PromptItem:
     form = item.form
-    lines = [item.text]
+    parts: Iterable[tuple[str, str]] = ()
     if isinstance(form, PartialCredit):
-        for part, text in zip(form.names, item.parts, strict=True):
-            lines.append(f"{part}: {text}")
-    for value, meaning in item.anchors:
-        lines.append(f"{value}: {meaning}")
-    scale = (f"{form.low:g}", f"{form.high:g}") if isinstance(form, Scale) else None
-    has_parts = isinstance(form, PartialCredit)
-    uses_probabilities = isinstance(form, PartialCredit) and form.by_probability
+        parts = zip(form.names, item.parts, strict=True)
+    lines = [item.text, *(f"{label}: {text}" for label, text in (*parts, *item.anchors))]
     return PromptItem(
         name=name,
         text="\n".join(lines),
-        parts=has_parts,
-        scale=scale,
-        by_probability=uses_probabilities,
+        parts=isinstance(form, PartialCredit),
+        scale=(f"{form.low:g}", f"{form.high:g}") if isinstance(form, Scale) else None,
+        by_probability=isinstance(form, PartialCredit) and form.by_probability,
     )
 
 
@@ -631,27 +626,24 @@ class Criteria(JudgeEvaluator):
     settings: Params
 
     def _set_up_from_settings(self) -> None:
-        self._own = self.settings.own
+        self._own = {criterion.id: criterion for criterion in self.settings.own}
         if self._own:
             self.audience = "task"
-            self.shares = {criterion.id: criterion.weight for criterion in self._own}
+            self.shares = {name: criterion.weight for name, criterion in self._own.items()}
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         if not self._own:
             return super().questions(view)
         params = {name: value for name, value in self.params.items() if name != "criteria"}
         questions = []
-        for criterion in self._own:
+        for name, criterion in self._own.items():
             content = criterion.model_dump(mode="json", exclude={"weight", "role"})
             criterion_params = {**params, "criterion": content}
-            questions.append(self.question(view, content["id"], params=criterion_params))
+            questions.append(self.question(view, name, params=criterion_params))
         return questions
 
     def item(self, inputs: EvaluatorInput) -> Item:
-        about = inputs.task.about
-        if self._own:
-            subject = inputs.question.subject
-            about = next(criterion for criterion in self._own if criterion.id == subject)
+        about = self._own[inputs.question.subject] if self._own else inputs.task.about
         assert isinstance(about, Criterion)
         if about.parts:
             weights = tuple(part.weight for part in about.parts)

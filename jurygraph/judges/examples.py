@@ -15,13 +15,14 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Self, TypeVar
+from typing import Annotated, Literal, NamedTuple, Self
 
 import re2
 from pydantic import Field, InstanceOf, PlainSerializer
 from pydantic.json_schema import SkipJsonSchema
 from rapidfuzz import fuzz
 
+from jurygraph.agents.data_optimizer import to_ngrams
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, format_count, join_names, quote
 from jurygraph.prompts import ShownExample
@@ -30,8 +31,6 @@ from jurygraph.schema import ExampleUse, FrozenModel, Response, TaskView, digest
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import RatingsFile, read_pairs, read_ratings, read_texts
-
-S = TypeVar("S", str, list[str])
 
 ScaleByDimension = Mapping[str, tuple[float, float]]
 TextPairByKey = Mapping[str, tuple[str, str]]
@@ -116,24 +115,7 @@ class _ExampleSelection:
         self, rating: Rating, cell: tuple[str, str, str], has_conflicting_rating: bool
     ) -> str | None:
         """Keep the rating as an example, or return why it is left out."""
-        text = rated_text(rating, self._texts)
-        kind = self._omission_reason(rating, cell[2], text, has_conflicting_rating)
-        if kind is not None:
-            return kind
-        example = self._build_example(rating, cell[2], text or "")
-        if self._pairs is not None and example.swapped is None:
-            return "no_pair"
-        earlier = self.kept.setdefault(cell, example)
-        if earlier is example:
-            return None
-        self.kept[cell] = max(
-            earlier, example, key=lambda e: (e.reason or "", e.domain or "", e.text, e.item)
-        )
-        return "duplicate"
-
-    def _omission_reason(
-        self, rating: Rating, dimension: str, text: str | None, has_conflicting_rating: bool
-    ) -> str | None:
+        dimension = cell[2]
         if dimension not in self._scales:
             return "other_dimension" if dimension else "no_dimension"
         if rating.score is None:
@@ -143,26 +125,34 @@ class _ExampleSelection:
         low, high = self._scales[dimension]
         if not low <= rating.score <= high:
             return "off_scale"
+        text = rated_text(rating, self._texts)
         if text is None:
             return "no_text"
-        return None if text.strip() else "blank_text"
-
-    def _build_example(self, rating: Rating, dimension: str, text: str) -> Example:
+        if not text.strip():
+            return "blank_text"
         pair = None if self._pairs is None else self._pairs.get(rating.key)
         swapped_text = None if pair is None else swap_texts(text, *pair)
-        score = (rating.score or 0.0) + 0.0  # -0.0 would have another digest than 0.0
-        return Example(
+        if self._pairs is not None and swapped_text is None:
+            return "no_pair"
+        example = Example(
             key=rating.key,
             item=rating.item,
             group=self._groups.get(rating.key),
             reviewer=rating.reviewer,
             dimension=dimension,
             domain=rating.domain,
-            score=score,
+            score=rating.score + 0.0,  # -0.0 would have another digest than 0.0
             text=text,
             reason=rating.reason or None,
             swapped=swapped_text,
         )
+        earlier = self.kept.setdefault(cell, example)
+        if earlier is example:
+            return None
+        self.kept[cell] = max(
+            earlier, example, key=lambda e: (e.reason or "", e.domain or "", e.text, e.item)
+        )
+        return "duplicate"
 
 
 def _find_single_dimension(ratings: RatingsFile, scales: ScaleByDimension) -> str:
@@ -269,9 +259,8 @@ class ReviewerHistory:
         """
         pairs = read_pairs(texts) if has_pairs and texts is not None else None
         text_by_key = {} if texts is None else read_texts(texts)
-        settings = {}
-        for name in ("item", "reviewer", "score"):
-            settings[name] = f"`columns: {{{name}: …}}`"
+        required_columns = ("item", "reviewer", "score")
+        settings = {name: f"`columns: {{{name}: …}}`" for name in required_columns}
         ratings = read_ratings(path, columns, settings)
         return cls(ratings, text_by_key, scales=scales, pairs=pairs)
 
@@ -284,9 +273,9 @@ class ReviewerHistory:
             examples_by_pool["own" if example.reviewer == reviewer else "others"].append(example)
         return examples_by_pool
 
-    def rated_items_of_key(self, key: str) -> set[str]:
-        """Return the items that were rated under a key: usually one, without the agent that the key may include."""
-        return self._items.get(key, set())
+    def names_of_key(self, key: str) -> set[str]:
+        """Return a key and the items that were rated under it: usually one, without the agent that it may include."""
+        return {key, *self._items.get(key, ())}
 
     def groups_of_ratings(self, names: Iterable[str]) -> set[str]:
         """Return the groups of all ratings, even those left out, under these names: keys, or items of any agent."""
@@ -316,18 +305,21 @@ class ReviewerHistory:
             yield f"Left out: {format_count(number, 'rating')} {OMISSION_REASON_TEXTS[kind]}; the first is {first}."
         for dimension, scale in self._scales.items():
             scores = [example.score for example in self._examples_of.get((dimension, None), ())]
-            if len(scores) >= _MIN_SCORES_FOR_NOTE:
-                yield from _note_wide_scale(dimension, scale, scores)
             if not scores:
-                dimensions = {rating.dimension for _, rating in self._ratings.rows}
-                rated_dimension_names = sorted(name for name in dimensions if name is not None)
-                suggestion = (
-                    None
-                    if dimension in rated_dimension_names
-                    else did_you_mean(dimension, rated_dimension_names)
-                )
+                rated_dimensions = {rating.dimension for _, rating in self._ratings.rows}
+                suggestion = None
+                if dimension not in rated_dimensions:
+                    suggestion = did_you_mean(dimension, sorted(filter(None, rated_dimensions)))
                 end = "." if suggestion is None else f"; {suggestion}"
                 yield f"No rating for {quote(dimension)} can be shown{end}"
+                continue
+            low, high = min(scores), max(scores)
+            is_scale_wide = high - low < _MIN_COVERED_SCALE_SHARE * (scale[1] - scale[0])
+            if is_scale_wide and len(scores) >= _MIN_SCORES_FOR_NOTE:
+                yield (
+                    f"The scores of {quote(dimension)} go from {low:g} to {high:g}, on a scale from {scale[0]:g} to "
+                    f"{scale[1]:g}; if reviewers could not give the others, narrow `scale`."
+                )
 
     @cached_property
     def digest(self) -> str:
@@ -351,17 +343,6 @@ class ReviewerHistory:
     @cached_property
     def example_by_digest(self) -> Mapping[str, Example]:
         return {example.digest: example for example in self.examples}
-
-
-def _note_wide_scale(
-    dimension: str, scale: tuple[float, float], scores: Sequence[float]
-) -> Iterator[str]:
-    low, high = min(scores), max(scores)
-    if high - low < _MIN_COVERED_SCALE_SHARE * (scale[1] - scale[0]):
-        yield (
-            f"The scores of {quote(dimension)} go from {low:g} to {high:g}, on a scale from {scale[0]:g} to "
-            f"{scale[1]:g}; if reviewers could not give the others, narrow `scale`."
-        )
 
 
 ReviewerHistoryParam = Annotated[
@@ -402,14 +383,11 @@ def swap_response_texts(response: Response) -> str | None:
 
     None if its data has no two such texts, or its text does not hold them in this order.
     """
-    data = response.data
-    if not isinstance(data, dict):
-        return None
-    first = data.get("first")
-    second = data.get("second")
-    if not isinstance(first, str) or not isinstance(second, str):
-        return None
-    return swap_texts(response.text, first, second)
+    match response.data:
+        case {"first": str(first), "second": str(second)}:
+            return swap_texts(response.text, first, second)
+        case _:
+            return None
 
 
 ExampleChoiceMethod = Literal["random", "similar"]
@@ -428,22 +406,14 @@ def order_examples(
       Each query has a draw of its own: otherwise one unlucky draw would stand for a reviewer in a whole run.
     - `similar` orders by the words shared with the query: similarity of letters, not of meaning.
     """
-    if choice == "random":
-        ordered_examples = _shuffle_examples(examples, seed, query)
-    else:
-        shuffled_examples = _shuffle_examples(examples, seed)
-        ordered_examples = sorted(
-            shuffled_examples, key=lambda example: -fuzz.token_set_ratio(query, example.text)
-        )
+    seeds = (seed, query) if choice == "random" else (seed,)
+    shuffled_examples = sorted(examples, key=lambda example: digest_of([*seeds, example.digest]))
+    if choice == "similar":
+        shuffled_examples.sort(key=lambda example: -fuzz.token_set_ratio(query, example.text))
     example_by_item: dict[str, Example] = {}
-    for example in ordered_examples:
+    for example in shuffled_examples:
         example_by_item.setdefault(example.key, example)
     return list(example_by_item.values())
-
-
-def _shuffle_examples(examples: Iterable[Example], *seed: int | str) -> list[Example]:
-    """Return examples in an order that depends on the seed alone, not on the order of the input."""
-    return sorted(examples, key=lambda example: digest_of([*seed, example.digest]))
 
 
 TARGET_REVIEWER_PSEUDONYM = "reviewer 1"
@@ -467,7 +437,7 @@ def candidate_examples(
     examples: Iterable[Example], view: TaskView, history: ReviewerHistory
 ) -> list[Example]:
     """Return the examples that neither are the task nor of its group; this is known before there is a response."""
-    names = {view.id, *history.rated_items_of_key(view.id)}
+    names = history.names_of_key(view.id)
     if view.group is not None:
         names.add(view.group)
     groups = names | history.groups_of_ratings(names)
@@ -484,7 +454,7 @@ def choose_examples(
     history: ReviewerHistory,
 ) -> ShownExamples:
     """Return the first `count` candidates that do not give the response away; nor a pair with its texts swapped."""
-    names = {response.id, *history.rated_items_of_key(response.id)}
+    names = history.names_of_key(response.id)
     groups = history.groups_of_ratings(names)
     if view.group is not None:
         groups.add(view.group)
@@ -595,8 +565,9 @@ class NormalizedText:
         letters = "".join(_UNSPACED_SCRIPTS_PATTERN.findall(self.letters))
         if len(words) + len(letters) / _UNSPACED_LETTERS_PER_WORD < _MIN_WORDS_FOR_NGRAMS:
             return frozenset()
-        word_ngrams = map(" ".join, _iter_windows(words, _WORDS_PER_NGRAM))
-        return frozenset(chain(word_ngrams, _iter_windows(letters, _LETTERS_PER_NGRAM)))
+        word_ngrams = map(" ".join, to_ngrams(words, _WORDS_PER_NGRAM))
+        letter_ngrams = map("".join, to_ngrams(letters, _LETTERS_PER_NGRAM))
+        return frozenset(chain(word_ngrams, letter_ngrams))
 
     def is_near_duplicate_of(self, other: "NormalizedText") -> bool:
         """Return True if the texts are the same but for a little, or one mostly occurs in the other."""
@@ -616,10 +587,6 @@ class NormalizedText:
 
     def _is_contained_in(self, other: "NormalizedText") -> bool:
         return len(self.letters) >= _MIN_CONTAINED_LETTERS and self.letters in other.letters
-
-
-def _iter_windows(sequence: S, length: int) -> Iterator[S]:
-    return (sequence[start : start + length] for start in range(len(sequence) - length + 1))
 
 
 def is_near_duplicate(first: str, second: str) -> bool:

@@ -323,18 +323,24 @@ class ConsensusOfJudges(Combiner):
     ) -> dict[str, ComponentInput]:
         arranged_inputs = dict[str, ComponentInput]()
         for key, judge in inputs.items():
-            weights = dict(judge.weighted_questions)
-            for reviewer, question in _question_by_reviewer(key, judge, reviewers).items():
+            question_by_reviewer = dict[str | None, str]()
+            for question, weight in judge.weighted_questions:
+                reviewer = reviewers[question]
+                other = question_by_reviewer.setdefault(reviewer, question)
+                if other != question:
+                    prediction = "the same response"
+                    if reviewer is not None:
+                        prediction = f"what {reviewer!r} would say"
+                    raise PlanError(
+                        f"input {key!r} asks {other!r} and {question!r} about {prediction}, and the votes of a "
+                        "consensus are on one question; name one of them by its id"
+                    )
                 name = key if reviewer is None else f"{key}@{reviewer}"
                 if name in arranged_inputs or name in reviewers.values():
                     raise PlanError(
                         f"input {name!r} has the name of a reviewer, or of a judge of one; rename it"
                     )
-                split = {
-                    "questions": (question,),
-                    "weights": (weights[question],),
-                    "reviewer": reviewer,
-                }
+                split = {"questions": (question,), "weights": (weight,), "reviewer": reviewer}
                 arranged_inputs[name] = judge.model_copy(update=split)
         return arranged_inputs
 
@@ -352,12 +358,26 @@ class ConsensusOfJudges(Combiner):
                     f"input {key!r} has a weight, and judges weigh by their confusions here; leave it out"
                 )
         frozen_params: JsonFields = {"levels": _resolve_class_values(settings.levels, confusions)}
-        panels = _panel_inputs_by_reviewer(inputs)
+        reviewers = {use.reviewer for use in inputs.values()}
+        panels = {}
+        for reviewer in sorted(filter(None, reviewers)):
+            # Whoever predicts nobody in particular votes in every panel.
+            voters = (reviewer, None)
+            panels[reviewer] = [key for key, use in inputs.items() if use.reviewer in voters]
         if panels:
             frozen_params["panels"] = panels
         if confusions is not None:
+            matrices = {}
+            for key, use in inputs.items():
+                judge = judge_name(key, use.reviewer)
+                if judge not in confusions.annotators:
+                    names = sorted(confusions.annotators)
+                    all_names_hint = f"name inputs as the annotators: {', '.join(names[:20])}"
+                    hint = did_you_mean(judge, names) or all_names_hint
+                    raise PlanError(f"params.confusions say nothing of input {judge!r}; {hint}")
+                matrices[key] = [list(row) for row in confusions.annotators[judge]]
             frozen_params["prior"] = list(confusions.prior)
-            frozen_params["judges"] = _find_confusion_matrices(inputs, confusions)
+            frozen_params["judges"] = matrices
             frozen_params["confusions"] = confusions.digest
         return frozen_params
 
@@ -384,54 +404,6 @@ class ConsensusOfJudges(Combiner):
         )
         weights = np.where(present, 1.0, 0.0)
         return Component(*weighted_mean(values, weights), parts, diagnostics)
-
-
-def _panel_inputs_by_reviewer(inputs: ComponentInputs) -> dict[str, list[str]]:
-    """Return the inputs that vote on each reviewer, in order of reviewers; empty if none predicts one."""
-    reviewers = {use.reviewer for use in inputs.values() if use.reviewer is not None}
-    panels = {}
-    for reviewer in sorted(reviewers):
-        # Whoever predicts nobody in particular votes in every panel.
-        panels[reviewer] = [key for key, use in inputs.items() if use.reviewer in (reviewer, None)]
-    return panels
-
-
-def _find_confusion_matrices(
-    inputs: ComponentInputs, confusions: Confusions
-) -> dict[str, list[list[float]]]:
-    """Return the confusion matrix of the judge of each input. Raises PlanError for a judge without one."""
-    matrices = {}
-    for key, use in inputs.items():
-        judge = judge_name(key, use.reviewer)
-        if judge not in confusions.annotators:
-            names = sorted(confusions.annotators)
-            hint = (
-                did_you_mean(judge, names)
-                or f"name inputs as the annotators: {', '.join(names[:20])}"
-            )
-            raise PlanError(f"params.confusions say nothing of input {judge!r}; {hint}")
-        matrices[key] = [list(row) for row in confusions.annotators[judge]]
-    return matrices
-
-
-def _question_by_reviewer(
-    key: str, judge: ComponentInput, reviewers: Mapping[str, str | None]
-) -> dict[str | None, str]:
-    """Return the question of an input by the reviewer whom it predicts. Raises PlanError for two about the same one."""
-    question_by_reviewer: dict[str | None, str] = {}
-    for question in judge.questions:
-        reviewer = reviewers[question]
-        other = question_by_reviewer.setdefault(reviewer, question)
-        if other != question:
-            prediction_text = (
-                "the same response" if reviewer is None else f"what {reviewer!r} would say"
-            )
-            raise PlanError(
-                f"input {key!r} asks {other!r} and {question!r} about {prediction_text}, and the votes "
-                "of a consensus are on one "
-                "question; name one of them by its id"
-            )
-    return question_by_reviewer
 
 
 def judge_name(key: str, reviewer: str | None) -> str:

@@ -8,7 +8,7 @@
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar
@@ -90,9 +90,13 @@ class ScoringProtocol(SingleCallEvaluator):
         people = rotate(inputs.task.people, shift)
         reply_model = self.reply_model(people)
         max_reply_tokens = TOKENS_PER_REASON * self.max_reasons(people)
+        # named by position; an id is untrusted, so that it is part of the fenced text
+        named_people = zip(person_names(len(people)), people, strict=True)
         variables = {
             **shared_prompt_variables(inputs),
-            "people": people_for_prompt(people),
+            "people": [
+                {"name": name, "text": _describe_person(person)} for name, person in named_people
+            ],
             **self.prompt_variables(people),
         }
         request = client.request(
@@ -103,10 +107,14 @@ class ScoringProtocol(SingleCallEvaluator):
             max_reply_tokens=max_reply_tokens,
         )
 
+        def restore_person_id(match: re.Match[str]) -> str:
+            number = int(match[1])
+            return people[number - 1].id if number <= len(people) else match[0]
+
         def find(value: Any, _: Reply | None) -> dict[str, Finding]:
             findings = {}
             for subject, finding in self.findings(value, people).items():
-                reason = restore_person_ids(finding.reason, people)
+                reason = _PERSON_PSEUDONYM_PATTERN.sub(restore_person_id, finding.reason)
                 findings[subject] = finding._replace(reason=reason)
             return findings
 
@@ -124,30 +132,13 @@ def person_names(number: int) -> tuple[str, ...]:
     return tuple(f"person_{index}" for index in range(1, number + 1))
 
 
-def people_for_prompt(people: People) -> list[dict[str, str]]:
-    """Return people for a prompt, named by position: `person_1` is the first. The id is untrusted, so it is fenced."""
-    people_entries = []
-    for name, person in zip(person_names(len(people)), people, strict=True):
-        people_entries.append({"name": name, "text": "\n".join(_lines(person))})
-    return people_entries
-
-
-def restore_person_ids(reason: str, people: People) -> str:
-    def restore_person_id(match: re.Match[str]) -> str:
-        number = int(match[1])
-        return people[number - 1].id if number <= len(people) else match[0]
-
-    return _PERSON_PSEUDONYM_PATTERN.sub(restore_person_id, reason)
-
-
-def _lines(stakeholder: Stakeholder) -> Iterator[str]:
-    yield f"id: {stakeholder.id}"
+def _describe_person(stakeholder: Stakeholder) -> str:
+    lines = [f"id: {stakeholder.id}"]
     if stakeholder.profile:
-        yield stakeholder.profile
-    yield from (
-        f"- {constraint.kind}: {constraint.text or constraint.id}"
-        for constraint in stakeholder.constraints
-    )
+        lines.append(stakeholder.profile)
+    for constraint in stakeholder.constraints:
+        lines.append(f"- {constraint.kind}: {constraint.text or constraint.id}")
+    return "\n".join(lines)
 
 
 LOWEST_SCORE = 1.0
@@ -311,32 +302,33 @@ def _item_path_by_subject(people: People) -> dict[str, str]:
     """Return the path of each item in the reply, by the subject of its question."""
     items = {}
     for person, name in zip(people, person_names(len(people)), strict=True):
-        for number, field in _numbered_item_names("A"):
-            items[f"A/{person.id}/{number}"] = f"{name}.{field}"
-    for number, field in _response_item_names(len(people)):
-        items[f"{field[0]}/{number}"] = field
+        for field in _item_fields("A"):
+            items[f"A/{person.id}/{field[1:]}"] = f"{name}.{field}"
+    for field in _response_item_fields(len(people)):
+        items[f"{field[0]}/{field[1:]}"] = field
     return items
 
 
-def _response_item_names(people: int) -> list[tuple[int, str]]:
-    """Return the items about the response as a whole, with their fields; those of D are about a group of people."""
-    return _numbered_item_names("BCDE" if people else "BCE")
+def _response_item_fields(people: int) -> list[str]:
+    """Return the fields of the items about the response as a whole; those of D are about a group of people."""
+    return _item_fields("BCDE" if people else "BCE")
 
 
-def _numbered_item_names(category_letters: str) -> list[tuple[int, str]]:
+def _item_fields(categories: str) -> list[str]:
+    """Return the fields of all items of categories of one letter each, such as A1."""
     fields = []
-    for category in category_letters:
-        for number in range(1, ITEM_COUNT_BY_CATEGORY[category] + 1):
-            fields.append((number, f"{category}{number}"))
+    for category in categories:
+        numbers = range(1, ITEM_COUNT_BY_CATEGORY[category] + 1)
+        fields += [f"{category}{number}" for number in numbers]
     return fields
 
 
 @lru_cache(maxsize=64)
 def _checklist_reply_model(people: int) -> type[FrozenModel]:
-    item_fields: Any = {field: (ItemReply, ...) for _, field in _numbered_item_names("A")}
+    item_fields: Any = dict.fromkeys(_item_fields("A"), (ItemReply, ...))
     person = create_model("PersonReply", __base__=FrozenModel, **item_fields)
     fields: Any = dict.fromkeys(person_names(people), (person, ...))
-    fields |= {field: (ItemReply, ...) for _, field in _response_item_names(people)}
+    fields |= dict.fromkeys(_response_item_fields(people), (ItemReply, ...))
     return create_model("VerdictsReply", __base__=FrozenModel, **fields)
 
 
@@ -405,12 +397,17 @@ class _DecomposedProtocol(ScoringProtocol):
 
     def findings(self, reply: Any, people: People) -> FindingBySubject:
         """Return all findings of a reply, whichever evaluator asks, so that both find the same errors in it."""
-        utilities = {}
-        weights = {}
+        findings = {}
+        weights = _weights_by_name(reply.weights)
+        total = math.fsum(weights.values())
         for person, name in zip(people, person_names(len(people)), strict=True):
-            utilities[f"{UTILITY_SUBJECT}/{person.id}"] = _finding_on_utility(name, reply)
-            weights[f"{WEIGHT_SUBJECT}/{person.id}"] = _finding_on_weight(name, reply)
-        return utilities | weights
+            findings[f"{UTILITY_SUBJECT}/{person.id}"] = _finding_on_utility(name, reply)
+            # the share of all weights is not about the response, and needs no quotation
+            share = JudgedValue(weights[name] / total, native=weights[name], scale=(0.0, 1.0))
+            findings[f"{WEIGHT_SUBJECT}/{person.id}"] = Finding(
+                f"weights.{name}", share, reply.weights.reason
+            )
+        return findings
 
     def max_reasons(self, people: People) -> int:
         number = 1
@@ -468,12 +465,3 @@ def _finding_on_utility(name: str, reply: Any) -> Finding:
 
 def _describe_constraint(reply: AspectReply | ConstraintReply) -> str:
     return f"{'held' if reply.held else 'not held'}: {reply.reason}"
-
-
-def _finding_on_weight(name: str, reply: Any) -> Finding:
-    """Return the finding on a person's share of all weights; it is not about the response, and needs no quotation."""
-    weights = _weights_by_name(reply.weights)
-    weight = weights[name]
-    share = weight / math.fsum(weights.values())
-    judged_value = JudgedValue(share, native=weight, scale=(0.0, 1.0))
-    return Finding(f"weights.{name}", judged_value, reply.weights.reason)

@@ -59,7 +59,6 @@ from jurygraph.schema import (
     FrozenModel,
     Layer,
     Question,
-    Response,
     Swap,
     TaskView,
     Verdict,
@@ -205,10 +204,6 @@ class Dimension(FrozenModel):
     def form(self) -> PredictionForm:
         return PredictionForm(*self.scale, self.step, self.not_applicable)
 
-    def mirror_score(self, score: float) -> float:
-        """Return the score at the same distance from the other end of the scale."""
-        return self.scale[0] + self.scale[1] - score
-
 
 def _check_name(name: str) -> str:
     if not name or "/" in name or "@" in name:
@@ -225,23 +220,6 @@ def load_ready_dimensions(name: str) -> dict[str, Dimension]:
     """Return a ready set of dimensions, in the order in which people score them."""
     text = files("jurygraph.judges").joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return {key: Dimension.model_validate(fields) for key, fields in tomllib.loads(text).items()}
-
-
-def check_screening_thresholds(dimensions: Mapping[str, Dimension]) -> None:
-    """Raise ValueError for a threshold of an unknown dimension, or one that parts no scores."""
-    for name, dimension in dimensions.items():
-        for screening_dimension, threshold in dimension.above.items():
-            if screening_dimension not in dimensions:
-                raise ValueError(
-                    f"`dimensions.{name}.above` there is no dimension {screening_dimension!r}; name one of them"
-                )
-            low, high = dimensions[screening_dimension].scale
-            if not low <= threshold < high:
-                raise ValueError(
-                    f"`dimensions.{name}.above` no score of {screening_dimension} is parted by "
-                    f"{threshold:g}; write one from "
-                    f"{low:g} on and below {high:g}"
-                )
 
 
 MIN_SPARE_CANDIDATES = 3
@@ -297,10 +275,19 @@ class ReviewerJudge(Evaluator):
         def _check_dimensions(self) -> Self:
             """Refuse thresholds that screen nothing, and a scale without a mirror image for `both_orders`."""
             dimensions = self.resolved_dimensions
-            check_screening_thresholds(dimensions)
-            if not self.both_orders:
-                return self
             for name, dimension in dimensions.items():
+                for screening_dimension, threshold in dimension.above.items():
+                    if screening_dimension not in dimensions:
+                        raise ValueError(
+                            f"`dimensions.{name}.above` there is no dimension {screening_dimension!r}; name one of them"
+                        )
+                    low, high = dimensions[screening_dimension].scale
+                    if not low <= threshold < high:
+                        raise ValueError(
+                            f"`dimensions.{name}.above` no score of {screening_dimension} is parted by "
+                            f"{threshold:g}; write one from {low:g} on and below {high:g}"
+                        )
+            for name, dimension in dimensions.items() if self.both_orders else ():
                 low, high = dimension.scale
                 if low != -high:
                     raise ValueError(
@@ -379,26 +366,23 @@ class ReviewerJudge(Evaluator):
             raise PlanError(
                 f"task {view.id!r}: reviewer {view.member!r} is not in {history.name}; {hint}"
             )
-        return [
-            self._make_dimension_question(view, name, dimension)
-            for name, dimension in self._dimensions.items()
-        ]
-
-    def _make_dimension_question(self, view: TaskView, name: str, dimension: Dimension) -> Question:
-        when = None
-        for screening_dimension, threshold in dimension.above.items():
-            question = self.question(view, screening_dimension).id
-            when = Condition(
-                question=question, op=">", threshold=threshold, reduce="median", on="native"
-            )
-        dimension_params = dimension.model_dump(mode="json", exclude={"above", "share"})
-        params: JsonFields = {"dimension": dimension_params}
-        params |= self._question_params(view, name)
-        if self.settings.profile == "compact":
-            params["compact"] = True
-        if self.settings.both_orders:
-            params["both_orders"] = True
-        return self.question(view, name, when=when, samples=self.settings.samples, params=params)
+        questions = []
+        for name, dimension in self._dimensions.items():
+            when = None
+            for screening_dimension, threshold in dimension.above.items():
+                question = self.question(view, screening_dimension).id
+                when = Condition(
+                    question=question, op=">", threshold=threshold, reduce="median", on="native"
+                )
+            dimension_params = dimension.model_dump(mode="json", exclude={"above", "share"})
+            params = {"dimension": dimension_params, **self._question_params(view, name)}
+            if self.settings.profile == "compact":
+                params["compact"] = True
+            if self.settings.both_orders:
+                params["both_orders"] = True
+            samples = self.settings.samples
+            questions.append(self.question(view, name, when=when, samples=samples, params=params))
+        return questions
 
     def _question_params(self, view: TaskView, dimension: str) -> JsonFields:
         """Return the question parameters, which are the same for both kinds of judges with examples.
@@ -466,30 +450,24 @@ class ReviewerJudge(Evaluator):
     async def answer(self, inputs: EvaluatorInput) -> Verdict:
         """Predict with examples of its pool: as many as remain in both."""
         params: Any = inputs.question.params
-        if self._history is None or "count" not in params:
-            return await self._predict_reviewer_verdict(inputs, ShownExamples((), ()))
-        # look for at least one, so that the reason can name the pool that has none
-        count = max(params["count"], 1)
-        examples_by_pool = {}
-        for pool in EXAMPLE_POOLS:
-            drawn_examples = [
-                self._find_example(use, inputs.question) for use in params[pool][inputs.sample]
-            ]
-            examples_by_pool[pool] = choose_examples(
-                drawn_examples, count, inputs.response, inputs.task, self._history
-            )
-        example_count = min(
-            params["count"], *(len(kept.examples) for kept in examples_by_pool.values())
-        )
-        chosen = examples_by_pool[self._example_pool].first_examples(example_count)
-        if chosen.examples:
-            return await self._predict_reviewer_verdict(inputs, chosen)
-        reason = _explain_missing_examples(inputs, self._example_pool, examples_by_pool)
-        return Verdict.abstain(reason).model_copy(update={"examples": chosen.uses})
-
-    async def _predict_reviewer_verdict(
-        self, inputs: EvaluatorInput, chosen: ShownExamples
-    ) -> Verdict:
+        chosen = ShownExamples((), ())
+        if self._history is not None and "count" in params:
+            # look for at least one, so that the reason can name the pool that has none
+            count = max(params["count"], 1)
+            examples_by_pool = {}
+            for pool in EXAMPLE_POOLS:
+                drawn_examples = [
+                    self._find_example(use, inputs.question) for use in params[pool][inputs.sample]
+                ]
+                examples_by_pool[pool] = choose_examples(
+                    drawn_examples, count, inputs.response, inputs.task, self._history
+                )
+            counts = [len(kept.examples) for kept in examples_by_pool.values()]
+            example_count = min(params["count"], *counts)
+            chosen = examples_by_pool[self._example_pool].first_examples(example_count)
+            if not chosen.examples:
+                reason = _explain_missing_examples(inputs, self._example_pool, examples_by_pool)
+                return Verdict.abstain(reason).model_copy(update={"examples": chosen.uses})
         if self.settings.both_orders:
             verdict = await self._predict_in_both_orders(inputs, chosen.examples)
         else:
@@ -503,14 +481,18 @@ class ReviewerJudge(Evaluator):
         response = inputs.response
         swapped_text = swap_response_texts(response)
         if swapped_text is None:
-            return missing_pair_verdict(response)
+            return Verdict.fail(
+                "no-pair",
+                f"the data of response {response.id!r} does not have the two texts that its text holds; give "
+                "data.first and data.second, in this order, each on lines of its own in the text",
+                cause="response",
+            )
+        low, high = dimension.scale
         unswapped_examples = [example.model_copy(update={"reason": None}) for example in examples]
         mirrored_examples = []
         for example in unswapped_examples:
-            mirrored_fields = {
-                "text": example.swapped,
-                "score": dimension.mirror_score(example.score),
-            }
+            # at the same distance from the other end of the scale
+            mirrored_fields = {"text": example.swapped, "score": low + high - example.score}
             mirrored_examples.append(example.model_copy(update=mirrored_fields))
         predictions = [
             self._predict_verdict(inputs, response.text, unswapped_examples),
@@ -620,16 +602,6 @@ def _explain_missing_examples(
     if empty_pool != pool:
         reason += "; as many are shown of the reviewer as of the others"
     return reason
-
-
-def missing_pair_verdict(response: Response) -> Verdict:
-    """Return the failed verdict on a response whose two texts are not known."""
-    return Verdict.fail(
-        "no-pair",
-        f"the data of response {response.id!r} does not have the two texts that its text holds; give data.first and "
-        "data.second, in this order, each on lines of its own in the text",
-        cause="response",
-    )
 
 
 def combine_order_verdicts(unswapped_verdict: Verdict, swapped_verdict: Verdict) -> Verdict:

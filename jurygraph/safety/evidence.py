@@ -30,17 +30,8 @@ _THOUSANDS_GROUP_DIGITS = 3
 _MAX_CONTRACTION_ENDING_LENGTH = 2
 """Maximum length of an ending after an apostrophe, as in isn't and they're; a word is longer, as in l'hôtel."""
 
-_UNSPACED_SCRIPTS = (
-    (0x0E00, 0x0EFF),
-    (0x0F00, 0x0FFF),
-    (0x1000, 0x109F),
-    (0x1780, 0x17FF),
-    (0x1950, 0x19DF),
-    (0x1A20, 0x1AAF),
-    (0x1B00, 0x1B7F),
-    (0xA980, 0xA9FF),
-    (0xAA60, 0xAA7F),
-    (0xFF61, 0xFFDC),
+_UNSPACED_SCRIPTS_PATTERN = re.compile(
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\u1b00-\u1b7f\ua980-\ua9ff\uaa60-\uaa7f\uff61-\uffdc]"
 )
 """Scripts without spaces between words: Thai, Lao, Tibetan, Myanmar, Khmer, Tai, Balinese, Javanese; half-width kana.
 Wide letters (Chinese, Japanese, Korean) are recognised by their width."""
@@ -53,57 +44,7 @@ def is_word_letter(char: str) -> bool:
         return False
     if unicodedata.east_asian_width(char) in ("W", "F"):
         return False
-    return not any(first <= ord(char) <= last for first, last in _UNSPACED_SCRIPTS)
-
-
-def is_within_word(text: str, index: int, get_original_character: Callable[[int], str]) -> bool:
-    """Return whether a word or number continues across an index of a folded text.
-
-    Letters and digits are one word, also with a hyphen, an underscore or an apostrophe between them, unless a word of
-    three letters or more follows the apostrophe (`l'hôtel`). Digits are one number with a point, comma, colon, slash,
-    underscore, apostrophe or fixed space between them, and with the sign before it; a range, such as 7-9, is two.
-    `get_original_character` returns the original character at an index of the folded text, since dashes are folded to
-    hyphens.
-    """
-    if not 0 < index < len(text):
-        return False
-    before = text[index - 1]
-    after = text[index]
-    if is_word_letter(before) and is_word_letter(after):
-        return True
-    if after.isdigit():
-        begins_decimal_fraction = before == "." and (index == 1 or text[index - 2].isspace())
-        if (
-            before.isdigit()
-            or begins_decimal_fraction
-            or get_original_character(index - 1) in _NUMBER_SIGNS
-        ):
-            return True
-    return _is_joining_character(text, index, get_original_character) or (
-        _is_joining_character(text, index - 1, get_original_character)
-        and not _begins_after_elision(text, index)
-    )
-
-
-def _is_joining_character(
-    text: str, index: int, get_original_character: Callable[[int], str]
-) -> bool:
-    if not 0 < index < len(text) - 1:
-        return False
-    mark = text[index]
-    left_character = text[index - 1]
-    right_character = text[index + 1]
-    if left_character.isdigit() and right_character.isdigit():
-        if mark in _NUMBER_JOINING_CHARACTERS:
-            return True
-        group = text[index + 1 : index + 1 + _THOUSANDS_GROUP_DIGITS]
-        is_digit_group = len(group) == _THOUSANDS_GROUP_DIGITS and group.isdigit()
-        return is_digit_group and get_original_character(index) in _DIGIT_GROUP_SPACES
-    if mark not in _WORD_JOINING_CHARACTERS or not (
-        is_word_letter(left_character) and is_word_letter(right_character)
-    ):
-        return False
-    return mark != "-" or get_original_character(index) in _HYPHEN_CHARACTERS
+    return _UNSPACED_SCRIPTS_PATTERN.match(char) is None
 
 
 def _begins_after_elision(text: str, index: int) -> bool:
@@ -173,11 +114,8 @@ class SearchableText:
 
         A passage begins and ends at whole letters with their accents, and is never blank.
         """
-        return next(self.find_all_passages(self._restore_backslashes(quotation) or quotation), None)
-
-    def find_all_passages(self, quotation: str) -> Iterator[Passage]:
-        """Yield, in order, the passages that equal the quotation in folded form."""
-        return self._find_quoted_passages(_fold_quotation(quotation))
+        folded_quotation = _fold_quotation(self._restore_backslashes(quotation) or quotation)
+        return next(self._find_quoted_passages(folded_quotation), None)
 
     def find_whole_word_matches(self, quotation: str) -> Iterator[Passage]:
         """Yield, in order, the passages that equal the quotation and begin and end where words and numbers do."""
@@ -191,19 +129,14 @@ class SearchableText:
         Announcements of an answer, filler lines and parts of such lines support nothing.
         """
         if quotation not in self._support_cache:
-            self._support_cache[quotation] = self._find_supporting_passage(quotation)
+            inner = _OUTER_ELLIPSIS_PATTERN.sub("", quotation.strip())
+            quotation_with_backslashes = self._restore_backslashes(
+                quotation
+            ) or self._restore_backslashes(quotation.strip(_BLANK_AND_DOT_CHARACTERS))
+            attempts = dict.fromkeys((quotation, inner, quotation_with_backslashes or ""))
+            passages = filter(None, map(self._find_candidate_passage, attempts))
+            self._support_cache[quotation] = next(passages, None)
         return self._support_cache[quotation]
-
-    def _find_supporting_passage(self, quotation: str) -> Passage | None:
-        inner = _OUTER_ELLIPSIS_PATTERN.sub("", quotation.strip())
-        quotation_with_backslashes = self._restore_backslashes(
-            quotation
-        ) or self._restore_backslashes(quotation.strip(_BLANK_AND_DOT_CHARACTERS))
-        for attempt in dict.fromkeys((quotation, inner, quotation_with_backslashes or "")):
-            passage = self._find_candidate_passage(attempt)
-            if passage is not None:
-                return passage
-        return None
 
     def _restore_backslashes(self, quotation: str) -> str | None:
         """Return the words of the text from which JSON made a quotation with control characters; None without any.
@@ -214,7 +147,8 @@ class SearchableText:
         if not (self._has_latex_commands and _SWALLOWED_COMMAND_PATTERN.search(quotation)):
             return None
         first = _ESCAPE_BY_CONTROL_CHARACTER.get(quotation.lstrip(" ")[:1], "")
-        for passage in self._without_latex_commands.find_all_passages(quotation.replace("\b", " ")):
+        folded_quotation = _fold_quotation(quotation.replace("\b", " "))
+        for passage in self._without_latex_commands._find_quoted_passages(folded_quotation):
             start = passage.start - len(first)
             if start >= 0 and self.text.startswith(first, start):
                 return self.text[start : passage.end]
@@ -297,7 +231,49 @@ class SearchableText:
             start = self._folded.find(folded_quotation, start + 1)
 
     def _is_index_within_word(self, index: int) -> bool:
-        return is_within_word(self._folded, index, self._original_character_at)
+        """Return whether a word or number continues across an index of the folded text.
+
+        Letters and digits are one word, also with a hyphen, an underscore or an apostrophe between them, unless a word
+        of three letters or more follows the apostrophe (`l'hôtel`). Digits are one number with a point, comma, colon,
+        slash, underscore, apostrophe or fixed space between them, and with the sign before it; a range, such as 7-9, is
+        two. Dashes are folded to hyphens, so that the original character tells them apart.
+        """
+        text = self._folded
+        if not 0 < index < len(text):
+            return False
+        before = text[index - 1]
+        after = text[index]
+        if is_word_letter(before) and is_word_letter(after):
+            return True
+        if after.isdigit():
+            begins_decimal_fraction = before == "." and (index == 1 or text[index - 2].isspace())
+            if (
+                before.isdigit()
+                or begins_decimal_fraction
+                or self._original_character_at(index - 1) in _NUMBER_SIGNS
+            ):
+                return True
+        return self._is_joining_character(index) or (
+            self._is_joining_character(index - 1) and not _begins_after_elision(text, index)
+        )
+
+    def _is_joining_character(self, index: int) -> bool:
+        text = self._folded
+        if not 0 < index < len(text) - 1:
+            return False
+        mark = text[index]
+        left_character = text[index - 1]
+        right_character = text[index + 1]
+        if left_character.isdigit() and right_character.isdigit():
+            if mark in _NUMBER_JOINING_CHARACTERS:
+                return True
+            group = text[index + 1 : index + 1 + _THOUSANDS_GROUP_DIGITS]
+            is_digit_group = len(group) == _THOUSANDS_GROUP_DIGITS and group.isdigit()
+            return is_digit_group and self._original_character_at(index) in _DIGIT_GROUP_SPACES
+        are_word_letters = is_word_letter(left_character) and is_word_letter(right_character)
+        if mark not in _WORD_JOINING_CHARACTERS or not are_word_letters:
+            return False
+        return mark != "-" or self._original_character_at(index) in _HYPHEN_CHARACTERS
 
     def _original_character_at(self, index: int) -> str:
         return self.text[self._starts[index]]

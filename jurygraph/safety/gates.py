@@ -165,12 +165,8 @@ ManipulationWordSignName = Literal[
 """Functions of words; `addressing.toml` lists and explains them. Words with several functions have the first of them:
 an order of a verdict, which counts alone, is no less one for taking something as met."""
 
-ManipulationSign = Literal["mark", "token"] | ManipulationWordSignName
-MANIPULATION_SIGNS: tuple[ManipulationSign, ...] = (
-    "mark",
-    "token",
-    *get_args(ManipulationWordSignName),
-)
+ManipulationSign = Literal["mark", "token", ManipulationWordSignName]
+MANIPULATION_SIGNS: tuple[ManipulationSign, ...] = get_args(ManipulationSign)
 
 _WORD_GAP_PATTERN = r"(?:[\s*_>|`~,:-]+)"
 _WORD_LETTER_PATTERN = r"[^\s!-/:-@\[-`{-~]"

@@ -9,7 +9,7 @@ from pydantic import Field
 from jurygraph.agents.registry import load_components_by_name, load_evaluator
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
-from jurygraph.schema import EvaluatorUse, Question, Response, TaskView, Verdict, digest_of
+from jurygraph.schema import EvaluatorUse, Question, TaskView, Verdict, digest_of
 from jurygraph.schema.config import ModelWithShorthand
 from jurygraph.schema.frozen_model import Id, JsonObject, ParamsModel, PositiveInt
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
@@ -68,11 +68,20 @@ class RunCheckTool(Tool):
         if check.name not in self._opened:
             check.open()
             self._opened.add(check.name)
-        view = _make_judge_task_view(inputs.task)
+        task = inputs.task
+        # the task itself without what its judge may not see: references, metadata and people
+        view = TaskView(
+            id=task.id, query=task.query, facts=task.facts, tools=task.tools, context=task.context
+        )
         questions = check.questions(view)[:MAX_ANSWERS_PER_CHECK]
-        answers = [
-            check.answer(_make_evaluator_input(question, view, response)) for question in questions
-        ]
+        answers = []
+        for question in questions:
+            if question.needs or question.material != SUBMITTED_MATERIAL_NAME:
+                raise ToolError("this check needs what only a deriver has; it cannot be run here")
+            # A check sees no more than its judge, and the last reply alone where it would by itself.
+            is_cut = question.shown_part == "last_reply"
+            shown_response = response.view("last_reply") if is_cut else response
+            answers.append(check.answer(EvaluatorInput(question, view, (shown_response,), ({},))))
         return _describe_check_answers(questions, answers)
 
     def close(self) -> None:
@@ -96,38 +105,17 @@ def _load_check(use: CheckUse) -> Evaluator:
     return check
 
 
-def _make_judge_task_view(task: TaskView) -> TaskView:
-    """Return the view of the task itself without what its judge may not see: references, metadata and people."""
-    return TaskView(
-        id=task.id, query=task.query, facts=task.facts, tools=task.tools, context=task.context
-    )
-
-
-def _make_evaluator_input(question: Question, view: TaskView, response: Response) -> EvaluatorInput:
-    if question.needs or question.material != SUBMITTED_MATERIAL_NAME:
-        raise ToolError("this check needs what only a deriver has; it cannot be run here")
-    # A check sees no more than its judge, and the last reply alone where it would by itself.
-    shown_response = (
-        response.view("last_reply") if question.shown_part == "last_reply" else response
-    )
-    return EvaluatorInput(question, view, (shown_response,), ({},))
-
-
 async def _describe_check_answers(questions: Sequence[Question], answers: Sequence[Any]) -> str:
     rows = []
-    for question, answer_or_awaitable in zip(questions, answers, strict=True):
-        answer = (
-            await answer_or_awaitable
-            if inspect.isawaitable(answer_or_awaitable)
-            else answer_or_awaitable
-        )
-        verdict = answer if isinstance(answer, Verdict) else Verdict(score=float(answer))
-        met = verdict.counts_as_met if verdict.status == "ok" else None
+    for question, answer in zip(questions, answers, strict=True):
+        verdict = await answer if inspect.isawaitable(answer) else answer
+        if not isinstance(verdict, Verdict):
+            verdict = Verdict(score=float(verdict))
         row = {
             "check": question.id[:MAX_REASON_CHARACTERS],
             "status": verdict.status,
             "score": verdict.score,
-            "met": met,
+            "met": verdict.counts_as_met if verdict.status == "ok" else None,
             "reason": verdict.reason[:MAX_REASON_CHARACTERS],
         }
         rows.append(to_json(row))

@@ -5,7 +5,7 @@ is deterministic. Its version changes with its source, as that of an evaluator d
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, get_type_hints
 
@@ -17,7 +17,7 @@ from jurygraph.agents.registry import add_settings_to_version
 from jurygraph.errors import ConfigError
 from jurygraph.messages import Problem, shorten, suggest_known_name
 from jurygraph.schema import digest_of
-from jurygraph.schema.frozen_model import JsonFields, RawParams, ReadOnlyFields
+from jurygraph.schema.frozen_model import JsonFields, RawParams
 from jurygraph.tools.result import to_result_text
 from jurygraph.tools.tool import Tool, ToolArguments, ToolInput
 
@@ -72,32 +72,28 @@ class FunctionTool(CustomTool):
             raise ConfigError(
                 f"tool {name!r} has no argument {unknown_params[0]!r} for its params; {hint}"
             )
-        self._make_arguments_model(parameters, type_hints)
-
-    def _make_arguments_model(
-        self, parameters: Mapping[str, inspect.Parameter], type_hints: ReadOnlyFields
-    ) -> None:
         fields: JsonFields = {}
-        for name, parameter in parameters.items():
-            hint = type_hints.get(name)
-            if hint is ToolInput:
-                self._input_name = name
-            elif name not in self._bound:
-                if hint is None or parameter.kind not in _NAMED_PARAMETER_KINDS:
+        for argument, parameter in parameters.items():
+            type_hint = type_hints.get(argument)
+            if type_hint is ToolInput:
+                self._input_name = argument
+            elif argument not in self._bound:
+                if type_hint is None or parameter.kind not in _NAMED_PARAMETER_KINDS:
                     raise ConfigError(
-                        f"tool {self.name!r}: argument {name!r} cannot be filled in by a model; "
-                        f"give it a name and a type, such as `{name}: str`"
+                        f"tool {name!r}: argument {argument!r} cannot be filled in by a model; "
+                        f"give it a name and a type, such as `{argument}: str`"
                     )
                 default = ... if parameter.default is parameter.empty else parameter.default
                 # By an alias, since a model's own attributes, such as `copy`, are no names of fields.
-                fields[_ARGUMENT_FIELD_PREFIX + name] = (hint, Field(default, alias=name))
+                field = (type_hint, Field(default, alias=argument))
+                fields[_ARGUMENT_FIELD_PREFIX + argument] = field
         try:
             self.Arguments = create_model("FunctionArguments", __base__=ToolArguments, **fields)
             _ = self.parameters
         # pydantic raises many kinds of errors for a type without a schema, and the user's type may raise anything.
         except Exception as error:
             raise ConfigError(
-                f"tool {self.name!r}: its types are not for JSON: {type(error).__name__}: "
+                f"tool {name!r}: its types are not for JSON: {type(error).__name__}: "
                 f"{shorten(str(error), 200)}; annotate with str, int, list[str] and such"
             ) from error
 

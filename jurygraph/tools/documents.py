@@ -145,7 +145,11 @@ class TextDocument:
         for match in pattern.finditer(self.text):
             if match.start() < last_span_end:
                 continue
-            span = self._make_span_around(match.start())
+            line = self._find_line_number(match.start())
+            start, end = self._find_line_bounds(line)
+            if end - start > _MATCH_SPAN_WIDTH:
+                start = match.start() - _CHARACTERS_BEFORE_MATCH
+            span = self._clip_line(line, _MATCH_SPAN_WIDTH, start)
             last_span_end = max(span.end, match.end())
             total += 1
             if first_match <= total < first_match + MAX_SHOWN_MATCHES:
@@ -164,19 +168,17 @@ class TextDocument:
             *self._list_heading_rows(),
             "[its first lines:]",
         ]
-        first = min(_OUTLINE_LINE_COUNT, lines)
+        all_lines = range(1, lines + 1)
         rows += self._rows(
-            self._clip_line(line, _OUTLINE_LINE_WIDTH) for line in range(1, first + 1)
+            self._clip_line(line, _OUTLINE_LINE_WIDTH) for line in all_lines[:_OUTLINE_LINE_COUNT]
         )
         rows.append("[its last lines:]")
-        last = max(1, lines - _OUTLINE_LINE_COUNT + 1)
-        rows += self._rows(
-            self._clip_line(
-                line, _OUTLINE_LINE_WIDTH, self._find_line_bounds(line)[1] - _OUTLINE_LINE_WIDTH
-            )
-            for line in range(last, lines + 1)
-        )
-        return "\n".join(rows)
+        last_spans = []
+        for line in all_lines[-_OUTLINE_LINE_COUNT:]:
+            _, end = self._find_line_bounds(line)
+            start = end - _OUTLINE_LINE_WIDTH
+            last_spans.append(self._clip_line(line, _OUTLINE_LINE_WIDTH, start))
+        return "\n".join([*rows, *self._rows(last_spans)])
 
     def row(self, span: LineSpan) -> str:
         offset = self._compute_offset_in_line(span)
@@ -228,14 +230,6 @@ class TextDocument:
             if 1 <= line <= self.line_count
         ]
         return sorted([*spans, *surrounding_spans])
-
-    def _make_span_around(self, position: int) -> LineSpan:
-        line = self._find_line_number(position)
-        start, end = self._find_line_bounds(line)
-        is_long_line = end - start > _MATCH_SPAN_WIDTH
-        return self._clip_line(
-            line, _MATCH_SPAN_WIDTH, position - _CHARACTERS_BEFORE_MATCH if is_long_line else start
-        )
 
     def _clip_line(self, line: int, width: int, begin: int = 0) -> LineSpan:
         """Return so many characters of a line, from its beginning or an index in the text on."""

@@ -14,7 +14,7 @@ from jurygraph.tools.documents import TextDocument
 from jurygraph.tools.reading import LineArguments, SearchWords
 from jurygraph.tools.result import MASK_CHARACTER, take_rows_that_fit
 from jurygraph.tools.tool import RowTool, ToolArguments, ToolError, ToolInput
-from jurygraph.tools.workspace import MAX_FILE_BYTES, FileContent, Workspace, WorkspaceEntry
+from jurygraph.tools.workspace import MAX_FILE_BYTES, FileContent, Workspace
 
 MAX_LISTED_FILES = 200
 MAX_LIST_CHARACTERS = 7_000
@@ -116,7 +116,10 @@ class GrepTool(RowTool):
             if not _matches_path_pattern(entry.path, arguments.pattern):
                 continue
             found.pop(entry.path, None)  # of an archive's members with one name the last counts
-            content = _read_limited_file(entry, MAX_SEARCHED_BYTES - searched_byte_count)
+            content = _BINARY_FILE_PLACEHOLDER  # in the place of one that is too large
+            with suppress(ToolError):  # no right to read it, for instance
+                if min(entry.size, MAX_FILE_BYTES) <= MAX_SEARCHED_BYTES - searched_byte_count:
+                    content = entry.read()
             searched_byte_count += len(content.data)
             text = decode_file_text(content)
             if text is None or content.is_truncated:
@@ -146,14 +149,6 @@ class FileMatches(NamedTuple):
 
     rows: Sequence[str]
     total: int
-
-
-def _read_limited_file(entry: WorkspaceEntry, max_bytes: int) -> FileContent:
-    """Return the content of a file; one that is larger, or cannot be read, counts as binary."""
-    with suppress(ToolError):  # no right to read it, for instance
-        if min(entry.size, MAX_FILE_BYTES) <= max_bytes:
-            return entry.read()
-    return _BINARY_FILE_PLACEHOLDER
 
 
 def decode_file_text(content: FileContent) -> str | None:

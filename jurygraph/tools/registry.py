@@ -10,7 +10,7 @@ from jurygraph.agents.functions import is_runnable
 from jurygraph.agents.registry import (
     BUILTIN_TOOL_PATHS,
     add_settings_to_version,
-    find_named_object,
+    find_target,
     load_components_by_name,
     make_instance,
     prefix_config_errors,
@@ -51,11 +51,8 @@ def load_tools(uses: Iterable[ToolUse]) -> dict[str, Tool]:
 
 def load_tool(use: ToolUse) -> Tool:
     """Return the tool that the config names, set up with its params. Raises ConfigError if there is none."""
-    target = use.target
-    is_builtin = target is None and use.use in BUILTIN_TOOL_PATHS
-    if target is None:
-        target = find_named_object("tool", use.use, BUILTIN_TOOL_PATHS, {})
-    tool = _make_tool(use, target)
+    tool = _make_tool(use, find_target("tool", use))
+    is_builtin = use.target is None and use.use in BUILTIN_TOOL_PATHS
     if is_builtin and use.deterministic is not None:
         raise ConfigError(
             f"`deterministic` is for tools of your own, and {use.use!r} is known to be; leave it out"
@@ -73,8 +70,8 @@ def load_tool(use: ToolUse) -> Tool:
 
 
 def _make_tool(use: ToolUse, target: Any) -> Tool:
-    is_target_class = inspect.isclass(target)
-    if isinstance(target, Tool) or (is_target_class and issubclass(target, Tool)):
+    kind: type = target if inspect.isclass(target) else type(target)
+    if issubclass(kind, Tool):
         tool: Tool = make_instance("tool", use.use, target, use.params, (Tool,))
         if target is use.target:
             add_settings_to_version(tool, target)
@@ -87,10 +84,9 @@ def _make_tool(use: ToolUse, target: Any) -> Tool:
                 f"tool {use.use!r} is a Runnable and takes no params; bind them to it instead"
             )
         return RunnableTool(target, _choose_tool_name(use, target))
-    kind = target.__name__ if is_target_class else type(target).__name__
     raise ConfigError(
-        f"{use.use!r} is no tool: it is a {kind}; write a function with a docstring, subclass jurygraph.Tool, or name "
-        "a LangChain tool or a compiled graph"
+        f"{use.use!r} is no tool: it is a {kind.__name__}; write a function with a docstring, subclass "
+        "jurygraph.Tool, or name a LangChain tool or a compiled graph"
     )
 
 

@@ -10,7 +10,7 @@ from jurygraph.agents.facts.evaluators import table_file_digests
 from jurygraph.agents.facts.tables import FactTableSpec, RowValues, are_equal, normalise_text
 from jurygraph.messages import suggest_known_name
 from jurygraph.schema import TaskView
-from jurygraph.schema.frozen_model import PositiveInt, ReadOnlyFields
+from jurygraph.schema.frozen_model import PositiveInt
 from jurygraph.sources.task_tables import read_rows
 from jurygraph.tools.result import take_rows_that_fit, to_json
 from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
@@ -40,20 +40,16 @@ class LookUpTool(Tool):
         return table_file_digests(task)
 
     def run(self, inputs: ToolInput, arguments: LookUpArguments) -> str:
-        tables = _parse_fact_table_specs(inputs.task.facts)
+        specs: Any = (inputs.task.facts or {}).get("tables")
+        if not specs:
+            raise ToolError("the task has no tables")
+        tables = {name: FactTableSpec.model_validate(spec) for name, spec in specs.items()}
         if arguments.table is None:
             return "\n".join(_describe_fact_table(name, tables[name]) for name in sorted(tables))
         if arguments.table not in tables:
             hint = suggest_known_name(arguments.table, sorted(tables))
             raise ToolError(f"there is no such table; {hint}")
         return _look_up_rows(tables[arguments.table], arguments.where, arguments.first_row)
-
-
-def _parse_fact_table_specs(facts: ReadOnlyFields | None) -> dict[str, FactTableSpec]:
-    specs = (facts or {}).get("tables")
-    if not specs:
-        raise ToolError("the task has no tables")
-    return {name: FactTableSpec.model_validate(spec) for name, spec in specs.items()}
 
 
 def _read_rows(table: FactTableSpec) -> Iterator[RowValues]:
@@ -74,12 +70,7 @@ def _describe_fact_table(name: str, table: FactTableSpec) -> str:
     for row in _read_rows(table):
         columns.update(row)
         number += 1
-    description = {
-        "table": name,
-        "key": list(table.key),
-        "columns": sorted(columns),
-        "rows": number,
-    }
+    description = {"table": name, "key": table.key, "columns": sorted(columns), "rows": number}
     return to_json(description)[:MAX_ROW_CHARACTERS]
 
 

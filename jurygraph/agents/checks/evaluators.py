@@ -59,7 +59,6 @@ from jurygraph.schema import (
     Constraint,
     Evidence,
     Question,
-    Response,
     Stakeholder,
     TaskView,
     Verdict,
@@ -129,52 +128,6 @@ class CheckResult(NamedTuple):
     share: float
     reason: str
     items: ListedItems = ()
-
-
-class UnknownValues:
-    """The unknown values that a measure depends on: the response cannot show them, or the tables do not have them."""
-
-    def __init__(self) -> None:
-        self._unknown: list[tuple[ListedItem, str]] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._unknown)
-
-    def test_item(
-        self, tests: TestsByColumn, item: ListedItem, operands: Sequence[str] = ()
-    ) -> TestResult:
-        """Return whether an item exists and passes all tests; record the values that it lacks for that.
-
-        `operands` are columns that it lacks for what is to be measured.
-        """
-        lacking_columns = _find_lacking_columns(tests, item)
-        if lacking_columns is None:
-            return "no"
-        lacking_columns += operands
-        self._unknown += ((item, column) for column in lacking_columns)
-        if not lacking_columns:
-            return "yes"
-        is_value_unshown = any(
-            item.classify_unknown_value(column) == "unshown" for column in lacking_columns
-        )
-        return "unshown" if is_value_unshown else "untold"
-
-    def make_undecided_result(self, reason: str) -> CheckResult:
-        message = f"{reason}; the tables do not tell {self._describe_unknown_values('untold')}"
-        return CheckResult(None, 0.0, message)
-
-    def make_unproven_result(self, reason: str, share: float) -> CheckResult:
-        message = f"{reason}; it cannot be shown, for {self._describe_unknown_values('unshown')}"
-        items = {id(item): item for item, _ in self._unknown}
-        return CheckResult(False, share, message, [*items.values()])
-
-    def _describe_unknown_values(self, unknown_value_kind: UnknownTestResult) -> str:
-        descriptions = [
-            item.describe_unknown_value(column)
-            for item, column in self._unknown
-            if item.classify_unknown_value(column) == unknown_value_kind
-        ]
-        return _join_first_texts(descriptions)
 
 
 def _join_first_texts(texts: Sequence[str], separator: str = "; ", max_texts: int = 5) -> str:
@@ -250,6 +203,103 @@ _Interval = tuple[float, float]
 """The least and greatest value of a number."""
 
 _ROUNDING_TOLERANCE = 1e-9
+
+
+class _CheckReasons(NamedTuple):
+    """The reasons for a check that holds, that does not, and that depends on unknown values."""
+
+    holds: str
+    fails: str
+    depends: str
+
+
+_PossibleMeasures = Sequence[Sequence[float | None]]
+"""A measure where unshown values count or not, each where untold ones count or not."""
+
+
+class UnknownValues:
+    """The unknown values that a measure depends on: the response cannot show them, or the tables do not have them."""
+
+    def __init__(self) -> None:
+        self._unknown: list[tuple[ListedItem, str]] = []
+
+    def test_item(
+        self, tests: TestsByColumn, item: ListedItem, operands: Sequence[str] = ()
+    ) -> TestResult:
+        """Return whether an item exists and passes all tests; record the values that it lacks for that.
+
+        `operands` are columns that it lacks for what is to be measured.
+        """
+        lacking_columns = _find_lacking_columns(tests, item)
+        if lacking_columns is None:
+            return "no"
+        lacking_columns += operands
+        self._unknown += ((item, column) for column in lacking_columns)
+        if not lacking_columns:
+            return "yes"
+        is_value_unshown = any(
+            item.classify_unknown_value(column) == "unshown" for column in lacking_columns
+        )
+        return "unshown" if is_value_unshown else "untold"
+
+    def measure(self, compute_measure: MeasureFunction) -> _PossibleMeasures:
+        if not self._unknown:
+            return [[compute_measure({"yes": True, "no": False})] * 2] * 2
+        return [
+            [
+                compute_measure(
+                    {
+                        "yes": True,
+                        "no": False,
+                        "unshown": is_unshown_counted,
+                        "untold": is_untold_counted,
+                    }
+                )
+                for is_untold_counted in (False, True)
+            ]
+            for is_unshown_counted in (False, True)
+        ]
+
+    def conclude(
+        self,
+        possible_measures: _PossibleMeasures,
+        bound_interval: _Interval,
+        reasons: _CheckReasons,
+        items: ListedItems,
+        *,
+        share: float,
+        unproven_share: float = 0.0,
+    ) -> CheckResult:
+        """Conclude from a measure in all worlds. Unshown values count as the worst case.
+
+        `share` is the share of the requirement that is met if none of the worlds meets it; `unproven_share` is that
+        which the known values show.
+        """
+        bound_side_sets = [
+            {_compare_with_interval(value, bound_interval) for value in measures}
+            for measures in possible_measures
+        ]
+        possible_sides = set[int]().union(*bound_side_sets)
+        if possible_sides == {0}:
+            return CheckResult(True, 1.0, reasons.holds, items)
+        if possible_sides in _SIDE_SETS_OUTSIDE_BOUND:
+            return CheckResult(False, share, reasons.fails, items)
+        # Whatever the tables do not tell, what the response does not show may break it: showing less must gain nothing.
+        if any(measures in _SIDE_SETS_OUTSIDE_BOUND for measures in bound_side_sets):
+            unshown = self._describe_unknown_values("unshown")
+            message = f"{reasons.depends}; it cannot be shown, for {unshown}"
+            unknown_items = {id(item): item for item, _ in self._unknown}
+            return CheckResult(False, unproven_share, message, [*unknown_items.values()])
+        untold = self._describe_unknown_values("untold")
+        return CheckResult(None, 0.0, f"{reasons.depends}; the tables do not tell {untold}")
+
+    def _describe_unknown_values(self, unknown_value_kind: UnknownTestResult) -> str:
+        descriptions = [
+            item.describe_unknown_value(column)
+            for item, column in self._unknown
+            if item.classify_unknown_value(column) == unknown_value_kind
+        ]
+        return _join_first_texts(descriptions)
 
 
 def decide_check(check: Check, items: ListedItemsByKind) -> CheckResult:
@@ -364,86 +414,20 @@ def _decide_bounded_check(
     unknown_values: UnknownValues,
     items: ListedItems,
 ) -> CheckResult:
-    possible_measures = _measures_under_unknowns(compute_measure, unknown_values)
+    possible_measures = unknown_values.measure(compute_measure)
     values = [value for value in chain.from_iterable(possible_measures) if value is not None]
-    value_range = min(values), max(values)
-    result = f"{label} is {_describe_range(value_range, 6)}"
-    bound_text = _describe_range(check.bound_interval)
+    lowest, highest = min(values), max(values)
+    result = f"{label} is {_describe_range(round(lowest, 6), round(highest, 6))}"
+    bound_text = _describe_range(*check.bound_interval)
     reasons = _CheckReasons(
         f"{result}, as asked",
         f"{result}, not {bound_text}",
         f"{result}, and {bound_text} is asked for",
     )
-
-    def share() -> float:
-        return _measure_closeness_to_bound(value_range, check.bound_interval)
-
-    return _conclude_check(
-        possible_measures, check.bound_interval, reasons, unknown_values, items, share=share
+    share = _measure_closeness_to_bound(lowest, highest, check.bound_interval)
+    return unknown_values.conclude(
+        possible_measures, check.bound_interval, reasons, items, share=share
     )
-
-
-class _CheckReasons(NamedTuple):
-    """The reasons for a check that holds, that does not, and that depends on unknown values."""
-
-    holds: str
-    fails: str
-    depends: str
-
-
-_PossibleMeasures = Sequence[Sequence[float | None]]
-
-
-def _measures_under_unknowns(
-    compute_measure: MeasureFunction, unknown_values: UnknownValues
-) -> _PossibleMeasures:
-    """Return the measure where unshown values count or not, each where untold ones count or not."""
-    if not unknown_values:
-        return [[compute_measure({"yes": True, "no": False})] * 2] * 2
-    return [
-        [
-            compute_measure(
-                {
-                    "yes": True,
-                    "no": False,
-                    "unshown": is_unshown_counted,
-                    "untold": is_untold_counted,
-                }
-            )
-            for is_untold_counted in (False, True)
-        ]
-        for is_unshown_counted in (False, True)
-    ]
-
-
-def _conclude_check(
-    possible_measures: _PossibleMeasures,
-    bound_interval: _Interval,
-    reasons: _CheckReasons,
-    unknown_values: UnknownValues,
-    items: ListedItems,
-    *,
-    share: Callable[[], float],
-    unproven_share: float = 0.0,
-) -> CheckResult:
-    """Conclude from a measure in all worlds. Unshown values count as the worst case.
-
-    `share` is the share of the requirement that is met if none of the worlds meets it; `unproven_share` is that which
-    the known values show.
-    """
-    bound_side_sets = [
-        {_compare_with_interval(value, bound_interval) for value in measures}
-        for measures in possible_measures
-    ]
-    possible_sides = set[int]().union(*bound_side_sets)
-    if possible_sides == {0}:
-        return CheckResult(True, 1.0, reasons.holds, items)
-    if possible_sides in _SIDE_SETS_OUTSIDE_BOUND:
-        return CheckResult(False, share(), reasons.fails, items)
-    # Whatever the tables do not tell, what the response does not show may break it: showing less must gain nothing.
-    if any(measures in _SIDE_SETS_OUTSIDE_BOUND for measures in bound_side_sets):
-        return unknown_values.make_unproven_result(reasons.depends, unproven_share)
-    return unknown_values.make_undecided_result(reasons.depends)
 
 
 _SIDE_SETS_OUTSIDE_BOUND = ({-1}, {1})
@@ -461,31 +445,22 @@ def _compare_with_interval(value: float | None, bound_interval: _Interval) -> in
     return 0 if value <= high + _ROUNDING_TOLERANCE * max(1.0, abs(high)) else 1
 
 
-def _measure_closeness_to_bound(value_range: _Interval, bound_interval: _Interval) -> float:
+def _measure_closeness_to_bound(lowest: float, highest: float, bound_interval: _Interval) -> float:
     """Return the closeness to the bound in [0, 1]: the share of the minimum, or 1 minus the relative excess."""
-    (lowest, highest), (low, high) = value_range, bound_interval
-    if _compare_with_interval(lowest, bound_interval) == 1:
-        if high <= 0 or highest == math.inf:
-            return 0.0
-        return max(0.0, 1.0 - (highest - high) / high)
-    return lowest / low  # measures are never negative, so the lower bound is above 0
+    low, high = bound_interval
+    if highest > high:
+        return max(0.0, 1.0 - (highest - high) / high) if high > 0 and highest < math.inf else 0.0
+    return lowest / low if low > 0 else 1.0
 
 
-def _describe_range(value_range: _Interval, digit_count: int | None = None) -> str:
-    low, high = value_range
-    lower_bound_text, upper_bound_text = (
-        value_to_text(end if digit_count is None else round(end, digit_count))
-        for end in value_range
-    )
+def _describe_range(low: float, high: float) -> str:
     if low == high:
-        return lower_bound_text
+        return value_to_text(low)
     if high == math.inf:
-        return f"{lower_bound_text} or more"
-    return (
-        f"{upper_bound_text} or less"
-        if low == -math.inf
-        else f"{lower_bound_text} to {upper_bound_text}"
-    )
+        return f"{value_to_text(low)} or more"
+    if low == -math.inf:
+        return f"{value_to_text(high)} or less"
+    return f"{value_to_text(low)} to {value_to_text(high)}"
 
 
 class _ItemValue(NamedTuple):
@@ -542,13 +517,12 @@ def _decide_includes_check(
         f"{label} includes {_quote_values(required_values)}", failure_text, failure_text
     )
     share = 1.0 - len(missing_values) / len(required_values)
-    return _conclude_check(
-        _measures_under_unknowns(count_included_values, unknown_values),
+    return unknown_values.conclude(
+        unknown_values.measure(count_included_values),
         (len(required_values), math.inf),
         reasons,
-        unknown_values,
         [entry.item for entry in found_entries],
-        share=lambda: share,
+        share=share,
         unproven_share=share,
     )
 
@@ -566,55 +540,46 @@ def _decide_excludes_check(
     def count_barred(counting_rule: CountingRule) -> float:
         return sum(counting_rule[entry.test_result] for entry in possible_violations)
 
-    def share() -> float:
-        possibly_barred_item_ids = {id(entry.item) for entry in possible_violations}
-        certainly_counted_item_ids = {
-            id(entry.item) for entry in values if entry.test_result == "yes"
-        }
-        return 1.0 - len(possibly_barred_item_ids) / len(
-            certainly_counted_item_ids | possibly_barred_item_ids
-        )
-
+    barred_item_ids = {id(entry.item) for entry in possible_violations}
+    counted_item_ids = {id(entry.item) for entry in values if entry.test_result == "yes"}
+    counted_item_ids |= barred_item_ids
     return _decide_violations(
         f"{label} includes none of {_quote_values(barred_values)}",
         f"{label} includes",
         [entry for entry in possible_violations if entry.test_result == "yes"],
         count_barred,
         unknown_values,
-        share,
+        1.0 - len(barred_item_ids) / max(1, len(counted_item_ids)),
     )
 
 
 def _decide_distinct_check(
     label: str, values: Sequence[_ItemValue], unknown_values: UnknownValues
 ) -> CheckResult:
-    keys = [None if entry.is_unknown else equality_key(entry.value) for entry in values]
+    keyed_entries = [
+        (None if entry.is_unknown else equality_key(entry.value), entry) for entry in values
+    ]
 
     def count_repeats(counting_rule: CountingRule) -> float:
-        counted_keys = [
-            key for entry, key in zip(values, keys, strict=True) if counting_rule[entry.test_result]
-        ]
+        counted_keys = [key for key, entry in keyed_entries if counting_rule[entry.test_result]]
         # Values that could be any are repeats at worst, so None is not among the different ones.
         return len(counted_keys) - len(set(counted_keys) - {None})
 
     repeated_entries = []
     distinct_keys = set()
-    for entry, key in zip(values, keys, strict=True):
+    for key, entry in keyed_entries:
         if entry.test_result == "yes":
             if key in distinct_keys:
                 repeated_entries.append(entry)
             distinct_keys.add(key)
-
-    def share() -> float:
-        return 0.0 if None in keys else len(distinct_keys) / len(keys)
-
+    has_unknown_values = any(entry.is_unknown for entry in values)
     return _decide_violations(
         f"{label} never repeats",
         f"{label} repeats",
         repeated_entries,
         count_repeats,
         unknown_values,
-        share,
+        0.0 if has_unknown_values else len(distinct_keys) / max(1, len(values)),
     )
 
 
@@ -624,15 +589,14 @@ def _decide_violations(
     violations: Sequence[_ItemValue],
     count_violations: MeasureFunction,
     unknown_values: UnknownValues,
-    share: Callable[[], float],
+    share: float,
 ) -> CheckResult:
     """Decide a check that no value may violate; the reason of a failure ends with the values that surely do."""
     violating_values = _quote_values([entry.value for entry in violations])
-    return _conclude_check(
-        _measures_under_unknowns(count_violations, unknown_values),
+    return unknown_values.conclude(
+        unknown_values.measure(count_violations),
         (-math.inf, 0.0),
         _CheckReasons(success_text, f"{failure_text} {violating_values}", success_text),
-        unknown_values,
         [entry.item for entry in violations],
         share=share,
     )
@@ -697,8 +661,21 @@ class Constraints(Evaluator):
         needs: tuple[str, ...] = ()
         if constraint.check is not None:
             check = _parse_check(error_location, json.dumps(constraint.check, sort_keys=True))
+            if check.function is not None and check.function not in self._functions:
+                hint = did_you_mean(check.function, self._functions)
+                hint = hint or "list it in the params of checks.constraints"
+                raise PlanError(
+                    f"{error_location}, field check.function: there is no {quote(check.function)}; {hint}"
+                )
             if check.function is not None:
-                self._check_function_call(error_location, check.function, check.params)
+                try:
+                    signature = inspect.signature(self._functions[check.function])
+                    signature.bind(None, None, **check.params)
+                except TypeError as error:
+                    raise PlanError(
+                        f"{error_location}, field check.params: {quote(check.function)} is called as (task, response, "
+                        f"**params): {error}; change the params, or the function"
+                    ) from error
             if any(not source.startswith("$") for source, _ in check.items):
                 facts = load_facts(view)
                 _require_known_sources(error_location, facts, check)
@@ -711,24 +688,6 @@ class Constraints(Evaluator):
             needs=needs,
             standby=constraint.check is None,
         )
-
-    def _check_function_call(
-        self, error_location: str, name: str, params: Mapping[str, JsonValue]
-    ) -> None:
-        if name not in self._functions:
-            hint = (
-                did_you_mean(name, self._functions) or "list it in the params of checks.constraints"
-            )
-            raise PlanError(
-                f"{error_location}, field check.function: there is no {quote(name)}; {hint}"
-            )
-        try:
-            inspect.signature(self._functions[name]).bind(None, None, **params)
-        except TypeError as error:
-            raise PlanError(
-                f"{error_location}, field check.params: {quote(name)} is called as (task, response, **params): "
-                f"{error}; change the params, or the function"
-            ) from error
 
     def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Any:
         assert isinstance(inputs.task.about, Stakeholder)
@@ -749,16 +708,26 @@ class Constraints(Evaluator):
             return function(inputs.task, inputs.response, **deepcopy(check.params))
         label = constraint.text or constraint.id
         if check.text is not None:
-            return _decide_text_pattern(label, check.text, inputs.response)
+            match = notation.compile_pattern(check.text).search(inputs.response.text)
+            words = "nothing"
+            text_evidence: tuple[Evidence, ...] = ()
+            if match is not None:
+                words = "something"
+                text_evidence = (
+                    Evidence(quote=match.group(), start=match.start(), end=match.end()),
+                )
+            return Verdict(
+                score=float(match is not None),
+                met=match is not None,
+                reason=f"{label}: the text has {words} like {check.text}",
+                evidence=text_evidence,
+            )
         result = _decide_check_of_response(check, inputs)
         reason = f"{label}: {result.reason}"
         if result.holds is None:
             return Verdict.abstain(reason)
-        score = 1.0
-        items: Sequence[ListedItem] = ()
-        if not result.holds:
-            score = result.share if check.partial else 0.0
-            items = result.items[:10]
+        score = result.share if result.holds or check.partial else 0.0
+        items = () if result.holds else result.items[:10]
         evidence = tuple(chain.from_iterable(map(_make_item_evidence, items)))
         return Verdict(score=score, met=result.holds, reason=reason, evidence=evidence)
 
@@ -797,22 +766,7 @@ def _is_empty_data(data: JsonValue) -> bool:
     return data is None or data == ""
 
 
-def _find_claimed_items(check: Check, inputs: EvaluatorInput) -> ListedItemsByKind:
-    if not check.claim_kinds:
-        return {}
-    findings = get_claim_findings(inputs)
-    separators_by_table = {
-        name: table.spec.lists for name, table in load_facts(inputs.task).tables.items()
-    }
-
-    def make_item(finding: FactFinding) -> ListedItem:
-        separators = separators_by_table.get(finding["table"] or "", {})
-        return ListedItem(finding["text"], finding["values"], finding, separators)
-
-    return {kind: [*map(make_item, findings[kind])] for kind in check.claim_kinds}
-
-
-def _items_at_path(path: str, data: JsonValue) -> ListedItems:
+def _items_at_path(path: str, data: JsonValue) -> list[ListedItem]:
     nodes = notation.compile_jsonpath(path).find(data)
     return [
         ListedItem(
@@ -822,30 +776,24 @@ def _items_at_path(path: str, data: JsonValue) -> ListedItems:
     ]
 
 
-def _decide_text_pattern(label: str, pattern: str, response: Response) -> Verdict:
-    match = notation.compile_pattern(pattern).search(response.text)
-    if match is None:
-        return Verdict(score=0.0, met=False, reason=f"{label}: the text has nothing like {pattern}")
-    evidence = Evidence(quote=match.group(), start=match.start(), end=match.end())
-    return Verdict(
-        score=1.0,
-        met=True,
-        reason=f"{label}: the text has something like {pattern}",
-        evidence=(evidence,),
-    )
-
-
 def _decide_check_of_response(check: Check, inputs: EvaluatorInput) -> CheckResult:
     """Decide a check; a response whose data contains nothing that exists fails, though it breaks no rule."""
     if _is_empty_data(inputs.response.data):
         return CheckResult(False, 0.0, "the response has no data in which this could be looked for")
-    claimed_items = _find_claimed_items(check, inputs)
-    items_by_path = {path: _items_at_path(path, inputs.response.data) for path in check.paths}
-    result = decide_check(check, {**claimed_items, **items_by_path})
-    if not result.holds or items_by_path:
-        return result
-    findings = chain.from_iterable(get_claim_findings(inputs).values())
-    if any(finding["row"] for finding in findings):
+    items = {path: _items_at_path(path, inputs.response.data) for path in check.paths}
+    if not check.claim_kinds:
+        return decide_check(check, items)
+    findings_by_kind = get_claim_findings(inputs)
+    tables = load_facts(inputs.task).tables
+    for kind in check.claim_kinds:
+        items[kind] = []
+        for finding in findings_by_kind[kind]:
+            table = finding["table"]
+            separators = tables[table].spec.lists if table else {}
+            items[kind].append(ListedItem(finding["text"], finding["values"], finding, separators))
+    result = decide_check(check, items)
+    findings = chain.from_iterable(findings_by_kind.values())
+    if not result.holds or check.paths or any(finding["row"] for finding in findings):
         return result
     return CheckResult(False, 0.0, "nothing that the response's data claims is there")
 

@@ -296,9 +296,7 @@ def _find_tension_of_checks(first: Check, second: Check) -> _TensionOrNone:
         return _find_shares_tension(first, second)
     if first.values is not None and (first.values, first.column) == (second.values, second.column):
         for including_check, excluding_check in ((first, second), (second, first)):
-            if excluding_check.where:
-                continue
-            excluded_values = excluding_check.excludes or ()
+            excluded_values = () if excluding_check.where else excluding_check.excludes or ()
             if any(is_one_of(value, excluded_values) for value in including_check.includes or ()):
                 return 1.0, f"what is wanted of {first.values} is barred"
     return None
@@ -309,8 +307,12 @@ def _find_shares_tension(first: Check, second: Check) -> _TensionOrNone:
     has_common_item = first.bound_interval[0] + second.bound_interval[0] > 1.0
     if first.among or second.among or not has_common_item:
         return None
-    column = _find_conflicting_column(first.where, second.where)
-    return None if column is None else (1.0, f"no {column} of {first.share} passes both")
+    for column in sorted(first.where.keys() & second.where.keys()):
+        test = first.where[column]
+        other = second.where[column]
+        if _is_test_contradicted(test, other) or _is_test_contradicted(other, test):
+            return 1.0, f"no {column} of {first.share} passes both"
+    return None
 
 
 def _normalise_measure(check: Check) -> Check:
@@ -340,15 +342,6 @@ def _compute_gap_tension(check: Check, ends: Sequence[float]) -> _TensionOrNone:
     strength = 1.0 - max(0.0, smaller_bound) / larger_bound
     why = f"the bounds {value_to_text(smaller_bound)} and {value_to_text(larger_bound)} of one {check.measure} differ"
     return strength, why
-
-
-def _find_conflicting_column(first: TestsByColumn, second: TestsByColumn) -> str | None:
-    for column in sorted(first.keys() & second.keys()):
-        test = first[column]
-        other = second[column]
-        if _is_test_contradicted(test, other) or _is_test_contradicted(other, test):
-            return column
-    return None
 
 
 def _is_test_contradicted(first: Test, second: Test) -> bool:

@@ -1,7 +1,7 @@
 """Facts: claims read from a response's data, looked up in the tables or tools of its task, and the share confirmed."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, reduce
 from itertools import chain
 from operator import getitem
@@ -222,7 +222,16 @@ def read_claims(kind: ClaimsSpec, data: Any) -> list[FactClaim]:
         record = parent if isinstance(parent, dict) else {}
         order_key = value_sort_key(None if kind.order is None else record.get(kind.order))
         path, steps = _to_path_and_sort_key(location)
-        record_values = dict(_iter_record_values(kind, record))
+        record_values = {}
+        for name, record_field in kind.beside.items():
+            value = record.get(record_field.field)
+            is_long_text = isinstance(value, str) and len(value) > _MAX_RECORD_VALUE_CHARACTERS
+            # every claim would repeat lists, objects and long texts
+            if is_long_text or isinstance(value, list | dict):
+                value = None
+            if record_field.map is not None:
+                value = record_field.map.get(value_to_text(value))
+            record_values[name] = value
         parts = map(str.strip, split_list(value_to_text(node.value), kind.split))
         for number, text in enumerate(part for part in parts if part not in ("", "-")):
             form, values = kind.match_claim_form(text)
@@ -241,18 +250,6 @@ def are_adjacent_claims(before: FactClaim, after: FactClaim) -> bool:
 def _to_path_and_sort_key(location: tuple[str | int, ...]) -> tuple[str, tuple[Any, ...]]:
     """Return a location as a JSONPath and as a sort key. Cached: the responses of a group share most locations."""
     return notation.location_to_jsonpath(location), notation.location_sort_key(location)
-
-
-def _iter_record_values(kind: ClaimsSpec, record: ReadOnlyFields) -> Iterator[tuple[str, Any]]:
-    """Yield values of the record. Lists, objects and long texts count as None, since every claim would repeat them."""
-    for name, record_field in kind.beside.items():
-        value = record.get(record_field.field)
-        is_long_text = isinstance(value, str) and len(value) > _MAX_RECORD_VALUE_CHARACTERS
-        if is_long_text or isinstance(value, list | dict):
-            value = None
-        if record_field.map is not None:
-            value = record_field.map.get(value_to_text(value))
-        yield name, value
 
 
 FindingStatus = Literal["confirmed", "differs", "elsewhere", "unknown", "unread"]
@@ -328,7 +325,9 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTab
     columns = table.columns or (rows[0].values.keys() if rows else ())
     response_columns = sorted(name for name in record_and_form_values if name not in columns)
     if not rows:
-        places_with_name = _describe_places(table, key[0])[:_MAX_SUGGESTED_PLACES]
+        places = table.places(key[0]) if key[0] else ()
+        place_texts = {", ".join(filter(None, parts)) for parts in places} - {""}
+        places_with_name = sorted(place_texts)[:_MAX_SUGGESTED_PLACES]
         return _build_finding(
             claim,
             "elsewhere" if places_with_name else "unknown",
@@ -364,12 +363,6 @@ async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTab
     )
 
 
-def _describe_places(table: ReferenceFactTable, name: str) -> list[str]:
-    if not name:
-        return []
-    return sorted({", ".join(filter(None, parts)) for parts in table.places(name)} - {""})
-
-
 def _build_finding(claim: FactClaim, status: FindingStatus, **fields: Any) -> FactFinding:
     return {
         "at": [claim.at],
@@ -389,12 +382,14 @@ def _merge_findings(
 ) -> list[FactFinding]:
     merged_findings: list[FactFinding] = []
     for index, finding in enumerate(findings):
-        is_claim_repeated = bool(merged_findings) and compute_claim_key(
-            merged_findings[-1]
-        ) == compute_claim_key(finding)
-        if is_claim_repeated and are_adjacent_claims(claims[index - 1], claims[index]):
-            merged_findings[-1]["at"] += finding["at"]
-            merged_findings[-1]["values"][name] += 1
+        previous = merged_findings[-1] if merged_findings else None
+        if (
+            previous is not None
+            and compute_claim_key(previous) == compute_claim_key(finding)
+            and are_adjacent_claims(claims[index - 1], claims[index])
+        ):
+            previous["at"] += finding["at"]
+            previous["values"][name] += 1
         else:
             finding["values"][name] = 1
             finding["own"] = sorted({*finding["own"], name})

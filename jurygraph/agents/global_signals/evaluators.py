@@ -54,23 +54,20 @@ class Similarity(BatchEvaluator):
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts; the reference of a group is embedded once."""
-        verdicts_without_model = [_build_verdict_without_model(inputs) for inputs in batch]
+        verdicts: list[Verdict | None] = []
         texts: list[str] = []
-        for inputs, verdict in zip(batch, verdicts_without_model, strict=True):
-            if verdict is None:
-                texts += (inputs.response.text, inputs.task.reference or "")
+        for inputs in batch:
+            response = inputs.response.text
+            reference = inputs.task.reference or ""
+            if not reference.strip():
+                verdicts.append(Verdict.abstain("the task has no reference to be near to"))
+            elif not response.strip():  # many servers refuse an empty text
+                verdicts.append(_EMPTY_TEXT_VERDICT)
+            else:
+                verdicts.append(None)
+                texts += (response, reference)
         vectors = iter(await embed_distinct_texts(self._embedder, texts))
-        return [
-            verdict or _build_verdict(next(vectors), next(vectors))
-            for verdict in verdicts_without_model
-        ]
-
-
-def _build_verdict_without_model(inputs: EvaluatorInput) -> Verdict | None:
-    """Return the verdict if there is nothing to embed (many servers refuse an empty text), else None."""
-    if not (inputs.task.reference or "").strip():
-        return Verdict.abstain("the task has no reference to be near to")
-    return None if inputs.response.text.strip() else _EMPTY_TEXT_VERDICT
+        return [verdict or _build_verdict(next(vectors), next(vectors)) for verdict in verdicts]
 
 
 def _build_verdict(response: Floats | Fault, reference: Floats | Fault) -> Verdict:
@@ -139,18 +136,17 @@ class QueryRelevance(BatchEvaluator):
         """Score documents in batches; one that causes a fault, for example by its length, fails alone."""
         verdicts = []
         for start in range(0, len(documents), size):
-            verdicts += await self._score_batch(query, documents[start : start + size])
+            batch = documents[start : start + size]
+            try:
+                scores = await self._reranker.score(query, batch)
+                verdicts += [self._build_verdict(float(score)) for score in scores]
+            except Fault as fault:
+                fault.raise_if_run_ends()
+                if fault.cause != "infrastructure" and len(batch) > 1:
+                    verdicts += await self._score_documents(query, batch, size=1)
+                else:
+                    verdicts += [failed_verdict(fault)] * len(batch)
         return verdicts
-
-    async def _score_batch(self, query: str, documents: Sequence[str]) -> list[Verdict]:
-        try:
-            scores = await self._reranker.score(query, documents)
-        except Fault as fault:
-            fault.raise_if_run_ends()
-            if fault.cause != "infrastructure" and len(documents) > 1:
-                return await self._score_documents(query, documents, size=1)
-            return [failed_verdict(fault)] * len(documents)
-        return [self._build_verdict(float(score)) for score in scores]
 
     def _build_verdict(self, score: float) -> Verdict:
         if self._reranker.logits:

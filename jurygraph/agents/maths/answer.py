@@ -25,18 +25,7 @@ from jurygraph.safety.evidence import Passage
 NO_ANSWER_REASON = "the response states no final answer"
 ANSWER_TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 _THINK_OPEN_TAG, _THINK_CLOSE_TAG, _ANSWER_OPEN_TAG, _ANSWER_CLOSE_TAG = ANSWER_TAGS
-_ORDINAL_WORDS = (
-    "first",
-    "second",
-    "third",
-    "fourth",
-    "fifth",
-    "sixth",
-    "seventh",
-    "eighth",
-    "ninth",
-    "tenth",
-)
+_ORDINAL_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
 _STEP_MARKER_PATTERN = re.compile(
     r"^[ \t>*_#-]{0,8}(?i:step[ \t]{0,3}(?P<step>[0-9]{1,4})(?![0-9.]*[0-9])"  # "Step 1:", "### Step 1"
     r"|\(?(?P<number>[0-9]{1,4})[.)](?=[ \t*_]|$)"  # "1. ", "1) ", "(1) "
@@ -115,7 +104,13 @@ def _find_answers_uncached(text: str) -> _AnswerSpans | None:
         else trim_span(width_folded_text, open_tag_start + len(_ANSWER_OPEN_TAG), close_tag_start)
     )
     if tagged_answer_span is not None:
-        return _find_answers_in_tag(width_folded_text, *tagged_answer_span)
+        start, end = tagged_answer_span
+        found = _find_untagged_answers(width_folded_text[start:end])
+        if found is None:
+            return _AnswerSpans(tagged_answer_span)
+        final, *others = [span and (span[0] + start, span[1] + start) for span in found]
+        assert final is not None, "there is no answer without it"
+        return _AnswerSpans(final, *others)
     last_open_tag_start = width_folded_text.rfind(_ANSWER_OPEN_TAG)
     if last_open_tag_start > close_tag_start:
         return _find_answer_in_unclosed_tag(width_folded_text, last_open_tag_start)
@@ -124,17 +119,6 @@ def _find_answers_uncached(text: str) -> _AnswerSpans | None:
 
 _find_answers_cached = lru_cache(maxsize=256)(_find_answers_uncached)
 """Cached, since several evaluators read the same response, and each response is read with the same reference."""
-
-
-def _find_answers_in_tag(text: str, start: int, end: int) -> _AnswerSpans:
-    found = _find_untagged_answers(text[start:end])
-    if found is None:
-        return _AnswerSpans((start, end))
-    final_span, *other_answer_spans = [
-        span and (span[0] + start, span[1] + start) for span in found
-    ]
-    assert final_span is not None, "there is no answer without it"
-    return _AnswerSpans(final_span, *other_answer_spans)
 
 
 def _find_answer_in_unclosed_tag(text: str, start: int) -> _AnswerSpans | None:

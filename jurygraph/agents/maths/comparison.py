@@ -221,14 +221,10 @@ def _pair_answer_values(
     if (
         isinstance(answer, MatrixAnswer)
         and isinstance(reference, MatrixAnswer)
-        and _get_matrix_shape(answer) != _get_matrix_shape(reference)
+        and answer.shape != reference.shape
     ):
         return []
     return list(zip(_list_answer_values(answer), _list_answer_values(reference), strict=True))
-
-
-def _get_matrix_shape(matrix: MatrixAnswer) -> tuple[int, int, str]:
-    return len(matrix.rows), len(matrix.rows[0]), matrix.delimiter
 
 
 def _compare_expressions(answer: AnswerValue, reference: AnswerValue) -> ComparisonStatus:

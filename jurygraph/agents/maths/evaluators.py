@@ -8,6 +8,7 @@ from functools import cached_property
 from importlib.metadata import version
 from math import cos, pi
 
+from jurygraph.agents.data_optimizer import to_ngrams
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import (
     ANSWER_TAGS,
@@ -103,10 +104,8 @@ class Accuracy(Evaluator):
 def _find_meant_answer(text: str, reference: TypedAnswer) -> Passage | None:
     """Return the first of the stated answers that reads as the reference's kind, or else the final answer."""
     for passage in find_stated_answers(text):
-        if (
-            len(passage.text) <= MAX_ANSWER_CHARACTERS
-            and read_answer(passage.text, reference) is not None
-        ):
+        is_short = len(passage.text) <= MAX_ANSWER_CHARACTERS
+        if is_short and read_answer(passage.text, reference) is not None:
             return passage
     return find_final_answer(text)
 
@@ -133,29 +132,25 @@ class CorrectCalculations(CodeEvaluator):
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         steps = arithmetic.steps(inputs.response.text)
         if not steps:
-            return Verdict(
-                score=0.0,
-                met=False,
-                reason="no calculation is written that reads as plain arithmetic",
-            )
-        numbered_wrong_steps = [
-            (number, step) for number, step in enumerate(steps, 1) if not step.is_right
-        ]
-        right_calculation_count = len(steps) - len(numbered_wrong_steps)
-        reason = f"{right_calculation_count} of {len(steps)} calculations are right"
-        for number, step in numbered_wrong_steps:
-            reason += f"; calculation {number} is wrong: {quote(step.quote)}, but {step.truth}"
-        evidence = tuple(
-            Evidence(quote=step.quote, start=step.start, end=step.end)
-            for _, step in numbered_wrong_steps
-        )
+            reason = "no calculation is written that reads as plain arithmetic"
+            return Verdict(score=0.0, met=False, reason=reason)
+        right_calculation_count = 0
+        reasons = []
+        evidence = []
+        for number, step in enumerate(steps, 1):
+            if step.is_right:
+                right_calculation_count += 1
+                continue
+            reasons.append(f"calculation {number} is wrong: {quote(step.quote)}, but {step.truth}")
+            evidence.append(Evidence(quote=step.quote, start=step.start, end=step.end))
+        reasons.insert(0, f"{right_calculation_count} of {len(steps)} calculations are right")
         return Verdict(
             score=right_calculation_count / len(steps),
-            met=not numbered_wrong_steps,
+            met=not evidence,
             native=right_calculation_count,
             scale=(0, len(steps)),
-            reason=reason,
-            evidence=evidence,
+            reason="; ".join(reasons),
+            evidence=tuple(evidence),
         )
 
 
@@ -166,10 +161,10 @@ class Format(CodeEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         text = inputs.response.text
-        parts = {tag: tag in text for tag in ANSWER_TAGS}
-        parts["in order with nothing outside"] = has_tags_in_order(text)
-        missing = [name for name, is_part_present in parts.items() if not is_part_present]
-        present = len(parts) - len(missing)
+        missing = [tag for tag in ANSWER_TAGS if tag not in text]
+        if not has_tags_in_order(text):
+            missing.append("in order with nothing outside")
+        present = 5 - len(missing)
         reason = f"missing: {', '.join(missing)}" if missing else "all parts are there"
         return Verdict(
             score=present / 5, met=not missing, native=present, scale=(0, 5), reason=reason
@@ -205,7 +200,7 @@ class Repetition(CodeEvaluator):
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         words = re.findall(r"\w+", inputs.response.text.lower())
         n = self.settings.n
-        ngrams = list(zip(*(words[start:] for start in range(n)), strict=False))
+        ngrams = to_ngrams(words, n)
         share = 1 - len(set(ngrams)) / len(ngrams) if ngrams else 0.0
         return Verdict(score=share, reason=f"{share:.1%} of the {n}-grams stood there before")
 

@@ -40,6 +40,10 @@ class MatrixAnswer:
     rows: tuple[tuple[AnswerValue, ...], ...]
     delimiter: str
 
+    @property
+    def shape(self) -> tuple[int, int, str]:
+        return len(self.rows), len(self.rows[0]), self.delimiter
+
 
 @dataclass(frozen=True, slots=True)
 class WordAnswer:

@@ -209,7 +209,9 @@ def fold_full_width(text: str) -> str:
 
 def strip_formatting(text: str) -> str:
     """Return an answer without LaTeX's spacing, and without what may stand around the whole of it."""
-    bare_text = _SUPERSCRIPT_PATTERN.sub(_to_latex_power, fold_full_width(text))
+    bare_text = _SUPERSCRIPT_PATTERN.sub(
+        lambda match: f"^{{{normalize('NFKC', match[0])}}}", fold_full_width(text)
+    )
     bare_text = bare_text.translate(_SIGN_TRANSLATION)
     bare_text = _ROOT_SIGN_PATTERN.sub(
         lambda root_match: rf"\sqrt{{{root_match[1]}}}" if root_match[1] else r"\sqrt", bare_text
@@ -223,11 +225,6 @@ def strip_formatting(text: str) -> str:
     bare_text = bare_text.replace(r"\$", "$")
     bare_text = _DEGREES_PATTERN.sub(" degrees ", bare_text)
     return _MINUS_SIGN_PATTERN.sub(r"\1-", " ".join(bare_text.split()))
-
-
-def _to_latex_power(superscript_match: re.Match[str]) -> str:
-    digits = normalize("NFKC", superscript_match.group())
-    return f"^{{{digits}}}"
 
 
 def strip_wrappers(text: str) -> str:
@@ -314,8 +311,10 @@ def _read_unit(
     scale = 1
     while words and _SCALE_BY_WORD.get(words[0].lower(), 0) > scale:
         scale *= _SCALE_BY_WORD[words.pop(0).lower()]
-    if is_unit_attached and scale == 1 and words and not _can_attach_to_number(words[0]):
-        return None
+    if is_unit_attached and scale == 1 and words:
+        is_letter = len(words[0]) == 1 and words[0] not in _ATTACHABLE_UNIT_LETTERS
+        if is_letter or not find_measure_unit(words[0]):
+            return None
     currency = currency_prefix.rstrip(".")
     if currency:
         words.insert(0, currency)
@@ -323,12 +322,6 @@ def _read_unit(
         return None if match["power"] else (scale, None)
     unit = _read_unit_words(words, int(match["power"] or 1), is_singular)
     return unit and (scale, unit)
-
-
-def _can_attach_to_number(word: str) -> bool:
-    return find_measure_unit(word) is not None and (
-        word in _ATTACHABLE_UNIT_LETTERS or len(word) > 1
-    )
 
 
 def _read_unit_words(words: list[str], power: int, is_singular: bool) -> MeasureUnit | None:
@@ -350,7 +343,9 @@ def _read_unit_words(words: list[str], power: int, is_singular: bool) -> Measure
     *adjectives, noun = words or [""]
     if adjectives and adjectives[0] in _POWER_BY_WORD and power == 1:
         power = _POWER_BY_WORD[adjectives.pop(0)]
-    if len(adjectives) > 2 or not all(map(_is_mere_adjective, adjectives)):
+    if len(adjectives) > 2 or not all(map(_is_adjective, adjectives)):
+        return None
+    if any(map(find_measure_unit, adjectives)):
         return None
     measure = find_measure_unit(noun)
     if measure:
@@ -366,10 +361,6 @@ def _read_unit_words(words: list[str], power: int, is_singular: bool) -> Measure
     )
     is_countable_noun = noun.lower() in _COUNTED_NOUNS or (is_noun and _is_plain_noun(noun))
     return COUNT_UNIT if is_countable_noun and power == 1 else None
-
-
-def _is_mere_adjective(word: str) -> bool:
-    return _is_adjective(word) and not find_measure_unit(word)
 
 
 def _is_plain_noun(word: str) -> bool:

@@ -220,21 +220,17 @@ def split_into_pieces(text: str) -> tuple[tuple[ProsePiece, ...], str]:
         start = _LINE_START_PATTERN.match(text, line.start(), line.end())
         assert start is not None, "everything in it may be absent"
         is_heading = _HEADING_PATTERN.match(line.group()) is not None
-        bounds = [start.end(), line.end()]
+        bounds = [start.end()]
         if not is_heading and not text.startswith("|", start.end()):
-            bounds[1:1] = _iter_sentence_starts(text, *bounds)
-        for begin, stop in pairwise(bounds):
+            for mark in iter_sentence_ends(text, start.end(), line.end()):
+                gap = _SENTENCE_GAP_PATTERN.match(text, mark, line.end())
+                if gap is not None and gap.end() < line.end():
+                    bounds.append(gap.end())
+        for begin, stop in pairwise([*bounds, line.end()]):
             words = text[begin:stop].rstrip()
             pieces.append(ProsePiece(text[end:begin], words, is_heading))
             end = begin + len(words)
     return tuple(pieces), text[end:]
-
-
-def _iter_sentence_starts(text: str, start: int, stop: int) -> Iterator[int]:
-    for mark in iter_sentence_ends(text, start, stop):
-        sentence_gap_match = _SENTENCE_GAP_PATTERN.match(text, mark, stop)
-        if sentence_gap_match is not None and sentence_gap_match.end() < stop:
-            yield sentence_gap_match.end()
 
 
 def join_pieces(pieces: Sequence[ProsePiece], end: str) -> str:
@@ -314,24 +310,20 @@ def _make_reordering_generator(
             or any(_BACK_REFERENCE_PATTERN.match(piece.text) for piece in first_pieces_of_groups)
         ):
             return
+        pieces = prose.pieces
         for _ in range(MAX_ORDER_DRAWS):
-            order = rng.sample(range(len(groups)), len(groups))
-            yield join_pieces(_reorder_groups(prose.pieces, groups, order), prose.end)
+            moved_pieces: list[ProsePiece] = []
+            end = 0
+            order = rng.sample(groups, len(groups))
+            for (start, stop), source in zip(groups, order, strict=True):
+                first, *others = pieces[slice(*source)]
+                # what stands before a place, such as a number, stays there
+                first = first._replace(before=pieces[start].before)
+                moved_pieces += [*pieces[end:start], first, *others]
+                end = stop
+            yield join_pieces([*moved_pieces, *pieces[end:]], prose.end)
 
     return draw
-
-
-def _reorder_groups(
-    pieces: Sequence[ProsePiece], groups: Sequence[PieceRange], order: Sequence[int]
-) -> list[ProsePiece]:
-    """Return the pieces with the groups in another order; what stands before a place, such as a number, stays there."""
-    moved_pieces = []
-    end = 0
-    for (start, stop), source in zip(groups, order, strict=True):
-        first, *others = pieces[slice(*groups[source])]
-        moved_pieces += [*pieces[end:start], first._replace(before=pieces[start].before), *others]
-        end = stop
-    return [*moved_pieces, *pieces[end:]]
 
 
 def _shuffle_attributions(prose: Prose, rng: random.Random) -> Iterator[str]:

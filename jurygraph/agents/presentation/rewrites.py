@@ -193,7 +193,12 @@ def _find_broken_invariant(
             return invariant
     if find_mentioned_people(text, people) != statement.people:
         return "stakeholders"
-    if not _has_same_names(statement, text, values):
+    required_names = {*statement.verbatim_values, *_find_proper_names(statement.text)}
+    # Words of one or two letters occur by chance, so they count as no value of another statement.
+    other_values = {words for words in values if len(words) > 2 and _contains_words(text, words)}
+    found_names = other_values | _find_proper_names(text)
+    is_name_missing = not all(_contains_words(text, words) for words in required_names)
+    if is_name_missing or not all(_contains_words(statement.text, words) for words in found_names):
         return "names"
     # Words of a name, such as "never" in a title, say nothing of the strength of a claim.
     claim_text = _remove_words(text, statement.verbatim_values)
@@ -207,16 +212,6 @@ def _find_broken_invariant(
         return "status"
     # Negations and words of parts are those of the status itself.
     return "strength" if strength_word_counts.keys() - {"negation", "in part"} else None
-
-
-def _has_same_names(statement: Statement, text: str, values: Set[str]) -> bool:
-    required = {*statement.verbatim_values, *_find_proper_names(statement.text)}
-    # Words of one or two letters occur by chance, so they count as no value of another statement.
-    other_values = {words for words in values if len(words) > 2 and _contains_words(text, words)}
-    named = other_values | _find_proper_names(text)
-    return all(_contains_words(text, words) for words in required) and all(
-        _contains_words(statement.text, words) for words in named
-    )
 
 
 def _find_proper_names(text: str) -> set[str]:

@@ -5,11 +5,11 @@ openevals does (`openevals.trajectory`, 0.2.2), and not by the assignment that f
 """
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from jurygraph.schema import Response
-from jurygraph.schema.conversation import ChatMessage, RenderedText, canonical_tool_arguments
+from jurygraph.schema.conversation import ChatMessage, canonical_tool_arguments
 
 ArgumentsMode = Literal["exact", "ignore", "subset", "superset"]
 ArgumentsModeByTool = Mapping[str, ArgumentsMode | tuple[str, ...]]
@@ -60,14 +60,6 @@ def list_tool_calls(
     return calls
 
 
-def iter_call_spans(response: Response) -> Iterator[tuple[int, int]]:
-    """Yield the offsets of all calls in the text of a response, in their order."""
-    turns = response.text.turns if isinstance(response.text, RenderedText) else ()
-    for turn in turns:
-        if turn.kind == "call" and turn.role == "assistant":
-            yield turn.start, turn.end
-
-
 class ArgumentsRule(NamedTuple):
     """The rule by which the arguments of two calls match: a mode for all tools, and others for some by their names.
 
@@ -91,15 +83,11 @@ class ArgumentsRule(NamedTuple):
         )
 
 
-def _are_arguments_subset(arguments: Arguments, others: Arguments) -> bool:
-    return all(name in others and others[name] == value for name, value in arguments.items())
-
-
 _ARGUMENT_COMPARISON_BY_MODE: Mapping[ArgumentsMode, Callable[[Arguments, Arguments], bool]] = {
     "exact": operator.eq,
     "ignore": lambda arguments, reference: True,
-    "subset": _are_arguments_subset,
-    "superset": lambda arguments, reference: _are_arguments_subset(reference, arguments),
+    "subset": lambda arguments, reference: arguments.items() <= reference.items(),
+    "superset": lambda arguments, reference: arguments.items() >= reference.items(),
 }
 
 

@@ -28,7 +28,6 @@ from jurygraph.agents.trajectory.calls import (
     ArgumentsRule,
     find_unmatched_calls,
     first_difference,
-    iter_call_spans,
     list_messages,
     list_tool_calls,
 )
@@ -36,7 +35,7 @@ from jurygraph.errors import ConfigError, PlanError
 from jurygraph.messages import join_names, nearest_name, quote, shorten
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
-from jurygraph.schema.conversation import ChatMessage, RenderedText
+from jurygraph.schema.conversation import RenderedText
 from jurygraph.schema.frozen_model import Count, Id, ParamsModel, ReadOnlyFields, canonical_json
 from jurygraph.schema.task import ReferenceCall
 
@@ -53,13 +52,13 @@ def _make_evidence_of_calls(
     response: Response, calls: Sequence[AgentToolCall]
 ) -> tuple[Evidence, ...]:
     """Return calls of the response as evidence."""
-    call_indices = [
-        (call.message, call.number) for call in list_tool_calls(list_messages(response))
-    ]
-    span_by_index = dict(zip(call_indices, iter_call_spans(response), strict=False))
+    paths = [call.path for call in list_tool_calls(list_messages(response))]
+    turns = response.text.turns if isinstance(response.text, RenderedText) else ()
+    call_turns = [turn for turn in turns if turn.kind == "call" and turn.role == "assistant"]
+    turn_by_path = dict(zip(paths, call_turns, strict=False))
     evidence = []
     for call in calls[:_MAX_LISTED_ITEMS]:
-        start, end = span_by_index[call.message, call.number]
+        start, end = turn_by_path[call.path].start, turn_by_path[call.path].end
         evidence.append(Evidence(quote=response.text[start:end], start=start, end=end))
     return tuple(evidence)
 
@@ -100,12 +99,13 @@ class ToolsMatch(TrajectoryEvaluator):
         The first would compare nothing and match everything; the other would match nothing.
         """
         if view.tools:
-            tools = [tool.get("function", tool) for tool in view.tools]
-            schemas = {
-                str(tool.get("name")): _get_arguments_schema(tool)
-                for tool in tools
-                if isinstance(tool, Mapping)
-            }
+            schemas = {}
+            for tool in view.tools:
+                function = tool.get("function", tool)
+                if isinstance(function, Mapping):
+                    schema = _get_arguments_schema(function)
+                    is_object = isinstance(schema, Mapping)
+                    schemas[str(function.get("name"))] = schema if is_object else {}
             for index, action in enumerate(view.reference_actions or ()):
                 error_location = f"task {view.id!r}: {self.name}: reference_actions[{index}]"
                 self._refuse_unmatchable_action(error_location, action, schemas, view)
@@ -124,17 +124,33 @@ class ToolsMatch(TrajectoryEvaluator):
 
         What is not compared, or only allowed, may be of a tool that the task does not name, but not nearly of one.
         """
-        mode = self._find_arguments_mode(action.name)
-        has_to_be_called = mode is not None and self.settings.trajectory_match_mode != "subset"
+        settings = self.settings
+        mode = None
+        if not settings.only or action.name in settings.only:
+            overrides = settings.tool_args_match_overrides
+            mode = overrides.get(action.name) or settings.tool_args_match_mode
+        has_to_be_called = mode is not None and settings.trajectory_match_mode != "subset"
         if has_to_be_called or nearest_name(action.name, schemas, min_similarity=0.8):
             require_known_names(where, [action.name], schemas, "tool")
-        schema = schemas.get(action.name)
-        if mode in ("exact", "superset"):
-            kind = f"argument of {action.name}"
-            require_known_names(where, action.arguments, _find_allowed_arguments(schema), kind)
-            if mode == "exact":
-                _refuse_missing_argument(where, action, schema)
-            _refuse_invalid_arguments(where, action, view, are_complete=mode == "exact")
+        if mode not in ("exact", "superset"):
+            return
+        schema = schemas.get(action.name, {})
+        kind = f"argument of {action.name}"
+        require_known_names(where, action.arguments, _find_allowed_arguments(schema), kind)
+        if mode == "exact":
+            _refuse_missing_argument(where, action, schema)
+        try:
+            validators = _load_argument_validators(view)
+        except PlanError:  # `tools.valid` tells it, which needs the schemas
+            return
+        call = AgentToolCall(-1, 0, action.name, action.arguments, "")
+        problem = None
+        if action.name in validators:
+            problem = _find_call_problem(call, validators, are_complete=mode == "exact")
+        if problem is not None:
+            raise PlanError(
+                f"{where}: a call of {action.name}: {problem}; no valid call has it: correct it, or the tool's schema"
+            )
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         settings = self.settings
@@ -152,19 +168,14 @@ class ToolsMatch(TrajectoryEvaluator):
         extra_calls = find_unmatched_calls(calls, reference_calls, rule.matches)
         problems = []
         mode = settings.trajectory_match_mode
-        are_calls_matched = not (
-            missing_calls or extra_calls
-        )  # then there are as many on both sides
         if mode == "strict" and reference is not None:
             difference = first_difference(messages, reference, rule, settings.only)
             if difference:
                 problems.append(difference)
-        elif (
-            mode == "strict"
-            and are_calls_matched
-            and not all(map(rule.matches, calls, reference_calls))
-        ):
-            problems.append("the calls are in another order")
+        elif mode == "strict" and not missing_calls and not extra_calls:
+            is_in_order = all(map(rule.matches, calls, reference_calls))
+            if not is_in_order:
+                problems.append("the calls are in another order")
         if mode != "subset" and missing_calls:
             problems.append(f"not called: {_calls_to_text(missing_calls)}")
         if mode != "superset" and extra_calls:
@@ -174,26 +185,15 @@ class ToolsMatch(TrajectoryEvaluator):
         problems += [
             f"{call.path}: is no JSON of an object" for call in unparsable_calls[:_MAX_LISTED_ITEMS]
         ]
-        if not problems:
-            reason = f"{len(calls)} calls match the reference's {len(reference_calls)} ({mode})"
-            return Verdict(score=1.0, met=True, native=len(calls), reason=reason)
-        evidence = _make_evidence_of_calls(
-            inputs.response, extra_calls if mode != "superset" else unparsable_calls
-        )
+        success = f"{len(calls)} calls match the reference's {len(reference_calls)} ({mode})"
+        wrong_calls = extra_calls if mode != "superset" else unparsable_calls
         return Verdict(
-            score=0.0,
-            met=False,
+            score=float(not problems),
+            met=not problems,
             native=len(calls),
-            reason="; ".join(problems),
-            evidence=evidence,
+            reason="; ".join(problems) or success,
+            evidence=_make_evidence_of_calls(inputs.response, wrong_calls),
         )
-
-    def _find_arguments_mode(self, tool: str) -> ArgumentsMode | tuple[Id, ...] | None:
-        """Return how the arguments of a tool's calls are compared, or which of them; None for a tool not in `only`."""
-        settings = self.settings
-        if settings.only and tool not in settings.only:
-            return None
-        return settings.tool_args_match_overrides.get(tool) or settings.tool_args_match_mode
 
     def _list_reference_calls(self, task: TaskView, only: Sequence[str]) -> list[AgentToolCall]:
         if task.reference_messages is not None:
@@ -229,19 +229,19 @@ class ToolsValid(TrajectoryEvaluator):
             return Verdict.not_applicable("no tool is called")
         validators = _load_argument_validators(inputs.task)
         invalid_calls = []
-        problems = []
+        reasons = []
         for call in calls:
             problem = _find_call_problem(call, validators)
             if problem is not None:
                 invalid_calls.append(call)
-                problems.append(f"{call.path}: {problem}")
+                reasons.append(f"{call.path}: {problem}")
         valid_call_count = len(calls) - len(invalid_calls)
-        summary = f"{valid_call_count} of {len(calls)} calls are valid"
+        reasons.insert(0, f"{valid_call_count} of {len(calls)} calls are valid")
         return Verdict(
             score=valid_call_count / len(calls),
             met=not invalid_calls,
             native=valid_call_count,
-            reason="; ".join([summary, *problems[:_MAX_LISTED_ITEMS]]),
+            reason="; ".join(reasons[: 1 + _MAX_LISTED_ITEMS]),
             evidence=_make_evidence_of_calls(inputs.response, invalid_calls),
         )
 
@@ -287,42 +287,23 @@ def _get_arguments_schema(tool: ReadOnlyFields) -> Any:
     return tool.get("parameters", tool.get("input_schema")) or {}
 
 
-def _find_allowed_arguments(schema: Any) -> Collection[str] | None:
+def _find_allowed_arguments(schema: ReadOnlyFields) -> Collection[str] | None:
     """Return the names of the only arguments that a schema takes; None if it takes others."""
-    if not isinstance(schema, Mapping) or schema.get("additionalProperties") is not False:
+    if schema.get("additionalProperties") is not False or "patternProperties" in schema:
         return None
     names = schema.get("properties", {})
-    return names if isinstance(names, Mapping) and "patternProperties" not in schema else None
+    return names if isinstance(names, Mapping) else None
 
 
-def _refuse_missing_argument(where: str, action: ReferenceCall, schema: Any) -> None:
+def _refuse_missing_argument(where: str, action: ReferenceCall, schema: ReadOnlyFields) -> None:
     """Raise PlanError for an action without an argument that its tool requires: no valid call has the same."""
-    required = schema.get("required") if isinstance(schema, Mapping) else None
-    if not isinstance(required, list):
-        return
-    for name in required:
+    required = schema.get("required")
+    for name in required if isinstance(required, list) else ():
         if name not in action.arguments:
             slip = nearest_name(name, action.arguments, min_similarity=0.8)
             hint = "give it" if slip is None else f"is {quote(slip)} meant to be it?"
             raise PlanError(
                 f"{where}: a call of {action.name} lacks {quote(name)}, which its tool requires; {hint}"
-            )
-
-
-def _refuse_invalid_arguments(
-    where: str, action: ReferenceCall, view: TaskView, *, are_complete: bool
-) -> None:
-    """Raise PlanError for arguments that their tool's schema refuses; nothing is known of a schema that is none."""
-    try:
-        validators = _load_argument_validators(view)
-    except PlanError:  # `tools.valid` tells it, which needs the schemas
-        return
-    if action.name in validators:
-        call = AgentToolCall(-1, 0, action.name, action.arguments, "")
-        problem = _find_call_problem(call, validators, are_complete=are_complete)
-        if problem is not None:
-            raise PlanError(
-                f"{where}: a call of {action.name}: {problem}; no valid call has it: correct it, or the tool's schema"
             )
 
 
@@ -400,13 +381,12 @@ class TrajectoryBudget(TrajectoryEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         messages = list_messages(inputs.response)
-        assistant_messages = [message for message in messages if message.role == "assistant"]
-        calls = list_tool_calls(messages)
-        texts = [message.text for message in assistant_messages] + [call.text for call in calls]
+        texts = [message.text for message in messages if message.role == "assistant"]
+        calls = [call.text for call in list_tool_calls(messages)]
         counts = {
             "max_calls": len(calls),
-            "max_turns": len(assistant_messages),
-            "max_characters": sum(map(len, texts)),
+            "max_turns": len(texts),
+            "max_characters": sum(map(len, texts + calls)),
         }
         score = 1.0
         reasons = []
@@ -438,7 +418,15 @@ class TrajectoryLoops(TrajectoryEvaluator):
         count = 0
         repetition_texts = []
         for index, message in enumerate(messages):
-            for step in _list_message_steps(message, results):
+            if message.role != "assistant":
+                continue
+            text = message.text.strip()
+            steps: list[tuple[str, str | None]] = [(text, None)] if text else []
+            calls = zip(message.tool_calls, list_tool_calls([message]), strict=True)
+            for call, agent_tool_call in calls:
+                result = results[call.id].pop() if results[call.id] else ""
+                steps.append((agent_tool_call.text, result))
+            for step in steps:
                 count += 1
                 if step in earlier_steps:
                     repetition_texts.append(f"message {index}: {shorten(step[0], 80)}")
@@ -453,22 +441,6 @@ class TrajectoryLoops(TrajectoryEvaluator):
             native=len(repetition_texts),
             reason="; ".join([share, *repetition_texts[:_MAX_LISTED_ITEMS]]),
         )
-
-
-def _list_message_steps(
-    message: ChatMessage, results: Mapping[str | None, list[str]]
-) -> Sequence[tuple[str, ...]]:
-    """Return the text and the calls of a message of the assistant, each with its result, taken from the rest."""
-    if message.role != "assistant":
-        return ()
-    steps: list[tuple[str, ...]] = []
-    text = message.text.strip()
-    if text:
-        steps.append((text,))
-    for call, agent_tool_call in zip(message.tool_calls, list_tool_calls([message]), strict=True):
-        result = results[call.id].pop() if results.get(call.id) else ""
-        steps.append((agent_tool_call.text, result))
-    return steps
 
 
 class GroundedAnswer(TrajectoryEvaluator):
@@ -535,8 +507,11 @@ def _build_evidence(answer: str, passage: Passage) -> Evidence:
         else None
     )
     turn_offset = 0 if turn is None else turn.origin - turn.start
-    start, end = passage.start, passage.end
-    return Evidence(quote=answer[start:end], start=start + turn_offset, end=end + turn_offset)
+    return Evidence(
+        quote=answer[passage.start : passage.end],
+        start=passage.start + turn_offset,
+        end=passage.end + turn_offset,
+    )
 
 
 _Figures = Mapping[float | str, Passage]
@@ -597,7 +572,7 @@ def _find_numbers_and_codes(text: str) -> _Figures:
     figures: dict[float | str, Passage] = {}
     text = _blank_list_markers(_separate_words(text))
     hyphenated_codes = list(_HYPHENATED_CODE_PATTERN.finditer(text))
-    text_between = _HYPHENATED_CODE_PATTERN.sub(_blank_match, text)
+    text_between = _HYPHENATED_CODE_PATTERN.sub(lambda code: " " * len(code[0]), text)
     for value, passages in IndexedText(text_between).numerals.items():
         figures[value] = passages[0]
     for match in _LOCALISED_NUMBER_PATTERN.finditer(text_between):
@@ -620,7 +595,3 @@ def _blank_list_markers(text: str) -> str:
         return match[1] + " " * len(match[2])
 
     return _LIST_MARKER_PATTERN.sub(blank_marker, text)
-
-
-def _blank_match(match: re.Match[str]) -> str:
-    return " " * len(match[0])

@@ -24,6 +24,7 @@ SUITE_BY_ATTACK_CHANNEL: Mapping[str, AttackSuite] = dict.fromkeys(
 """Suites that send attacks of another through what the response's author did not write, with a worthless answer."""
 _CHANNEL_ATTACK_KINDS = ("order", "ready-verdict", "fake-turn", "fence-escape")
 _WORTHLESS_ANSWER = "I could not find out."
+_FULL_WIDTH_TRANSLATION = {code: code + 0xFEE0 for code in range(ord("!"), ord("~") + 1)}
 
 
 class Attack(FrozenModel):
@@ -47,22 +48,20 @@ def load_attacks(suite: AttackSuite | Literal["all"] = "all") -> tuple[Attack, .
 
 
 def _load_suite(suite: AttackSuite) -> Iterator[Attack]:
-    for kind, languages in _load_suite_texts(suite).items():
+    is_channel = suite in SUITE_BY_ATTACK_CHANNEL
+    for kind, languages in _load_attacks_yaml(SUITE_BY_ATTACK_CHANNEL.get(suite, suite)).items():
         for language, texts in languages.items():
+            # a channel is a kind of its own, and sends some kinds of another suite in English
+            if is_channel and (language != "en" or kind not in _CHANNEL_ATTACK_KINDS):
+                continue
             for name, text in texts.items():
-                attack_id = f"{suite}/{language}/{name}"
-                yield Attack(id=attack_id, suite=suite, kind=kind, language=language, text=text)
-
-
-def _load_suite_texts(suite: AttackSuite) -> JsonFields:
-    """Return the texts of a suite by kind, language and name; a channel is a kind, in English."""
-    if suite not in SUITE_BY_ATTACK_CHANNEL:
-        return _load_attacks_yaml(suite)
-    kinds = _load_attacks_yaml(SUITE_BY_ATTACK_CHANNEL[suite])
-    texts: dict[str, str] = {}
-    for kind in _CHANNEL_ATTACK_KINDS:
-        texts |= kinds[kind].get("en", {})
-    return {suite: {"en": texts}}
+                yield Attack(
+                    id=f"{suite}/{language}/{name}",
+                    suite=suite,
+                    kind=suite if is_channel else kind,
+                    language=language,
+                    text=text,
+                )
 
 
 def make_attack_response(attack: Attack, task: Task) -> Response | None:
@@ -114,21 +113,15 @@ def load_attack_tasks() -> tuple[tuple[Task, tuple[Response, ...]], ...]:
         return tuple(read_tasks(path))
 
 
-def _drop_some_words(text: str) -> str:
-    return " ".join(word for number, word in enumerate(text.split(), start=1) if number % 30)
-
-
-def _to_full_width(text: str) -> str:
-    return "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in text)
-
-
 _REFERENCE_WRITER_BY_PLACEHOLDER: Mapping[str, Callable[[str], str]] = {
     "{reference}": lambda text: text,
     "{reference:capitals}": str.upper,
     "{reference:word-a-line}": lambda text: "\n".join(text.split()),
-    "{reference:full-width}": _to_full_width,
+    "{reference:full-width}": lambda text: text.translate(_FULL_WIDTH_TRANSLATION),
     "{reference:zero-width}": "\u200b".join,
-    "{reference:thinned}": _drop_some_words,
+    "{reference:thinned}": lambda text: " ".join(
+        word for number, word in enumerate(text.split(), start=1) if number % 30
+    ),
 }
 """Functions that return the form of a reference for each placeholder."""
 
