@@ -217,9 +217,11 @@ def compare(
     has_failed_in_a, has_failed_in_b = has_failed
     has_both_values = ~has_failed.any(axis=0)
     tasks = cluster_numbers([response_in_a.task for response_in_a, _ in pairs])
-    names = [
-        _task_or_group_name(response_in_a, response_in_b) for response_in_a, response_in_b in pairs
-    ]
+    names = []
+    for response_in_a, response_in_b in pairs:
+        # The texts of a task may be erased in one of the runs, and its group with them.
+        group = response_in_b.group if response_in_a.group is None else response_in_a.group
+        names.append(unit_name(response_in_a.task, group))
     units = cluster_numbers(names)
     paired_rewards = rewards[:, has_both_values]
     a_rewards, b_rewards = paired_rewards
@@ -286,12 +288,6 @@ def _responses_by_id(responses: Iterable[ComparedResponse], name: str) -> Respon
     if not response_by_id:
         raise InputError(f"run {name} contains no response; score it first")
     return response_by_id
-
-
-def _task_or_group_name(response_in_a: ComparedResponse, response_in_b: ComparedResponse) -> str:
-    # The texts of a task may be erased in one of the runs, and its group with them.
-    group = response_in_b.group if response_in_a.group is None else response_in_a.group
-    return unit_name(response_in_a.task, group)
 
 
 def _pair_responses(a: ResponsesById, b: ResponsesById) -> ComparedPairs:
@@ -613,38 +609,35 @@ def describe_setting_differences(a: RunHeader, b: RunHeader) -> Iterator[str]:
             )
     for setting in differing_settings[:_MAX_SETTINGS_LISTED]:
         yield f"{_RUNS_DIFFER_TEXT}{setting}"
-    if len(differing_settings) > _MAX_SETTINGS_LISTED:
-        yield f"{_RUNS_DIFFER_TEXT}{len(differing_settings) - _MAX_SETTINGS_LISTED} more settings"
+    excess = len(differing_settings) - _MAX_SETTINGS_LISTED
+    if excess > 0:
+        yield f"{_RUNS_DIFFER_TEXT}{excess} more settings"
 
 
 def _failure_notes(rewards: Floats) -> Iterator[str]:
     """Yield whether the responses that failed in one run are others than the rest, by their rewards in the other."""
-    a, b = rewards
-    for name, rewards_with_failures, other, rewards_of_other_run in (
-        ("A", a, "B", b),
-        ("B", b, "A", a),
-    ):
-        has_reward = ~np.isnan(rewards_of_other_run)
-        has_failed_in_first = np.isnan(rewards_with_failures[has_reward])
-        judged = rewards_of_other_run[has_reward]
-        rewards_where_first_failed = judged[has_failed_in_first]
-        kept = judged[~has_failed_in_first]
-        if is_mean_difference_significant(rewards_where_first_failed, kept):
+    has_failed = np.isnan(rewards)
+    for name, index, other in (("A", 0, "B"), ("B", 1, "A")):
+        rewards_of_other_run = rewards[1 - index]
+        has_failed_here_alone = has_failed[index] & ~has_failed[1 - index]
+        failed = rewards_of_other_run[has_failed_here_alone]
+        kept = rewards_of_other_run[~has_failed.any(axis=0)]
+        if is_mean_difference_significant(failed, kept):
             yield (
-                f"means and tests mislead: the {len(rewards_where_first_failed)} responses that failed "
-                f"in {name} alone have a mean "
-                f"of {rewards_where_first_failed.mean():.4f} in {other}, and the others one of {kept.mean():.4f}"
+                f"means and tests mislead: the {len(failed)} responses that failed in {name} alone have a mean "
+                f"of {failed.mean():.4f} in {other}, and the others one of {kept.mean():.4f}"
             )
 
 
 def _agent_notes(a: ResponsesById, b: ResponsesById) -> Iterator[str]:
     """Yield which agents a run of several has alone: runs are compared over the responses that both have."""
-    agents = {name: {r.agent for r in run.values()} for name, run in (("A", a), ("B", b))}
-    for name, other in (("A", "B"), ("B", "A")):
-        agents_missing_in_other_run = sorted(map(agent_label, agents[name] - agents[other]))
-        if agents_missing_in_other_run and len(agents[name]) > 1:
+    for name, run, other in (("A", a, b), ("B", b, a)):
+        agents = {response.agent for response in run.values()}
+        missing_in_other = agents.difference(response.agent for response in other.values())
+        if missing_in_other and len(agents) > 1:
+            labels = sorted(map(agent_label, missing_in_other))
             yield (
-                f"only {name} has {join_names(agents_missing_in_other_run)}: `jurygraph study ranking` on {name} says "
+                f"only {name} has {join_names(labels)}: `jurygraph study ranking` on {name} says "
                 "which of its agents is better"
             )
 

@@ -19,7 +19,7 @@ from jurygraph.inference.clusters import cluster_numbers, share_of_clustered_tri
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
-from jurygraph.schema import Question, RecordedVerdict, Task, Trace
+from jurygraph.schema import Question, Task, Trace
 from jurygraph.schema.trace import Reward
 from jurygraph.studies.pairs import has_order_flip, majority_choice, scores_by_order
 from jurygraph.studies.report import (
@@ -279,7 +279,12 @@ def _compare_verdicts(
         return PreferenceComparison("failed", "the task has no question about pairs")
     is_ordered = question.pairs == "ordered"
     expected = question.samples * (2 if is_ordered else 1)
-    verdicts = list(_verdicts_on_pair(question.id, chosen, rejected))
+    pair = {chosen.response_id, rejected.response_id}
+    verdicts = []
+    for verdict in chain(verdicts_about_response(chosen), verdicts_about_response(rejected)):
+        is_about_pair = verdict.question == question.id and set(verdict.responses) == pair
+        if is_about_pair and verdict.score is not None:
+            verdicts.append(verdict)
     is_strict_win = False if is_ordered else None
     if len(verdicts) < expected:
         reason = f"{expected - len(verdicts)} of {expected} verdicts on the pair are missing"
@@ -292,14 +297,6 @@ def _compare_verdicts(
     return PreferenceComparison(
         result, is_flipped=has_order_flip(choices), is_strict_win=is_strict_win
     )
-
-
-def _verdicts_on_pair(question: str, chosen: Trace, rejected: Trace) -> Iterator[RecordedVerdict]:
-    pair = {chosen.response_id, rejected.response_id}
-    for verdict in (*verdicts_about_response(chosen), *verdicts_about_response(rejected)):
-        is_about_pair = verdict.question == question and set(verdict.responses) == pair
-        if is_about_pair and verdict.score is not None:
-            yield verdict
 
 
 WeightedOutcomes = list[tuple[float, PreferenceOutcome]]

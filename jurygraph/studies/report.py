@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from jurygraph.display import format_interval, format_number
 from jurygraph.errors import InputError
+from jurygraph.inference.sign_flips import holm
 from jurygraph.messages import escape_hidden_characters
 from jurygraph.schema import FrozenModel
 
@@ -319,6 +320,12 @@ def format_cell(cell: object, digits: int = 4) -> str:
     if cell is None or isinstance(cell, float):
         return format_number(None if cell != cell else cell, digits)
     return str(cell)
+
+
+def adjust_p_values(rows: FigureRows, name: str) -> list[Figures]:
+    """Return rows whose p-values of this name allow for the number of rows (Holm)."""
+    adjusted_p_values = holm([row[name] for row in rows])
+    return [{**row, name: p} for row, p in zip(rows, adjusted_p_values, strict=True)]
 
 
 def list_omissions(left_out: Mapping[str, int]) -> str:

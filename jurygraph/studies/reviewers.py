@@ -29,7 +29,6 @@ from jurygraph.inference.clusters import (
     members_by_cluster,
 )
 from jurygraph.inference.crossed import crossed_interval, t_test_p
-from jurygraph.inference.sign_flips import holm
 from jurygraph.interchange.rated_table import item_to_task
 from jurygraph.judges.examples import rated_text
 from jurygraph.judges.reviewers import Personalized, ReviewerJudge
@@ -71,6 +70,7 @@ from jurygraph.studies.report import (
     Report,
     ReportSections,
     ReportTable,
+    adjust_p_values,
     as_interval,
     describe_range,
     omission_notes,
@@ -142,25 +142,17 @@ def predict(
         by_seed = [_mean_of_own_scores(part, counts, _make_random_order(seed)) for seed in draws]
         for count, drawn in zip(counts, zip(*by_seed, strict=True), strict=True):
             yield Predictions("own-history", count, np.stack(drawn))
-        history = _mean_without_own_subgroup(
-            part.score, _reviewer_domain_numbers(part), _pool_and_group_numbers(part)
-        )
+        history = _mean_of_other_groups(part, part.score)
         yield Predictions("own-history", None, history[None])
     if "neighbours" in judges and counts:
-        neighbour_score_means = _mean_of_own_scores(
-            part, counts, _TextSimilarityRanker(part, texts, vectorize)
-        )
-        for count, means in zip(counts, neighbour_score_means, strict=True):
+        order = _make_text_similarity_order(part, texts, vectorize)
+        for count, means in zip(counts, _mean_of_own_scores(part, counts, order), strict=True):
             yield Predictions("neighbours", count, means[None])
     means_of_peers = _mean_without_own_subgroup(part.score, part.item, np.arange(len(part.score)))
     if "item-mean" in judges:
         yield Predictions("item-mean", None, means_of_peers[None])
     if "rater-offset" in judges:
-        offset = _mean_without_own_subgroup(
-            part.score - means_of_peers,
-            _reviewer_domain_numbers(part),
-            _pool_and_group_numbers(part),
-        )
+        offset = _mean_of_other_groups(part, part.score - means_of_peers)
         yield Predictions("rater-offset", None, (means_of_peers + offset)[None])
 
 
@@ -177,9 +169,11 @@ def _reviewer_domain_numbers(part: DimensionRatings) -> Ints:
     return part.reviewer * len(part.domains) + part.domain
 
 
-def _pool_and_group_numbers(part: DimensionRatings) -> Ints:
-    """Return a number for each pool and group, [n]."""
-    return cluster_numbers(_reviewer_domain_numbers(part) * (part.group.max() + 1) + part.group)
+def _mean_of_other_groups(part: DimensionRatings, values: Floats) -> Floats:
+    """Return the mean of a reviewer's values in the domain without those of the same group, [n]; NaN without others."""
+    pool = _reviewer_domain_numbers(part)
+    group_in_pool = cluster_numbers(pool * (part.group.max() + 1) + part.group)
+    return _mean_without_own_subgroup(values, pool, group_in_pool)
 
 
 def _mean_without_own_subgroup(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
@@ -221,26 +215,23 @@ def _make_random_order(seed: int) -> Any:
     return lambda rows, history: rng.random((len(rows), len(history)))
 
 
-class _TextSimilarityRanker:
-    """Order own items by the cosine of their texts: inf for the judged text nearly repeated, and without a text."""
+def _make_text_similarity_order(
+    part: DimensionRatings, texts: Mapping[str, str], vectorize: TextVectorizer
+) -> Any:
+    """Return an order of own items by the cosine of their texts: inf for the judged text nearly repeated, and without
+    a text."""
+    vectors = vectorize([texts.get(key, "") for key in part.items])
+    has_text = np.array([key in texts for key in part.items])
 
-    def __init__(
-        self, part: DimensionRatings, texts: Mapping[str, str], vectorize: TextVectorizer
-    ) -> None:
-        self._vectors = vectorize([texts.get(key, "") for key in part.items])
-        self._item = part.item
-        self._has_text = np.array([key in texts for key in part.items])
-
-    def __call__(self, rows: Ints, history: Ints) -> Floats:
-        judged = self._item[rows]
-        others = self._item[history]
-        similarity = cosine_similarities(self._vectors, judged, others)
-        is_usable_neighbour = (
-            (similarity < _NEAR_COPY_COSINE)
-            & self._has_text[judged][:, None]
-            & self._has_text[others]
-        )
+    def order(rows: Ints, history: Ints) -> Floats:
+        judged = part.item[rows]
+        others = part.item[history]
+        similarity = cosine_similarities(vectors, judged, others)
+        is_no_near_copy = similarity < _NEAR_COPY_COSINE
+        is_usable_neighbour = is_no_near_copy & has_text[judged][:, None] & has_text[others]
         return np.where(is_usable_neighbour, -similarity, np.inf)
+
+    return order
 
 
 MODEL_JUDGES = ("zero-shot", "aggregate", "personalized")
@@ -582,16 +573,14 @@ def report(
     for part, columns in judged:
         # of each judge the last, which has the most examples
         best = list({prediction.judge: prediction for prediction in columns}.values())
-        all_ratings = np.ones(len(part.score), dtype=bool)
+        (_, all_ratings), *domains = part.split_by_domain()
         compared_judges = _predicting_judges(best)
         tests = _test_alternative_annotator(part, compared_judges)
         for row in _measure_predictions(part, all_ratings, None, best, level):
             figures["judges"].append({**row, "alternative_annotator": tests.get(row["judge"])})
         sizes[part.dimension or "all"] = len(part.names)
-        if len(part.domains) > 1:
-            for index, name in enumerate(part.domains):
-                rows = part.domain == index
-                domain_judge_rows += _measure_predictions(part, rows, name or "none", best, level)
+        for domain, rows in domains:
+            domain_judge_rows += _measure_predictions(part, rows, domain, best, level)
         figures["curve"] += _measure_predictions(part, all_ratings, None, columns, level)
         figures["differences"] += _compare_judge_errors(part, compared_judges)
         figures["reasons"] += _relate_reasons_to_scores(part, best, vectorize)
@@ -703,10 +692,7 @@ def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) ->
             "farther": int((sums > 0).sum()),
         }
         rows.append(row)
-    adjusted_p_values = holm([row["absolute_p"] for row in rows])
-    for row, p in zip(rows, adjusted_p_values, strict=True):
-        row["absolute_p"] = p
-    return rows
+    return adjust_p_values(rows, "absolute_p")
 
 
 def _test_alternative_annotator(
@@ -738,10 +724,8 @@ def _test_alternative_annotator(
 def _relate_reasons_to_scores(
     part: DimensionRatings, columns: PredictionColumns, vectorize: TextVectorizer
 ) -> Iterator[Figures]:
-    sources = {"the reviewers": part.reasons}
-    for prediction in columns:
-        sources[prediction.judge] = prediction.reasons
-    for source, reasons in sources.items():
+    sources = {prediction.judge: prediction.reasons for prediction in columns}
+    for source, reasons in {"the reviewers": part.reasons, **sources}.items():
         if any(reasons):
             test = relate_reasons(part.reviewer, part.item, part.score, reasons, vectorize)
             if test.pairs:
@@ -842,11 +826,7 @@ def _sections(figures: Figures) -> ReportSections:
         "less (95 %)": "difference",
     }
     yield _table(columns, figures["matches"])
-    yield _reasons_table(figures["side_by_side"])
-
-
-def _reasons_table(cells: FigureRows) -> ReportTable:
-    columns: Columns = {
+    reason_columns: Columns = {
         "reasons of": "reviewer",
         "item": "item",
         "judge": "judge",
@@ -855,7 +835,9 @@ def _reasons_table(cells: FigureRows) -> ReportTable:
         "score": "score",
         "predicted": "predicted",
     }
-    return ReportTable.of(columns, cells, left=5, digits=2, most=_MAX_REASONS_LISTED)
+    yield ReportTable.of(
+        reason_columns, figures["side_by_side"], left=5, digits=2, most=_MAX_REASONS_LISTED
+    )
 
 
 def _table(columns: Columns, rows: Iterable[Figures], left: int = 2) -> ReportTable:
