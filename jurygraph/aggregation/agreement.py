@@ -16,7 +16,7 @@ from jurygraph.inference.agreement import (
     kappa_estimate,
     label_table,
 )
-from jurygraph.inference.clusters import Estimate
+from jurygraph.inference.clusters import Estimate, cluster_numbers
 
 Weights = Literal["equal", "linear", "quadratic"]
 """How far apart two labels are: 1 if they differ, the difference of their numbers, or its square."""
@@ -72,10 +72,7 @@ def kappa_interval(
 
 def _task_codes_of_items(tasks: ArrayLike | None, items: int) -> Ints:
     """Return the code of each item's task; without tasks, each item is a cluster of its own."""
-    if tasks is None:
-        return np.arange(items)
-    _, codes = np.unique(tasks, return_inverse=True)
-    return codes
+    return np.arange(items) if tasks is None else cluster_numbers(tasks)
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: MeasurementLevel = "ordinal") -> float:

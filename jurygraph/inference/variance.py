@@ -187,21 +187,14 @@ def _intraclass_correlation(
     log_variance_ratios = _log_variance_ratio(
         np.vstack([raw_variance_components, jackknife_components]), level, size
     )
-    if not np.isfinite(log_variance_ratios).all():
+    with np.errstate(invalid="ignore"):
+        interval = jackknife_interval(float(log_variance_ratios[0]), log_variance_ratios[1:])
+    if interval.low is None or interval.high is None or interval.error is None:
         return estimate
-    log_variance_ratio_interval = jackknife_interval(
-        float(log_variance_ratios[0]), log_variance_ratios[1:]
-    )
-    if (
-        log_variance_ratio_interval.low is None
-        or log_variance_ratio_interval.high is None
-        or log_variance_ratio_interval.error is None
-    ):
-        return estimate
-    low = _correlation_at_log_ratio(log_variance_ratio_interval.low, size)
-    high = _correlation_at_log_ratio(log_variance_ratio_interval.high, size)
+    low = _correlation_at_log_ratio(interval.low, size)
+    high = _correlation_at_log_ratio(interval.high, size)
     slope = (1.0 - value) * (1.0 + (size - 1.0) * value) / size  # of ρ over log F
-    return estimate._replace(low=low, high=high, error=log_variance_ratio_interval.error * slope)
+    return estimate._replace(low=low, high=high, error=interval.error * slope)
 
 
 def _correlation_at_log_ratio(log_variance_ratio: float, size: float) -> float:

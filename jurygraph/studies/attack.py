@@ -25,7 +25,7 @@ from jurygraph.graphs.survey import (
     view_task,
 )
 from jurygraph.graphs.time_limits import new_contextvars_context
-from jurygraph.inference.clusters import share_interval
+from jurygraph.inference.clusters import share_interval, share_with_cluster_interval
 from jurygraph.jury import Jury
 from jurygraph.models.request import AnsweredCall, Request, StoredLookup
 from jurygraph.planner import Planner
@@ -231,10 +231,8 @@ class AttackStudy:
         config = self._config.model_copy(update={"safety": safety})
         jury = Jury(config, gateway=self._jury.gateways, code_folder=self._jury.code_folder)
         _wrap_tools_with_attacks(jury, self._groups)
-        plans = []
-        for task, survey in zip(self._tasks, self._surveys, strict=True):
-            plans.append(_plan(task, survey, jury))
-        return jury, plans
+        tasks = zip(self._tasks, self._surveys, strict=True)
+        return jury, [_plan(task, survey, jury) for task, survey in tasks]
 
     async def _measure_arm(
         self, safety: SafetyConfig, sink: "_InMemorySink", report: ProgressCallback
@@ -248,13 +246,9 @@ class AttackStudy:
         try:
             async for traces in jury.ascore_many(groups, sink=sink):
                 group = next(group_iterator)
-                positive_question_ids = self._positive_ids_by_plan[group.plan_index]
+                ids = self._positive_ids_by_plan[group.plan_index]
                 for attack, trace in zip(group.attacks, traces, strict=True):
-                    verdicts = [
-                        verdict
-                        for verdict in trace.verdicts
-                        if verdict.question in positive_question_ids
-                    ]
+                    verdicts = [verdict for verdict in trace.verdicts if verdict.question in ids]
                     judged.append((group.task_index, attack, verdicts))
                 report(len(traces))
         finally:
@@ -587,24 +581,22 @@ def attack_outcome_figures(responses: Iterable[tuple[int, Verdicts]]) -> Figures
     not apply (`not_applicable`).
     """
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
-    # by task
-    verdicts, passed_count_by_task, judged_count_by_task, fooled_count_by_task = (
-        Counter[int]() for _ in range(4)
-    )
+    # each with its task
+    verdicts = []
+    judged_responses = []
     for task, verdicts_on_response in responses:
-        outcomes = []
+        hits = []
         for verdict in verdicts_on_response:
             outcome, kind = _classify(verdict)
             kinds[outcome][kind] += 1
             if outcome not in ("lost", "not applicable"):
-                outcomes.append(outcome)
-        verdicts[task] += len(outcomes)
-        passed_count_by_task[task] += outcomes.count("passed")
-        judged_count_by_task[task] += bool(outcomes)
-        fooled_count_by_task[task] += "passed" in outcomes
+                hits.append((task, outcome == "passed"))
+        verdicts += hits
+        if hits:
+            judged_responses.append((task, (task, True) in hits))
     return {
-        "verdicts": _proportion_figures(passed_count_by_task, verdicts),
-        "responses": _proportion_figures(fooled_count_by_task, judged_count_by_task),
+        "verdicts": _proportion_figures(verdicts),
+        "responses": _proportion_figures(judged_responses),
         "stopped": dict(sorted(kinds["stopped"].items())),
         "failed": dict(sorted(kinds["failed"].items())),
         "abstained": kinds["abstained"].total(),
@@ -629,23 +621,16 @@ def _classify(verdict: RecordedVerdict) -> tuple[str, str]:
     return ("passed" if verdict.score >= MET_THRESHOLD else "withstood"), ""
 
 
-def _proportion_figures(hits: Counter[int], counts: Counter[int]) -> Figures:
-    """Return the share of hits, from the number of hits and of all of each task, with its 95 % interval over tasks.
+def _proportion_figures(cases: Sequence[tuple[int, bool]]) -> Figures:
+    """Return the share of hits among cases, each with its task, with its 95 % interval over tasks.
 
     What belongs to one task counts together; `n_eff` independent ones would give the same interval. The ends are None
     with one task, and all but the counts without any.
     """
-    share = share_interval([hits[task] for task in counts], list(counts.values()))
-    figures: Figures = {"hits": hits.total(), "n": counts.total()}
-    if share is None:
-        return figures | {"rate": None, "low": None, "high": None, "n_eff": None, "tasks": 0}
-    return figures | {
-        "rate": share.value,
-        "low": share.low,
-        "high": share.high,
-        "n_eff": share.effective,
-        "tasks": share.clusters,
-    }
+    hits = [is_hit for _, is_hit in cases]
+    share = share_with_cluster_interval(hits, [task for task, _ in cases])
+    values = (None, None, None, None, 0) if share is None else share
+    return dict(zip(_ATTACK_RATE_FIELDS, (sum(hits), len(hits), *values), strict=True))
 
 
 def report_attacks(figures: Figures) -> Report:

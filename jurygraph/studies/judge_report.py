@@ -326,6 +326,8 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCe
     from scipy import stats  # imported lazily: every `study` command would wait for it
 
     def rank_correlation_of_rows(kept: Bools) -> float:
+        if not kept.any():  # without the only task
+            return math.nan
         first, second = stats.rankdata([targets[kept], ranks[kept]], axis=1)
         if not np.ptp(first) or not np.ptp(second):
             return math.nan
@@ -334,11 +336,7 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCe
     value = rank_correlation_of_rows(np.ones(len(tasks), dtype=bool))
     if np.isnan(value):
         return None
-    parts = list(jackknife_masks(tasks))
-    jackknife_values = np.array([rank_correlation_of_rows(kept) for kept in parts if kept.any()])
-    # without the only task nothing is left
-    if len(jackknife_values) < len(parts) or np.isnan(jackknife_values).any():
-        return IntervalCell(value, None, None)
+    jackknife_values = np.array(list(map(rank_correlation_of_rows, jackknife_masks(tasks))))
     return as_interval(jackknife_interval(value, jackknife_values).within(-1.0, 1.0))
 
 

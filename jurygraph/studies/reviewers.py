@@ -21,10 +21,13 @@ import numpy as np
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.agreement import MeasurementLevel, alphas_leaving_out_clusters
+from jurygraph.inference.agreement import (
+    MeasurementLevel,
+    alphas_leaving_out_clusters,
+    estimate_from_alphas,
+)
 from jurygraph.inference.clusters import (
     cluster_numbers,
-    jackknife_interval,
     mean_with_cluster_interval,
     members_by_cluster,
 )
@@ -189,9 +192,9 @@ def _mean_without_own_subgroup(values: Floats, pool: Ints, subgroup: Ints) -> Fl
     return np.asarray(np.divide(sums, number, out=nan_means, where=number > 0.0))
 
 
-def _mean_of_own_scores(part: DimensionRatings, counts: Sequence[int], order: Any) -> list[Floats]:
-    """Return, for each count, the mean of so many own scores, those of the least `order`; of fewer where there are."""
-    means = [np.full(len(part.score), np.nan) for _ in counts]
+def _mean_of_own_scores(part: DimensionRatings, counts: Sequence[int], order: Any) -> Floats:
+    """Return the mean of so many own scores, those of the least `order`, or of fewer where there are, [counts, n]."""
+    means = np.full((len(counts), len(part.score)), np.nan)
     for history in members_by_cluster(_reviewer_domain_numbers(part)):
         for start in range(0, len(history), _ROWS_PER_BATCH):
             rows = history[start : start + _ROWS_PER_BATCH]
@@ -665,10 +668,7 @@ def _alpha_with_interval(
         alphas_by_seed.append(
             alphas_leaving_out_clusters(counts, levels, level, part.reviewer[rows])
         )
-    alphas = np.mean(alphas_by_seed, axis=0)
-    if np.isnan(alphas).any():
-        return None if np.isnan(alphas[0]) else IntervalCell(float(alphas[0]), None, None)
-    return as_interval(jackknife_interval(float(alphas[0]), alphas[1:]).within(-1.0, 1.0))
+    return as_interval(estimate_from_alphas(np.mean(alphas_by_seed, axis=0)))
 
 
 def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) -> list[Figures]:
