@@ -154,7 +154,7 @@ def strict_majority(value: Floats, has_vote: Bools, seats: Bools) -> MajorityVal
     counts in the size: one vote on three seats is no majority. Without a seat nothing is decided.
     """
     is_vote_cast = has_vote & seats
-    half_seat_count = np.asarray(total(np.where(seats, 0.5, 0.0)))
+    half_seat_count = total(np.where(seats, 0.5, 0.0))
     winner = np.zeros(len(value))
     is_majority_found = np.zeros(len(value), dtype=np.bool_)
     for column in range(value.shape[1]):

@@ -35,9 +35,8 @@ def outcomes(first: ArrayLike, second: ArrayLike) -> Floats:
 def flips(first: ArrayLike, second: ArrayLike) -> Bools:
     """Return where each order prefers another response; arguments and errors as for `outcomes`."""
     first, second = _check_preferences(first, second)
-    return np.asarray(
-        ((first > _TIE_SCORE) & (second < _TIE_SCORE))
-        | ((first < _TIE_SCORE) & (second > _TIE_SCORE))
+    return ((first > _TIE_SCORE) & (second < _TIE_SCORE)) | (
+        (first < _TIE_SCORE) & (second > _TIE_SCORE)
     )
 
 
@@ -97,7 +96,7 @@ def _newton_step(
     share = strength[:, None] / (strength[:, None] + strength)  # the probability to win
     gradient = wins_with_prior - total(comparison_counts * share) - prior * strength
     pair_curvature = comparison_counts * share * share.T
-    diagonal = np.asarray(total(pair_curvature)) + prior * strength
+    diagonal = total(pair_curvature) + prior * strength
     curvature = np.diag(diagonal) - pair_curvature
     return _solve_linear_system(curvature, gradient)
 

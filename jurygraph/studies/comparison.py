@@ -478,7 +478,7 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
     `lowest` is the least difference that the units leave possible, and `needed_tasks` the number of units alike with
     which the condition would hold, None if none would. A single unit shows nothing.
     """
-    margin_figures: Figures = {
+    margin_figures = {
         "name": NO_WORSE_GATE_NAME,
         "margin": margin,
         "holds": False,

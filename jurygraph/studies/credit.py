@@ -387,7 +387,7 @@ def report(sheets: RunRubricScores, random_graph_count: int = RANDOM_GRAPH_COUNT
     - `losses`: the criteria that lost credit.
     """
     rows = sheets.sheets
-    rules: dict[str, ScoringRule] = {
+    rules = {
         "flat": lambda sheet: sheet.p,
         "hard-local": lambda sheet: sheet.hard["hard-local"],
         "hard-transitive": lambda sheet: sheet.hard["hard-transitive"],

@@ -480,7 +480,7 @@ def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
     studies = [study for study in studies if not study.is_compared_by_rank]
     names = _judge_display_names([(study.judge.run, study.judge.name) for study in studies])
     named_studies = zip(names, studies, strict=True)
-    differences: list[Figures] = []
+    differences = []
     for (first, study), (second, other_study) in combinations(named_studies, 2):
         rows = {row.response: row for row in other_study.rows}
         pairs = [(row, rows[row.response]) for row in study.rows if row.response in rows]

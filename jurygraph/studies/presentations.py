@@ -210,7 +210,7 @@ def _presentation_scores_of_group(
                 continue
             labels = trace.labels
             seed = str(labels.get("seed", trace.response_id))
-            common: JsonFields = {
+            common = {
                 "seed": seed,
                 "family": str(labels.get("family", ORIGINAL_FAMILY)),
                 "version": str(labels.get("version", "0")),

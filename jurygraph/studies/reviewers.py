@@ -674,7 +674,7 @@ def _alpha_with_interval(
 def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) -> list[Figures]:
     common = _is_predicted_by_all_judges(columns)
     reviewer = part.reviewer[common]
-    rows: list[Figures] = []
+    rows = []
     errors = absolute_errors(part, columns)
     for first, second in combinations(errors, 2):
         gaps = (errors[first] - errors[second])[common]

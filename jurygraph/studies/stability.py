@@ -814,8 +814,8 @@ def _measure_pooled_signal(
     if ratio is None:
         return {"SNR": None, "P(correct sign)": None}
     size = round(fmean(group.group for group in groups))
-    snrs: list[float | None] = []
-    signs: list[float | None] = []
+    snrs = []
+    signs = []
     for end in ratio[:3]:
         snr = None if end is None else max(0.0, end - 1.0) * (1.0 - 1.0 / size)
         snrs.append(snr)

@@ -381,7 +381,7 @@ class FitProblem:
         if self.settings.prior_start == "uniform":
             prior = np.full(k, 1.0 / k)
         else:
-            prior = np.asarray(initial_posterior @ self.weight / self.weight.sum())
+            prior = initial_posterior @ self.weight / self.weight.sum()
         return Model(prior, _normalize_confusion_rows(confusion))
 
     def e_step(self, model: Model) -> _EStepResult:
@@ -556,7 +556,7 @@ class ItemPosteriors:
 
     def credit(self, values: ArrayLike | None = None) -> Floats:
         """Return Σ_c γ_ic v(c), [N]; `values` v [K] is by default c/(K-1). PlanError if the classes have no order."""
-        return np.asarray(self.posterior @ class_credit_values(self.votes, values))
+        return self.posterior @ class_credit_values(self.votes, values)
 
     def ambiguity(self) -> Floats:
         """Return 1 - max_c γ_ic, [N], in [0, 1-1/K]; high above .3.
