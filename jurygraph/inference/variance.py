@@ -62,7 +62,21 @@ def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceComponents 
         PlanError: a value that is not finite, a list of another length, or a unit that is in several outer ones.
     """
     numbers = as_finite("values", values)
-    unit_codes = _unit_codes_by_level(numbers, levels)
+    unit_codes: list[Ints] = []
+    for number, level in enumerate(levels, start=1):
+        ids, codes = np.unique(level, return_inverse=True)
+        check_shape(f"level {number}", codes, numbers.shape)
+        if unit_codes:
+            outer_codes = unit_codes[-1]
+            has_several_outer_units = (
+                outer_codes != _outer_unit_of_each_unit(outer_codes, codes)[codes]
+            )
+            if has_several_outer_units.any():
+                raise PlanError(
+                    f"unit {ids[codes[has_several_outer_units][0]]!s} of level {number} is in "
+                    f"several units of level {number - 1}; give each unit an id of its own"
+                )
+        unit_codes.append(codes)
     centered = numbers - numbers.mean()
     variance = float(np.mean(centered**2))
     # What rounding alone can leave of a component; large means lose more digits.
@@ -101,27 +115,6 @@ def reliability(correlation: float, count: float) -> float:
     It is the share of the mean's variance that another mean over the same unit would repeat: kρ / (1 + (k - 1)ρ).
     """
     return count * correlation / (1.0 + (count - 1.0) * correlation)
-
-
-def _unit_codes_by_level(numbers: Floats, levels: Sequence[ArrayLike]) -> list[Ints]:
-    """Return the unit of each value by level, as codes [N] each."""
-    unit_codes: list[Ints] = []
-    for number, level in enumerate(levels, start=1):
-        ids, units = np.unique(level, return_inverse=True)
-        check_shape(f"level {number}", units, numbers.shape)
-        if unit_codes:
-            outer_unit_codes = unit_codes[-1]
-            has_several_outer_units = (
-                outer_unit_codes != _outer_unit_of_each_unit(outer_unit_codes, units)[units]
-            )
-            if has_several_outer_units.any():
-                raise PlanError(
-                    f"unit {ids[units[has_several_outer_units][0]]!s} of level {number} is in "
-                    f"several units of level {number - 1}; "
-                    "give each unit an id of its own"
-                )
-        unit_codes.append(units)
-    return unit_codes
 
 
 def _variance_components(

@@ -230,7 +230,19 @@ class AttackStudy:
     def _prepare_jury_and_plans(self, safety: SafetyConfig) -> tuple[Jury, list[Plan]]:
         config = self._config.model_copy(update={"safety": safety})
         jury = Jury(config, gateway=self._jury.gateways, code_folder=self._jury.code_folder)
-        _wrap_tools_with_attacks(jury, self._groups)
+        # The tools return the attacks through lookups.
+        texts = {}
+        for group in self._groups:
+            attack = group.attacks[0]  # the only one of its group, if it comes through a lookup
+            if attack is not None and attack.suite == "lookup":
+                texts[group.responses[0].id] = make_attack_text(attack, group.task)
+        for evaluator in jury.evaluators.values():
+            if evaluator.toolset is None:
+                continue
+            tools = {}
+            for name, tool in evaluator.toolset.tools.items():
+                tools[name] = tool if tool.reads_documents else _wrap_tool_with_attack(tool, texts)
+            evaluator.toolset = replace(evaluator.toolset, tools=tools)
         tasks = zip(self._tasks, self._surveys, strict=True)
         return jury, [_plan(task, survey, jury) for task, survey in tasks]
 
@@ -340,22 +352,6 @@ def _wrap_tool_with_attack(tool: Tool, texts: Mapping[str, str | None]) -> Tool:
     # an attack has no headings of the tool's own: all its words may be quoted
     vars(attacked_tool).update(run=run, quotable=lambda result: result)
     return attacked_tool
-
-
-def _wrap_tools_with_attacks(jury: Jury, groups: Iterable[_AttackGroup]) -> None:
-    """Let the tools of a jury return the attacks through lookups."""
-    texts = {}
-    for group in groups:
-        attack = group.attacks[0]  # the only one of its group, if it comes through a lookup
-        if attack is not None and attack.suite == "lookup":
-            texts[group.responses[0].id] = make_attack_text(attack, group.task)
-    for evaluator in jury.evaluators.values():
-        if evaluator.toolset is None:
-            continue
-        tools = {}
-        for name, tool in evaluator.toolset.tools.items():
-            tools[name] = tool if tool.reads_documents else _wrap_tool_with_attack(tool, texts)
-        evaluator.toolset = replace(evaluator.toolset, tools=tools)
 
 
 def _plan(task: Task, survey: Survey, jury: Jury) -> Plan:

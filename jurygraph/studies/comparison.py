@@ -52,7 +52,6 @@ from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.report import (
-    FigureRows,
     Figures,
     IntervalCell,
     Report,
@@ -566,7 +565,7 @@ def render_pull_request_comment(
         verdict = " The gate is met."
     blocks = [f"**{first}.**{verdict}\n"]
     if figures["paired"] != figures["n"]:
-        blocks.append(Report({}, [str(others.pop(0))]).to_markdown())
+        blocks.append(Report({}, [others.pop(0)]).to_markdown())
     blocks.append(Report({}, [flips if flips.rows else "No verdict flipped."]).to_markdown())
     rows = []
     for outcome in outcomes:
@@ -686,7 +685,19 @@ def _sections(figures: Figures) -> ReportSections:
     for row in figures["agents"]:
         agents.append([agent_label(row["agent"]), *_difference_cells(row, row["left_out"])])
     yield ReportTable(["agent", *_difference_header(units)], agents)
-    yield from _question_sections(figures["questions"], units)
+    # The questions whose verdicts differ.
+    counts = ("to_met", "to_unmet", "largest_delta", "only_a", "only_b")
+    questions = figures["questions"]
+    changed_questions = [row for row in questions if any(row[name] for name in counts)]
+    rows = []
+    for row in changed_questions:
+        cells = _difference_cells(row, row["only_a"] + row["only_b"])
+        rows.append([row["question"], *cells, row["to_met"], row["to_unmet"]])
+    yield ReportTable(["question", *_difference_header(units), "to met", "to unmet"], rows)
+    unchanged_question_count = len(questions) - len(changed_questions)
+    if unchanged_question_count:
+        noun = "other question" if changed_questions else "question"
+        yield f"no verdict differs in {format_count(unchanged_question_count, noun)}"
     columns = {"largest changes": "response_id", "A": "a", "B": "b", "B - A": "delta"}
     yield ReportTable.of(columns, figures["changes"])
     yield _flipped_verdicts_table(figures)
@@ -764,18 +775,3 @@ def _difference_cells(row: Figures, left_out: int) -> list[object]:
         _format_p(row["mean_delta_p"]),
         _format_p(row["holm_p"]),
     ]
-
-
-def _question_sections(questions: FigureRows, units: str) -> ReportSections:
-    """Yield the differences of the scores and the flips of the questions whose verdicts differ."""
-    counts = ("to_met", "to_unmet", "largest_delta", "only_a", "only_b")
-    changed_questions = [row for row in questions if any(row[name] for name in counts)]
-    rows = []
-    for row in changed_questions:
-        cells = _difference_cells(row, row["only_a"] + row["only_b"])
-        rows.append([row["question"], *cells, row["to_met"], row["to_unmet"]])
-    yield ReportTable(["question", *_difference_header(units), "to met", "to unmet"], rows)
-    unchanged_question_count = len(questions) - len(changed_questions)
-    if unchanged_question_count:
-        noun = "other question" if changed_questions else "question"
-        yield f"no verdict differs in {format_count(unchanged_question_count, noun)}"

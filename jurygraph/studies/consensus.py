@@ -168,6 +168,15 @@ def collect_votes(
     prompt = _require_complete_column(votes, "group")
     _refuse_ambiguous_item_keys(votes)
     item = [vote.key for _, _, vote in votes]
+    items = set(item)
+    gold_labels = {}
+    for key, (where, columns, label) in gold.items():
+        if key not in items:
+            hint = did_you_mean(key, items) or "leave the row out"
+            raise InputError(
+                f"{where}, field {columns['item']}: nobody labelled item {quote(key)}; {hint}"
+            )
+        gold_labels[key] = _label_to_scale_class(label, scale, f"{where}, field {columns['label']}")
     return VoteColumns(
         item=item,
         item_id_in_file=[vote.item for _, _, vote in votes],
@@ -176,7 +185,7 @@ def collect_votes(
         classes=scale,
         agent=agent,
         prompt=prompt,
-        gold=_validate_gold_labels(gold, set(item), scale),
+        gold=gold_labels,
         has_order=has_class_order,
         spelling_change_counts=spelling_change_counts,
     )
@@ -302,20 +311,6 @@ def _refuse_ambiguous_item_keys(votes: Iterable[_LocatedVote]) -> None:
                     f"{located_vote.field_location(name)}: is not the {name} of item {quote(located_vote.vote.key)} "
                     f"in {other.where}; give each item one, and a name of its own"
                 )
-
-
-def _validate_gold_labels(
-    gold: Mapping[str, LabelWithPlace], items: set[str], scale: Sequence[Label]
-) -> dict[str, Label]:
-    gold_labels = {}
-    for key, (where, columns, label) in gold.items():
-        if key not in items:
-            hint = did_you_mean(key, items) or "leave the row out"
-            raise InputError(
-                f"{where}, field {columns['item']}: nobody labelled item {quote(key)}; {hint}"
-            )
-        gold_labels[key] = _label_to_scale_class(label, scale, f"{where}, field {columns['label']}")
-    return gold_labels
 
 
 class ConsensusSettings(NamedTuple):

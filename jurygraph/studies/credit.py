@@ -415,10 +415,24 @@ def report(sheets: RunRubricScores, random_graph_count: int = RANDOM_GRAPH_COUNT
             row["reward"] = estimate_mean(gear_scores.rewards - rule_scores.rewards, units)
             row["reduction"] = reduce_leakage(cases, gear_scores.children, children)
             differences[name] = row
+    graphs = [sheet for sheet in rows if sheet.edges]
+    edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in graphs)
+    census = {
+        "tasks": sheets.tasks,
+        "units": units_label(units),
+        "responses": sheets.responses,
+        "rubrics": len(rows),
+        "graphs": len(graphs),
+        "exact": sum(is_inferred_exactly(sheet.graph, sheet.exact) for sheet in graphs),
+        "examples": len(units),
+        "edges": edges,
+        "unjudged": edges - len(cases.p_child),
+        "left_out": +sheets.left_out,  # without those of which there are none
+    }
     figures = {
         "kappa": sheets.kappa,
         "threshold": MIN_SUPPORTED_SCORE,
-        "census": _count_edges(sheets, cases),
+        "census": census,
         "methods": methods,
         "differences": differences,
         "inference": compare_inferences(rows, sheets.kappa),
@@ -433,23 +447,6 @@ def report(sheets: RunRubricScores, random_graph_count: int = RANDOM_GRAPH_COUNT
         list(conclude_credit(figures)),
         symbols.CREDIT_SYMBOL_MEANINGS,
     )
-
-
-def _count_edges(sheets: RunRubricScores, cases: EdgeCases) -> Figures:
-    graphs = [sheet for sheet in sheets.sheets if sheet.edges]
-    edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in graphs)
-    return {
-        "tasks": sheets.tasks,
-        "units": units_label(sheet.unit for sheet in sheets.sheets),
-        "responses": sheets.responses,
-        "rubrics": len(sheets.sheets),
-        "graphs": len(graphs),
-        "exact": sum(is_inferred_exactly(sheet.graph, sheet.exact) for sheet in graphs),
-        "examples": sum(len(sheet.responses) for sheet in sheets.sheets),
-        "edges": edges,
-        "unjudged": edges - len(cases.p_child),
-        "left_out": +sheets.left_out,  # without those of which there are none
-    }
 
 
 def collect_cases(sheets: Sequence[TaskRubricScores]) -> EdgeCases:

@@ -204,9 +204,16 @@ def _confusion_figures(study: JudgeStudy) -> Figures:
 
 def _accuracy_by_trait(study: JudgeStudy) -> Iterator[Figures]:
     """Yield the accuracy by agent, by domain and by length in thirds, wherever there are several."""
-    groups_by_trait = {}
+    groups_by_trait: dict[str, _RowsByName] = {}
     for trait_name, by_response in study.traits.items():
-        groups_by_trait[trait_name] = _rows_by_trait(study, by_response)
+        trait_groups = defaultdict(list)
+        for row in study.rows:
+            # A pair is of both its responses.
+            names = set(map(by_response.get, split_pair_name(row.response)))
+            name = " and ".join(sorted(filter(None, names)))
+            if name:
+                trait_groups[name].append(row)
+        groups_by_trait[trait_name] = dict(sorted(trait_groups.items()))
     groups_by_trait["length"] = _rows_by_length_third(study)
     for trait_name, groups in groups_by_trait.items():
         if len(groups) < 2:
@@ -221,17 +228,6 @@ def _accuracy_by_trait(study: JudgeStudy) -> Iterator[Figures]:
                 "tasks": len(set(tasks)),
                 "accuracy": _share_with_interval(hits, tasks),
             }
-
-
-def _rows_by_trait(study: JudgeStudy, by_response: Mapping[str, str | None]) -> _RowsByName:
-    """Return the rows by what they are of, in order of the names; a pair is of both its responses."""
-    groups = defaultdict(list)
-    for row in study.rows:
-        names = set(map(by_response.get, split_pair_name(row.response)))
-        name = " and ".join(sorted(filter(None, names)))
-        if name:
-            groups[name].append(row)
-    return dict(sorted(groups.items()))
 
 
 def _rows_by_length_third(study: JudgeStudy) -> _RowsByName:
@@ -515,31 +511,31 @@ def _list_disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
             continue
         for status, rows in (("judged", study.rows), ("unsupported", study.unsupported)):
             for row in rows:
-                if row.prediction != row.target:
-                    disagreements.append(_disputed_judgement_figures(study, row, status))
+                if row.prediction == row.target:
+                    continue
+                response, *others = split_pair_name(row.response)
+                question = study.judge.question
+                command = ["jurygraph", "show", study.judge.run, "--response", response]
+                if not study.judge.is_reward_judge:
+                    command += ["--verdict", question]
+                distance = row.distance
+                if study.has_binary_labels:  # of wrong decisions the most confident ones come first
+                    distance = abs(row.score - row.target)
+                disagreement = {
+                    "response": response,
+                    "question": question,
+                    **({"other": others[0]} if others else {}),
+                    "judge": row.prediction,
+                    "people": row.target,
+                    "score": row.score,
+                    "distance": distance,
+                    "status": status,
+                    "show": shlex.join(command),
+                }
+                disagreements.append(disagreement)
     return sorted(
         disagreements, key=lambda row: (-row["distance"], row["response"], row["question"])
     )
-
-
-def _disputed_judgement_figures(study: JudgeStudy, row: LabelledJudgement, status: str) -> Figures:
-    response, *others = split_pair_name(row.response)
-    question = study.judge.question
-    command = ["jurygraph", "show", study.judge.run, "--response", response]
-    if not study.judge.is_reward_judge:
-        command += ["--verdict", question]
-    return {
-        "response": response,
-        "question": question,
-        **({"other": others[0]} if others else {}),
-        "judge": row.prediction,
-        "people": row.target,
-        "score": row.score,
-        # Of wrong decisions the most confident ones come first.
-        "distance": abs(row.score - row.target) if study.has_binary_labels else row.distance,
-        "status": status,
-        "show": shlex.join(command),
-    }
 
 
 def _sections(figures: Figures, need: float | None) -> ReportSections:

@@ -453,27 +453,20 @@ def join_runs(
         columns = []
         for (name, shots), seeds in sorted_runs:
             members = [seeds[seed] for seed in sorted(seeds)]
-            columns.append(
-                _join_run_predictions(part, name, shots, members, min_confidence, reduce)
-            )
+            answers = []
+            for cell in _rating_keys_of_part(part, members):
+                verdicts: list[RecordedVerdict] = []
+                for run in members:
+                    verdicts += run.verdicts.get(cell, ())
+                answers.append(_predict_answer_from_verdicts(verdicts, min_confidence, reduce))
+            columns.append(_join_answers(name, shots, members, answers))
         joined_columns.append(columns)
     return joined_columns
 
 
-def _join_run_predictions(
-    part: DimensionRatings,
-    name: str,
-    shots: int,
-    runs: Sequence[RunPredictions],
-    min_confidence: float,
-    reduce: SeedReduction,
+def _join_answers(
+    name: str, shots: int, runs: Sequence[RunPredictions], answers: Sequence[_JudgeAnswer]
 ) -> Predictions:
-    answers = []
-    for cell in _rating_keys_of_part(part, runs):
-        verdicts: list[RecordedVerdict] = []
-        for run in runs:
-            verdicts += run.verdicts.get(cell, ())
-        answers.append(_predict_answer_from_verdicts(verdicts, min_confidence, reduce))
     values = [answer.value for answer in answers]
     problems = [answer.problem for answer in answers if answer.problem]
     sent_call_tallies = [run.bill.costs_by_source["sent"] for run in runs]
@@ -646,7 +639,7 @@ def _measure_predictions(
             "mae": mae and as_interval(mae.within(0.0, math.inf)),
             "calls": prediction.calls,
             "cost": prediction.cost,
-            "left_out": dict(prediction.left_out),
+            "left_out": prediction.left_out,
         }
 
 
