@@ -177,11 +177,12 @@ def _intraclass_correlation(
         return None
     value = float(raw_variance_components[: level + 1].sum() / raw_variance_components.sum())
     estimate = Estimate(min(1.0, max(0.0, value)), None, None, None, len(jackknife_components))
-    log_variance_ratios = _log_variance_ratio(
-        np.vstack([raw_variance_components, jackknife_components]), level, size
-    )
-    with np.errstate(invalid="ignore"):
-        interval = jackknife_interval(float(log_variance_ratios[0]), log_variance_ratios[1:])
+    components = np.vstack([raw_variance_components, jackknife_components])
+    outer_variance = components[:, : level + 1].sum(axis=1)
+    inner_variance = components[:, level + 1 :].sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_ratios = np.log((size * outer_variance + inner_variance) / inner_variance)
+        interval = jackknife_interval(float(log_ratios[0]), log_ratios[1:])
     if interval.low is None or interval.high is None or interval.error is None:
         return estimate
     low = _correlation_at_log_ratio(interval.low, size)
@@ -194,10 +195,3 @@ def _correlation_at_log_ratio(log_variance_ratio: float, size: float) -> float:
     """Return ρ, at least 0, at a variance ratio F."""
     f = math.exp(min(log_variance_ratio, _LARGEST_EXPONENT))
     return max(0.0, 1.0 - size / (f + size - 1.0))
-
-
-def _log_variance_ratio(components: Floats, level: int, size: float) -> Floats:
-    outer_variance = components[:, : level + 1].sum(axis=1)
-    inner_variance = components[:, level + 1 :].sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log((size * outer_variance + inner_variance) / inner_variance))

@@ -6,7 +6,7 @@ is another question than the score of a worthless one.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import chain, product
@@ -144,17 +144,24 @@ class AttackStudy:
         self._skipped = sum(not survey.questions for survey in self._surveys)
         direct_attacks = [attack for attack in attacks if attack.suite not in _JUDGE_CHANNEL_SUITES]
         groups = list(_attack_groups(tasks, direct_attacks))
-        judges_by_suite = {
-            "context": {
-                name for name, evaluator in jury.evaluators.items() if evaluator.reads_context
-            },
-            "lookup": _evaluators_with_search_tools(jury),
-        }
+        judges_by_suite: dict[str, set[str]] = {"context": set(), "lookup": set()}
+        for name, evaluator in jury.evaluators.items():
+            if evaluator.reads_context:
+                judges_by_suite["context"].add(name)
+            tools = evaluator.toolset.tools.values() if evaluator.toolset else ()
+            # such a tool may find the words of others, besides what the prompts show
+            if not all(tool.reads_documents for tool in tools):
+                judges_by_suite["lookup"].add(name)
         for suite, judges in judges_by_suite.items():
             for group in _groups_with_channel_attacks(suite, tasks, attacks) if judges else ():
                 groups.append(group._replace(plan_index=len(self._tasks)))
                 self._tasks.append(group.task)
-                self._surveys.append(_survey_for_judges(jury, group.task, judges))
+                survey = _attacked_part_of_survey(jury, group.task)
+                views = tuple(survey.views.values())
+                questions = [
+                    question for question in survey.questions if question.evaluator in judges
+                ]
+                self._surveys.append(build_survey(views, survey.derivations, questions))
         self._config = attack_config(jury, self._surveys)
         self._positive_ids_by_plan = [
             positive_question_ids(jury.config, survey) for survey in self._surveys
@@ -322,23 +329,6 @@ def _groups_with_channel_attacks(
             if suite == "context":
                 attacked_task = task.model_copy(update={"context": (ContextPassage(text=text),)})
             yield _AttackGroup(index, index, attacked_task, [attack], [response])
-
-
-def _evaluators_with_search_tools(jury: Jury) -> set[str]:
-    """Return the evaluators with a tool that may find the words of others, besides what their prompts show."""
-    judges = set()
-    for name, evaluator in jury.evaluators.items():
-        tools = evaluator.toolset.tools.values() if evaluator.toolset else ()
-        if not all(tool.reads_documents for tool in tools):
-            judges.add(name)
-    return judges
-
-
-def _survey_for_judges(jury: Jury, task: Task, judges: Collection[str]) -> Survey:
-    """Return the attacked questions of some evaluators."""
-    survey = _attacked_part_of_survey(jury, task)
-    questions = [question for question in survey.questions if question.evaluator in judges]
-    return build_survey(tuple(survey.views.values()), survey.derivations, questions)
 
 
 def _wrap_tool_with_attack(tool: Tool, texts: Mapping[str, str | None]) -> Tool:

@@ -8,7 +8,6 @@ import math
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -174,7 +173,7 @@ def _measure_judge_agreement(study: JudgeStudy, need: float | None, epsilon: flo
         "tasks": len(set(tasks)),
         "flips": _share_with_interval(flip_flags, [task for task, _ in study.flips]),
         "strict": _share_with_interval(hits, [row.task for row in rows_with_both_orders]),
-        **_judge_agreement_figures(study),
+        **_agreement_figures(rows, study.has_binary_labels, not study.is_compared_by_rank),
         **_calibration_figures(study),
         **_estimated_mean_label(study, need),
         **_confusion_figures(study),
@@ -271,16 +270,13 @@ def _commonest_label(rows: Sequence[LabelledJudgement]) -> float:
     return min(counts, key=lambda target: (-counts[target], target), default=0.0)
 
 
-def _judge_agreement_figures(study: JudgeStudy) -> Figures:
-    """Return the agreement of a study's rows; of those on different scales only that of their order."""
-    figures = _agreement_figures(study.rows, study.has_binary_labels)
-    if study.is_compared_by_rank:
-        figures |= dict.fromkeys(_SAME_SCALE_FIGURE_NAMES)
-    return figures
+def _agreement_figures(
+    rows: Sequence[LabelledJudgement], has_binary_labels: bool, has_one_scale: bool
+) -> Figures:
+    """Return how far predictions agree with targets, each with its interval over tasks; None where undefined.
 
-
-def _agreement_figures(rows: Sequence[LabelledJudgement], has_binary_labels: bool) -> Figures:
-    """Return how far predictions agree with targets, each with its interval over tasks; None where undefined."""
+    Without one scale, such as of a number of characters, only the order counts.
+    """
     if not rows:
         return dict.fromkeys((*RATE_FIGURE_NAMES, "base_rates"))
     targets = np.array([row.target for row in rows])
@@ -301,7 +297,7 @@ def _agreement_figures(rows: Sequence[LabelledJudgement], has_binary_labels: boo
         bias = bias and bias.within(-1.0, 1.0)
         true_positive_rate = _share_with_interval(hits[is_positive], tasks[is_positive])
         true_negative_rate = _share_with_interval(hits[~is_positive], tasks[~is_positive])
-    return {
+    figures = {
         "base_rates": {"people": float(targets.mean()), "judge": float(predictions.mean())},
         "accuracy": _share_with_interval(hits, tasks),
         "tpr": true_positive_rate,
@@ -311,6 +307,7 @@ def _agreement_figures(rows: Sequence[LabelledJudgement], has_binary_labels: boo
         "pairwise": _pairwise_accuracy(targets, ranks, tasks),
         "bias": as_interval(bias),
     }
+    return figures if has_one_scale else figures | dict.fromkeys(_SAME_SCALE_FIGURE_NAMES)
 
 
 def _share_with_interval(hits: ArrayLike, tasks: ArrayLike) -> IntervalCell | None:
@@ -428,7 +425,7 @@ def _constant_judge_figures(study: JudgeStudy) -> Figures:
     """Return the agreement of a judge that always gives the commonest label; of equally common ones the lower."""
     common = _commonest_label(study.rows)
     rows = [row._replace(prediction=common, score=common) for row in study.rows]
-    agreement = _judge_agreement_figures(replace(study, rows=rows))
+    agreement = _agreement_figures(rows, study.has_binary_labels, not study.is_compared_by_rank)
     return {"question": study.judge.question, "value": common} | agreement
 
 
@@ -446,10 +443,8 @@ def _length_as_judge_figures(study: JudgeStudy) -> Figures:
         elif study.has_pairs:  # the longer one is better
             prediction = ((length > 0.0) - (length < 0.0) + 1.0) / 2.0
         judged.append(row._replace(prediction=prediction, score=length))
-    figures = _agreement_figures(judged, study.has_binary_labels)
-    if not study.has_binary_labels and not study.has_pairs:
-        # A number of characters is no score on the scale: only the order counts.
-        figures |= dict.fromkeys(_SAME_SCALE_FIGURE_NAMES)
+    has_one_scale = study.has_binary_labels or study.has_pairs
+    figures = _agreement_figures(judged, study.has_binary_labels, has_one_scale)
     return {"question": study.judge.question, "n": len(rows)} | figures
 
 

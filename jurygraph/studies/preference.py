@@ -6,9 +6,10 @@ allenai/reward-bench 05a9005, `rewardbench/constants.py` and `calculate_scores_p
 e2c52c2, `run_judge.py` and `utils/metrics.py`.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, compress
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from jurygraph.studies.report import (
     Report,
     ReportSection,
     ReportTable,
+    group_by,
     list_omissions,
     omission_notes,
 )
@@ -187,9 +189,17 @@ def read_comparisons(
                 f"tasks without one response labelled `{PREFERRED_LABEL_NAME}: true`, and others labelled false"
             ] += 1
         else:
-            comparisons_with_chosen = _compare_chosen_with_rejected(
-                run, decided_by, chosen[0], rejected_traces
-            )
+            preferred = chosen[0]
+            if decided_by == DECIDED_BY_REWARD:
+                comparisons_with_chosen = [
+                    _compare_rewards(preferred.reward, other.reward) for other in rejected_traces
+                ]
+            else:
+                questions = run.survey_without_texts_of(group.key).questions
+                question = next((item for item in questions if item.id == decided_by), None)
+                comparisons_with_chosen = [
+                    _compare_verdicts(question, preferred, other) for other in rejected_traces
+                ]
             # it has to win every one
             worst_comparison = min(
                 comparisons_with_chosen,
@@ -239,16 +249,6 @@ def _deciding_judge_name(run: Run) -> str:
                 for column in spec.inputs.values():
                     counted.update(column.questions)
     return counted.pop() if len(counted) == 1 and counted <= pairs else DECIDED_BY_REWARD
-
-
-def _compare_chosen_with_rejected(
-    run: Run, decided_by: str, chosen: Trace, rejected_traces: Sequence[Trace]
-) -> list[PreferenceComparison]:
-    if decided_by == DECIDED_BY_REWARD:
-        return [_compare_rewards(chosen.reward, other.reward) for other in rejected_traces]
-    questions = run.survey_without_texts_of(chosen.task_id).questions
-    question = next((question for question in questions if question.id == decided_by), None)
-    return [_compare_verdicts(question, chosen, other) for other in rejected_traces]
 
 
 def _compare_rewards(chosen: Reward, rejected: Reward) -> PreferenceComparison:
@@ -317,7 +317,7 @@ def report(comparisons: RunPreferenceOutcomes) -> Report:
     those of one `group` do not, and then the interval is over groups (`units`). `strict` is the share of tasks that are
     right in both orders, with its interval; None unless pairs are judged in both.
     """
-    outcomes_by_benchmark = _group_outcomes_by_field(comparisons.outcomes, "benchmark")
+    outcomes_by_benchmark = group_by(comparisons.outcomes, attrgetter("place.benchmark"))
     sorted_names = sorted(
         outcomes_by_benchmark, key=lambda name: (name not in _CATEGORIES_BY_BENCHMARK, name)
     )
@@ -363,23 +363,14 @@ def report(comparisons: RunPreferenceOutcomes) -> Report:
     return Report(figures, sections, notes, map(_plot_benchmark_accuracy, benchmarks))
 
 
-def _group_outcomes_by_field(
-    outcomes: Sequence[PreferenceOutcome], level: str
-) -> dict[str, list[PreferenceOutcome]]:
-    groups = defaultdict(list)
-    for outcome in outcomes:
-        groups[getattr(outcome.place, level)].append(outcome)
-    return groups
-
-
 def _benchmark_accuracy_figures(name: str, outcomes: Sequence[PreferenceOutcome]) -> Figures:
-    outcomes_by_category = _group_outcomes_by_field(outcomes, "category")
+    outcomes_by_category = group_by(outcomes, attrgetter("place.category"))
     categories = []
     outcomes_of_all_categories = []
     for category in _CATEGORIES_BY_BENCHMARK.get(name, sorted(outcomes_by_category)):
         if category not in outcomes_by_category:
             continue
-        outcomes_by_subset = _group_outcomes_by_field(outcomes_by_category[category], "subset")
+        outcomes_by_subset = group_by(outcomes_by_category[category], attrgetter("place.subset"))
         sizes = SECTIONS[category] if name == REWARDBENCH_NAME else {}
         weighted_outcomes = []
         for subset, members in outcomes_by_subset.items():

@@ -6,6 +6,7 @@ a person reads, and are made from the same figures by the same function.
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import chain
@@ -320,6 +321,14 @@ def format_cell(cell: object, digits: int = 4) -> str:
     if cell is None or isinstance(cell, float):
         return format_number(None if cell != cell else cell, digits)
     return str(cell)
+
+
+def group_by(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
+    """Return the items of each key, in the order in which the keys appear."""
+    groups = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    return groups
 
 
 def adjust_p_values(rows: FigureRows, name: str) -> list[Figures]:

@@ -54,6 +54,7 @@ from jurygraph.studies.report import (
     as_interval,
     describe_range,
     format_cell,
+    group_by,
     list_omissions,
     omission_notes,
 )
@@ -199,11 +200,11 @@ class ScoredResponseVariants(NamedTuple):
 
     def semantic(self) -> float | None:
         """Return σ²_Sem over variants, the mean over their repeats; None for fewer than two variants."""
-        return self._mean_variance(_group_by(self.variants, attrgetter("repeat")))
+        return self._mean_variance(group_by(self.variants, attrgetter("repeat")))
 
     def repeat(self) -> float | None:
         """Return σ²_Rep over the repeats of an input, the mean over inputs; None where nothing is repeated."""
-        return self._mean_variance(_group_by(self.rows, attrgetter("input")))
+        return self._mean_variance(group_by(self.rows, attrgetter("input")))
 
     def repeat_freedom(self) -> int:
         """Return Σ (R - 1) over inputs with R scores, the degrees of freedom of σ²_Rep."""
@@ -255,7 +256,7 @@ def units_by_protocol(
     rows: Iterable[PresentationScore],
 ) -> Mapping[str, Units]:
     protocol_units = defaultdict(list)
-    for members in _group_by(rows, attrgetter("protocol", "unit")).values():
+    for members in group_by(rows, attrgetter("protocol", "unit")).values():
         first = members[0]
         unit = ScoredResponseVariants(
             first.judge,
@@ -422,7 +423,7 @@ _QUALITY_BANDS_BY_ROW = {"All (Med+High)": ("med", "medium", "high"), "All (Low)
 
 def _units_by_noise_row(units: Units) -> Mapping[tuple[str, str], Units]:
     """Return the units of each row of Table 1 by judge and quality; where there are several, the last has all units."""
-    rows = _group_by(units, attrgetter("judge", "quality"))
+    rows = group_by(units, attrgetter("judge", "quality"))
     if len(rows) > 1:
         for name, quality_bands in _QUALITY_BANDS_BY_ROW.items():
             pooled_units = [unit for unit in units if unit.quality.casefold() in quality_bands]
@@ -547,13 +548,6 @@ def variance_table_digits(cells: Iterable[object], least_digits: int = _TABLE_DI
     if largest_value == 0.0 or largest_value >= 0.1:
         return least_digits
     return max(least_digits, 4, 1 - math.floor(math.log10(largest_value)))
-
-
-def _group_by(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
-    groups = defaultdict(list)
-    for item in items:
-        groups[key(item)].append(item)
-    return groups
 
 
 def _weight_drift_sections(
@@ -824,7 +818,7 @@ def _measure_pooled_signal(
 
 
 def _signals_by_group(units: Units, pooled_noise: float, correct: float) -> Iterator[GroupSignal]:
-    for (_, task), members in _group_by(units, attrgetter("judge", "cluster")).items():
+    for (_, task), members in group_by(units, attrgetter("judge", "cluster")).items():
         size = len(members)
         if size < 2:
             continue

@@ -179,7 +179,13 @@ def _encode_labels(
 ) -> tuple[Ints, ItemKeys, bool]:
     codes, names = _encode_values("label", list(compress(label, has_label)))
     if classes is None:
-        scale = _sort_labels(names)
+        try:
+            scale = sorted(names)
+        except TypeError:
+            kinds = ", ".join(sorted({type(name).__name__ for name in names}))
+            raise PlanError(
+                f"label: no order between {kinds}; write all labels alike, or name them in `classes`"
+            ) from None
         has_ordered_classes = all(isinstance(name, int | float) for name in names)
     else:
         scale = list(classes)
@@ -199,16 +205,6 @@ def _encode_labels(
     # From codes by first appearance to codes by the order of the classes.
     class_code_by_label_code = np.array([code_by_class[name] for name in names])
     return class_code_by_label_code[codes], scale, has_ordered_classes
-
-
-def _sort_labels(labels: Sequence[Any]) -> list[Any]:
-    try:
-        return sorted(labels)
-    except TypeError:
-        kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
-        raise PlanError(
-            f"label: no order between {kinds}; write all labels alike, or name them in `classes`"
-        ) from None
 
 
 def gold_class_codes(votes: Votes, gold: GoldLabels) -> Ints:
