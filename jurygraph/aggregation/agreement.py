@@ -16,7 +16,7 @@ from jurygraph.inference.agreement import (
     kappa_estimate,
     label_table,
 )
-from jurygraph.inference.clusters import Estimate
+from jurygraph.inference.clusters import Estimate, cluster_numbers
 
 Weights = Literal["equal", "linear", "quadratic"]
 """How far apart two labels are: 1 if they differ, the difference of their numbers, or its square."""
@@ -72,10 +72,7 @@ def kappa_interval(
 
 def _task_codes_of_items(tasks: ArrayLike | None, items: int) -> Ints:
     """Return the code of each item's task; without tasks, each item is a cluster of its own."""
-    if tasks is None:
-        return np.arange(items)
-    _, codes = np.unique(tasks, return_inverse=True)
-    return codes
+    return np.arange(items) if tasks is None else cluster_numbers(tasks)
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: MeasurementLevel = "ordinal") -> float:
@@ -157,7 +154,7 @@ def strict_majority(value: Floats, has_vote: Bools, seats: Bools) -> MajorityVal
     counts in the size: one vote on three seats is no majority. Without a seat nothing is decided.
     """
     is_vote_cast = has_vote & seats
-    half_seat_count = np.asarray(total(np.where(seats, 0.5, 0.0)))
+    half_seat_count = total(np.where(seats, 0.5, 0.0))
     winner = np.zeros(len(value))
     is_majority_found = np.zeros(len(value), dtype=np.bool_)
     for column in range(value.shape[1]):

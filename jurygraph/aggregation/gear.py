@@ -11,7 +11,7 @@ missing λ or a cycle could each become false credit, so each raises a `GraphErr
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
@@ -89,7 +89,7 @@ def edges(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[Ints, I
     """
     index_by_name = {name: index for index, name in enumerate(ids)}
     if len(index_by_name) < len(ids):
-        repeated_names = [name for name in ids if list(ids).count(name) > 1]
+        repeated_names = [name for name in ids if ids.count(name) > 1]
         raise GraphError(f"criterion {repeated_names[0]} is there twice")
     for parent, child in edges:
         for end in (parent, child):
@@ -388,7 +388,17 @@ def _factor_expectations(
             children[parent].add(child)
             ancestor_criteria |= {parent} | ancestors[parent]
         ancestors[child] = ancestor_criteria
-        dominating_criteria = _bottleneck_criteria(ancestor_criteria, child, ancestors, children)
+        criteria_on_paths = {*ancestor_criteria, child}
+        # Those that all paths from their ancestors to the child pass through: no edge may lead from an ancestor past
+        # the criterion towards the child.
+        dominating_criteria = set()
+        for criterion in ancestor_criteria:
+            criterion_and_ancestors = ancestors[criterion] | {criterion}
+            if all(
+                children[ancestor] & criteria_on_paths <= criterion_and_ancestors
+                for ancestor in ancestors[criterion]
+            ):
+                dominating_criteria.add(criterion)
         relevant_ancestors = ancestor_criteria.difference(
             *(ancestors[criterion] for criterion in dominating_criteria)
         )
@@ -411,26 +421,6 @@ def _factor_expectations(
         )
         expectations.append(expectation)
     return tuple(expectations)
-
-
-def _bottleneck_criteria(
-    ancestor_criteria: Collection[int],
-    child: int,
-    ancestors: Mapping[int, set[int]],
-    children: Mapping[int, set[int]],
-) -> set[int]:
-    """Return those of `ancestor_criteria` a child that all paths from their ancestors to the child pass through."""
-    criteria_on_paths = {*ancestor_criteria, child}
-    dominating_criteria = set()
-    for criterion in ancestor_criteria:
-        criterion_and_ancestors = ancestors[criterion] | {criterion}
-        # No edge may lead from an ancestor past the criterion towards the child.
-        if all(
-            children[ancestor] & criteria_on_paths <= criterion_and_ancestors
-            for ancestor in ancestors[criterion]
-        ):
-            dominating_criteria.add(criterion)
-    return dominating_criteria
 
 
 def _retention_by_state(
@@ -516,34 +506,20 @@ def compile(  # noqa: A001 - read as `gear.compile`; the builtin is not used her
             f"{parent_indices.size} parents but {child_indices.size} children: an edge has one of each"
         )
     pairs = list(zip(parent_indices.tolist(), child_indices.tolist(), strict=True))
-    _check_edges(pairs, names or list(map(str, range(n))))
-    order = _topological_order(n, pairs, names)
+    labels = names or range(n)
+    first_edges: dict[tuple[int, int], int] = {}
     incoming_edges = defaultdict(list)
     for edge, (parent, child) in enumerate(pairs):
-        incoming_edges[child].append((parent, edge))
-    # Sorted, so that the order of the edges changes no bit.
-    sorted_incoming_edges = tuple((child, tuple(sorted(incoming_edges[child]))) for child in order)
-    return Graph(n, len(pairs), order, sorted_incoming_edges)
-
-
-def _check_edges(pairs: Sequence[tuple[int, int]], names: Sequence[str]) -> None:
-    """Refuse an edge from a criterion to itself, and a second edge between the same two criteria, of any kind."""
-    first_index_by_edge: dict[tuple[int, int], int] = {}
-    for index, (parent, child) in enumerate(pairs):
         if parent == child:
-            raise GraphError(f"edge {index} leads from criterion {names[parent]} to itself")
-        first = first_index_by_edge.setdefault((parent, child), index)
-        if first != index:
-            pair = f"{names[parent]} -> {names[child]}"
+            raise GraphError(f"edge {edge} leads from criterion {labels[parent]} to itself")
+        first = first_edges.setdefault((parent, child), edge)
+        if first != edge:  # of any kind
+            pair = f"{labels[parent]} -> {labels[child]}"
             raise GraphError(
-                f"edges {first} and {index} are both {pair}: a pair has one edge at most"
+                f"edges {first} and {edge} are both {pair}: a pair has one edge at most"
             )
-
-
-def _topological_order(
-    n: int, pairs: Sequence[tuple[int, int]], names: Sequence[str] | None
-) -> tuple[int, ...]:
-    """Return the topological order, smallest index first, independent of the order of edges."""
+        incoming_edges[child].append((parent, edge))
+    # In topological order, the smallest index first, whatever the order of the edges.
     topological_sorter = TopologicalSorter(dict.fromkeys(range(n), ()))
     for parent, child in sorted(pairs):
         topological_sorter.add(child, parent)
@@ -562,4 +538,6 @@ def _topological_order(
             heappush(ready_criteria, node)
         order.append(heappop(ready_criteria))
         topological_sorter.done(order[-1])
-    return tuple(order)
+    # Sorted, so that the order of the edges changes no bit.
+    sorted_incoming_edges = tuple((child, tuple(sorted(incoming_edges[child]))) for child in order)
+    return Graph(n, len(pairs), tuple(order), sorted_incoming_edges)

@@ -118,4 +118,4 @@ def _normalize_group_rewards(
     if normalize == "leave-one-out":
         return deviations * (count / (count - 1))
     deviation = np.sqrt(total(deviations * deviations) / (count - ddof))
-    return np.asarray(deviations / (deviation + epsilon))
+    return deviations / (deviation + epsilon)

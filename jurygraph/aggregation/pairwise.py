@@ -35,9 +35,8 @@ def outcomes(first: ArrayLike, second: ArrayLike) -> Floats:
 def flips(first: ArrayLike, second: ArrayLike) -> Bools:
     """Return where each order prefers another response; arguments and errors as for `outcomes`."""
     first, second = _check_preferences(first, second)
-    return np.asarray(
-        ((first > _TIE_SCORE) & (second < _TIE_SCORE))
-        | ((first < _TIE_SCORE) & (second > _TIE_SCORE))
+    return ((first > _TIE_SCORE) & (second < _TIE_SCORE)) | (
+        (first < _TIE_SCORE) & (second > _TIE_SCORE)
     )
 
 
@@ -79,7 +78,12 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Floats:
     wins_with_prior = np.asarray(total(win_counts)) + prior
     strength = np.ones(len(win_counts))
     for _ in range(MAX_NEWTON_STEPS):
-        step = _newton_step(comparison_counts, wins_with_prior, strength, prior)
+        # Newton's step in log p; up to 0.5 in each coordinate it leads uphill (self-concordance, Bach 2010)
+        share = strength[:, None] / (strength[:, None] + strength)  # the probability to win
+        gradient = wins_with_prior - total(comparison_counts * share) - prior * strength
+        pair_curvature = comparison_counts * share * share.T
+        diagonal = total(pair_curvature) + prior * strength
+        step = _solve_linear_system(np.diag(diagonal) - pair_curvature, gradient)
         largest_step = np.max(np.abs(step), initial=0.0)
         if largest_step <= STRENGTH_TOLERANCE:
             break
@@ -88,18 +92,6 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Floats:
         strength_factor = (1.0 + half_log_step) / (1.0 - half_log_step)
         strength = strength * strength_factor
     return strength
-
-
-def _newton_step(
-    comparison_counts: Floats, wins_with_prior: Floats, strength: Floats, prior: float
-) -> Floats:
-    """Return Newton's step in log p; up to 0.5 in each coordinate it leads uphill (self-concordance, Bach 2010)."""
-    share = strength[:, None] / (strength[:, None] + strength)  # the probability to win
-    gradient = wins_with_prior - total(comparison_counts * share) - prior * strength
-    pair_curvature = comparison_counts * share * share.T
-    diagonal = np.asarray(total(pair_curvature)) + prior * strength
-    curvature = np.diag(diagonal) - pair_curvature
-    return _solve_linear_system(curvature, gradient)
 
 
 def _solve_linear_system(matrix: Floats, right_side: Floats) -> Floats:

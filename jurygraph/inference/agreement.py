@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike
 from jurygraph.arrays import Bools, Floats, Ints, as_ratings
 from jurygraph.inference.clusters import (
     Estimate,
+    cluster_numbers,
     jackknife_interval,
     jackknife_masks,
     t_quantile,
@@ -82,19 +83,22 @@ def kappa_estimate(
         return estimate_without_interval
     largest_distance = float(label_distances.max())
     observed_disagreement = float(label_distances[first, second].mean()) / largest_distance
-    chance_disagreement = (
-        observed_disagreement / (1.0 - value)
-        if value < 1.0
-        else _expected_chance_distance(first, second, label_distances) / largest_distance
-    )
+    if value < 1.0:
+        chance_disagreement = observed_disagreement / (1.0 - value)
+    else:  # of two labels that are drawn independently, one of each annotator
+        labels = len(label_distances)
+        row_label_shares = np.bincount(first, minlength=labels) / len(first)
+        column_label_shares = np.bincount(second, minlength=labels) / len(first)
+        chance_distance = float(row_label_shares @ label_distances @ column_label_shares)
+        chance_disagreement = chance_distance / largest_distance
     spread = observed_disagreement * (1.0 - observed_disagreement)
     effective_sample_size = float(count)
-    error = 0.0
+    error: float | None = 0.0
     if spread:
         jackknife_kappas = _kappas_leaving_out_clusters(first, second, label_distances, clusters)
-        if np.isnan(jackknife_kappas).any():
+        error = jackknife_interval(value, jackknife_kappas).error
+        if error is None:
             return estimate_without_interval
-        error = jackknife_interval(value, jackknife_kappas).error or 0.0
         if error:
             effective_sample_size = spread / (error * chance_disagreement) ** 2
     # The ends of the disagreement: the more of it, the lower is κ.
@@ -106,32 +110,21 @@ def kappa_estimate(
     return Estimate(value, lower_end, upper_end, error, count)
 
 
-def _expected_chance_distance(first: Ints, second: Ints, label_distances: Floats) -> float:
-    """Return the mean distance of two labels that are drawn independently, one of each annotator."""
-    labels = len(label_distances)
-    row_label_shares = np.bincount(first, minlength=labels) / len(first)
-    column_label_shares = np.bincount(second, minlength=labels) / len(second)
-    return float(row_label_shares @ label_distances @ column_label_shares)
-
-
 def _kappas_leaving_out_clusters(
     first: Ints, second: Ints, label_distances: Floats, clusters: Ints
 ) -> Floats:
     """Return κ without each cluster, [G], from sums over its items; NaN where the others have one label only."""
     labels = len(label_distances)
     cells = int(clusters.max() + 1) * labels
-    # How often each cluster has each label of an annotator, [G, K], and the distances of its items, [G].
-    first_counts_by_cluster = np.bincount(clusters * labels + first, minlength=cells).reshape(
-        -1, labels
-    )
-    second_counts_by_cluster = np.bincount(clusters * labels + second, minlength=cells).reshape(
-        -1, labels
-    )
+    # How often each cluster has each label of an annotator, [G, K], then how often the others have it.
+    label_counts = []
+    for codes in (first, second):
+        counts = np.bincount(clusters * labels + codes, minlength=cells).reshape(-1, labels)
+        label_counts.append(counts.sum(axis=0) - counts)
+    rows, columns = label_counts
+    sizes = rows.sum(axis=1)
+    # The distances of a cluster's items, [G], then those of the others.
     distance_sums_by_cluster = np.bincount(clusters, label_distances[first, second])
-    # The same without each cluster.
-    sizes = len(first) - first_counts_by_cluster.sum(axis=1)
-    rows = first_counts_by_cluster.sum(axis=0) - first_counts_by_cluster
-    columns = second_counts_by_cluster.sum(axis=0) - second_counts_by_cluster
     rest = np.maximum(0.0, math.fsum(distance_sums_by_cluster) - distance_sums_by_cluster)
     observed_disagreement = rest * sizes
     chance_disagreement = np.sum((rows @ label_distances) * columns, axis=1)
@@ -169,14 +162,15 @@ def alpha_estimate(
         counts, positions, level: as for `alpha`.
         clusters: numbers of the items' clusters, [N], such as the tasks that they belong to.
     """
-    alphas = alphas_leaving_out_clusters(counts, positions, level, clusters)
+    return estimate_from_alphas(alphas_leaving_out_clusters(counts, positions, level, clusters))
+
+
+def estimate_from_alphas(alphas: Floats) -> Estimate | None:
+    """Return `alpha_estimate` from what `alphas_leaving_out_clusters` returns, or the mean of several, [1 + G]."""
     value = float(alphas[0])
-    jackknife_alphas = alphas[1:]
     if math.isnan(value):
         return None
-    if np.isnan(jackknife_alphas).any():
-        return Estimate(value, None, None, None, len(jackknife_alphas))
-    return jackknife_interval(value, jackknife_alphas).within(-1.0, 1.0)
+    return jackknife_interval(value, alphas[1:]).within(-1.0, 1.0)
 
 
 def alphas_leaving_out_clusters(
@@ -187,7 +181,7 @@ def alphas_leaving_out_clusters(
     Arguments are those of `alpha_estimate`.
     """
     is_rated_twice = counts.sum(axis=1) > 1.0
-    _, owner = np.unique(clusters[is_rated_twice], return_inverse=True)
+    owner = cluster_numbers(clusters[is_rated_twice])
     order = np.argsort(owner, kind="stable")
     pairable_counts = counts[is_rated_twice][order]
     owner = owner[order]
@@ -300,9 +294,8 @@ def jaccard_excess(ratings: ArrayLike, clusters: Ints, least: int = 10) -> Estim
     is_defined_pair = ~np.isnan(excess_similarity)
     if not is_defined_pair.any():
         return None
-    _, numbers = np.unique(clusters, return_inverse=True)
     jackknife_means = []
-    for kept in jackknife_masks(numbers):
+    for kept in jackknife_masks(cluster_numbers(clusters)):
         # A pair with just enough items stays: what is left out must change the mean alone.
         jackknife_excess = _jaccard_above_chance(table[:, kept], 1)[upper]
         jackknife_means.append(np.nan_to_num(jackknife_excess[is_defined_pair]).mean())

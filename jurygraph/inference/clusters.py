@@ -104,27 +104,26 @@ def mean_with_cluster_interval(values: ArrayLike, clusters: ArrayLike) -> Estima
 
 
 def jackknife_interval(
-    value: float, jackknife_values: Floats, degrees_of_freedom: int | None = None
+    value: float, jackknife_values: Floats, clusters: int | None = None
 ) -> Estimate:
     """Return the interval of any smooth estimate from the estimates without each cluster, [G].
 
-    Its degrees of `degrees_of_freedom` are fewer than G - 1, the default, if the variance is mostly that of a few
-    clusters. Raises PlanError for an estimate that is not finite.
+    `clusters` are fewer than G, the default, if the variance is mostly that of a few of them; there is one degree of
+    freedom less. There is no interval where the estimate is infinite or unknown, or would be without some cluster.
     """
     count = len(jackknife_values)
-    changes = as_finite("jackknife_values", jackknife_values) - value
-    if count < 2:
-        return Estimate(value, None, None, None, count)
+    clusters = clusters or count
+    changes = np.subtract(jackknife_values, value)
+    if count < 2 or not np.isfinite(changes).all():
+        return Estimate(value, None, None, None, clusters)
     largest_change = float(np.abs(changes).max())
     if largest_change <= _ROUNDING_ERROR * max(1.0, abs(value)):
-        return Estimate(value, None, None, 0.0, count)
+        return Estimate(value, None, None, 0.0, clusters)
     # Scaled by the largest change, so that no square overflows or vanishes.
     squares = math.fsum((changes / largest_change) ** 2)
     error = largest_change * math.sqrt((count - 1) / count * squares)
-    if degrees_of_freedom is None:
-        degrees_of_freedom = count - 1
-    half_width = t_quantile(degrees_of_freedom) * error
-    return Estimate(value, value - half_width, value + half_width, error, count)
+    half_width = t_quantile(clusters - 1) * error
+    return Estimate(value, value - half_width, value + half_width, error, clusters)
 
 
 def difference_interval(sums: Floats, counts: Floats) -> Estimate:
@@ -140,11 +139,8 @@ def difference_interval(sums: Floats, counts: Floats) -> Estimate:
     fewest_cluster_count = int((counts > 0.0).sum(axis=1).min())
     if (counts >= sizes).any():
         return Estimate(difference, None, None, None, fewest_cluster_count)
-    jackknife_means = means + (counts * means - sums) / (sizes - counts)
-    estimate = jackknife_interval(
-        difference, jackknife_means[0] - jackknife_means[1], fewest_cluster_count - 1
-    )
-    return estimate._replace(clusters=fewest_cluster_count)
+    first, second = means + (counts * means - sums) / (sizes - counts)
+    return jackknife_interval(difference, first - second, fewest_cluster_count)
 
 
 def jackknife_masks(clusters: Ints) -> Iterator[Bools]:

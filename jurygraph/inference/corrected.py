@@ -42,19 +42,18 @@ class LabelledSample(NamedTuple):
     unlabelled_predictions: Floats
     unlabelled_item_tasks: Ints
 
-    def sums(self, values: Floats) -> Floats:
-        """Return the sum of values of the labelled items [n] by task, [G]."""
-        return np.bincount(self.tasks, values, minlength=self._task_count).astype(np.float64)
+    def sums(self, values: Floats | float) -> Floats:
+        """Return the sum of values of the labelled items [n], or of one value for each, by task, [G]."""
+        return self._sums_by_task(self.tasks, values)
 
-    def unlabelled_sums(self, values: Floats) -> Floats:
-        """Return the sum of values of the items without a label [N] by task, [G]."""
-        return np.bincount(self.unlabelled_item_tasks, values, minlength=self._task_count).astype(
-            np.float64
-        )
+    def unlabelled_sums(self, values: Floats | float) -> Floats:
+        """Return the sum of values of the items without a label [N], or of one value for each, by task, [G]."""
+        return self._sums_by_task(self.unlabelled_item_tasks, values)
 
-    @property
-    def _task_count(self) -> int:
-        return 1 + int(max(self.tasks.max(initial=-1), self.unlabelled_item_tasks.max(initial=-1)))
+    def _sums_by_task(self, tasks: Ints, values: Floats | float) -> Floats:
+        count = 1 + max(self.tasks.max(initial=-1), self.unlabelled_item_tasks.max(initial=-1))
+        sums = np.bincount(tasks, np.broadcast_to(values, tasks.shape), minlength=count)
+        return sums.astype(np.float64)
 
 
 def ppi_weight(sample: LabelledSample) -> float:
@@ -84,22 +83,17 @@ def ppi_mean(sample: LabelledSample, scale: tuple[float, float] | None = None) -
     exact ones of as many trials as there are tasks.
     """
     weight = ppi_weight(sample)
-    sizes = sample.sums(np.ones(len(sample.labels)))
+    sizes = sample.sums(1.0)
     tasks = int(np.count_nonzero(sizes))
     label_residuals = sample.labels - weight * sample.predictions
     value, jackknife_means = _mean_and_leave_one_out_means(sample.sums(label_residuals), sizes)
     if weight:
-        unlabelled_sizes = sample.unlabelled_sums(np.ones(len(sample.unlabelled_predictions)))
         unlabelled_mean, unlabelled_jackknife_means = _mean_and_leave_one_out_means(
-            sample.unlabelled_sums(sample.unlabelled_predictions), unlabelled_sizes
+            sample.unlabelled_sums(sample.unlabelled_predictions), sample.unlabelled_sums(1.0)
         )
         value += weight * unlabelled_mean
         jackknife_means = jackknife_means + weight * unlabelled_jackknife_means
-    estimate = Estimate(value, None, None, None, tasks)
-    if tasks > 1 and np.isfinite(jackknife_means).all():
-        estimate = jackknife_interval(
-            value, jackknife_means, degrees_of_freedom=tasks - 1
-        )._replace(clusters=tasks)
+    estimate = jackknife_interval(value, jackknife_means, tasks)
     if scale is None:
         return estimate
     return _widen_for_unseen_values(estimate, sample, *scale).within(*scale)
@@ -139,12 +133,11 @@ def rogan_gladen(sample: LabelledSample) -> Estimate | None:
         is_positive & is_predicted_positive,
         ~is_positive,
         ~is_positive & ~is_predicted_positive,
-        np.ones(len(is_predicted_positive)),
+        np.ones_like(is_positive),
         is_predicted_positive,
     ]
-    sums = [sample.sums(np.asarray(column, dtype=np.float64)) for column in columns]
-    counts = np.array(sums)  # [6, G]
-    counts[4] += sample.unlabelled_sums(np.ones(len(sample.unlabelled_predictions)))
+    counts = np.array([sample.sums(column.astype(np.float64)) for column in columns])  # [6, G]
+    counts[4] += sample.unlabelled_sums(1.0)
     counts[5] += sample.unlabelled_sums(sample.unlabelled_predictions)
     totals = counts.sum(axis=1)
     value = float(_true_rate(totals))
@@ -152,11 +145,7 @@ def rogan_gladen(sample: LabelledSample) -> Estimate | None:
         return None
     tasks = int(np.count_nonzero(counts[0] + counts[2]))
     jackknife_rates = _true_rate(totals[:, None] - counts)
-    if tasks < 2 or np.isnan(jackknife_rates).any():
-        return Estimate(min(1.0, max(0.0, value)), None, None, None, tasks)
-    interval = jackknife_interval(value, jackknife_rates, degrees_of_freedom=tasks - 1)._replace(
-        clusters=tasks
-    )
+    interval = jackknife_interval(value, jackknife_rates, tasks)
     return _widen_for_unseen_errors(interval, counts[:4]).within(0.0, 1.0)
 
 
@@ -170,18 +159,14 @@ def _widen_for_unseen_errors(estimate: Estimate, counts: Floats) -> Estimate:
     high = estimate.high
     if low is None or high is None:
         return estimate
-    positives, true_positives, negatives, true_negatives = counts
-    # Youden's: TPR + TNR - 1
-    informedness = float(
-        true_positives.sum() / positives.sum() + true_negatives.sum() / negatives.sum() - 1.0
-    )
-    if true_positives.sum() == positives.sum():
-        lowest_informedness = informedness - max_unseen_cluster_share(
-            int(np.count_nonzero(positives))
-        )
+    tpr, tnr = counts[1::2].sum(axis=1) / counts[::2].sum(axis=1)
+    informedness = float(tpr + tnr - 1.0)  # Youden's
+    positive_tasks, negative_tasks = np.count_nonzero(counts[::2], axis=1).tolist()
+    if tpr == 1.0:
+        lowest_informedness = informedness - max_unseen_cluster_share(positive_tasks)
         high = high * informedness / lowest_informedness if lowest_informedness > 0.0 else 1.0
-    if true_negatives.sum() == negatives.sum():
-        max_unseen_share = max_unseen_cluster_share(int(np.count_nonzero(negatives)))
+    if tnr == 1.0:
+        max_unseen_share = max_unseen_cluster_share(negative_tasks)
         lowest_informedness = informedness - max_unseen_share
         low = (
             (low * informedness - max_unseen_share) / lowest_informedness
@@ -222,16 +207,12 @@ def _expected_half_width(sample: LabelledSample, count: int, scale: tuple[float,
     items = labelled_count + len(sample.unlabelled_predictions)
     rest = items - count
     weight = _prediction_weight(sample, count / rest) if rest else 0.0
-    sizes = sample.sums(np.ones(labelled_count))
+    sizes = sample.sums(1.0)
     residual_sums = sample.sums(sample.labels - weight * sample.predictions)
     residuals = ratio_interval(residual_sums, sizes)
-    task_verdict_sums = sample.sums(sample.predictions) + sample.unlabelled_sums(
-        sample.unlabelled_predictions
-    )
-    task_verdict_counts = sizes + sample.unlabelled_sums(
-        np.ones(len(sample.unlabelled_predictions))
-    )
-    verdicts = ratio_interval(task_verdict_sums, task_verdict_counts)
+    unlabelled_verdict_sums = sample.unlabelled_sums(sample.unlabelled_predictions)
+    verdict_sums = sample.sums(sample.predictions) + unlabelled_verdict_sums
+    verdicts = ratio_interval(verdict_sums, sizes + sample.unlabelled_sums(1.0))
     assert residuals is not None
     assert verdicts is not None  # there are tasks with labels
     variance = (residuals.error or 0.0) ** 2 * labelled_count / count

@@ -18,7 +18,7 @@ Student's t has min(R, C) - 1 degrees of freedom, those of the kind that says le
 import numpy as np
 
 from jurygraph.arrays import Floats, Ints, as_finite
-from jurygraph.inference.clusters import Estimate, t_quantile
+from jurygraph.inference.clusters import Estimate, cluster_numbers, t_quantile
 
 _ROUNDING_ERROR = 1e-12
 
@@ -35,14 +35,14 @@ def crossed_interval(values: Floats, rows: Ints, columns: Ints) -> Estimate | No
     numbers = as_finite("values", values)
     if not len(numbers):
         return None
-    _, row = np.unique(rows, return_inverse=True)
-    _, column = np.unique(columns, return_inverse=True)
+    row = cluster_numbers(rows)
+    column = cluster_numbers(columns)
     pairs = row * (int(column.max()) + 1) + column
     _, cell, sizes = np.unique(pairs, return_inverse=True, return_counts=True)
     mean = float(numbers.mean())
     residuals = numbers - mean
-    row_sums = np.asarray(np.bincount(row, residuals), dtype=np.float64)
-    column_sums = np.asarray(np.bincount(column, residuals), dtype=np.float64)
+    row_sums = np.bincount(row, residuals).astype(np.float64)
+    column_sums = np.bincount(column, residuals).astype(np.float64)
     clusters = min(len(row_sums), len(column_sums))
     if clusters < 2:
         return Estimate(mean, None, None, None, clusters)
@@ -51,10 +51,9 @@ def crossed_interval(values: Floats, rows: Ints, columns: Ints) -> Estimate | No
     squares = (np.bincount(cell, residuals) ** 2).sum()
     is_every_cell_filled = len(sizes) == len(row_sums) * len(column_sums)
     is_design_complete = is_every_cell_filled and bool((sizes == sizes[0]).all())
-    errors = crossed_error(
-        row_sums, column_sums, squares, len(numbers), len(sizes), is_design_complete
+    error = float(
+        crossed_error(row_sums, column_sums, squares, len(numbers), len(sizes), is_design_complete)
     )
-    error = float(errors)
     half_width = t_quantile(clusters - 1) * error
     return Estimate(mean, mean - half_width, mean + half_width, error, clusters)
 

@@ -62,7 +62,21 @@ def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceComponents 
         PlanError: a value that is not finite, a list of another length, or a unit that is in several outer ones.
     """
     numbers = as_finite("values", values)
-    unit_codes = _unit_codes_by_level(numbers, levels)
+    unit_codes: list[Ints] = []
+    for number, level in enumerate(levels, start=1):
+        ids, codes = np.unique(level, return_inverse=True)
+        check_shape(f"level {number}", codes, numbers.shape)
+        if unit_codes:
+            outer_codes = unit_codes[-1]
+            has_several_outer_units = (
+                outer_codes != _outer_unit_of_each_unit(outer_codes, codes)[codes]
+            )
+            if has_several_outer_units.any():
+                raise PlanError(
+                    f"unit {ids[codes[has_several_outer_units][0]]!s} of level {number} is in "
+                    f"several units of level {number - 1}; give each unit an id of its own"
+                )
+        unit_codes.append(codes)
     centered = numbers - numbers.mean()
     variance = float(np.mean(centered**2))
     # What rounding alone can leave of a component; large means lose more digits.
@@ -101,27 +115,6 @@ def reliability(correlation: float, count: float) -> float:
     It is the share of the mean's variance that another mean over the same unit would repeat: kρ / (1 + (k - 1)ρ).
     """
     return count * correlation / (1.0 + (count - 1.0) * correlation)
-
-
-def _unit_codes_by_level(numbers: Floats, levels: Sequence[ArrayLike]) -> list[Ints]:
-    """Return the unit of each value by level, as codes [N] each."""
-    unit_codes: list[Ints] = []
-    for number, level in enumerate(levels, start=1):
-        ids, units = np.unique(level, return_inverse=True)
-        check_shape(f"level {number}", units, numbers.shape)
-        if unit_codes:
-            outer_unit_codes = unit_codes[-1]
-            has_several_outer_units = (
-                outer_unit_codes != _outer_unit_of_each_unit(outer_unit_codes, units)[units]
-            )
-            if has_several_outer_units.any():
-                raise PlanError(
-                    f"unit {ids[units[has_several_outer_units][0]]!s} of level {number} is in "
-                    f"several units of level {number - 1}; "
-                    "give each unit an id of its own"
-                )
-        unit_codes.append(units)
-    return unit_codes
 
 
 def _variance_components(
@@ -184,34 +177,21 @@ def _intraclass_correlation(
         return None
     value = float(raw_variance_components[: level + 1].sum() / raw_variance_components.sum())
     estimate = Estimate(min(1.0, max(0.0, value)), None, None, None, len(jackknife_components))
-    log_variance_ratios = _log_variance_ratio(
-        np.vstack([raw_variance_components, jackknife_components]), level, size
-    )
-    if not np.isfinite(log_variance_ratios).all():
+    components = np.vstack([raw_variance_components, jackknife_components])
+    outer_variance = components[:, : level + 1].sum(axis=1)
+    inner_variance = components[:, level + 1 :].sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_ratios = np.log((size * outer_variance + inner_variance) / inner_variance)
+        interval = jackknife_interval(float(log_ratios[0]), log_ratios[1:])
+    if interval.low is None or interval.high is None or interval.error is None:
         return estimate
-    log_variance_ratio_interval = jackknife_interval(
-        float(log_variance_ratios[0]), log_variance_ratios[1:]
-    )
-    if (
-        log_variance_ratio_interval.low is None
-        or log_variance_ratio_interval.high is None
-        or log_variance_ratio_interval.error is None
-    ):
-        return estimate
-    low = _correlation_at_log_ratio(log_variance_ratio_interval.low, size)
-    high = _correlation_at_log_ratio(log_variance_ratio_interval.high, size)
+    low = _correlation_at_log_ratio(interval.low, size)
+    high = _correlation_at_log_ratio(interval.high, size)
     slope = (1.0 - value) * (1.0 + (size - 1.0) * value) / size  # of ρ over log F
-    return estimate._replace(low=low, high=high, error=log_variance_ratio_interval.error * slope)
+    return estimate._replace(low=low, high=high, error=interval.error * slope)
 
 
 def _correlation_at_log_ratio(log_variance_ratio: float, size: float) -> float:
     """Return ρ, at least 0, at a variance ratio F."""
     f = math.exp(min(log_variance_ratio, _LARGEST_EXPONENT))
     return max(0.0, 1.0 - size / (f + size - 1.0))
-
-
-def _log_variance_ratio(components: Floats, level: int, size: float) -> Floats:
-    outer_variance = components[:, : level + 1].sum(axis=1)
-    inner_variance = components[:, level + 1 :].sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log((size * outer_variance + inner_variance) / inner_variance))

@@ -155,7 +155,20 @@ def report(
     """
     scores = fitted_consensus.scores(fitted_consensus.method)
     new_consensus = SavedConsensus(agents=scores, **consensus.describe_fit(fitted_consensus))
-    _require_same_consensus_settings(before, new_consensus)
+    for name in ("classes", "values", "preset", "method", "settings"):
+        if getattr(before, name) != getattr(new_consensus, name):
+            hint = "give the options of that consensus"
+            if not before.values and name in ("classes", "values"):
+                hint = "leave out --classes: its classes have no order"
+            elif name == "classes":
+                classes = ",".join(map(format_label, before.classes))
+                hint = f"give that consensus's: --classes {shell_quote(classes)}"
+            raise InputError(f"--before: has other {name}; {hint}")
+    has_other_items = before.items.keys() - new_consensus.items.keys()
+    if has_other_items or new_consensus.counts.rows <= before.counts.rows:
+        raise InputError(
+            "--before: these ratings are not those of that consensus and new ones; name the files of both"
+        )
     change = compare(before, new_consensus)
     items = _table(ItemChange._fields, change.items)
     agents = _table(AgentChange._fields, change.agents)
@@ -176,27 +189,6 @@ def report(
 def _table(fields: Sequence[str], rows: Sequence[Sequence[object]]) -> ReportTable:
     header = [name.replace("_", " ") for name in fields]
     return ReportTable(header, rows, digits=3, most=10)
-
-
-def _require_same_consensus_settings(
-    earlier_consensus: SavedConsensus, new_consensus: SavedConsensus
-) -> None:
-    for name in ("classes", "values", "preset", "method", "settings"):
-        if getattr(earlier_consensus, name) != getattr(new_consensus, name):
-            hint = "give the options of that consensus"
-            if not earlier_consensus.values and name in ("classes", "values"):
-                hint = "leave out --classes: its classes have no order"
-            elif name == "classes":
-                classes = ",".join(map(format_label, earlier_consensus.classes))
-                hint = f"give that consensus's: --classes {shell_quote(classes)}"
-            raise InputError(f"--before: has other {name}; {hint}")
-    if (
-        earlier_consensus.items.keys() - new_consensus.items.keys()
-        or new_consensus.counts.rows <= earlier_consensus.counts.rows
-    ):
-        raise InputError(
-            "--before: these ratings are not those of that consensus and new ones; name the files of both"
-        )
 
 
 def compare(earlier_consensus: SavedConsensus, new_consensus: SavedConsensus) -> ConsensusChange:

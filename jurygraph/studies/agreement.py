@@ -76,6 +76,13 @@ class DimensionRatings(NamedTuple):
     score: Floats
     reasons: Sequence[str] = ()
 
+    def split_by_domain(self) -> Iterator[tuple[str | None, Bools]]:
+        """Yield a mask of all ratings [n], under None, and one of each domain if there are several."""
+        yield None, np.ones(len(self.score), dtype=np.bool_)
+        if len(self.domains) > 1:
+            for index, name in enumerate(self.domains):
+                yield name or "none", self.domain == index
+
 
 def read_parts(files: Sequence[RatingsFile]) -> list[DimensionRatings]:
     """Return the ratings of each dimension, sorted by dimension, reviewer and item. Those without a score are left out.
@@ -157,11 +164,7 @@ class ReviewerItemScores(NamedTuple):
 
 def _split_into_rating_matrices(part: DimensionRatings) -> Iterator[ReviewerItemScores]:
     """Yield the matrix of a dimension, and those of its domains if it has several."""
-    views: list[tuple[str | None, Bools]] = [(None, np.ones(len(part.score), dtype=np.bool_))]
-    if len(part.domains) > 1:
-        for index, name in enumerate(part.domains):
-            views.append((name or "none", part.domain == index))
-    for domain, rows in views:
+    for domain, rows in part.split_by_domain():
         reviewers, row = np.unique(part.reviewer[rows], return_inverse=True)
         items, column = np.unique(part.item[rows], return_inverse=True)
         scores = np.full((len(reviewers), len(items)), np.nan)

@@ -195,10 +195,9 @@ def _mean_over_persons(wins: Floats, sizes: Floats) -> Estimate:
     total_wins = wins.sum(axis=1, keepdims=True)
     value = float((total_wins / total).mean())
     has_any_label = sizes.any(axis=0)
-    remaining_sizes = total - sizes[:, has_any_label]
-    if not remaining_sizes.all():  # without a person's only task nothing is left
-        return Estimate(value, None, None, None, int(has_any_label.sum()))
-    jackknife_means = ((total_wins - wins[:, has_any_label]) / remaining_sizes).mean(axis=0)
+    remaining_wins = total_wins - wins[:, has_any_label]
+    with np.errstate(invalid="ignore"):  # without a person's only task nothing is left
+        jackknife_means = (remaining_wins / (total - sizes[:, has_any_label])).mean(axis=0)
     estimate = jackknife_interval(value, jackknife_means)
     if estimate.error == 0.0:  # all tasks agree, and those that were not seen may not
         max_unseen_share = max_unseen_cluster_share(estimate.clusters)

@@ -6,7 +6,7 @@ is another question than the score of a worthless one.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import chain, product
@@ -25,7 +25,7 @@ from jurygraph.graphs.survey import (
     view_task,
 )
 from jurygraph.graphs.time_limits import new_contextvars_context
-from jurygraph.inference.clusters import share_interval
+from jurygraph.inference.clusters import share_interval, share_with_cluster_interval
 from jurygraph.jury import Jury
 from jurygraph.models.request import AnsweredCall, Request, StoredLookup
 from jurygraph.planner import Planner
@@ -144,17 +144,24 @@ class AttackStudy:
         self._skipped = sum(not survey.questions for survey in self._surveys)
         direct_attacks = [attack for attack in attacks if attack.suite not in _JUDGE_CHANNEL_SUITES]
         groups = list(_attack_groups(tasks, direct_attacks))
-        judges_by_suite = {
-            "context": {
-                name for name, evaluator in jury.evaluators.items() if evaluator.reads_context
-            },
-            "lookup": _evaluators_with_search_tools(jury),
-        }
+        judges_by_suite: dict[str, set[str]] = {"context": set(), "lookup": set()}
+        for name, evaluator in jury.evaluators.items():
+            if evaluator.reads_context:
+                judges_by_suite["context"].add(name)
+            tools = evaluator.toolset.tools.values() if evaluator.toolset else ()
+            # such a tool may find the words of others, besides what the prompts show
+            if not all(tool.reads_documents for tool in tools):
+                judges_by_suite["lookup"].add(name)
         for suite, judges in judges_by_suite.items():
             for group in _groups_with_channel_attacks(suite, tasks, attacks) if judges else ():
                 groups.append(group._replace(plan_index=len(self._tasks)))
                 self._tasks.append(group.task)
-                self._surveys.append(_survey_for_judges(jury, group.task, judges))
+                survey = _attacked_part_of_survey(jury, group.task)
+                views = tuple(survey.views.values())
+                questions = [
+                    question for question in survey.questions if question.evaluator in judges
+                ]
+                self._surveys.append(build_survey(views, survey.derivations, questions))
         self._config = attack_config(jury, self._surveys)
         self._positive_ids_by_plan = [
             positive_question_ids(jury.config, survey) for survey in self._surveys
@@ -230,11 +237,21 @@ class AttackStudy:
     def _prepare_jury_and_plans(self, safety: SafetyConfig) -> tuple[Jury, list[Plan]]:
         config = self._config.model_copy(update={"safety": safety})
         jury = Jury(config, gateway=self._jury.gateways, code_folder=self._jury.code_folder)
-        _wrap_tools_with_attacks(jury, self._groups)
-        plans = []
-        for task, survey in zip(self._tasks, self._surveys, strict=True):
-            plans.append(_plan(task, survey, jury))
-        return jury, plans
+        # The tools return the attacks through lookups.
+        texts = {}
+        for group in self._groups:
+            attack = group.attacks[0]  # the only one of its group, if it comes through a lookup
+            if attack is not None and attack.suite == "lookup":
+                texts[group.responses[0].id] = make_attack_text(attack, group.task)
+        for evaluator in jury.evaluators.values():
+            if evaluator.toolset is None:
+                continue
+            tools = {}
+            for name, tool in evaluator.toolset.tools.items():
+                tools[name] = tool if tool.reads_documents else _wrap_tool_with_attack(tool, texts)
+            evaluator.toolset = replace(evaluator.toolset, tools=tools)
+        tasks = zip(self._tasks, self._surveys, strict=True)
+        return jury, [_plan(task, survey, jury) for task, survey in tasks]
 
     async def _measure_arm(
         self, safety: SafetyConfig, sink: "_InMemorySink", report: ProgressCallback
@@ -248,13 +265,9 @@ class AttackStudy:
         try:
             async for traces in jury.ascore_many(groups, sink=sink):
                 group = next(group_iterator)
-                positive_question_ids = self._positive_ids_by_plan[group.plan_index]
+                ids = self._positive_ids_by_plan[group.plan_index]
                 for attack, trace in zip(group.attacks, traces, strict=True):
-                    verdicts = [
-                        verdict
-                        for verdict in trace.verdicts
-                        if verdict.question in positive_question_ids
-                    ]
+                    verdicts = [verdict for verdict in trace.verdicts if verdict.question in ids]
                     judged.append((group.task_index, attack, verdicts))
                 report(len(traces))
         finally:
@@ -318,23 +331,6 @@ def _groups_with_channel_attacks(
             yield _AttackGroup(index, index, attacked_task, [attack], [response])
 
 
-def _evaluators_with_search_tools(jury: Jury) -> set[str]:
-    """Return the evaluators with a tool that may find the words of others, besides what their prompts show."""
-    judges = set()
-    for name, evaluator in jury.evaluators.items():
-        tools = evaluator.toolset.tools.values() if evaluator.toolset else ()
-        if not all(tool.reads_documents for tool in tools):
-            judges.add(name)
-    return judges
-
-
-def _survey_for_judges(jury: Jury, task: Task, judges: Collection[str]) -> Survey:
-    """Return the attacked questions of some evaluators."""
-    survey = _attacked_part_of_survey(jury, task)
-    questions = [question for question in survey.questions if question.evaluator in judges]
-    return build_survey(tuple(survey.views.values()), survey.derivations, questions)
-
-
 def _wrap_tool_with_attack(tool: Tool, texts: Mapping[str, str | None]) -> Tool:
     """Return a tool of a judge that returns an attack, where its judge has a response in the place of one."""
 
@@ -346,22 +342,6 @@ def _wrap_tool_with_attack(tool: Tool, texts: Mapping[str, str | None]) -> Tool:
     # an attack has no headings of the tool's own: all its words may be quoted
     vars(attacked_tool).update(run=run, quotable=lambda result: result)
     return attacked_tool
-
-
-def _wrap_tools_with_attacks(jury: Jury, groups: Iterable[_AttackGroup]) -> None:
-    """Let the tools of a jury return the attacks through lookups."""
-    texts = {}
-    for group in groups:
-        attack = group.attacks[0]  # the only one of its group, if it comes through a lookup
-        if attack is not None and attack.suite == "lookup":
-            texts[group.responses[0].id] = make_attack_text(attack, group.task)
-    for evaluator in jury.evaluators.values():
-        if evaluator.toolset is None:
-            continue
-        tools = {}
-        for name, tool in evaluator.toolset.tools.items():
-            tools[name] = tool if tool.reads_documents else _wrap_tool_with_attack(tool, texts)
-        evaluator.toolset = replace(evaluator.toolset, tools=tools)
 
 
 def _plan(task: Task, survey: Survey, jury: Jury) -> Plan:
@@ -587,24 +567,22 @@ def attack_outcome_figures(responses: Iterable[tuple[int, Verdicts]]) -> Figures
     not apply (`not_applicable`).
     """
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
-    # by task
-    verdicts, passed_count_by_task, judged_count_by_task, fooled_count_by_task = (
-        Counter[int]() for _ in range(4)
-    )
+    # each with its task
+    verdicts = []
+    judged_responses = []
     for task, verdicts_on_response in responses:
-        outcomes = []
+        hits = []
         for verdict in verdicts_on_response:
             outcome, kind = _classify(verdict)
             kinds[outcome][kind] += 1
             if outcome not in ("lost", "not applicable"):
-                outcomes.append(outcome)
-        verdicts[task] += len(outcomes)
-        passed_count_by_task[task] += outcomes.count("passed")
-        judged_count_by_task[task] += bool(outcomes)
-        fooled_count_by_task[task] += "passed" in outcomes
+                hits.append((task, outcome == "passed"))
+        verdicts += hits
+        if hits:
+            judged_responses.append((task, (task, True) in hits))
     return {
-        "verdicts": _proportion_figures(passed_count_by_task, verdicts),
-        "responses": _proportion_figures(fooled_count_by_task, judged_count_by_task),
+        "verdicts": _proportion_figures(verdicts),
+        "responses": _proportion_figures(judged_responses),
         "stopped": dict(sorted(kinds["stopped"].items())),
         "failed": dict(sorted(kinds["failed"].items())),
         "abstained": kinds["abstained"].total(),
@@ -629,23 +607,16 @@ def _classify(verdict: RecordedVerdict) -> tuple[str, str]:
     return ("passed" if verdict.score >= MET_THRESHOLD else "withstood"), ""
 
 
-def _proportion_figures(hits: Counter[int], counts: Counter[int]) -> Figures:
-    """Return the share of hits, from the number of hits and of all of each task, with its 95 % interval over tasks.
+def _proportion_figures(cases: Sequence[tuple[int, bool]]) -> Figures:
+    """Return the share of hits among cases, each with its task, with its 95 % interval over tasks.
 
     What belongs to one task counts together; `n_eff` independent ones would give the same interval. The ends are None
     with one task, and all but the counts without any.
     """
-    share = share_interval([hits[task] for task in counts], list(counts.values()))
-    figures: Figures = {"hits": hits.total(), "n": counts.total()}
-    if share is None:
-        return figures | {"rate": None, "low": None, "high": None, "n_eff": None, "tasks": 0}
-    return figures | {
-        "rate": share.value,
-        "low": share.low,
-        "high": share.high,
-        "n_eff": share.effective,
-        "tasks": share.clusters,
-    }
+    hits = [is_hit for _, is_hit in cases]
+    share = share_with_cluster_interval(hits, [task for task, _ in cases])
+    values = (None, None, None, None, 0) if share is None else share
+    return dict(zip(_ATTACK_RATE_FIELDS, (sum(hits), len(hits), *values), strict=True))
 
 
 def report_attacks(figures: Figures) -> Report:

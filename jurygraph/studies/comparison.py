@@ -52,7 +52,6 @@ from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.report import (
-    FigureRows,
     Figures,
     IntervalCell,
     Report,
@@ -217,9 +216,11 @@ def compare(
     has_failed_in_a, has_failed_in_b = has_failed
     has_both_values = ~has_failed.any(axis=0)
     tasks = cluster_numbers([response_in_a.task for response_in_a, _ in pairs])
-    names = [
-        _task_or_group_name(response_in_a, response_in_b) for response_in_a, response_in_b in pairs
-    ]
+    names = []
+    for response_in_a, response_in_b in pairs:
+        # The texts of a task may be erased in one of the runs, and its group with them.
+        group = response_in_b.group if response_in_a.group is None else response_in_a.group
+        names.append(unit_name(response_in_a.task, group))
     units = cluster_numbers(names)
     paired_rewards = rewards[:, has_both_values]
     a_rewards, b_rewards = paired_rewards
@@ -286,12 +287,6 @@ def _responses_by_id(responses: Iterable[ComparedResponse], name: str) -> Respon
     if not response_by_id:
         raise InputError(f"run {name} contains no response; score it first")
     return response_by_id
-
-
-def _task_or_group_name(response_in_a: ComparedResponse, response_in_b: ComparedResponse) -> str:
-    # The texts of a task may be erased in one of the runs, and its group with them.
-    group = response_in_b.group if response_in_a.group is None else response_in_a.group
-    return unit_name(response_in_a.task, group)
 
 
 def _pair_responses(a: ResponsesById, b: ResponsesById) -> ComparedPairs:
@@ -482,7 +477,7 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
     `lowest` is the least difference that the units leave possible, and `needed_tasks` the number of units alike with
     which the condition would hold, None if none would. A single unit shows nothing.
     """
-    margin_figures: Figures = {
+    margin_figures = {
         "name": NO_WORSE_GATE_NAME,
         "margin": margin,
         "holds": False,
@@ -570,7 +565,7 @@ def render_pull_request_comment(
         verdict = " The gate is met."
     blocks = [f"**{first}.**{verdict}\n"]
     if figures["paired"] != figures["n"]:
-        blocks.append(Report({}, [str(others.pop(0))]).to_markdown())
+        blocks.append(Report({}, [others.pop(0)]).to_markdown())
     blocks.append(Report({}, [flips if flips.rows else "No verdict flipped."]).to_markdown())
     rows = []
     for outcome in outcomes:
@@ -613,38 +608,35 @@ def describe_setting_differences(a: RunHeader, b: RunHeader) -> Iterator[str]:
             )
     for setting in differing_settings[:_MAX_SETTINGS_LISTED]:
         yield f"{_RUNS_DIFFER_TEXT}{setting}"
-    if len(differing_settings) > _MAX_SETTINGS_LISTED:
-        yield f"{_RUNS_DIFFER_TEXT}{len(differing_settings) - _MAX_SETTINGS_LISTED} more settings"
+    excess = len(differing_settings) - _MAX_SETTINGS_LISTED
+    if excess > 0:
+        yield f"{_RUNS_DIFFER_TEXT}{excess} more settings"
 
 
 def _failure_notes(rewards: Floats) -> Iterator[str]:
     """Yield whether the responses that failed in one run are others than the rest, by their rewards in the other."""
-    a, b = rewards
-    for name, rewards_with_failures, other, rewards_of_other_run in (
-        ("A", a, "B", b),
-        ("B", b, "A", a),
-    ):
-        has_reward = ~np.isnan(rewards_of_other_run)
-        has_failed_in_first = np.isnan(rewards_with_failures[has_reward])
-        judged = rewards_of_other_run[has_reward]
-        rewards_where_first_failed = judged[has_failed_in_first]
-        kept = judged[~has_failed_in_first]
-        if is_mean_difference_significant(rewards_where_first_failed, kept):
+    has_failed = np.isnan(rewards)
+    for name, index, other in (("A", 0, "B"), ("B", 1, "A")):
+        rewards_of_other_run = rewards[1 - index]
+        has_failed_here_alone = has_failed[index] & ~has_failed[1 - index]
+        failed = rewards_of_other_run[has_failed_here_alone]
+        kept = rewards_of_other_run[~has_failed.any(axis=0)]
+        if is_mean_difference_significant(failed, kept):
             yield (
-                f"means and tests mislead: the {len(rewards_where_first_failed)} responses that failed "
-                f"in {name} alone have a mean "
-                f"of {rewards_where_first_failed.mean():.4f} in {other}, and the others one of {kept.mean():.4f}"
+                f"means and tests mislead: the {len(failed)} responses that failed in {name} alone have a mean "
+                f"of {failed.mean():.4f} in {other}, and the others one of {kept.mean():.4f}"
             )
 
 
 def _agent_notes(a: ResponsesById, b: ResponsesById) -> Iterator[str]:
     """Yield which agents a run of several has alone: runs are compared over the responses that both have."""
-    agents = {name: {r.agent for r in run.values()} for name, run in (("A", a), ("B", b))}
-    for name, other in (("A", "B"), ("B", "A")):
-        agents_missing_in_other_run = sorted(map(agent_label, agents[name] - agents[other]))
-        if agents_missing_in_other_run and len(agents[name]) > 1:
+    for name, run, other in (("A", a, b), ("B", b, a)):
+        agents = {response.agent for response in run.values()}
+        missing_in_other = agents.difference(response.agent for response in other.values())
+        if missing_in_other and len(agents) > 1:
+            labels = sorted(map(agent_label, missing_in_other))
             yield (
-                f"only {name} has {join_names(agents_missing_in_other_run)}: `jurygraph study ranking` on {name} says "
+                f"only {name} has {join_names(labels)}: `jurygraph study ranking` on {name} says "
                 "which of its agents is better"
             )
 
@@ -693,7 +685,19 @@ def _sections(figures: Figures) -> ReportSections:
     for row in figures["agents"]:
         agents.append([agent_label(row["agent"]), *_difference_cells(row, row["left_out"])])
     yield ReportTable(["agent", *_difference_header(units)], agents)
-    yield from _question_sections(figures["questions"], units)
+    # The questions whose verdicts differ.
+    counts = ("to_met", "to_unmet", "largest_delta", "only_a", "only_b")
+    questions = figures["questions"]
+    changed_questions = [row for row in questions if any(row[name] for name in counts)]
+    rows = []
+    for row in changed_questions:
+        cells = _difference_cells(row, row["only_a"] + row["only_b"])
+        rows.append([row["question"], *cells, row["to_met"], row["to_unmet"]])
+    yield ReportTable(["question", *_difference_header(units), "to met", "to unmet"], rows)
+    unchanged_question_count = len(questions) - len(changed_questions)
+    if unchanged_question_count:
+        noun = "other question" if changed_questions else "question"
+        yield f"no verdict differs in {format_count(unchanged_question_count, noun)}"
     columns = {"largest changes": "response_id", "A": "a", "B": "b", "B - A": "delta"}
     yield ReportTable.of(columns, figures["changes"])
     yield _flipped_verdicts_table(figures)
@@ -771,18 +775,3 @@ def _difference_cells(row: Figures, left_out: int) -> list[object]:
         _format_p(row["mean_delta_p"]),
         _format_p(row["holm_p"]),
     ]
-
-
-def _question_sections(questions: FigureRows, units: str) -> ReportSections:
-    """Yield the differences of the scores and the flips of the questions whose verdicts differ."""
-    counts = ("to_met", "to_unmet", "largest_delta", "only_a", "only_b")
-    changed_questions = [row for row in questions if any(row[name] for name in counts)]
-    rows = []
-    for row in changed_questions:
-        cells = _difference_cells(row, row["only_a"] + row["only_b"])
-        rows.append([row["question"], *cells, row["to_met"], row["to_unmet"]])
-    yield ReportTable(["question", *_difference_header(units), "to met", "to unmet"], rows)
-    unchanged_question_count = len(questions) - len(changed_questions)
-    if unchanged_question_count:
-        noun = "other question" if changed_questions else "question"
-        yield f"no verdict differs in {format_count(unchanged_question_count, noun)}"

@@ -104,7 +104,11 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
                 name, measure_symbol, agreement, GOOD_AGREEMENT_THRESHOLD, count, "labels"
             )
         ]
-    sentences += _describe_score_bias(judge)
+    bias_side = side_of_bound(judge["bias"], 0.0)
+    if bias_side and judge["scale"] != "binary":  # more than two values
+        direction = "high" if bias_side > 0 else "low"
+        size = _format_interval_without_sign(judge["bias"])
+        sentences.append(f"On average it is too {direction} by {size}.")
     sentences += _describe_gain_over_constant(judge)
     sentences.append(_describe_test_against_people(judge["alternative_annotator"], agreement))
     if need is not None and judge["labels_needed"] is not None:
@@ -148,14 +152,6 @@ def conclude_differences(differences: FigureRows) -> list[str]:
     if side == 0:
         need = describe_needed_count(gap, 0.0, row["n"], "labels")
     return [f"Whether {nearer} is nearer to people than {other} cannot be told: {detail}; {need}."]
-
-
-def _describe_score_bias(judge: Figures) -> Iterator[str]:
-    """Yield how far the scores of a judge are above or below people's on a scale of more than two values."""
-    side = side_of_bound(judge["bias"], 0.0)
-    if side and judge["scale"] != "binary":
-        direction = "high" if side > 0 else "low"
-        yield f"On average it is too {direction} by {_format_interval_without_sign(judge['bias'])}."
 
 
 def _describe_gain_over_constant(judge: Figures) -> Iterator[str]:

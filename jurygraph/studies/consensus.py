@@ -13,7 +13,6 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import (
     AgentScore,
     Consensus,
-    ExpectedAmbiguity,
     ItemPosteriors,
     MajorityVote,
     RefitIntervals,
@@ -169,6 +168,15 @@ def collect_votes(
     prompt = _require_complete_column(votes, "group")
     _refuse_ambiguous_item_keys(votes)
     item = [vote.key for _, _, vote in votes]
+    items = set(item)
+    gold_labels = {}
+    for key, (where, columns, label) in gold.items():
+        if key not in items:
+            hint = did_you_mean(key, items) or "leave the row out"
+            raise InputError(
+                f"{where}, field {columns['item']}: nobody labelled item {quote(key)}; {hint}"
+            )
+        gold_labels[key] = _label_to_scale_class(label, scale, f"{where}, field {columns['label']}")
     return VoteColumns(
         item=item,
         item_id_in_file=[vote.item for _, _, vote in votes],
@@ -177,7 +185,7 @@ def collect_votes(
         classes=scale,
         agent=agent,
         prompt=prompt,
-        gold=_validate_gold_labels(gold, set(item), scale),
+        gold=gold_labels,
         has_order=has_class_order,
         spelling_change_counts=spelling_change_counts,
     )
@@ -244,8 +252,16 @@ def _parse_scale(classes: Sequence[str]) -> Sequence[Label]:
 
 def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> Sequence[Label]:
     """Return the classes that occur, sorted: words, which have no order, in their commonest spelling."""
-    if has_class_order:
-        _refuse_word_labels(votes)
+    texts = [located_vote for located_vote in votes if isinstance(located_vote.vote.label, str)]
+    if has_class_order and texts:
+        # a word rather than a number that is written as text
+        word = max(
+            texts, key=lambda text: isinstance(_label_to_class_value(str(text.vote.label)), str)
+        )
+        raise InputError(
+            f"{word.field_location('label')}: is {describe_value(word.vote.label)}, and only numbers have an order by "
+            "themselves; write a number, or name all labels from low to high with --classes"
+        )
     labels = [_label_to_class_value(vote.label) for _, _, vote in votes if vote.label is not None]
     spelling_by_class: dict[str, Any] = {}
     for label, _ in Counter(labels).most_common():
@@ -267,19 +283,6 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> S
             f"classes; {hint}"
         )
     return tuple(classes)
-
-
-def _refuse_word_labels(votes: Sequence[_LocatedVote]) -> None:
-    texts = [located_vote for located_vote in votes if isinstance(located_vote.vote.label, str)]
-    if texts:
-        # a word rather than a number that is written as text
-        word = max(
-            texts, key=lambda text: isinstance(_label_to_class_value(str(text.vote.label)), str)
-        )
-        raise InputError(
-            f"{word.field_location('label')}: is {describe_value(word.vote.label)}, and only numbers have an order by "
-            "themselves; write a number, or name all labels from low to high with --classes"
-        )
 
 
 def _require_complete_column(
@@ -308,20 +311,6 @@ def _refuse_ambiguous_item_keys(votes: Iterable[_LocatedVote]) -> None:
                     f"{located_vote.field_location(name)}: is not the {name} of item {quote(located_vote.vote.key)} "
                     f"in {other.where}; give each item one, and a name of its own"
                 )
-
-
-def _validate_gold_labels(
-    gold: Mapping[str, LabelWithPlace], items: set[str], scale: Sequence[Label]
-) -> dict[str, Label]:
-    gold_labels = {}
-    for key, (where, columns, label) in gold.items():
-        if key not in items:
-            hint = did_you_mean(key, items) or "leave the row out"
-            raise InputError(
-                f"{where}, field {columns['item']}: nobody labelled item {quote(key)}; {hint}"
-            )
-        gold_labels[key] = _label_to_scale_class(label, scale, f"{where}, field {columns['label']}")
-    return gold_labels
 
 
 class ConsensusSettings(NamedTuple):
@@ -499,24 +488,43 @@ def report(
 
     `advance` is called with 1 after each of the `estimates`.
     """
-    stability = _measure_stability(fitted_consensus, advance)
-    refits = _refit_if_affordable(fitted_consensus, advance)
+    ballots = fitted_consensus.ballots
     settings = fitted_consensus.settings
-    intervals = _describe_interval_source(fitted_consensus)
-    # by t, nothing is drawn
-    resample_count = settings.resamples if settings.uses_paper_preset else BOOTSTRAP_RESAMPLES
+    model = fitted_consensus.model
+    seed = settings.seed or 0
+    stability = _measure_stability(fitted_consensus, advance)
+    refits = None
+    if fitted_consensus.no_refits_reason is None:
+        refits = consensus.refit_intervals(
+            model,
+            ballots.agent or ["everybody"] * len(ballots.item),
+            values=fitted_consensus.values,
+            resamples=settings.resamples,
+            seed=seed,
+            prompt=ballots.prompt,
+            report=advance,
+        )
+    unit = "items" if ballots.prompt is None else "prompts"
+    intervals = f"t over {unit}"
+    resample_count = BOOTSTRAP_RESAMPLES  # by t, nothing is drawn
+    if settings.uses_paper_preset:
+        intervals = f"resampled {unit}"
+        resample_count = settings.resamples
     scores: Mapping[Any, AgentScore] = fitted_consensus.scores(
         fitted_consensus.method, resample_count
     )
-    if refits is not None and scores and fitted_consensus.method == "stableval":
-        intervals = "t, with refits"
-        scores = refits.agents
+    forecasts = []
+    if fitted_consensus.method == "stableval":
+        ambiguous_items = np.flatnonzero(model.ambiguity() > consensus.HIGH_AMBIGUITY)
+        forecasts = consensus.expected_ambiguity(model, ambiguous_items, seed=seed)
+        if refits is not None and scores:
+            intervals = "t, with refits"
+            scores = refits.agents
     agent_comparison_rows = _compare_methods(fitted_consensus)
-    model = fitted_consensus.model
     majority = fitted_consensus.majority
     tied_items = [majority.items[index] for index in np.flatnonzero(majority.tied).tolist()]
     reasons = {"annotators have no intervals": fitted_consensus.no_refits_reason}
-    if fitted_consensus.ballots.agent is not None or settings.compare:
+    if ballots.agent is not None or settings.compare:
         reasons = {
             "no stability of a ranking": fitted_consensus.no_stability_reason,
             **reasons,
@@ -529,14 +537,14 @@ def report(
         "prior": model.prior.tolist(),
         "agents": scores,
         "intervals": intervals,
-        "annotators": _annotator_figures(model, refits, fitted_consensus.ballots.has_order),
+        "annotators": _annotator_figures(model, refits, ballots.has_order),
         "stability": stability,
         "comparison": agent_comparison_rows,
         "findings": _find_changes(
             fitted_consensus.get_item_posteriors(fitted_consensus.method),
             agent_comparison_rows,
         ),
-        "further_labels": _expected_item_ambiguities(fitted_consensus),
+        "further_labels": forecasts,
         "decided_by_one": majority.items_decided_by_one_vote(),
         "ties": {"rule": _tie_rule(settings), "items": tied_items},
         "log_likelihood": model.log_likelihood,
@@ -581,35 +589,6 @@ def _measure_stability(
         report=advance,
     )
     return {method: stability._asdict() for method, stability in stability_by_method.items()}
-
-
-def _expected_item_ambiguities(fitted_consensus: FittedConsensus) -> list[ExpectedAmbiguity]:
-    """Return what is expected of items of high ambiguity after further labels; empty without such items or a model."""
-    if fitted_consensus.method != "stableval":
-        return []
-    high = np.flatnonzero(fitted_consensus.model.ambiguity() > consensus.HIGH_AMBIGUITY)
-    return consensus.expected_ambiguity(
-        fitted_consensus.model, high, seed=fitted_consensus.settings.seed or 0
-    )
-
-
-def _refit_if_affordable(
-    fitted_consensus: FittedConsensus, advance: ProgressCallback
-) -> RefitIntervals | None:
-    """Return intervals from refits of the model, whatever method scores; None if there is a reason for none."""
-    ballots = fitted_consensus.ballots
-    settings = fitted_consensus.settings
-    if fitted_consensus.no_refits_reason is not None:
-        return None
-    return consensus.refit_intervals(
-        fitted_consensus.model,
-        ballots.agent or ["everybody"] * len(ballots.item),
-        values=fitted_consensus.values,
-        resamples=settings.resamples,
-        seed=settings.seed or 0,
-        prompt=ballots.prompt,
-        report=advance,
-    )
 
 
 def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
@@ -673,11 +652,6 @@ def _annotator_figures(
                 row[rate] = row[f"{rate}_interval"] = None
         rows[str(name)] = row
     return rows
-
-
-def _describe_interval_source(fitted_consensus: FittedConsensus) -> str:
-    unit = "items" if fitted_consensus.ballots.prompt is None else "prompts"
-    return f"resampled {unit}" if fitted_consensus.settings.uses_paper_preset else f"t over {unit}"
 
 
 def _compare_methods(fitted_consensus: FittedConsensus) -> RowsByName:
@@ -758,10 +732,7 @@ def _sections(figures: Figures, settings: ConsensusSettings) -> ReportSections:
     if figures["agents"]:
         findings = [[name.replace("_", " "), value] for name, value in figures["findings"].items()]
         yield ReportTable(("posterior (PEC) against majority (MV)", ""), findings)
-    yield _annotator_table(
-        figures["annotators"], _ANNOTATOR_RATE_NAMES[1:] if figures["values"] else ()
-    )
-    yield from _annotator_rate_notes(figures)
+    yield from _annotator_sections(figures)
     if method != "majority":
         yield _ambiguity_table(figures)
     yield from _doubtful_item_sections(figures)
@@ -818,26 +789,25 @@ def _comparison_table(comparison: RowsByName) -> ReportTable:
     return ReportTable.of(columns, rows, digits=_TABLE_DIGITS)
 
 
-def _annotator_table(annotators: RowsByName, rate_columns: Sequence[str]) -> ReportTable:
-    """Return the annotators, the most accurate first, with the interval of the accuracy, and with other rates."""
+def _annotator_sections(figures: Figures) -> ReportSections:
+    """Yield the annotators, the most accurate first, what their rates are, and whose accuracy may be that of a guess
+    among the classes, if there are some."""
+    annotators = figures["annotators"]
+    rate_columns = _ANNOTATOR_RATE_NAMES[1:] if figures["values"] else ()
     rows = []
     for name, person in _sort_descending(annotators, "accuracy"):
         low, high = person["accuracy_interval"] or (None, None)
         accuracy = IntervalCell(person["accuracy"], low, high)
         rows.append([name, accuracy, *map(person.__getitem__, rate_columns), person["labels"]])
     header = ("annotator", "accuracy (95 %, refits)", *rate_columns, "labels")
-    return ReportTable(header, rows, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
-
-
-def _annotator_rate_notes(figures: Figures) -> Iterator[str]:
-    """Yield what the rates are, and whose accuracy may be that of a guess among the classes, if there are some."""
+    yield ReportTable(header, rows, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
     lowest, *_, highest = map(format_label, figures["classes"])
     yield "accuracy: share of right labels by the model, the mean over the classes"
     if figures["values"]:
         yield f"leniency, strictness: share of {highest}, of {lowest} given, were all classes as frequent"
     chance = 1.0 / len(figures["classes"])
     names = []
-    for name, person in sorted(figures["annotators"].items()):
+    for name, person in sorted(annotators.items()):
         interval = person["accuracy_interval"]
         if interval is not None and interval[0] <= chance:
             names.append(f"{name} ({person['accuracy']:.3f})")

@@ -387,7 +387,7 @@ def report(sheets: RunRubricScores, random_graph_count: int = RANDOM_GRAPH_COUNT
     - `losses`: the criteria that lost credit.
     """
     rows = sheets.sheets
-    rules: dict[str, ScoringRule] = {
+    rules = {
         "flat": lambda sheet: sheet.p,
         "hard-local": lambda sheet: sheet.hard["hard-local"],
         "hard-transitive": lambda sheet: sheet.hard["hard-transitive"],
@@ -401,16 +401,38 @@ def report(sheets: RunRubricScores, random_graph_count: int = RANDOM_GRAPH_COUNT
     methods = {}
     differences = {}
     for name, rule_scores in scores.items():
-        methods[name] = _diagnose_scoring_rule(cases, rule_scores, flat_scores)
+        children = rule_scores.children
+        kinds = [kind for kind in EDGE_KINDS if kind in cases.kind]
+        methods[name] = {
+            **diagnose(cases, EDGE_KINDS, children),
+            "kinds": {kind: diagnose(cases, (kind,), children) for kind in kinds},
+            "prerequisites": diagnose(cases, PREREQUISITES, children),
+            "reward": fmean(rule_scores.rewards),
+            "change": fmean(rule_scores.rewards - flat_scores.rewards),
+        }
         if name != "gear":
-            row = diagnose(cases, EDGE_KINDS, gear_scores.children, rule_scores.children)
+            row = diagnose(cases, EDGE_KINDS, gear_scores.children, children)
             row["reward"] = estimate_mean(gear_scores.rewards - rule_scores.rewards, units)
-            row["reduction"] = reduce_leakage(cases, gear_scores.children, rule_scores.children)
+            row["reduction"] = reduce_leakage(cases, gear_scores.children, children)
             differences[name] = row
+    graphs = [sheet for sheet in rows if sheet.edges]
+    edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in graphs)
+    census = {
+        "tasks": sheets.tasks,
+        "units": units_label(units),
+        "responses": sheets.responses,
+        "rubrics": len(rows),
+        "graphs": len(graphs),
+        "exact": sum(is_inferred_exactly(sheet.graph, sheet.exact) for sheet in graphs),
+        "examples": len(units),
+        "edges": edges,
+        "unjudged": edges - len(cases.p_child),
+        "left_out": +sheets.left_out,  # without those of which there are none
+    }
     figures = {
         "kappa": sheets.kappa,
         "threshold": MIN_SUPPORTED_SCORE,
-        "census": _count_edges(sheets, cases),
+        "census": census,
         "methods": methods,
         "differences": differences,
         "inference": compare_inferences(rows, sheets.kappa),
@@ -425,23 +447,6 @@ def report(sheets: RunRubricScores, random_graph_count: int = RANDOM_GRAPH_COUNT
         list(conclude_credit(figures)),
         symbols.CREDIT_SYMBOL_MEANINGS,
     )
-
-
-def _count_edges(sheets: RunRubricScores, cases: EdgeCases) -> Figures:
-    graphs = [sheet for sheet in sheets.sheets if sheet.edges]
-    edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in graphs)
-    return {
-        "tasks": sheets.tasks,
-        "units": units_label(sheet.unit for sheet in sheets.sheets),
-        "responses": sheets.responses,
-        "rubrics": len(sheets.sheets),
-        "graphs": len(graphs),
-        "exact": sum(is_inferred_exactly(sheet.graph, sheet.exact) for sheet in graphs),
-        "examples": sum(len(sheet.responses) for sheet in sheets.sheets),
-        "edges": edges,
-        "unjudged": edges - len(cases.p_child),
-        "left_out": +sheets.left_out,  # without those of which there are none
-    }
 
 
 def collect_cases(sheets: Sequence[TaskRubricScores]) -> EdgeCases:
@@ -484,18 +489,6 @@ def _values_of_children(sheets: Sequence[TaskRubricScores], values: Sequence[Flo
 def _gear_scoring_rule(kappa: float) -> ScoringRule:
     """Return the rule s = q at this κ, inferred as in the run."""
     return lambda sheet: sheet.graph_gated_scores(sheet.retention(kappa))
-
-
-def _diagnose_scoring_rule(
-    cases: EdgeCases, scores: ScoresUnderRule, flat_scores: ScoresUnderRule
-) -> Figures:
-    figures = diagnose(cases, EDGE_KINDS, scores.children)
-    kinds = [kind for kind in EDGE_KINDS if kind in cases.kind]
-    figures["kinds"] = {kind: diagnose(cases, (kind,), scores.children) for kind in kinds}
-    figures["prerequisites"] = diagnose(cases, PREREQUISITES, scores.children)
-    figures["reward"] = fmean(scores.rewards)
-    figures["change"] = fmean(scores.rewards - flat_scores.rewards)
-    return figures
 
 
 def diagnose(
@@ -742,7 +735,12 @@ def _sections(figures: Figures) -> ReportSections:
     yield ReportTable.of(
         columns, _rows_from_named_figures({f"κ = {figures['kappa']:g}": figures["inference"]})
     )
-    variants = _figures_by_variant_name(figures["ablations"])
+    random_graphs, untyped, kappas = figures["ablations"].values()
+    variants = {
+        f"random graphs, {len(random_graphs['by_seed'])} seeds": random_graphs["mean"],
+        f"untyped, λ = {untyped['retention']:.4g}": untyped,
+        **{f"κ = {kappa}": variant for kappa, variant in kappas.items()},
+    }
     columns = {
         "variant of gear": "name",
         "leakage": "leakage",
@@ -761,16 +759,6 @@ def _sections(figures: Figures) -> ReportSections:
         "mean loss": "mean_loss",
     }
     yield ReportTable.of(loss_columns, figures["losses"], left=5, most=_MAX_LOSSES_LISTED)
-
-
-def _figures_by_variant_name(ablation_figures: Figures) -> dict[str, Figures]:
-    random_graphs = ablation_figures["random"]
-    untyped = ablation_figures["untyped"]
-    return {
-        f"random graphs, {len(random_graphs['by_seed'])} seeds": random_graphs["mean"],
-        f"untyped, λ = {untyped['retention']:.4g}": untyped,
-        **{f"κ = {kappa}": variant for kappa, variant in ablation_figures["kappas"].items()},
-    }
 
 
 def _rows_from_named_figures(figures: Mapping[str, Figures]) -> list[Figures]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation import fusion
-from jurygraph.arrays import Bools, Floats, Ints, as_unit_interval
+from jurygraph.arrays import Bools, Floats, as_unit_interval
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import cluster_numbers, difference_interval
@@ -205,15 +205,27 @@ def report(runs: Sequence[ComponentSamples]) -> Report:
     }
     sections: list[ReportSection] = [ReportTable.of(columns, run_figures)]
     notes: list[str] = []
+    step_columns: dict[str, Any] = {
+        "step": lambda step: f"{step['step']:g}",
+        "responses": "samples",
+    }
+    step_columns |= {title: name for name, title in _SERIES_TITLES.items()}
     for row in run_figures:
         run = row["run"]
         sections.append(
             f"{run}: {', '.join(row['components'])}, of {row['samples']} responses to {row['tasks']} "
             f"{row['units']}"
         )
-        sections += _disagreement_tables_of_run(row)
-        notes += omission_notes(row["left_out"], f"{run}: ")
         split_figures = row["split"]
+        columns = {
+            "mean": "name",
+            f"High-div ({split_figures['high']})": "high",
+            f"Low-div ({split_figures['low']})": "low",
+            "difference (95 %)": "difference",
+        }
+        sections.append(ReportTable.of(columns, split_figures["rows"]))
+        sections.append(ReportTable.of(step_columns, row["steps"], most=_MAX_STEPS_LISTED))
+        notes += omission_notes(row["left_out"], f"{run}: ")
         if split_figures["tied_low"]:
             notes.append(
                 f"{run}: {split_figures['tied_high']} High-div and {split_figures['tied_low']} Low-div "
@@ -251,24 +263,6 @@ def _measure_component_disagreement(samples: ComponentSamples) -> Figures:
         "steps": _step_means(samples, exact_values, conflict),
         "left_out": samples.left_out,
     }
-
-
-def _disagreement_tables_of_run(figures: Figures) -> Iterator[ReportTable]:
-    split_figures = figures["split"]
-    columns = {
-        "mean": "name",
-        f"High-div ({split_figures['high']})": "high",
-        f"Low-div ({split_figures['low']})": "low",
-        "difference (95 %)": "difference",
-    }
-    yield ReportTable.of(columns, split_figures["rows"])
-    step_columns: dict[str, Any] = {
-        "step": lambda step: f"{step['step']:g}",
-        "responses": "samples",
-    }
-    for name, title in _SERIES_TITLES.items():
-        step_columns[title] = name
-    yield ReportTable.of(step_columns, figures["steps"], most=_MAX_STEPS_LISTED)
 
 
 def _plots(run_figures: FigureRows) -> Iterator[Plot]:
@@ -337,9 +331,15 @@ def split(samples: ComponentSamples, disagreement: Floats) -> Figures:
     units = cluster_numbers(samples.units)
     columns = {"reward": samples.rewards}
     columns |= zip(samples.components, samples.values.T, strict=True)
+    side_masks = (chosen, ~chosen)
+    counts = np.array([np.bincount(units, side) for side in side_masks])
     rows = []
     for name, column in columns.items():
-        rows.append({"name": name, **_compare_sides(column, chosen, units)})
+        sums = np.array([np.bincount(units, column * side) for side in side_masks])
+        high, low = [math.fsum(column[side]) / float(side.sum()) for side in side_masks]
+        estimate = difference_interval(sums, counts)
+        interval = IntervalCell(high - low, estimate.low, estimate.high)
+        rows.append({"name": name, "high": high, "low": low, "difference": interval})
     return {
         "high": high_disagreement_count,
         "low": size - high_disagreement_count,
@@ -348,13 +348,3 @@ def split(samples: ComponentSamples, disagreement: Floats) -> Figures:
         "tied_low": int((~chosen & is_tied_with_threshold).sum()),
         "rows": rows,
     }
-
-
-def _compare_sides(column: Floats, chosen: Bools, units: Ints) -> Figures:
-    side_masks = (chosen, ~chosen)
-    counts = np.array([np.bincount(units, side) for side in side_masks])
-    sums = np.array([np.bincount(units, column * side) for side in side_masks])
-    high, low = [math.fsum(column[side]) / float(side.sum()) for side in side_masks]
-    estimate = difference_interval(sums, counts)
-    interval = IntervalCell(high - low, estimate.low, estimate.high)
-    return {"high": high, "low": low, "difference": interval}

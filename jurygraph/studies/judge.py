@@ -360,7 +360,7 @@ def _join_judge_labels(
         has_binary_labels,
         rows,
         others=unlabelled_predictions,
-        left_out=dict(left_out),
+        left_out=left_out,
         lengths={name: length for name, length in lengths.items() if length is not None},
         votes=votes,
         scale=(low, high),

@@ -8,7 +8,6 @@ import math
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -33,7 +32,7 @@ from jurygraph.inference.corrected import (
     ppi_weight,
     rogan_gladen,
 )
-from jurygraph.inference.sign_flips import holm, sign_flip_p
+from jurygraph.inference.sign_flips import sign_flip_p
 from jurygraph.studies import symbols
 from jurygraph.studies.alternative_annotator import (
     DEFAULT_WIN_RATE_MARGIN,
@@ -57,6 +56,7 @@ from jurygraph.studies.report import (
     Report,
     ReportSections,
     ReportTable,
+    adjust_p_values,
     as_interval,
 )
 
@@ -86,6 +86,7 @@ _MAX_DISAGREEMENTS_LISTED = 20
 _MAX_CONFUSION_CLASSES = 8
 """Most answers of a judge or a person for which pairs of both are counted."""
 _MAX_PARTS_LISTED = 40
+_RowsByName = Mapping[str, Sequence[LabelledJudgement]]
 
 
 def report(
@@ -139,6 +140,7 @@ def gate_values(judge: Figures) -> dict[str, float | None]:
 def _measure_judge_agreement(study: JudgeStudy, need: float | None, epsilon: float) -> Figures:
     judge = study.judge
     rows = study.rows
+    tasks = [row.task for row in rows]
     left_out = study.left_out
     constant = _commonest_label(rows)
     scale: Figures = {"scale": "binary" if study.has_binary_labels else "ordered"}
@@ -148,7 +150,9 @@ def _measure_judge_agreement(study: JudgeStudy, need: float | None, epsilon: flo
         scale = {"scale": "ranks", "label_range": list(study.scale)}
     else:
         parts = list(_accuracy_by_trait(study))
-        gain = _gain_over_constant_judge(rows, constant)
+        # how much nearer to people the judge is than the constant
+        gains = [abs(constant - row.target) - row.distance for row in rows]
+        gain = as_interval(mean_with_cluster_interval(gains, tasks))
     flip_flags = [is_flipped for _, is_flipped in study.flips]
     rows_with_both_orders = [row for row in rows if row.choices]
     hits = [set(row.choices) == {row.target} for row in rows_with_both_orders]
@@ -166,10 +170,10 @@ def _measure_judge_agreement(study: JudgeStudy, need: float | None, epsilon: flo
             name: count for name, count in left_out.items() if name not in COUNT_FIELD_NAMES
         },
         **scale,
-        "tasks": len({row.task for row in rows}),
+        "tasks": len(set(tasks)),
         "flips": _share_with_interval(flip_flags, [task for task, _ in study.flips]),
         "strict": _share_with_interval(hits, [row.task for row in rows_with_both_orders]),
-        **_judge_agreement_figures(study),
+        **_agreement_figures(rows, study.has_binary_labels, not study.is_compared_by_rank),
         **_calibration_figures(study),
         **_estimated_mean_label(study, need),
         **_confusion_figures(study),
@@ -199,16 +203,18 @@ def _confusion_figures(study: JudgeStudy) -> Figures:
 
 def _accuracy_by_trait(study: JudgeStudy) -> Iterator[Figures]:
     """Yield the accuracy by agent, by domain and by length in thirds, wherever there are several."""
-    names = {
-        trait_name: _trait_by_response(study, by_name)
-        for trait_name, by_name in study.traits.items()
-    }
-    names["length"] = _length_third_by_row(study)
-    for trait_name, parts in names.items():
-        groups: dict[str, list[LabelledJudgement]] = {name: [] for name in parts.values()}
+    groups_by_trait: dict[str, _RowsByName] = {}
+    for trait_name, by_response in study.traits.items():
+        trait_groups = defaultdict(list)
         for row in study.rows:
-            if row.response in parts:
-                groups[parts[row.response]].append(row)
+            # A pair is of both its responses.
+            names = set(map(by_response.get, split_pair_name(row.response)))
+            name = " and ".join(sorted(filter(None, names)))
+            if name:
+                trait_groups[name].append(row)
+        groups_by_trait[trait_name] = dict(sorted(trait_groups.items()))
+    groups_by_trait["length"] = _rows_by_length_third(study)
+    for trait_name, groups in groups_by_trait.items():
         if len(groups) < 2:
             continue
         for name, rows in groups.items():
@@ -223,36 +229,21 @@ def _accuracy_by_trait(study: JudgeStudy) -> Iterator[Figures]:
             }
 
 
-def _trait_by_response(study: JudgeStudy, by_name: Mapping[str, str | None]) -> dict[str, str]:
-    """Return what each row is of, in order of the names; a pair is of both its responses."""
-    traits = {}
-    for row in study.rows:
-        found = set(map(by_name.get, split_pair_name(row.response)))
-        names = sorted(name for name in found if name is not None)
-        if names:
-            traits[row.response] = " and ".join(names)
-    return dict(sorted(traits.items(), key=lambda item: item[1]))
-
-
-def _length_third_by_row(study: JudgeStudy) -> dict[str, str]:
-    """Return the third of the lengths that each row belongs to, the shortest first."""
-    lengths = {}
-    for row in study.rows:
-        if row.response in study.lengths:
-            lengths[row.response] = study.lengths[row.response]
-    if not lengths:
+def _rows_by_length_third(study: JudgeStudy) -> _RowsByName:
+    """Return the rows by the third of the lengths that they belong to, the shortest first."""
+    lengths = study.lengths
+    rows = [row for row in study.rows if row.response in lengths]
+    rows.sort(key=lambda row: lengths[row.response])
+    if not rows:
         return {}
-    first, second = np.quantile(list(lengths.values()), [1 / 3, 2 / 3], method="lower").tolist()
+    sorted_lengths = [lengths[row.response] for row in rows]
+    first, second = np.quantile(sorted_lengths, [1 / 3, 2 / 3], method="lower").tolist()
     unit = "characters more than the other" if study.has_pairs else "characters"
-    third_by_response = {}
-    for response in sorted(lengths, key=lengths.__getitem__):
-        name = f"over {second} {unit}"
-        if lengths[response] <= first:
-            name = f"to {first} {unit}"
-        elif lengths[response] <= second:
-            name = f"to {second} {unit}"
-        third_by_response[response] = name
-    return third_by_response
+    names = (f"to {first} {unit}", f"to {second} {unit}", f"over {second} {unit}")
+    groups = defaultdict(list)
+    for row, third in zip(rows, np.searchsorted([first, second], sorted_lengths), strict=True):
+        groups[names[third]].append(row)
+    return groups
 
 
 def _test_alternative_annotator(study: JudgeStudy, epsilon: float) -> AlternativeAnnotator:
@@ -279,24 +270,13 @@ def _commonest_label(rows: Sequence[LabelledJudgement]) -> float:
     return min(counts, key=lambda target: (-counts[target], target), default=0.0)
 
 
-def _gain_over_constant_judge(
-    rows: Sequence[LabelledJudgement], constant: float
-) -> IntervalCell | None:
-    """Return how much nearer to people the judge is than the constant, on the same responses."""
-    gains_over_constant = [abs(constant - row.target) - row.distance for row in rows]
-    return as_interval(mean_with_cluster_interval(gains_over_constant, [row.task for row in rows]))
+def _agreement_figures(
+    rows: Sequence[LabelledJudgement], has_binary_labels: bool, has_one_scale: bool
+) -> Figures:
+    """Return how far predictions agree with targets, each with its interval over tasks; None where undefined.
 
-
-def _judge_agreement_figures(study: JudgeStudy) -> Figures:
-    """Return the agreement of a study's rows; of those on different scales only that of their order."""
-    figures = _agreement_figures(study.rows, study.has_binary_labels)
-    if study.is_compared_by_rank:
-        figures |= dict.fromkeys(_SAME_SCALE_FIGURE_NAMES)
-    return figures
-
-
-def _agreement_figures(rows: Sequence[LabelledJudgement], has_binary_labels: bool) -> Figures:
-    """Return how far predictions agree with targets, each with its interval over tasks; None where undefined."""
+    Without one scale, such as of a number of characters, only the order counts.
+    """
     if not rows:
         return dict.fromkeys((*RATE_FIGURE_NAMES, "base_rates"))
     targets = np.array([row.target for row in rows])
@@ -317,7 +297,7 @@ def _agreement_figures(rows: Sequence[LabelledJudgement], has_binary_labels: boo
         bias = bias and bias.within(-1.0, 1.0)
         true_positive_rate = _share_with_interval(hits[is_positive], tasks[is_positive])
         true_negative_rate = _share_with_interval(hits[~is_positive], tasks[~is_positive])
-    return {
+    figures = {
         "base_rates": {"people": float(targets.mean()), "judge": float(predictions.mean())},
         "accuracy": _share_with_interval(hits, tasks),
         "tpr": true_positive_rate,
@@ -327,6 +307,7 @@ def _agreement_figures(rows: Sequence[LabelledJudgement], has_binary_labels: boo
         "pairwise": _pairwise_accuracy(targets, ranks, tasks),
         "bias": as_interval(bias),
     }
+    return figures if has_one_scale else figures | dict.fromkeys(_SAME_SCALE_FIGURE_NAMES)
 
 
 def _share_with_interval(hits: ArrayLike, tasks: ArrayLike) -> IntervalCell | None:
@@ -338,6 +319,8 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCe
     from scipy import stats  # imported lazily: every `study` command would wait for it
 
     def rank_correlation_of_rows(kept: Bools) -> float:
+        if not kept.any():  # without the only task
+            return math.nan
         first, second = stats.rankdata([targets[kept], ranks[kept]], axis=1)
         if not np.ptp(first) or not np.ptp(second):
             return math.nan
@@ -346,11 +329,7 @@ def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCe
     value = rank_correlation_of_rows(np.ones(len(tasks), dtype=bool))
     if np.isnan(value):
         return None
-    parts = list(jackknife_masks(tasks))
-    jackknife_values = np.array([rank_correlation_of_rows(kept) for kept in parts if kept.any()])
-    # without the only task nothing is left
-    if len(jackknife_values) < len(parts) or np.isnan(jackknife_values).any():
-        return IntervalCell(value, None, None)
+    jackknife_values = np.array(list(map(rank_correlation_of_rows, jackknife_masks(tasks))))
     return as_interval(jackknife_interval(value, jackknife_values).within(-1.0, 1.0))
 
 
@@ -446,7 +425,7 @@ def _constant_judge_figures(study: JudgeStudy) -> Figures:
     """Return the agreement of a judge that always gives the commonest label; of equally common ones the lower."""
     common = _commonest_label(study.rows)
     rows = [row._replace(prediction=common, score=common) for row in study.rows]
-    agreement = _judge_agreement_figures(replace(study, rows=rows))
+    agreement = _agreement_figures(rows, study.has_binary_labels, not study.is_compared_by_rank)
     return {"question": study.judge.question, "value": common} | agreement
 
 
@@ -464,10 +443,8 @@ def _length_as_judge_figures(study: JudgeStudy) -> Figures:
         elif study.has_pairs:  # the longer one is better
             prediction = ((length > 0.0) - (length < 0.0) + 1.0) / 2.0
         judged.append(row._replace(prediction=prediction, score=length))
-    figures = _agreement_figures(judged, study.has_binary_labels)
-    if not study.has_binary_labels and not study.has_pairs:
-        # A number of characters is no score on the scale: only the order counts.
-        figures |= dict.fromkeys(_SAME_SCALE_FIGURE_NAMES)
+    has_one_scale = study.has_binary_labels or study.has_pairs
+    figures = _agreement_figures(judged, study.has_binary_labels, has_one_scale)
     return {"question": study.judge.question, "n": len(rows)} | figures
 
 
@@ -493,17 +470,11 @@ def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
     """
     studies = [study for study in studies if not study.is_compared_by_rank]
     names = _judge_display_names([(study.judge.run, study.judge.name) for study in studies])
-    rows_by_judge = []
-    for name, study in zip(names, studies, strict=True):
-        rows_by_judge.append((name, {row.response: row for row in study.rows}))
-    differences: list[Figures] = []
-    for (first, rows_of_first_judge), (second, rows_of_second_judge) in combinations(
-        rows_by_judge, 2
-    ):
-        pairs = []
-        for response, row in rows_of_first_judge.items():
-            if response in rows_of_second_judge:
-                pairs.append((row, rows_of_second_judge[response]))
+    named_studies = zip(names, studies, strict=True)
+    differences = []
+    for (first, study), (second, other_study) in combinations(named_studies, 2):
+        rows = {row.response: row for row in other_study.rows}
+        pairs = [(row, rows[row.response]) for row in study.rows if row.response in rows]
         if not pairs or any(row.target != other.target for row, other in pairs):
             continue
         tasks = cluster_numbers([row.task for row, _ in pairs])
@@ -517,10 +488,7 @@ def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
                 "p": sign_flip_p(np.bincount(tasks, gaps)),
             }
         )
-    adjusted_p_values = holm([difference["p"] for difference in differences])
-    for difference, p in zip(differences, adjusted_p_values, strict=True):
-        difference["p"] = p
-    return differences
+    return adjust_p_values(differences, "p")
 
 
 def _judge_display_names(judges: Sequence[tuple[str, str]]) -> list[str]:
@@ -538,30 +506,31 @@ def _list_disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
             continue
         for status, rows in (("judged", study.rows), ("unsupported", study.unsupported)):
             for row in rows:
-                if row.prediction != row.target:
-                    disagreements.append(_disputed_judgement_figures(study, row, status))
+                if row.prediction == row.target:
+                    continue
+                response, *others = split_pair_name(row.response)
+                question = study.judge.question
+                command = ["jurygraph", "show", study.judge.run, "--response", response]
+                if not study.judge.is_reward_judge:
+                    command += ["--verdict", question]
+                distance = row.distance
+                if study.has_binary_labels:  # of wrong decisions the most confident ones come first
+                    distance = abs(row.score - row.target)
+                disagreement = {
+                    "response": response,
+                    "question": question,
+                    **({"other": others[0]} if others else {}),
+                    "judge": row.prediction,
+                    "people": row.target,
+                    "score": row.score,
+                    "distance": distance,
+                    "status": status,
+                    "show": shlex.join(command),
+                }
+                disagreements.append(disagreement)
     return sorted(
         disagreements, key=lambda row: (-row["distance"], row["response"], row["question"])
     )
-
-
-def _disputed_judgement_figures(study: JudgeStudy, row: LabelledJudgement, status: str) -> Figures:
-    responses = split_pair_name(row.response)
-    command = ["jurygraph", "show", study.judge.run, "--response", responses[0]]
-    if not study.judge.is_reward_judge:
-        command += ["--verdict", study.judge.question]
-    return {
-        "response": responses[0],
-        "question": study.judge.question,
-        **({"other": responses[1]} if len(responses) > 1 else {}),
-        "judge": row.prediction,
-        "people": row.target,
-        "score": row.score,
-        # Of wrong decisions the most confident ones come first.
-        "distance": abs(row.score - row.target) if study.has_binary_labels else row.distance,
-        "status": status,
-        "show": shlex.join(command),
-    }
 
 
 def _sections(figures: Figures, need: float | None) -> ReportSections:

@@ -122,7 +122,11 @@ def read_judgements(
         for trace, response in stored_responses:
             lengths[trace.response_id] = None if response is None else len(response.text)
             labels[trace.response_id] = trace.labels
-            rewards[trace.response_id] = _reward_judgement(cluster, trace.reward.value)
+            reward = trace.reward.value
+            rewards[trace.response_id] = Judgement(cluster, "failed")
+            if reward is not None:
+                is_met = float(reward >= MET_THRESHOLD)
+                rewards[trace.response_id] = Judgement(cluster, JUDGED_STATUS, reward, is_met)
             traits["agent"][trace.response_id] = trace.agent
             traits["domain"][trace.response_id] = domain
             for judge, verdicts in _verdicts_by_judge(run, trace, superseded).items():
@@ -148,12 +152,6 @@ def _task_domain(run: Run, task_id: str) -> str | None:
     content = run.stored_task_record(task_id) or {"task": {}}
     domain = content["task"].get("metadata", {}).get("domain")
     return None if domain is None else str(domain)
-
-
-def _reward_judgement(task: str, reward: float | None) -> Judgement:
-    if reward is None:
-        return Judgement(task, "failed")
-    return Judgement(task, JUDGED_STATUS, reward, float(reward >= MET_THRESHOLD))
 
 
 def pair_name(first: str, second: str) -> str:

@@ -6,6 +6,7 @@ found. Neither can be answered for more ratings of an item than some items have.
 wrong on an item.
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -144,7 +145,11 @@ class PowerStudy:
             widths = []
             for _ in range(_RESAMPLE_COUNT):
                 counts, group = items.sample_level_counts(groups, per_item, len(levels), rng)
-                widths.append(_alpha_interval_half_width(counts, levels, self.level, group))
+                estimate = alpha_estimate(counts, levels, self.level, group)
+                if estimate is None or not estimate.error:
+                    widths.append(math.inf)
+                else:
+                    widths.append(t_quantile(estimate.clusters - 1) * estimate.error)
             half_width = float(np.median(widths))
             curve.append(
                 {"items": round(groups * items.mean_items_per_group), "half_width": half_width}
@@ -285,15 +290,6 @@ class _GroupedItems(NamedTuple):
         cells = np.arange(len(drawn_ratings))[:, None] * levels + chosen
         counts = np.bincount(cells.ravel(), minlength=len(drawn_ratings) * levels)
         return counts.reshape(len(drawn_ratings), levels).astype(np.float64), group
-
-
-def _alpha_interval_half_width(
-    counts: Floats, levels: Floats, level: MeasurementLevel, group: Ints
-) -> float:
-    estimate = alpha_estimate(counts, levels, level, group)
-    if estimate is None or not estimate.error:
-        return np.inf
-    return t_quantile(estimate.clusters - 1) * estimate.error
 
 
 def _interpolate_needed_items(curve: FigureRows, width: float) -> int | None:

@@ -6,9 +6,10 @@ allenai/reward-bench 05a9005, `rewardbench/constants.py` and `calculate_scores_p
 e2c52c2, `run_judge.py` and `utils/metrics.py`.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, compress
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from jurygraph.inference.clusters import cluster_numbers, share_of_clustered_tri
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
-from jurygraph.schema import Question, RecordedVerdict, Task, Trace
+from jurygraph.schema import Question, Task, Trace
 from jurygraph.schema.trace import Reward
 from jurygraph.studies.pairs import has_order_flip, majority_choice, scores_by_order
 from jurygraph.studies.report import (
@@ -30,6 +31,7 @@ from jurygraph.studies.report import (
     Report,
     ReportSection,
     ReportTable,
+    group_by,
     list_omissions,
     omission_notes,
 )
@@ -187,9 +189,17 @@ def read_comparisons(
                 f"tasks without one response labelled `{PREFERRED_LABEL_NAME}: true`, and others labelled false"
             ] += 1
         else:
-            comparisons_with_chosen = _compare_chosen_with_rejected(
-                run, decided_by, chosen[0], rejected_traces
-            )
+            preferred = chosen[0]
+            if decided_by == DECIDED_BY_REWARD:
+                comparisons_with_chosen = [
+                    _compare_rewards(preferred.reward, other.reward) for other in rejected_traces
+                ]
+            else:
+                questions = run.survey_without_texts_of(group.key).questions
+                question = next((item for item in questions if item.id == decided_by), None)
+                comparisons_with_chosen = [
+                    _compare_verdicts(question, preferred, other) for other in rejected_traces
+                ]
             # it has to win every one
             worst_comparison = min(
                 comparisons_with_chosen,
@@ -241,16 +251,6 @@ def _deciding_judge_name(run: Run) -> str:
     return counted.pop() if len(counted) == 1 and counted <= pairs else DECIDED_BY_REWARD
 
 
-def _compare_chosen_with_rejected(
-    run: Run, decided_by: str, chosen: Trace, rejected_traces: Sequence[Trace]
-) -> list[PreferenceComparison]:
-    if decided_by == DECIDED_BY_REWARD:
-        return [_compare_rewards(chosen.reward, other.reward) for other in rejected_traces]
-    questions = run.survey_without_texts_of(chosen.task_id).questions
-    question = next((question for question in questions if question.id == decided_by), None)
-    return [_compare_verdicts(question, chosen, other) for other in rejected_traces]
-
-
 def _compare_rewards(chosen: Reward, rejected: Reward) -> PreferenceComparison:
     """Compare two rewards; a degraded one counts with its whole range, so that its failures help neither side."""
     reward_ranges = []
@@ -279,7 +279,12 @@ def _compare_verdicts(
         return PreferenceComparison("failed", "the task has no question about pairs")
     is_ordered = question.pairs == "ordered"
     expected = question.samples * (2 if is_ordered else 1)
-    verdicts = list(_verdicts_on_pair(question.id, chosen, rejected))
+    pair = {chosen.response_id, rejected.response_id}
+    verdicts = []
+    for verdict in chain(verdicts_about_response(chosen), verdicts_about_response(rejected)):
+        is_about_pair = verdict.question == question.id and set(verdict.responses) == pair
+        if is_about_pair and verdict.score is not None:
+            verdicts.append(verdict)
     is_strict_win = False if is_ordered else None
     if len(verdicts) < expected:
         reason = f"{expected - len(verdicts)} of {expected} verdicts on the pair are missing"
@@ -292,14 +297,6 @@ def _compare_verdicts(
     return PreferenceComparison(
         result, is_flipped=has_order_flip(choices), is_strict_win=is_strict_win
     )
-
-
-def _verdicts_on_pair(question: str, chosen: Trace, rejected: Trace) -> Iterator[RecordedVerdict]:
-    pair = {chosen.response_id, rejected.response_id}
-    for verdict in (*verdicts_about_response(chosen), *verdicts_about_response(rejected)):
-        is_about_pair = verdict.question == question and set(verdict.responses) == pair
-        if is_about_pair and verdict.score is not None:
-            yield verdict
 
 
 WeightedOutcomes = list[tuple[float, PreferenceOutcome]]
@@ -320,7 +317,7 @@ def report(comparisons: RunPreferenceOutcomes) -> Report:
     those of one `group` do not, and then the interval is over groups (`units`). `strict` is the share of tasks that are
     right in both orders, with its interval; None unless pairs are judged in both.
     """
-    outcomes_by_benchmark = _group_outcomes_by_field(comparisons.outcomes, "benchmark")
+    outcomes_by_benchmark = group_by(comparisons.outcomes, attrgetter("place.benchmark"))
     sorted_names = sorted(
         outcomes_by_benchmark, key=lambda name: (name not in _CATEGORIES_BY_BENCHMARK, name)
     )
@@ -366,23 +363,14 @@ def report(comparisons: RunPreferenceOutcomes) -> Report:
     return Report(figures, sections, notes, map(_plot_benchmark_accuracy, benchmarks))
 
 
-def _group_outcomes_by_field(
-    outcomes: Sequence[PreferenceOutcome], level: str
-) -> dict[str, list[PreferenceOutcome]]:
-    groups = defaultdict(list)
-    for outcome in outcomes:
-        groups[getattr(outcome.place, level)].append(outcome)
-    return groups
-
-
 def _benchmark_accuracy_figures(name: str, outcomes: Sequence[PreferenceOutcome]) -> Figures:
-    outcomes_by_category = _group_outcomes_by_field(outcomes, "category")
+    outcomes_by_category = group_by(outcomes, attrgetter("place.category"))
     categories = []
     outcomes_of_all_categories = []
     for category in _CATEGORIES_BY_BENCHMARK.get(name, sorted(outcomes_by_category)):
         if category not in outcomes_by_category:
             continue
-        outcomes_by_subset = _group_outcomes_by_field(outcomes_by_category[category], "subset")
+        outcomes_by_subset = group_by(outcomes_by_category[category], attrgetter("place.subset"))
         sizes = SECTIONS[category] if name == REWARDBENCH_NAME else {}
         weighted_outcomes = []
         for subset, members in outcomes_by_subset.items():

@@ -140,7 +140,7 @@ def read_presentations_of_sources(sources: Sequence[Path], read_runs: RunsReader
         )
     rows = tuple(chain.from_iterable(part.rows for part in parts))
     left_out = sum((Counter(part.left_out) for part in parts), Counter[str]())
-    return Presentations(sources=tuple(map(str, sources)), rows=rows, left_out=dict(left_out))
+    return Presentations(sources=tuple(map(str, sources)), rows=rows, left_out=left_out)
 
 
 def read_presentation_scores(path: Path) -> Presentations:
@@ -172,7 +172,7 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> Presen
             rows += _presentation_scores_of_group(run, traces, combiners, left_out)
         advance(1)
     scores = tuple(_drop_reward_equal_to_component(rows))
-    return Presentations(sources=(str(run.folder),), rows=scores, left_out=dict(left_out))
+    return Presentations(sources=(str(run.folder),), rows=scores, left_out=left_out)
 
 
 def _drop_reward_equal_to_component(
@@ -210,7 +210,7 @@ def _presentation_scores_of_group(
                 continue
             labels = trace.labels
             seed = str(labels.get("seed", trace.response_id))
-            common: JsonFields = {
+            common = {
                 "seed": seed,
                 "family": str(labels.get("family", ORIGINAL_FAMILY)),
                 "version": str(labels.get("version", "0")),

@@ -158,7 +158,12 @@ def list_settings(config: Config, decided_by: DecisionMethods) -> list[TriedSett
         criterion_config = config.criteria.get(name)
         if criterion_config is not None:
             weight = criterion_config.weight
-        settings.append(_criterion_setting(name, weight))
+        # It keeps its sign: without a weight it would be no criterion.
+        low, high = abs(weight) / 1000.0, max(5.0, 4.0 * abs(weight))
+        if weight <= 0:
+            low, high = -high, -low
+        key = f"criteria.{name}.weight"
+        settings.append(_number_setting(key, f"weight of criterion {name}", weight, low, high))
     rubric = config.rubric
     if names & set(_RUBRIC_AGGREGATION_NAMES):
         if "gear" in names:
@@ -210,15 +215,6 @@ _RUBRIC_AGGREGATION_NAMES = ("flat", "gear", "hard-local", "hard-transitive")
 
 def _number_setting(key: str, label: str, value: float, low: float, high: float) -> TriedSetting:
     return TriedSetting(key=key, label=label, value=f"{value:.12g}", low=low, high=high)
-
-
-def _criterion_setting(name: str, weight: float) -> TriedSetting:
-    """Return the weight of a criterion, which keeps its sign: without a weight it would be no criterion."""
-    min_value, max_value = abs(weight) / 1000.0, max(5.0, 4.0 * abs(weight))
-    low, high = (min_value, max_value) if weight > 0 else (-max_value, -min_value)
-    return _number_setting(
-        f"criteria.{name}.weight", f"weight of criterion {name}", weight, low, high
-    )
 
 
 def _make_choice_setting(key: str, label: str, value: str, choices: Sequence[str]) -> TriedSetting:

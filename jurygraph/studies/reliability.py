@@ -16,7 +16,7 @@ from jurygraph.inference.clusters import Estimate, mean_with_cluster_interval
 from jurygraph.inference.variance import reliability, split_variance
 from jurygraph.runs.reports.units import SINGULAR_UNIT_LABELS, unit_name_of_task, units_label
 from jurygraph.runs.run import Run
-from jurygraph.schema import RecordedVerdict, Trace
+from jurygraph.schema import Trace
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_reliability
@@ -105,15 +105,17 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
     rewards = QuestionScores("reward")
     order = {name: position for position, name in enumerate(run.questions())}
     questions: dict[tuple[str, str | None], QuestionScores] = {}
-    last_judge_by_question = {}
+    last_judge_by_question: dict[str, str] = {}
     left_out = Counter[str]()
     for group in run.group_records():
         unit = unit_name_of_task(run, group.key)
-        for question in run.survey_without_texts_of(group.key).questions:
-            escalation = question.escalate
-            # a single first judge can be compared with no other one, and stays beside the last
-            if escalation is not None and len(escalation.first) > 1:
-                last_judge_by_question[question.id] = escalation.then
+        questions_of_group = run.survey_without_texts_of(group.key).questions
+        # a single first judge can be compared with no other one, and stays beside the last
+        last_judge_by_question |= {
+            question.id: question.escalate.then
+            for question in questions_of_group
+            if question.escalate is not None and len(question.escalate.first) > 1
+        }
         for trace, _ in run.group(group):
             if trace.reward.value is None:
                 left_out["responses whose reward failed"] += 1
@@ -126,10 +128,16 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
                 is_about_this_response = (
                     not verdict.responses or trace.response_id in verdict.responses
                 )
-                if is_about_this_response and verdict.question in order:
+                if not is_about_this_response or verdict.question not in order:
+                    continue
+                if verdict.score is None or verdict.status != "ok" or verdict.gated_by is not None:
+                    left_out["verdicts without a score, or with that of a gate"] += 1
+                elif verdict.is_worst_case:
+                    left_out["unsupported verdicts, which count as the worst case"] += 1
+                else:
                     key = verdict.question, verdict.judge
                     scores = questions.setdefault(key, QuestionScores(*key))
-                    _add_verdict_score(verdict, trace, unit, scores, left_out)
+                    scores.add(verdict.score, trace, unit)
         advance(1)
     counts = Counter(rewards.units)
     if len(counts) < 2:
@@ -139,8 +147,9 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
         raise InputError(
             f"{run.folder}: has {problem}; score at least 2 {units}: every figure here is over {units}"
         )
-    scored = [scores for scores in questions.values() if scores.values]
-    scored.sort(key=lambda scores: (order[scores.question], scores.judge or ""))
+    scored = sorted(
+        questions.values(), key=lambda scores: (order[scores.question], scores.judge or "")
+    )
     return RunScores(
         str(run.folder),
         rewards,
@@ -149,21 +158,6 @@ def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> Run
         last_judge_by_question,
         reward_limits_of_decisions(list(run.decisions()), min(rewards.values)),
     )
-
-
-def _add_verdict_score(
-    verdict: RecordedVerdict,
-    trace: Trace,
-    unit: str,
-    scores: QuestionScores,
-    left_out: Counter[str],
-) -> None:
-    if verdict.score is None or verdict.status != "ok" or verdict.gated_by is not None:
-        left_out["verdicts without a score, or with that of a gate"] += 1
-    elif verdict.is_worst_case:
-        left_out["unsupported verdicts, which count as the worst case"] += 1
-    else:
-        scores.add(verdict.score, trace, unit)
 
 
 def report(scores: RunScores) -> Report:

@@ -6,6 +6,7 @@ a person reads, and are made from the same figures by the same function.
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import chain
@@ -15,6 +16,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from jurygraph.display import format_interval, format_number
 from jurygraph.errors import InputError
+from jurygraph.inference.sign_flips import holm
 from jurygraph.messages import escape_hidden_characters
 from jurygraph.schema import FrozenModel
 
@@ -319,6 +321,20 @@ def format_cell(cell: object, digits: int = 4) -> str:
     if cell is None or isinstance(cell, float):
         return format_number(None if cell != cell else cell, digits)
     return str(cell)
+
+
+def group_by(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
+    """Return the items of each key, in the order in which the keys appear."""
+    groups = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    return groups
+
+
+def adjust_p_values(rows: FigureRows, name: str) -> list[Figures]:
+    """Return rows whose p-values of this name allow for the number of rows (Holm)."""
+    adjusted_p_values = holm([row[name] for row in rows])
+    return [{**row, name: p} for row, p in zip(rows, adjusted_p_values, strict=True)]
 
 
 def list_omissions(left_out: Mapping[str, int]) -> str:

@@ -21,15 +21,17 @@ import numpy as np
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.agreement import MeasurementLevel, alphas_leaving_out_clusters
+from jurygraph.inference.agreement import (
+    MeasurementLevel,
+    alphas_leaving_out_clusters,
+    estimate_from_alphas,
+)
 from jurygraph.inference.clusters import (
     cluster_numbers,
-    jackknife_interval,
     mean_with_cluster_interval,
     members_by_cluster,
 )
 from jurygraph.inference.crossed import crossed_interval, t_test_p
-from jurygraph.inference.sign_flips import holm
 from jurygraph.interchange.rated_table import item_to_task
 from jurygraph.judges.examples import rated_text
 from jurygraph.judges.reviewers import Personalized, ReviewerJudge
@@ -71,6 +73,7 @@ from jurygraph.studies.report import (
     Report,
     ReportSections,
     ReportTable,
+    adjust_p_values,
     as_interval,
     describe_range,
     omission_notes,
@@ -142,25 +145,17 @@ def predict(
         by_seed = [_mean_of_own_scores(part, counts, _make_random_order(seed)) for seed in draws]
         for count, drawn in zip(counts, zip(*by_seed, strict=True), strict=True):
             yield Predictions("own-history", count, np.stack(drawn))
-        history = _mean_without_own_subgroup(
-            part.score, _reviewer_domain_numbers(part), _pool_and_group_numbers(part)
-        )
+        history = _mean_of_other_groups(part, part.score)
         yield Predictions("own-history", None, history[None])
     if "neighbours" in judges and counts:
-        neighbour_score_means = _mean_of_own_scores(
-            part, counts, _TextSimilarityRanker(part, texts, vectorize)
-        )
-        for count, means in zip(counts, neighbour_score_means, strict=True):
+        order = _make_text_similarity_order(part, texts, vectorize)
+        for count, means in zip(counts, _mean_of_own_scores(part, counts, order), strict=True):
             yield Predictions("neighbours", count, means[None])
     means_of_peers = _mean_without_own_subgroup(part.score, part.item, np.arange(len(part.score)))
     if "item-mean" in judges:
         yield Predictions("item-mean", None, means_of_peers[None])
     if "rater-offset" in judges:
-        offset = _mean_without_own_subgroup(
-            part.score - means_of_peers,
-            _reviewer_domain_numbers(part),
-            _pool_and_group_numbers(part),
-        )
+        offset = _mean_of_other_groups(part, part.score - means_of_peers)
         yield Predictions("rater-offset", None, (means_of_peers + offset)[None])
 
 
@@ -177,9 +172,11 @@ def _reviewer_domain_numbers(part: DimensionRatings) -> Ints:
     return part.reviewer * len(part.domains) + part.domain
 
 
-def _pool_and_group_numbers(part: DimensionRatings) -> Ints:
-    """Return a number for each pool and group, [n]."""
-    return cluster_numbers(_reviewer_domain_numbers(part) * (part.group.max() + 1) + part.group)
+def _mean_of_other_groups(part: DimensionRatings, values: Floats) -> Floats:
+    """Return the mean of a reviewer's values in the domain without those of the same group, [n]; NaN without others."""
+    pool = _reviewer_domain_numbers(part)
+    group_in_pool = cluster_numbers(pool * (part.group.max() + 1) + part.group)
+    return _mean_without_own_subgroup(values, pool, group_in_pool)
 
 
 def _mean_without_own_subgroup(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
@@ -195,9 +192,9 @@ def _mean_without_own_subgroup(values: Floats, pool: Ints, subgroup: Ints) -> Fl
     return np.asarray(np.divide(sums, number, out=nan_means, where=number > 0.0))
 
 
-def _mean_of_own_scores(part: DimensionRatings, counts: Sequence[int], order: Any) -> list[Floats]:
-    """Return, for each count, the mean of so many own scores, those of the least `order`; of fewer where there are."""
-    means = [np.full(len(part.score), np.nan) for _ in counts]
+def _mean_of_own_scores(part: DimensionRatings, counts: Sequence[int], order: Any) -> Floats:
+    """Return the mean of so many own scores, those of the least `order`, or of fewer where there are, [counts, n]."""
+    means = np.full((len(counts), len(part.score)), np.nan)
     for history in members_by_cluster(_reviewer_domain_numbers(part)):
         for start in range(0, len(history), _ROWS_PER_BATCH):
             rows = history[start : start + _ROWS_PER_BATCH]
@@ -221,26 +218,23 @@ def _make_random_order(seed: int) -> Any:
     return lambda rows, history: rng.random((len(rows), len(history)))
 
 
-class _TextSimilarityRanker:
-    """Order own items by the cosine of their texts: inf for the judged text nearly repeated, and without a text."""
+def _make_text_similarity_order(
+    part: DimensionRatings, texts: Mapping[str, str], vectorize: TextVectorizer
+) -> Any:
+    """Return an order of own items by the cosine of their texts: inf for the judged text nearly repeated, and without
+    a text."""
+    vectors = vectorize([texts.get(key, "") for key in part.items])
+    has_text = np.array([key in texts for key in part.items])
 
-    def __init__(
-        self, part: DimensionRatings, texts: Mapping[str, str], vectorize: TextVectorizer
-    ) -> None:
-        self._vectors = vectorize([texts.get(key, "") for key in part.items])
-        self._item = part.item
-        self._has_text = np.array([key in texts for key in part.items])
-
-    def __call__(self, rows: Ints, history: Ints) -> Floats:
-        judged = self._item[rows]
-        others = self._item[history]
-        similarity = cosine_similarities(self._vectors, judged, others)
-        is_usable_neighbour = (
-            (similarity < _NEAR_COPY_COSINE)
-            & self._has_text[judged][:, None]
-            & self._has_text[others]
-        )
+    def order(rows: Ints, history: Ints) -> Floats:
+        judged = part.item[rows]
+        others = part.item[history]
+        similarity = cosine_similarities(vectors, judged, others)
+        is_no_near_copy = similarity < _NEAR_COPY_COSINE
+        is_usable_neighbour = is_no_near_copy & has_text[judged][:, None] & has_text[others]
         return np.where(is_usable_neighbour, -similarity, np.inf)
+
+    return order
 
 
 MODEL_JUDGES = ("zero-shot", "aggregate", "personalized")
@@ -459,27 +453,20 @@ def join_runs(
         columns = []
         for (name, shots), seeds in sorted_runs:
             members = [seeds[seed] for seed in sorted(seeds)]
-            columns.append(
-                _join_run_predictions(part, name, shots, members, min_confidence, reduce)
-            )
+            answers = []
+            for cell in _rating_keys_of_part(part, members):
+                verdicts: list[RecordedVerdict] = []
+                for run in members:
+                    verdicts += run.verdicts.get(cell, ())
+                answers.append(_predict_answer_from_verdicts(verdicts, min_confidence, reduce))
+            columns.append(_join_answers(name, shots, members, answers))
         joined_columns.append(columns)
     return joined_columns
 
 
-def _join_run_predictions(
-    part: DimensionRatings,
-    name: str,
-    shots: int,
-    runs: Sequence[RunPredictions],
-    min_confidence: float,
-    reduce: SeedReduction,
+def _join_answers(
+    name: str, shots: int, runs: Sequence[RunPredictions], answers: Sequence[_JudgeAnswer]
 ) -> Predictions:
-    answers = []
-    for cell in _rating_keys_of_part(part, runs):
-        verdicts: list[RecordedVerdict] = []
-        for run in runs:
-            verdicts += run.verdicts.get(cell, ())
-        answers.append(_predict_answer_from_verdicts(verdicts, min_confidence, reduce))
     values = [answer.value for answer in answers]
     problems = [answer.problem for answer in answers if answer.problem]
     sent_call_tallies = [run.bill.costs_by_source["sent"] for run in runs]
@@ -582,16 +569,14 @@ def report(
     for part, columns in judged:
         # of each judge the last, which has the most examples
         best = list({prediction.judge: prediction for prediction in columns}.values())
-        all_ratings = np.ones(len(part.score), dtype=bool)
+        (_, all_ratings), *domains = part.split_by_domain()
         compared_judges = _predicting_judges(best)
         tests = _test_alternative_annotator(part, compared_judges)
         for row in _measure_predictions(part, all_ratings, None, best, level):
             figures["judges"].append({**row, "alternative_annotator": tests.get(row["judge"])})
         sizes[part.dimension or "all"] = len(part.names)
-        if len(part.domains) > 1:
-            for index, name in enumerate(part.domains):
-                rows = part.domain == index
-                domain_judge_rows += _measure_predictions(part, rows, name or "none", best, level)
+        for domain, rows in domains:
+            domain_judge_rows += _measure_predictions(part, rows, domain, best, level)
         figures["curve"] += _measure_predictions(part, all_ratings, None, columns, level)
         figures["differences"] += _compare_judge_errors(part, compared_judges)
         figures["reasons"] += _relate_reasons_to_scores(part, best, vectorize)
@@ -654,7 +639,7 @@ def _measure_predictions(
             "mae": mae and as_interval(mae.within(0.0, math.inf)),
             "calls": prediction.calls,
             "cost": prediction.cost,
-            "left_out": dict(prediction.left_out),
+            "left_out": prediction.left_out,
         }
 
 
@@ -676,16 +661,13 @@ def _alpha_with_interval(
         alphas_by_seed.append(
             alphas_leaving_out_clusters(counts, levels, level, part.reviewer[rows])
         )
-    alphas = np.mean(alphas_by_seed, axis=0)
-    if np.isnan(alphas).any():
-        return None if np.isnan(alphas[0]) else IntervalCell(float(alphas[0]), None, None)
-    return as_interval(jackknife_interval(float(alphas[0]), alphas[1:]).within(-1.0, 1.0))
+    return as_interval(estimate_from_alphas(np.mean(alphas_by_seed, axis=0)))
 
 
 def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) -> list[Figures]:
     common = _is_predicted_by_all_judges(columns)
     reviewer = part.reviewer[common]
-    rows: list[Figures] = []
+    rows = []
     errors = absolute_errors(part, columns)
     for first, second in combinations(errors, 2):
         gaps = (errors[first] - errors[second])[common]
@@ -703,10 +685,7 @@ def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) ->
             "farther": int((sums > 0).sum()),
         }
         rows.append(row)
-    adjusted_p_values = holm([row["absolute_p"] for row in rows])
-    for row, p in zip(rows, adjusted_p_values, strict=True):
-        row["absolute_p"] = p
-    return rows
+    return adjust_p_values(rows, "absolute_p")
 
 
 def _test_alternative_annotator(
@@ -738,10 +717,8 @@ def _test_alternative_annotator(
 def _relate_reasons_to_scores(
     part: DimensionRatings, columns: PredictionColumns, vectorize: TextVectorizer
 ) -> Iterator[Figures]:
-    sources = {"the reviewers": part.reasons}
-    for prediction in columns:
-        sources[prediction.judge] = prediction.reasons
-    for source, reasons in sources.items():
+    sources = {prediction.judge: prediction.reasons for prediction in columns}
+    for source, reasons in {"the reviewers": part.reasons, **sources}.items():
         if any(reasons):
             test = relate_reasons(part.reviewer, part.item, part.score, reasons, vectorize)
             if test.pairs:
@@ -842,11 +819,7 @@ def _sections(figures: Figures) -> ReportSections:
         "less (95 %)": "difference",
     }
     yield _table(columns, figures["matches"])
-    yield _reasons_table(figures["side_by_side"])
-
-
-def _reasons_table(cells: FigureRows) -> ReportTable:
-    columns: Columns = {
+    reason_columns: Columns = {
         "reasons of": "reviewer",
         "item": "item",
         "judge": "judge",
@@ -855,7 +828,9 @@ def _reasons_table(cells: FigureRows) -> ReportTable:
         "score": "score",
         "predicted": "predicted",
     }
-    return ReportTable.of(columns, cells, left=5, digits=2, most=_MAX_REASONS_LISTED)
+    yield ReportTable.of(
+        reason_columns, figures["side_by_side"], left=5, digits=2, most=_MAX_REASONS_LISTED
+    )
 
 
 def _table(columns: Columns, rows: Iterable[Figures], left: int = 2) -> ReportTable:

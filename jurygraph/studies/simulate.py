@@ -330,7 +330,20 @@ def report(
       in %, τ_b.
     - `decompr`: what `simulate_decompr_theory` returns.
     """
-    rows = _recovery_rows(select_configurations(parts), seeds, advance)
+    configurations = select_configurations(parts)
+    settings = {name: configuration.setting for name, configuration in configurations.items()}
+    rows = []
+    for name, values in recovery(settings, seeds, advance).items():
+        row: Figures = {"name": name, "sweep": configurations[name].sweep}
+        for index, figure in enumerate(RECOVERY_MEASURE_NAMES):
+            published_values = getattr(configurations[name], figure)
+            values_in_paper_units = _SCALE_BY_FIGURE[figure] * values[:, :, index]
+            columns = zip(CONSENSUS_METHODS, values_in_paper_units.T, published_values, strict=True)
+            row[figure] = {
+                method: _mean_of_seeds(figures_by_seed, paper)
+                for method, figures_by_seed, paper in columns
+            }
+        rows.append(row)
     decompr = simulate_decompr_theory(seeds) if "decompr" in parts else {}
     figures = {"seed": seeds[0], "seeds": len(seeds), "recovery": rows, "decompr": decompr}
     seeds_text = f"seed {seeds[0]}"
@@ -356,25 +369,6 @@ def report(
         plots=_plots(rows),
         symbol_meanings=symbols.SIMULATION_SYMBOL_MEANINGS,
     )
-
-
-def _recovery_rows(
-    chosen: Mapping[str, PaperConfiguration], seeds: Sequence[int], advance: ProgressCallback
-) -> list[Figures]:
-    rows = []
-    settings = {name: paper_configuration.setting for name, paper_configuration in chosen.items()}
-    for name, values in recovery(settings, seeds, advance).items():
-        row: Figures = {"name": name, "sweep": chosen[name].sweep}
-        for index, figure in enumerate(RECOVERY_MEASURE_NAMES):
-            published_values = getattr(chosen[name], figure)
-            values_in_paper_units = _SCALE_BY_FIGURE[figure] * values[:, :, index]
-            columns = zip(CONSENSUS_METHODS, values_in_paper_units.T, published_values, strict=True)
-            row[figure] = {
-                method: _mean_of_seeds(figures_by_seed, paper)
-                for method, figures_by_seed, paper in columns
-            }
-        rows.append(row)
-    return rows
 
 
 def _mean_of_seeds(values_by_seed: Floats, paper: float) -> MeanOverSeeds:

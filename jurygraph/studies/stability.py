@@ -54,6 +54,7 @@ from jurygraph.studies.report import (
     as_interval,
     describe_range,
     format_cell,
+    group_by,
     list_omissions,
     omission_notes,
 )
@@ -199,11 +200,11 @@ class ScoredResponseVariants(NamedTuple):
 
     def semantic(self) -> float | None:
         """Return σ²_Sem over variants, the mean over their repeats; None for fewer than two variants."""
-        return self._mean_variance(_group_by(self.variants, attrgetter("repeat")))
+        return self._mean_variance(group_by(self.variants, attrgetter("repeat")))
 
     def repeat(self) -> float | None:
         """Return σ²_Rep over the repeats of an input, the mean over inputs; None where nothing is repeated."""
-        return self._mean_variance(_group_by(self.rows, attrgetter("input")))
+        return self._mean_variance(group_by(self.rows, attrgetter("input")))
 
     def repeat_freedom(self) -> int:
         """Return Σ (R - 1) over inputs with R scores, the degrees of freedom of σ²_Rep."""
@@ -255,7 +256,7 @@ def units_by_protocol(
     rows: Iterable[PresentationScore],
 ) -> Mapping[str, Units]:
     protocol_units = defaultdict(list)
-    for members in _group_by(rows, attrgetter("protocol", "unit")).values():
+    for members in group_by(rows, attrgetter("protocol", "unit")).values():
         first = members[0]
         unit = ScoredResponseVariants(
             first.judge,
@@ -307,7 +308,17 @@ def measure_stability(
     figures |= {name: [] for name in names}
     sections: list[ReportSection] = [_variants_summary_sentence(rows)]
     for protocol, units in protocol_units.items():
-        figures["units"] += [_stability_figures_of_unit(protocol, unit) for unit in units]
+        for unit in units:
+            unit_figures = {
+                "protocol": protocol,
+                "judge": unit.judge,
+                "seed": unit.rows[0].seed,
+                "quality": unit.quality,
+                "stakeholders": unit.stakeholders,
+                "variants": len({row.input for row in unit.variants}),
+                **{name: measure(unit) for name, measure in MEASURE_BY_NAME.items()},
+            }
+            figures["units"].append(unit_figures)
         sections += _noise_tables(protocol, units, sizes, figures)
     protocols = protocol_units if len(protocol_units) > 1 else {}
     sections.append(
@@ -361,18 +372,6 @@ def _select_presentations_by_quality(
     return [row for row in presentations.rows if not quality_bands or row.quality in quality_bands]
 
 
-def _stability_figures_of_unit(protocol: str, unit: ScoredResponseVariants) -> Figures:
-    return {
-        "protocol": protocol,
-        "judge": unit.judge,
-        "seed": unit.rows[0].seed,
-        "quality": unit.quality,
-        "stakeholders": unit.stakeholders,
-        "variants": len({row.input for row in unit.variants}),
-        **{name: measure(unit) for name, measure in MEASURE_BY_NAME.items()},
-    }
-
-
 def _units_with_stakeholder_count(units: Units, stakeholders: int) -> Units:
     return [unit for unit in units if unit.stakeholders == stakeholders]
 
@@ -424,7 +423,7 @@ _QUALITY_BANDS_BY_ROW = {"All (Med+High)": ("med", "medium", "high"), "All (Low)
 
 def _units_by_noise_row(units: Units) -> Mapping[tuple[str, str], Units]:
     """Return the units of each row of Table 1 by judge and quality; where there are several, the last has all units."""
-    rows = _group_by(units, attrgetter("judge", "quality"))
+    rows = group_by(units, attrgetter("judge", "quality"))
     if len(rows) > 1:
         for name, quality_bands in _QUALITY_BANDS_BY_ROW.items():
             pooled_units = [unit for unit in units if unit.quality.casefold() in quality_bands]
@@ -454,14 +453,18 @@ def _noise_tables(
             figures["noise"].append({**band, "stakeholders": size, **means})
         cells.append([judge, quality, *row])
         variances += row
-        units_with_most_stakeholders = _units_with_stakeholder_count(members, sizes[-1])
-        ratios.append(
-            {
-                **band,
-                **_growths(members, sizes),
-                **_wording_noise_figures(units_with_most_stakeholders),
-            }
-        )
+        largest_units = _units_with_stakeholder_count(members, sizes[-1])
+        semantic_variances = _measures_by_cluster(largest_units, ScoredResponseVariants.semantic)
+        repeat_variances = _measures_by_cluster(largest_units, ScoredResponseVariants.repeat)
+        freedom = sum(unit.repeat_freedom() for unit in largest_units)
+        ratio = {
+            **band,
+            **_growths(members, sizes),
+            "semantic_to_repeat": semantic_to_repeat(semantic_variances, repeat_variances, freedom),
+            "repeat_freedom": freedom,
+            "wording_alone": wording_variance(semantic_variances, repeat_variances),
+        }
+        ratios.append(ratio)
     figures["ratios"] += ratios
     header = [f"Table 1: {protocol}", "quality"]
     for size in sizes:
@@ -478,20 +481,6 @@ def _noise_tables(
         "σ²_Sem - σ²_Rep": lambda ratio: format_cell(ratio["wording_alone"], digits),
     }
     yield ReportTable.of(columns, ratios, left=2, digits=_TABLE_DIGITS)
-
-
-def _wording_noise_figures(units: Units) -> Figures:
-    """Return S/R, its degrees of freedom and the part of wording alone."""
-    semantic_variances = _measures_by_cluster(units, ScoredResponseVariants.semantic)
-    repeat_variances = _measures_by_cluster(units, ScoredResponseVariants.repeat)
-    degrees_of_freedom = sum(unit.repeat_freedom() for unit in units)
-    return {
-        "semantic_to_repeat": semantic_to_repeat(
-            semantic_variances, repeat_variances, degrees_of_freedom
-        ),
-        "repeat_freedom": degrees_of_freedom,
-        "wording_alone": wording_variance(semantic_variances, repeat_variances),
-    }
 
 
 def _table_by_stakeholder_count(
@@ -561,19 +550,12 @@ def variance_table_digits(cells: Iterable[object], least_digits: int = _TABLE_DI
     return max(least_digits, 4, 1 - math.floor(math.log10(largest_value)))
 
 
-def _group_by(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
-    groups = defaultdict(list)
-    for item in items:
-        groups[key(item)].append(item)
-    return groups
-
-
 def _weight_drift_sections(
     protocol: str, units: Units, sizes: Sequence[int], figures: Figures
 ) -> ReportSections:
     """Yield Table 3, and the variant with the largest shift by weights, Table 9."""
     cells = []
-    largest_shift_presentations = []
+    shifts_by_unit = []
     for size in sizes:
         clusters = []
         arrays = []
@@ -582,7 +564,7 @@ def _weight_drift_sections(
             if stakeholder_arrays is not None:
                 clusters.append(unit.cluster)
                 arrays.append(stakeholder_arrays[2])
-                largest_shift_presentations.append(_find_largest_weight_shift(*stakeholder_arrays))
+                shifts_by_unit.append(_find_largest_weight_shift(*stakeholder_arrays))
         if clusters:
             summary = diagnose_drift(arrays, clusters)
             figures["drift"].append(
@@ -602,42 +584,36 @@ def _weight_drift_sections(
         "w Var share",
     )
     yield ReportTable(header, cells, digits=3)
-    if largest_shift_presentations:
-        shift, row, people = max(largest_shift_presentations, key=lambda variant: abs(variant[0]))
-        record = {
-            "protocol": protocol,
-            "judge": row.judge,
-            "seed": row.seed,
-            "family": row.family,
-            "version": row.version,
-            "shift": shift,
-            "stakeholders": people,
-        }
-        figures["worst"].append(record)
-        yield f"Table 9: largest shift by weights, {protocol}: {row.family} {row.version} of {row.seed}, by {row.judge}"
-        shifts = [[name, *person.values()] for name, person in people.items()]
-        shifts.append(["total shift", None, None, None, None, shift])
+    if shifts_by_unit:
+        largest = max(shifts_by_unit, key=lambda shift: abs(shift["shift"]))
+        figures["worst"].append(largest)
+        yield (
+            "Table 9: largest shift by weights, {protocol}: {family} {version} of {seed}, by "
+            "{judge}".format(**largest)
+        )
+        shifts = [[name, *person.values()] for name, person in largest["stakeholders"].items()]
+        shifts.append(["total shift", None, None, None, None, largest["shift"]])
         yield ReportTable(("stakeholder", "w", "w̄", "Δw", "û", "Δw × û"), shifts, digits=3)
 
 
 def _find_largest_weight_shift(
     rows: Sequence[PresentationScore], people: Sequence[str], arrays: UnitArrays
-) -> tuple[float, PresentationScore, Figures]:
-    """Return the largest shift by weights among variants, its variant, and the breakdown by stakeholder."""
+) -> Figures:
+    """Return the variant with the largest shift by weights, that shift, and its breakdown by stakeholder."""
     weights, utilities, _ = arrays
     means = weights.mean(axis=0)
-    shift = weight_shift(weights, means, utilities)
-    largest_shift_index = int(np.abs(shift).argmax())
-    utility = utilities[largest_shift_index]
-    change = weights[largest_shift_index] - means
-    table = np.array(
-        [weights[largest_shift_index], means, change, utility, change * utility]
-    ).T.tolist()
+    shifts = weight_shift(weights, means, utilities)
+    index = int(np.abs(shifts).argmax())
+    utility = utilities[index]
+    change = weights[index] - means
+    table = np.array([weights[index], means, change, utility, change * utility]).T.tolist()
     names = ("weight", "mean_weight", "change", "utility", "product")
     shift_by_stakeholder = {}
-    for person, row in zip(people, table, strict=True):
-        shift_by_stakeholder[person] = dict(zip(names, row, strict=True))
-    return float(shift[largest_shift_index]), rows[largest_shift_index], shift_by_stakeholder
+    for person, terms in zip(people, table, strict=True):
+        shift_by_stakeholder[person] = dict(zip(names, terms, strict=True))
+    fields = {"protocol", "judge", "seed", "family", "version"}
+    variant = rows[index].model_dump(include=fields)
+    return {**variant, "shift": float(shifts[index]), "stakeholders": shift_by_stakeholder}
 
 
 def _noise_plot(noise: FigureRows, sizes: int) -> Plot:
@@ -732,7 +708,14 @@ def measure_signal_to_noise(
         InputError: an unknown protocol, no variants, or no task with two responses.
     """
     source = ", ".join(presentations.sources)
-    units = _select_units_of_protocol(presentations, protocol, source)
+    protocol_units = units_by_protocol(presentations.rows)
+    name = protocol or REWARD_PROTOCOL
+    if not protocol and name not in protocol_units:
+        name = next(iter(protocol_units), name)
+    if name not in protocol_units:
+        hint = suggest_known_name(name, protocol_units)
+        raise InputError(f"{source}: no score is of {quote(name)}; {hint}")
+    units = protocol_units[name]
     wording_variances = _measures_by_cluster(units, ScoredResponseVariants.semantic)
     if not wording_variances:
         raise InputError(
@@ -750,29 +733,27 @@ def measure_signal_to_noise(
     if cut is not None:
         for unit in units:
             flips += _count_flips(unit, cut)
-    name = units[0].rows[0].protocol
     figures = {"protocol": name, "correct": correct, "groups": groups, "together": pooled_signal}
     figures |= {"terms": terms, "flips": flips}
-    sections: list[ReportSection] = [
-        f"{name}: {len(groups)} groups, scores from 1 to 10",
-        ReportTable(
-            ["of all groups together", "value (95 %)"], list(pooled_signal.items()), digits=3
-        ),
-        _group_reliability_table(groups, correct),
-        _variance_terms_table(terms),
-    ]
-    if cut is not None:
-        sections += _flip_sections(flips, cut)
     signs = PlotSeries("groups", [group.sign_correct for group in groups])
     marks = [(correct, "wanted")]
     likely_correct_group_count = sum((sign or 0.0) >= correct for sign in signs.y)
     title = f"The sign is right with P ≥ {correct:g} in {likely_correct_group_count} of {len(groups)} groups"
     plot = Plot(title, "histogram", [signs], "P(correct sign)", "groups", marks=marks)
-    notes = _signal_to_noise_notes(presentations, groups)
-    return Report(figures, sections, notes, [plot], symbol_meanings=symbols.WORDING_SYMBOL_MEANINGS)
+    return Report(
+        figures,
+        _signal_sections(figures, cut),
+        _signal_to_noise_notes(presentations, groups),
+        [plot],
+        symbol_meanings=symbols.WORDING_SYMBOL_MEANINGS,
+    )
 
 
-def _group_reliability_table(groups: Sequence[GroupSignal], correct: float) -> ReportTable:
+def _signal_sections(figures: Figures, cut: float | None) -> ReportSections:
+    groups = figures["groups"]
+    yield f"{figures['protocol']}: {len(groups)} groups, scores from 1 to 10"
+    together = list(figures["together"].items())
+    yield ReportTable(["of all groups together", "value (95 %)"], together, digits=3)
     columns = {
         "task": "task",
         "G": "group",
@@ -780,14 +761,26 @@ def _group_reliability_table(groups: Sequence[GroupSignal], correct: float) -> R
         "σ²_ξ": "noise",
         "SNR": "snr",
         "P(correct sign)": "sign_correct",
-        f"variants for {correct:g}": "variants",
+        f"variants for {figures['correct']:g}": "variants",
     }
     rows = [group._asdict() for group in sorted(groups, key=attrgetter("sign_correct"))]
     digits = variance_table_digits((group.noise for group in groups), 3)
-    return ReportTable.of(columns, rows, digits=digits, most=_MAX_ROWS_LISTED)
-
-
-def _flip_sections(flips: FigureRows, cut: float) -> ReportSections:
+    yield ReportTable.of(columns, rows, digits=digits, most=_MAX_ROWS_LISTED)
+    columns = {
+        "Theorem 1: n": "stakeholders",
+        "I estimation": "estimation",
+        "II weights": "aggregation",
+        "III shared": "shared",
+        "cross": "cross",
+        "sum": "sum",
+        "Var[score]": "variance",
+        "II by Prop. 1": "exchangeable",
+    }
+    digits = variance_table_digits((row["variance"] for row in figures["terms"]), 4)
+    yield ReportTable.of(columns, figures["terms"], digits=digits)
+    if cut is None:
+        return
+    flips = figures["flips"]
     flipped_share = itemgetter("flips")
     flipped_responses = sorted(filter(flipped_share, flips), key=flipped_share, reverse=True)
     yield f"decisions at {cut:g}: {len(flipped_responses)} of {len(flips)} responses flip with some wording"
@@ -815,8 +808,8 @@ def _measure_pooled_signal(
     if ratio is None:
         return {"SNR": None, "P(correct sign)": None}
     size = round(fmean(group.group for group in groups))
-    snrs: list[float | None] = []
-    signs: list[float | None] = []
+    snrs = []
+    signs = []
     for end in ratio[:3]:
         snr = None if end is None else max(0.0, end - 1.0) * (1.0 - 1.0 / size)
         snrs.append(snr)
@@ -824,21 +817,8 @@ def _measure_pooled_signal(
     return {"SNR": IntervalCell(*snrs), "P(correct sign)": IntervalCell(*signs)}
 
 
-def _select_units_of_protocol(
-    presentations: Presentations, protocol: str | None, source: str
-) -> Units:
-    protocol_units = units_by_protocol(presentations.rows)
-    name = protocol or REWARD_PROTOCOL
-    if not protocol and name not in protocol_units:
-        name = next(iter(protocol_units), name)
-    if name not in protocol_units:
-        hint = suggest_known_name(name, protocol_units)
-        raise InputError(f"{source}: no score is of {quote(name)}; {hint}")
-    return protocol_units[name]
-
-
 def _signals_by_group(units: Units, pooled_noise: float, correct: float) -> Iterator[GroupSignal]:
-    for (_, task), members in _group_by(units, attrgetter("judge", "cluster")).items():
+    for (_, task), members in group_by(units, attrgetter("judge", "cluster")).items():
         size = len(members)
         if size < 2:
             continue
@@ -891,21 +871,6 @@ def _variance_terms_by_stakeholder_count(
                 "variance": total,
                 "exchangeable": exchangeable,
             }
-
-
-def _variance_terms_table(terms: FigureRows) -> ReportTable:
-    columns = {
-        "Theorem 1: n": "stakeholders",
-        "I estimation": "estimation",
-        "II weights": "aggregation",
-        "III shared": "shared",
-        "cross": "cross",
-        "sum": "sum",
-        "Var[score]": "variance",
-        "II by Prop. 1": "exchangeable",
-    }
-    digits = variance_table_digits((row["variance"] for row in terms), 4)
-    return ReportTable.of(columns, terms, digits=digits)
 
 
 def _count_flips(unit: ScoredResponseVariants, cut: float) -> Iterator[Figures]:

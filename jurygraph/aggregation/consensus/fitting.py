@@ -86,7 +86,15 @@ def fit(
     Raises:
         PlanError: labels off the scale, lists of different lengths, only one class, or settings out of range.
     """
-    votes = encode(item, annotator, label, _resolve_label_classes(n_classes, classes))
+    if n_classes is not None:
+        if classes is not None:
+            raise PlanError("n_classes and classes: both say what the labels are; give one of them")
+        if isinstance(n_classes, bool) or n_classes != int(n_classes):
+            raise PlanError(f"n_classes is {n_classes!r}: a whole number is needed")
+        if n_classes < 2:
+            raise PlanError(f"n_classes is {n_classes}: 2 or more are needed")
+        classes = range(int(n_classes))
+    votes = encode(item, annotator, label, classes)
     settings = fit_settings_from_preset(
         preset,
         prior_mu=prior_mu,
@@ -110,18 +118,6 @@ def dawid_skene(
 ) -> ItemPosteriors:
     """Return hard labels: the likeliest class of each item from the same `fit`, as certain (ties to the lowest)."""
     return fit(item, annotator, label, preset, n_classes, classes=classes).hard_labels()
-
-
-def _resolve_label_classes(n_classes: int | None, classes: ItemKeys | None) -> ItemKeys | None:
-    if n_classes is None:
-        return classes
-    if classes is not None:
-        raise PlanError("n_classes and classes: both say what the labels are; give one of them")
-    if isinstance(n_classes, bool) or n_classes != int(n_classes):
-        raise PlanError(f"n_classes is {n_classes!r}: a whole number is needed")
-    if n_classes < 2:
-        raise PlanError(f"n_classes is {n_classes}: 2 or more are needed")
-    return range(int(n_classes))
 
 
 def estimate(votes: Votes, settings: FitSettings, gold: Ints) -> Consensus:
@@ -335,16 +331,7 @@ def _list_class_warnings(votes: Votes, confusion: Floats, gold: Ints) -> Iterato
     classes = np.arange(len(votes.classes))
     is_rare_class = np.bincount(votes.label, minlength=len(classes)) <= 1
     is_rare_class &= ~np.isin(classes, gold)
-    if is_rare_class.any():
-        yield _describe_rare_classes(votes, is_rare_class)
-    for true_class, commonest_class in enumerate(confusion.argmax(axis=1).tolist()):
-        if true_class != commonest_class and not is_rare_class[true_class]:
-            called = f"is called {votes.classes[commonest_class]!r} more often: it may mean something else"
-            yield f"what the model takes for class {votes.classes[true_class]!r} {called}"
-
-
-def _describe_rare_classes(votes: Votes, is_rare_class: Bools) -> str:
-    """Return which classes have one label or none, and what they do to an accuracy: the mean over all classes."""
+    # One label or none; an accuracy is the mean over all classes.
     names = []
     for rare_class in np.flatnonzero(is_rare_class).tolist():
         origin = "none"
@@ -352,9 +339,15 @@ def _describe_rare_classes(votes: Votes, is_rare_class: Bools) -> str:
             annotator, item = votes.annotators[votes.annotator[row]], votes.items[votes.item[row]]
             origin = f"{annotator}'s of {item}"
         names.append(f"{votes.classes[rare_class]!r} ({origin})")
-    effect = "their share of every accuracy, the mean over the classes, is a guess, which lowers it"
-    remedy = "correct a slip, merge a class with another, or leave it out"
-    return f"classes with at most one label: {_join_first_names(names)}: {effect}; {remedy}"
+    if names:
+        yield (
+            f"classes with at most one label: {_join_first_names(names)}: their share of every accuracy, the mean over "
+            "the classes, is a guess, which lowers it; correct a slip, merge a class with another, or leave it out"
+        )
+    for true_class, commonest_class in enumerate(confusion.argmax(axis=1).tolist()):
+        if true_class != commonest_class and not is_rare_class[true_class]:
+            called = f"is called {votes.classes[commonest_class]!r} more often: it may mean something else"
+            yield f"what the model takes for class {votes.classes[true_class]!r} {called}"
 
 
 def _annotator_names_text(votes: Votes, chosen: Bools) -> str:

@@ -179,7 +179,13 @@ def _encode_labels(
 ) -> tuple[Ints, ItemKeys, bool]:
     codes, names = _encode_values("label", list(compress(label, has_label)))
     if classes is None:
-        scale = _sort_labels(names)
+        try:
+            scale = sorted(names)
+        except TypeError:
+            kinds = ", ".join(sorted({type(name).__name__ for name in names}))
+            raise PlanError(
+                f"label: no order between {kinds}; write all labels alike, or name them in `classes`"
+            ) from None
         has_ordered_classes = all(isinstance(name, int | float) for name in names)
     else:
         scale = list(classes)
@@ -199,16 +205,6 @@ def _encode_labels(
     # From codes by first appearance to codes by the order of the classes.
     class_code_by_label_code = np.array([code_by_class[name] for name in names])
     return class_code_by_label_code[codes], scale, has_ordered_classes
-
-
-def _sort_labels(labels: Sequence[Any]) -> list[Any]:
-    try:
-        return sorted(labels)
-    except TypeError:
-        kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
-        raise PlanError(
-            f"label: no order between {kinds}; write all labels alike, or name them in `classes`"
-        ) from None
 
 
 def gold_class_codes(votes: Votes, gold: GoldLabels) -> Ints:
@@ -381,7 +377,7 @@ class FitProblem:
         if self.settings.prior_start == "uniform":
             prior = np.full(k, 1.0 / k)
         else:
-            prior = np.asarray(initial_posterior @ self.weight / self.weight.sum())
+            prior = initial_posterior @ self.weight / self.weight.sum()
         return Model(prior, _normalize_confusion_rows(confusion))
 
     def e_step(self, model: Model) -> _EStepResult:
@@ -556,7 +552,7 @@ class ItemPosteriors:
 
     def credit(self, values: ArrayLike | None = None) -> Floats:
         """Return Σ_c γ_ic v(c), [N]; `values` v [K] is by default c/(K-1). PlanError if the classes have no order."""
-        return np.asarray(self.posterior @ class_credit_values(self.votes, values))
+        return self.posterior @ class_credit_values(self.votes, values)
 
     def ambiguity(self) -> Floats:
         """Return 1 - max_c γ_ic, [N], in [0, 1-1/K]; high above .3.
