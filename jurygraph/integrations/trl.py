@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 from jurygraph.agents.maths.answer import NO_ANSWER_REASON
 from jurygraph.aggregation.group_advantages import AdvantageNormalization
-from jurygraph.decision.recipe import default_component_name
 from jurygraph.display import format_value
 from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group
@@ -35,7 +34,17 @@ from jurygraph.integrations.failed_rewards import (
     read_failed_reward_rule,
 )
 from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury, compares_responses
-from jurygraph.integrations.samples import group_sample_indices, read_response, read_tasks
+from jurygraph.integrations.samples import (
+    describe_row,
+    group_sample_indices,
+    read_response,
+    read_tasks,
+)
+from jurygraph.integrations.task_columns import (
+    describe_missing_fields,
+    list_task_fields,
+    refuse_unnamed_columns,
+)
 from jurygraph.runs.reports.summary import count_trace_findings
 from jurygraph.schema import Task, Trace
 
@@ -50,6 +59,11 @@ _TRAINERS_WITHOUT_MASK = ("SDPO", "OnlineDPO", "NashMD", "XPO")
 """Beginnings of the names of trainers that sum with `nansum` and mask nothing, in trl 1.16, too."""
 _MAX_CALLS_KEPT = 64
 """Calls that wait for the other functions; of a trainer that never calls these, the last ones are kept."""
+_PART_AND_EXAMPLE_BY_FIELD = {
+    "reference": ("a reference", "reference='answer'"),
+    "rubric": ("a rubric", "rubric='criteria'"),
+    "stakeholders": ("stakeholders", "stakeholders='people'"),
+}
 COHORTS_HINT = "`jurygraph serve` judges a group whose members arrive apart, by its cohorts"
 
 
@@ -262,9 +276,10 @@ class JuryScorer:
             raise InputError(f"there are {len(prompts)} prompts and {len(completions)} completions")
         trainer = read_trainer_settings(columns.get("log_metric"))
         rule = self._choose_failed_reward_rule(trainer)
-        self._check_columns(columns, len(prompts))
+        self._check_columns(columns, prompts)
         rows = list(_read_rows(columns, len(prompts)))
         tasks = read_tasks(prompts, rows, self._columns)
+        refuse_unnamed_columns(self.jury.open(), prompts, tasks, rows, self._columns)
         self._warn_of_differing_ids(prompts, tasks)
         step = getattr(columns.get("trainer_state"), "global_step", None)
         labels = {} if step is None else {"step": int(step)}
@@ -280,10 +295,10 @@ class JuryScorer:
                 ]
                 groups.append(Group(tasks[part[0]], responses))
                 members.append(part)
-        return _TrainerBatch(groups, members, rule, trainer)
+        return _TrainerBatch(groups, members, prompts, rows, rule, trainer)
 
-    def _check_columns(self, columns: Mapping[str, Any], size: int) -> None:
-        """Raise `InputError` for a column of the jury's without a value for each prompt, or with an empty text.
+    def _check_columns(self, columns: Mapping[str, Any], prompts: Sequence[Any]) -> None:
+        """Raise `InputError` for a column of the jury's without a value for each prompt, or with an empty cell.
 
         An empty reference is logged, once: a training goes on with it.
         """
@@ -291,15 +306,14 @@ class JuryScorer:
             values = columns.get(column) if column is not None else None
             if not isinstance(values, list | tuple):
                 continue
-            if len(values) != size:
-                problem = (
-                    f"column {column!r} has {len(values)} values, and there are {size} prompts"
-                )
-                raise InputError(f"{part}: {problem}")
-            is_empty = [isinstance(value, str) and not value.strip() for value in values]
-            if True in is_empty:
-                row = is_empty.index(True) + 1
-                problem = f"{part}: column {column!r} is an empty text in row {row} of the call"
+            if len(values) != len(prompts):
+                problem = f"has {len(values)} values, and there are {len(prompts)} prompts"
+                raise InputError(f"{part}: column {column!r} {problem}")
+            index = next((i for i, cell in enumerate(values) if _is_empty_cell(part, cell)), None)
+            if index is not None:
+                form = "list" if isinstance(values[index], list) else "text"
+                row = describe_row(index, prompts[index])
+                problem = f"{part}: column {column!r} is an empty {form} in {row}"
                 remedy = f"make it None where a prompt has no {part}"
                 if part != "reference":
                     raise InputError(f"{problem}; {remedy}")
@@ -381,9 +395,10 @@ class JuryScorer:
         judged_rewards = self._find_judged_rewards(scored)
         for unscored_group, members, group in zip(batch.groups, batch.members, scored, strict=True):
             rewards = [trace.reward.value for trace in group]
-            hint = self._describe_missing_fields(unscored_group.task, group)
-            why = describe_first_failure(group) + hint
-            self._warn_of_failure(group, hint)
+            row = describe_row(members[0], batch.prompts[members[0]])
+            lack = self._describe_missing_fields(batch, members[0], unscored_group.task, group)
+            why = _describe_why(group, row, lack)
+            self._warn_of_failure(group, row, lack)
             self.jury.outages.observe(judged_rewards or rewards, why)
             filled_rewards = self._fill_failed_rewards(rewards, batch, why)
             for index, trace, value in zip(members, group, filled_rewards.values, strict=True):
@@ -409,33 +424,30 @@ class JuryScorer:
             if trace.reward.value is not None and (trace.calls or not uses_model)
         ]
 
-    def _describe_missing_fields(self, task: Task, group: Sequence[Trace]) -> str:
-        """Return which arguments name no column, or an empty one, of what the jury reads, where nothing applies."""
-        verdicts = chain.from_iterable(trace.verdicts for trace in group)
-        if any(verdict.status != "not_applicable" for verdict in verdicts):
-            return ""
-        fields: set[str] = set()
-        for name, evaluator in self.jury.open().evaluators.items():
-            fields |= {default_component_name(name, evaluator.audience), *evaluator.task_fields}
-        hints = []
-        for field, column in self._columns.items():
-            if field in fields and not getattr(task, field):
-                hint = f"`{field}=` names no column"
-                hints.append(hint if column is None else f"`{field}={column!r}` has no value there")
-        return f"; {', '.join(hints)}" if hints else ""
+    def _describe_missing_fields(
+        self, batch: "_TrainerBatch", index: int, task: Task, group: Sequence[Trace]
+    ) -> str:
+        """Return what the row of a group lacks, where nothing in it can be judged; "" elsewhere."""
+        jury = self.jury.open()
+        for verdict in chain.from_iterable(trace.verdicts for trace in group):
+            needs_field = bool(jury.evaluators[verdict.evaluator].task_fields)
+            is_abstention = verdict.status == "abstained" and needs_field
+            if verdict.status != "not_applicable" and not is_abstention:
+                return ""
+        return describe_missing_fields(jury, task, batch.rows[index], self._columns)
 
-    def _warn_of_failure(self, group: Sequence[Trace], hint: str) -> None:
+    def _warn_of_failure(self, group: Sequence[Trace], row: str, lack: str) -> None:
         """Log the first failed rewards of each kind: what the trainer logs of later ones does not say why."""
         traces_by_kind: dict[str, list[Trace]] = defaultdict(list)
         for trace in group:
             if trace.reward.value is None:
                 traces_by_kind[_kind_of_failure(trace)].append(trace)
         for kind, failed_traces in traces_by_kind.items():
-            why = describe_first_failure(failed_traces) + hint
+            why = _describe_why(failed_traces, row, lack)
             self._warn_once(
                 "%d of the %d rewards of a group failed (%s)%s (said once a kind; %s/failed has the share of all)",
                 *(len(failed_traces), len(group), failed_traces[0].response_id, why, self._name),
-                kind=kind,
+                kind=kind + lack,
             )
 
     def _warn_of_quotations(self, traces: Sequence[Trace]) -> None:
@@ -473,10 +485,12 @@ class JuryScorer:
 
 
 class _TrainerBatch(NamedTuple):
-    """The groups of a call, and the positions of their members in it."""
+    """The groups of a call, the positions of their members in it, and its prompts and rows."""
 
     groups: list[Group]
     members: list[list[int]]
+    prompts: Sequence[Any]
+    rows: list[dict[str, Any]]
     rule: FailedRewardRule
     trainer: TrainerSettings
 
@@ -485,6 +499,18 @@ def _kind_of_failure(trace: Trace) -> str:
     """Return the kind of the failure that `describe_first_failure` describes, "" for an abstention."""
     failures = (verdict.failure for verdict in trace.verdicts if verdict.failure is not None)
     return next((failure.kind for failure in failures), "")
+
+
+def _describe_why(traces: Sequence[Trace], row: str, lack: str) -> str:
+    """Return why rewards failed, as the end of a sentence: what their row lacks, else the first failure."""
+    if lack:
+        return f": {row} has nothing to be judged by: {lack}"
+    return describe_first_failure(traces)
+
+
+def _is_empty_cell(part: str, cell: Any) -> bool:
+    is_blank = isinstance(cell, str) and not cell.strip()
+    return is_blank or (part == "rubric" and isinstance(cell, list) and not cell)
 
 
 def _states_no_answer(trace: Trace) -> bool:
@@ -645,11 +671,12 @@ def reward_function(
         hint = "put the evaluators of both into one config, or give the trainer both"
         raise InputError(f"{problem}; {hint}, each with `failed` as `neutral` and its own `name`")
     scorer = JuryScorer(LazyJury(config, record), columns, failed, group_size, len(beside), name)
-    if reference is None:
-        for evaluator in scorer.jury.open().evaluators.values():
-            if "reference" in evaluator.task_fields:
-                hint = "name the column that has it, as in reference='answer'"
-                log.warning("%s needs a reference for each prompt; %s", evaluator.name, hint)
+    defaults = scorer.jury.open().config.task_defaults
+    for field, evaluator in list_task_fields(scorer.jury.open()).items():
+        if columns.get(field, field) is None and not getattr(defaults, field, None):
+            part, example = _PART_AND_EXAMPLE_BY_FIELD[field]
+            hint = f"name the column that has it, as in {example}"
+            log.warning("%s needs %s for each prompt; %s", evaluator, part, hint)
     function = JuryReward(jury_reward, scorer)
     function.__name__ = f"{name}_reward"
     return function

@@ -87,19 +87,9 @@ def test_the_end_of_the_process_closes_the_jury_but_not_that_of_the_parent(
     assert jury._closed
 
 
-@pytest.mark.parametrize(
-    ("if_missing", "why"),
-    [
-        (None, "the task's reference states no final answer"),
-        (
-            "not_applicable",
-            "no evaluator that counts applies: the task has no reference; "
-            "`reference='solution'` has no value there",
-        ),
-    ],
-)
+@pytest.mark.parametrize("if_missing", [None, "not_applicable"])
 def test_the_warning_of_a_failed_reward_says_why_nothing_was_judged(
-    opened: list[JuryReward], caplog: pytest.LogCaptureFixture, if_missing: Any, why: str
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture, if_missing: Any
 ) -> None:
     function = reward_function(
         Config(evaluators=(EvaluatorUse(use="maths.accuracy", if_missing=if_missing),)),
@@ -108,9 +98,13 @@ def test_the_warning_of_a_failed_reward_says_why_nothing_was_judged(
     )
     opened.append(function)
     call(function, ["2 + 2?"] * 2, ["4", "5"], solution=[None] * 2)
-    (record,) = caplog.records
-    assert record.message.startswith("2 of the 2 rewards of a group failed (")
-    assert f"): {why} (said" in record.message
+    call(function, ["2 + 2?"] * 2, ["4", "5"], solution=["It cannot\nbe told."] * 2)
+    why, *others = (record.message for record in caplog.records)
+    lack = "row 1 of the call ('2 + 2?') has nothing to be judged by: `reference='solution'` has no value there"
+    assert why.startswith("2 of the 2 rewards of a group failed (")
+    assert f"): {lack} (said" in why
+    (other,) = others
+    assert "): the task's reference states no final answer (said" in other
 
 
 def test_an_empty_text_is_named_by_column_and_row(
@@ -126,11 +120,16 @@ def test_an_empty_text_is_named_by_column_and_row(
     remedy = "where a prompt has no {0}"
     with pytest.raises(InputError) as refused:
         call(opened[0], prompts, completions, solution=["4", "6"], points=["Is it 4?", " "])
-    problem = "rubric: column 'points' is an empty text in row 2 of the call; make it None "
+    problem = (
+        "rubric: column 'points' is an empty text in row 2 of the call ('3 + 3?'); make it None "
+    )
     assert str(refused.value) == problem + remedy.format("rubric")
     with pytest.raises(InputError):
         call(opened[0], prompts, completions, solution=["4", ""], points=["", None])
-    problem = "reference: column 'solution' is an empty text in row 2 of the call (said once); make it None "
+    with pytest.raises(InputError, match=r"'points' is an empty list in row 2 of the call \('3 \+"):
+        call(opened[0], prompts, completions, solution=["4", "6"], points=["Is it 4?", []])
+    place = "row 2 of the call ('3 + 3?')"
+    problem = f"reference: column 'solution' is an empty text in {place} (said once); make it None "
     assert [record.getMessage() for record in caplog.records] == [
         problem + remedy.format("reference")
     ]
@@ -479,24 +478,59 @@ def test_prompts_that_the_judge_never_answers_stop_no_training_in_which_it_judge
 
 
 @all_rows(
-    "rubric, problem",
+    "rubric, others, problem",
     [
-        (None, "`rubric=` names no column"),
-        ("points", "`rubric='points'` has no value there"),
+        (None, (), "`rubric=` names no column"),
+        ("points", (), "`rubric='points'` has no value there"),
+        (
+            None,
+            ("checks",),
+            "`rubric=` names no column; column 'checks' is filled there, and no parameter names it: rubric='checks'?",
+        ),
+        (
+            None,
+            ("checks", "source"),
+            "`rubric=` names no column; columns 'checks', 'source' are filled there, and no parameter names them",
+        ),
     ],
 )
 def test_rows_to_which_nothing_applies_name_the_columns_that_they_lack(
-    rubric: str | None, problem: str
+    rubric: str | None, others: tuple[str, ...], problem: str
 ) -> None:
     function = reward_function({**MIXED, "model": "none"}, reference="answers", rubric=rubric)
-    columns = {"answers": [None] * 3, "points": [None] * 3}
+    columns: dict[str, Any] = {"answers": [None] * 3, "points": [None] * 3, "images": ["a"] * 3}
+    columns |= {name: ["Does it thank?"] * 3 for name in others}
     message = (
-        "3 groups in a row got no reward at all: no evaluator that counts applies: the task has no "
-        rf"reference; `reference='answers'` has no value there, {problem}; "
+        r"3 groups in a row got no reward at all: row 3 of the call \('Thank Eve.'\) has nothing to be judged by: "
+        rf"`reference='answers'` has no value there, {re.escape(problem)}; "
     )
+    chats = [[{"role": "user", "content": f"Thank {name}."}] for name in ("Ann", "Ben", "Eve")]
     with pytest.raises(NoRewardError, match=message):
-        call(function, ["Thank Ann.", "Thank Ben.", "Thank Eve."], ["Thanks."] * 3, **columns)
+        call(function, chats, ["Thanks."] * 3, **columns)
     function.close()
+
+
+def test_a_column_with_the_name_of_a_parameter_that_names_none_is_refused(
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture
+) -> None:
+    opened.append(reward_function({**MIXED, "model": "none"}, reference="answers"))
+    (record,) = caplog.records
+    assert record.getMessage().startswith("criteria needs a rubric for each prompt; name the")
+    prompts = ["2 + 2?", "Thank Ann."]
+    columns = {"answers": ["4", None], "rubric": [None, "Does it thank?"]}
+    problem = (
+        "column 'rubric' is filled in row 2 of the call ('Thank Ann.'), criteria needs it, and no parameter names it; "
+        "write rubric='rubric', or remove the column"
+    )
+    with pytest.raises(InputError, match=re.escape(problem)):
+        call(opened[0], prompts, ["4", "Thanks."], **columns)
+    columns["rubric"] = [None, None]
+    assert call(opened[0], prompts, ["4", "Thanks."], **columns) == [1.0, None]
+    defaults = {"rubric": {"criteria": [{"id": "kind", "text": "Is it kind?", "weight": 1}]}}
+    config = {**MIXED, "model": "none", "task_defaults": defaults}
+    opened.append(reward_function(config, reference="answers"))
+    columns["rubric"] = [None, "Does it thank?"]
+    assert call(opened[1], prompts, ["4", "Thanks."], **columns) == [None, None], "no model"
 
 
 def test_a_jury_of_pairs_refuses_a_part_of_a_group(
