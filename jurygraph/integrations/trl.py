@@ -451,10 +451,21 @@ class JuryScorer:
             )
 
     def _warn_of_quotations(self, traces: Sequence[Trace]) -> None:
-        """Log the first findings that count as the worst, whatever the judge said: they may turn the order round."""
+        """Log the first findings that count as the worst, whatever the judge said: they may turn the order round.
+
+        A call in which more than half have no quotation is logged, too: then the judge pays next to nothing.
+        """
         verdicts = chain.from_iterable(trace.verdicts for trace in traces)
         worst = next((verdict for verdict in verdicts if verdict.is_worst_case), None)
-        if worst is not None:
+        if worst is None:
+            return
+        findings = count_trace_findings(traces)
+        if 2 * findings.unsupported > findings.quotable:
+            self._warn_once(
+                "of a call, %s (said once; %s/unsupported has the share of each); such as on %s: %s",
+                *(findings.warning, self._name, worst.about, worst.reason),
+            )
+        else:
             self._warn_once(
                 "a finding on %s had no quotation that counts, so that it has the worst score: %s (said once; if the "
                 "judge paraphrases, or judges a tone, write `safety: {evidence: preferred}`)",

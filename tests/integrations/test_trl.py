@@ -553,13 +553,16 @@ def test_a_jury_of_pairs_refuses_a_part_of_a_group(
     assert len([record for record in caplog.records if "group_size" in record.message]) == 1
 
 
-def test_a_finding_that_counts_as_the_worst_for_its_quotation_is_said_once(
+def test_findings_without_a_quotation_are_said_once_and_once_more_where_they_are_the_most(
     opened: list[JuryReward], caplog: pytest.LogCaptureFixture
 ) -> None:
-    met = {"reason": "It thanks.", "quotes": ["Thank you."], "met": True, "probability": 0.9}
-    with run_server(
-        lambda body, _: reply_with(json.dumps(dict.fromkeys(requested_items(body), met)))
-    ) as server:
+    def script(body: dict[str, Any], number: int) -> Answer:
+        quotes = response_in(body).split()[:1]
+        met = {"reason": "It thanks.", "quotes": quotes, "met": True, "probability": 0.9}
+        return reply_with(json.dumps(dict.fromkeys(requested_items(body), met)))
+
+    weak, good = "Thank you. It has two.", "Congratulations, Ann."
+    with run_server(script) as server:
         config = {
             "model": f"openai-compatible:{server.url}#tiny",
             "evaluators": [{"use": "criteria", "params": {"criteria": ["It is polite."]}}],
@@ -568,13 +571,18 @@ def test_a_finding_that_counts_as_the_worst_for_its_quotation_is_said_once(
         function = reward_function(config)
         opened.append(function)
         trainer = Trainer()
-        for _ in range(2):
+        for answers in ([weak, good], [weak, good], [weak] * 3 + [good], [weak] * 4):
+            scores = [0.0 if answer == weak else 0.9 for answer in answers]
             columns = trainer.columns()
-            assert call(function, ["Hello?"], ["Thank you. It has two."], **columns) == [0.0]
+            assert call(function, ["Hello?"] * len(answers), answers, **columns) == scores
+        opened.append(reward_function({**config, "safety": {"evidence": "preferred"}}))
+        assert call(opened[1], ["Hello?"] * 2, [weak] * 2) == [0.9, 0.9]
     assert trainer.metrics["jury/unsupported"] == 1.0
-    assert trainer.extra["jury_unsupported"] == [1]
-    assert caplog.text.count("had no quotation that counts") == 1
-    assert "evidence: preferred" in caplog.text
+    assert trainer.extra["jury_unsupported"] == [1] * 4
+    one, most = (record.getMessage() for record in caplog.records)
+    assert one.startswith("a finding on prompt-")
+    assert most.startswith("of a call, 3 of 4 findings had no quotation that counts: it is not in")
+    assert all("evidence: preferred" in warning for warning in (one, most))
 
 
 def test_what_is_wrong_is_named_when_the_function_is_made(tmp_path: Path) -> None:
