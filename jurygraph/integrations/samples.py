@@ -94,13 +94,21 @@ def read_label_fields(label: Any) -> dict[str, Any]:
     return {"reference": text}
 
 
-def fill_in_task_id(content: Any) -> Any:
-    """Return the content of a task; one without an id is named by what it contains."""
-    if not isinstance(content, Mapping) or "id" in content:
+def complete_task_content(content: Any) -> Any:
+    """Return the content of a task with its rubric as an object, and an id.
+
+    A rubric may come as in a column; a task without an id is named by what it contains.
+    """
+    if not isinstance(content, Mapping):
         return content
-    # messages of LangChain and others are dumped, as their own `model_dump` does it
-    jsonable_content = to_jsonable_python(content, by_alias=False, fallback=dict)
-    return {**content, "id": f"prompt-{digest_of(jsonable_content)[:_TASK_DIGEST_LENGTH]}"}
+    task_content = dict(content)
+    if "rubric" in task_content:
+        task_content["rubric"] = _read_rubric(task_content["rubric"])
+    if "id" not in task_content:
+        # messages of LangChain and others are dumped, as their own `model_dump` does it
+        jsonable_content = to_jsonable_python(task_content, by_alias=False, fallback=dict)
+        task_content["id"] = f"prompt-{digest_of(jsonable_content)[:_TASK_DIGEST_LENGTH]}"
+    return task_content
 
 
 def read_task(prompt: Any, parts: Mapping[str, Any]) -> Task:
@@ -116,7 +124,7 @@ def read_task(prompt: Any, parts: Mapping[str, Any]) -> Task:
 
 
 def _validate_task(prompt: Any, parts: Mapping[str, Any]) -> Task | Problem:
-    return validate(Task, fill_in_task_id({"query": prompt, **parts}))
+    return validate(Task, complete_task_content({"query": prompt, **parts}))
 
 
 def describe_row(index: int, prompt: Any) -> str:
