@@ -57,6 +57,8 @@ FIRST_VERSION_WITH_MASK = (1, 6)
 """TRL's first version that leaves out a row without any reward (PR 5902); before, its reward was 0."""
 _TRAINERS_WITHOUT_MASK = ("SDPO", "OnlineDPO", "NashMD", "XPO")
 """Beginnings of the names of trainers that sum with `nansum` and mask nothing, in trl 1.16, too."""
+EVALUATION_PHASE = "eval"
+"""The phase of groups that `trainer.evaluate` scores, and a label: their step is one of the training, too."""
 _MAX_CALLS_KEPT = 64
 """Calls that wait for the other functions; of a trainer that never calls these, the last ones are kept."""
 _PART_AND_EXAMPLE_BY_FIELD = {
@@ -77,6 +79,7 @@ class TrainerSettings(NamedTuple):
     has_trainer_nan_masking: bool = True
     normalize: AdvantageNormalization | None = "std"
     """None where the advantages of a group depend on other groups."""
+    is_evaluating: bool = False
 
 
 def read_trainer_settings(log_metric: Any) -> TrainerSettings:
@@ -86,7 +89,8 @@ def read_trainer_settings(log_metric: Any) -> TrainerSettings:
     functions = getattr(trainer, "reward_funcs", None)
     if not isinstance(functions, Sequence):
         return TrainerSettings(has_trainer_nan_masking=has_trainer_nan_masking)
-    sizes = {getattr(trainer, name, None) for name in _group_size_names(trainer)}
+    is_training = getattr(getattr(trainer, "model", None), "training", None)
+    sizes = {getattr(trainer, name, None) for name in _group_size_names(is_training)}
     return TrainerSettings(
         functions=len(functions),
         wrapped_function_count=sum(
@@ -95,12 +99,12 @@ def read_trainer_settings(log_metric: Any) -> TrainerSettings:
         group_sizes=tuple(sorted(size for size in sizes if isinstance(size, int))),
         has_trainer_nan_masking=has_trainer_nan_masking,
         normalize=_read_normalization(trainer),
+        is_evaluating=is_training is False,
     )
 
 
-def _group_size_names(trainer: Any) -> tuple[str, ...]:
+def _group_size_names(is_training: Any) -> tuple[str, ...]:
     """Return the names of the group sizes that a call may have: TRL has one of its own in evaluations."""
-    is_training = getattr(getattr(trainer, "model", None), "training", None)
     if isinstance(is_training, bool):
         return ("num_generations",) if is_training else ("num_generations_eval",)
     return "num_generations", "num_generations_eval"
@@ -282,7 +286,10 @@ class JuryScorer:
         refuse_unnamed_columns(self.jury.open(), prompts, tasks, rows, self._columns)
         self._warn_of_differing_ids(prompts, tasks)
         step = getattr(columns.get("trainer_state"), "global_step", None)
-        labels = {} if step is None else {"step": int(step)}
+        labels: dict[str, Any] = {} if step is None else {"step": int(step)}
+        phase = EVALUATION_PHASE if trainer.is_evaluating else None
+        if phase is not None:
+            labels["phase"] = phase
         if self.jury.session > 1:
             labels["session"] = self.jury.session
         groups: list[Group] = []
@@ -293,7 +300,7 @@ class JuryScorer:
                     read_response(completions[index], labels, f"completion {index + 1} of the call")
                     for index in part
                 ]
-                groups.append(Group(tasks[part[0]], responses))
+                groups.append(Group(tasks[part[0]], responses, phase=phase))
                 members.append(part)
         return _TrainerBatch(groups, members, prompts, rows, rule, trainer)
 

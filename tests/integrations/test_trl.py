@@ -431,6 +431,26 @@ def test_an_evaluation_has_a_group_size_of_its_own() -> None:
     assert read_trainer_settings(trainer.log_metric).group_sizes == (2,)
 
 
+def test_an_evaluation_at_a_step_of_the_training_is_a_phase_of_its_own(
+    opened: list[JuryReward], tmp_path: Path
+) -> None:
+    function = reward_function(CONFIG, record=tmp_path / "run")
+    opened.append(function)
+    trainer = Trainer(num_generations_eval=2, model=SimpleNamespace(training=True))
+    for is_training, count in ((True, 4), (False, 2), (True, 4)):
+        trainer.model.training = is_training  # type: ignore[attr-defined]
+        columns = trainer.columns(task_id=["a"] * count)
+        call(function, [QUESTIONS[0]] * count, texts(REWARDS[:count]), **columns)
+    function.close()
+    with jg.Run.open(tmp_path / "run") as run:
+        labels = {trace.response_id: trace.labels for trace in run.traces()}
+    evaluated = {"step": 312, "phase": "eval"}
+    assert labels == {
+        **{f"a@{number}/{place}": {"step": 312} for number in (1, 2) for place in (1, 2, 3, 4)},
+        **{f"a@eval:1/{place}": evaluated for place in (1, 2)},
+    }
+
+
 def test_three_groups_without_a_reward_stop_the_training_also_over_calls(
     opened: list[JuryReward],
 ) -> None:
