@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from jurygraph.agents.maths.answer import NO_ANSWER_REASON
 from jurygraph.aggregation.group_advantages import AdvantageNormalization
 from jurygraph.display import format_value
-from jurygraph.errors import InputError
+from jurygraph.errors import InputError, PlanError
 from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import (
     FailedRewardRule,
@@ -215,7 +215,8 @@ class JuryScorer:
         call.scoring_loop = asyncio.get_running_loop()
         with self._pass_errors_on(call):
             batch = self._read_trainer_batch(prompts, completions, columns)
-            traces = await self.jury.score(batch.groups)
+            with _name_row_of_task(batch):
+                traces = await self.jury.score(batch.groups)
             call.result_future.set_result(self._finish_batch(batch, traces, columns))
         return call.result_future.result()
 
@@ -240,7 +241,8 @@ class JuryScorer:
         if is_first_function:
             with self._pass_errors_on(call):
                 batch = self._read_trainer_batch(prompts, completions, columns)
-                traces = self.jury.score_blocking(batch.groups)
+                with _name_row_of_task(batch):
+                    traces = self.jury.score_blocking(batch.groups)
                 call.result_future.set_result(self._finish_batch(batch, traces, columns))
         return call.result_future.result()
 
@@ -511,6 +513,19 @@ class _TrainerBatch(NamedTuple):
     rows: list[dict[str, Any]]
     rule: FailedRewardRule
     trainer: TrainerSettings
+
+
+@contextmanager
+def _name_row_of_task(batch: _TrainerBatch) -> Iterator[None]:
+    """Name the row in the error of a task that has no plan: by a digest of its content nobody finds it."""
+    try:
+        yield
+    except PlanError as error:
+        for group, members in zip(batch.groups, batch.members, strict=True):
+            if repr(group.task.id) in str(error):
+                row = describe_row(members[0], batch.prompts[members[0]])
+                raise PlanError(f"{row}: {error}") from error
+        raise
 
 
 def _kind_of_failure(trace: Trace) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.errors import ConfigError, InputError, ModelOutageError, NoRewardError
+from jurygraph.errors import ConfigError, InputError, ModelOutageError, NoRewardError, PlanError
 from jurygraph.integrations import lazy_jury
 from jurygraph.integrations.trl import (
     JuryReward,
@@ -528,6 +528,24 @@ def test_rows_to_which_nothing_applies_name_the_columns_that_they_lack(
     with pytest.raises(NoRewardError, match=message):
         call(function, chats, ["Thanks."] * 3, **columns)
     function.close()
+
+
+def test_a_row_without_what_the_reward_counts_is_named_by_its_prompt(
+    opened: list[JuryReward],
+) -> None:
+    evaluators = ["maths.accuracy", "criteria"]
+    columns = {"reference": "answers", "rubric": "points"}
+    opened.append(reward_function({**MIXED, "evaluators": evaluators, "model": "none"}, **columns))
+    with pytest.raises(
+        PlanError, match=r"row 2 of the call \('3 \+ 3\?'\): task 'prompt-.* no rubric"
+    ):
+        call(
+            opened[0],
+            ["2 + 2?", "3 + 3?"],
+            ["4", "6"],
+            answers=["4", "6"],
+            points=["Is it 4?", None],
+        )
 
 
 def test_a_column_with_the_name_of_a_parameter_that_names_none_is_refused(

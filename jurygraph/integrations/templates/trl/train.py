@@ -18,7 +18,9 @@ def read_rows() -> list[dict[str, Any]]:
             "prompt": [{"role": "user", "content": task["query"]}],
             "task_id": task["id"],
             "reference": task.get("reference"),
-            "rubric": task.get("rubric"),  # lines of text, a criterion each; or as in a file of tasks
+            "rubric": task.get(
+                "rubric"
+            ),  # lines of text, a criterion each; or as in a file of tasks
         }
         for task in tasks
     ]
