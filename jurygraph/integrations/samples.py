@@ -14,7 +14,7 @@ from pydantic_core import to_jsonable_python
 
 from jurygraph.display import format_value
 from jurygraph.errors import InputError
-from jurygraph.messages import validate
+from jurygraph.messages import Problem, validate
 from jurygraph.schema import Response, Task
 from jurygraph.schema.frozen_model import digest_of
 from jurygraph.sources.task_tables import rubric_from_criteria
@@ -36,12 +36,12 @@ def read_task_fields(row: Mapping[str, Any], columns: Mapping[str, str | None]) 
     """Return the parts of a task in a row by their columns; what the row does not have is left out."""
     parts: dict[str, Any] = {}
     for part, column in columns.items():
-        if column is not None and not _is_missing_cell(row.get(column)):
+        if column is not None and not is_missing_cell(row.get(column)):
             parts[part] = _CELL_READER_BY_FIELD[part](row[column])
     return parts
 
 
-def _is_missing_cell(value: Any) -> bool:
+def is_missing_cell(value: Any) -> bool:
     """Return whether a cell is empty: pandas has NaN where a row has no value."""
     return value is None or (isinstance(value, float | np.floating) and isnan(value))
 
@@ -94,13 +94,21 @@ def read_label_fields(label: Any) -> dict[str, Any]:
     return {"reference": text}
 
 
-def fill_in_task_id(content: Any) -> Any:
-    """Return the content of a task; one without an id is named by what it contains."""
-    if not isinstance(content, Mapping) or "id" in content:
+def complete_task_content(content: Any) -> Any:
+    """Return the content of a task with its rubric as an object, and an id.
+
+    A rubric may come as in a column; a task without an id is named by what it contains.
+    """
+    if not isinstance(content, Mapping):
         return content
-    # messages of LangChain and others are dumped, as their own `model_dump` does it
-    jsonable_content = to_jsonable_python(content, by_alias=False, fallback=dict)
-    return {**content, "id": f"prompt-{digest_of(jsonable_content)[:_TASK_DIGEST_LENGTH]}"}
+    task_content = dict(content)
+    if "rubric" in task_content:
+        task_content["rubric"] = _read_rubric(task_content["rubric"])
+    if "id" not in task_content:
+        # messages of LangChain and others are dumped, as their own `model_dump` does it
+        jsonable_content = to_jsonable_python(task_content, by_alias=False, fallback=dict)
+        task_content["id"] = f"prompt-{digest_of(jsonable_content)[:_TASK_DIGEST_LENGTH]}"
+    return task_content
 
 
 def read_task(prompt: Any, parts: Mapping[str, Any]) -> Task:
@@ -108,11 +116,23 @@ def read_task(prompt: Any, parts: Mapping[str, Any]) -> Task:
 
     Raises `InputError` that names the prompt, the field and what would be right.
     """
-    task = validate(Task, fill_in_task_id({"query": prompt, **parts}))
+    task = _validate_task(prompt, parts)
     if not isinstance(task, Task):
         where = f"the trainer's prompt {format_value(prompt, 60)}, `{task.field}`"
         raise InputError(f"{where}: {task}")
     return task
+
+
+def _validate_task(prompt: Any, parts: Mapping[str, Any]) -> Task | Problem:
+    return validate(Task, complete_task_content({"query": prompt, **parts}))
+
+
+def describe_row(index: int, prompt: Any) -> str:
+    """Return a row of a trainer's call by its number, from 1 on, with the beginning of its prompt's last message."""
+    last_message = prompt[-1] if isinstance(prompt, list | tuple) and prompt else prompt
+    if isinstance(last_message, Mapping):
+        last_message = last_message.get("content", last_message)
+    return f"row {index + 1} of the call ({format_value(last_message, 60)})"
 
 
 def read_tasks(
@@ -120,7 +140,8 @@ def read_tasks(
 ) -> list[Task]:
     """Return the task of each sample, by its prompt and its row.
 
-    Raises `InputError` as `read_task` does, and for a column which is not there; ids in `task_id` may be missing.
+    Raises `InputError` that names row, column and field, and for a column which is not there; ids in `task_id` may be
+    missing.
 
     The samples of a prompt follow each other, so that equal neighbours share one task: it is read once.
     """
@@ -133,10 +154,17 @@ def read_tasks(
             )
     tasks: list[Task] = []
     previous_content: tuple[Any, dict[str, Any]] | None = None
-    for prompt, row in zip(prompts, rows, strict=True):
+    for index, (prompt, row) in enumerate(zip(prompts, rows, strict=True)):
         content = prompt, read_task_fields(row, columns)
         is_new_task = not tasks or content != previous_content
-        tasks.append(read_task(*content) if is_new_task else tasks[-1])
+        task = _validate_task(*content) if is_new_task else tasks[-1]
+        if not isinstance(task, Task):
+            column = columns.get(str(task.path[0])) if task.path else None
+            location = describe_row(index, prompt)
+            if column is not None:
+                location += f", column {column!r}"
+            raise InputError(f"{location}, `{task.field}`: {task}")
+        tasks.append(task)
         previous_content = content
     return tasks
 

@@ -23,9 +23,8 @@ from typing import Any, NamedTuple
 
 from jurygraph.agents.maths.answer import NO_ANSWER_REASON
 from jurygraph.aggregation.group_advantages import AdvantageNormalization
-from jurygraph.decision.recipe import default_component_name
 from jurygraph.display import format_value
-from jurygraph.errors import InputError
+from jurygraph.errors import InputError, PlanError
 from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import (
     FailedRewardRule,
@@ -35,7 +34,17 @@ from jurygraph.integrations.failed_rewards import (
     read_failed_reward_rule,
 )
 from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury, compares_responses
-from jurygraph.integrations.samples import group_sample_indices, read_response, read_tasks
+from jurygraph.integrations.samples import (
+    describe_row,
+    group_sample_indices,
+    read_response,
+    read_tasks,
+)
+from jurygraph.integrations.task_columns import (
+    describe_missing_fields,
+    list_task_fields,
+    refuse_unnamed_columns,
+)
 from jurygraph.models.request import REPAIR_CALL_PURPOSE
 from jurygraph.runs.reports.summary import count_trace_findings
 from jurygraph.schema import Material, RecordedVerdict, Task, Trace
@@ -49,8 +58,15 @@ FIRST_VERSION_WITH_MASK = (1, 6)
 """TRL's first version that leaves out a row without any reward (PR 5902); before, its reward was 0."""
 _TRAINERS_WITHOUT_MASK = ("SDPO", "OnlineDPO", "NashMD", "XPO")
 """Beginnings of the names of trainers that sum with `nansum` and mask nothing, in trl 1.16, too."""
+EVALUATION_PHASE = "eval"
+"""The phase of groups that `trainer.evaluate` scores, and a label: their step is one of the training, too."""
 _MAX_CALLS_KEPT = 64
 """Calls that wait for the other functions; of a trainer that never calls these, the last ones are kept."""
+_PART_AND_EXAMPLE_BY_FIELD = {
+    "reference": ("a reference", "reference='answer'"),
+    "rubric": ("a rubric", "rubric='criteria'"),
+    "stakeholders": ("stakeholders", "stakeholders='people'"),
+}
 COHORTS_HINT = "`jurygraph serve` judges a group whose members arrive apart, by its cohorts"
 
 
@@ -64,6 +80,7 @@ class TrainerSettings(NamedTuple):
     has_trainer_nan_masking: bool = True
     normalize: AdvantageNormalization | None = "std"
     """None where the advantages of a group depend on other groups."""
+    is_evaluating: bool = False
 
 
 def read_trainer_settings(log_metric: Any) -> TrainerSettings:
@@ -73,7 +90,8 @@ def read_trainer_settings(log_metric: Any) -> TrainerSettings:
     functions = getattr(trainer, "reward_funcs", None)
     if not isinstance(functions, Sequence):
         return TrainerSettings(has_trainer_nan_masking=has_trainer_nan_masking)
-    sizes = {getattr(trainer, name, None) for name in _group_size_names(trainer)}
+    is_training = getattr(getattr(trainer, "model", None), "training", None)
+    sizes = {getattr(trainer, name, None) for name in _group_size_names(is_training)}
     return TrainerSettings(
         functions=len(functions),
         wrapped_function_count=sum(
@@ -82,12 +100,12 @@ def read_trainer_settings(log_metric: Any) -> TrainerSettings:
         group_sizes=tuple(sorted(size for size in sizes if isinstance(size, int))),
         has_trainer_nan_masking=has_trainer_nan_masking,
         normalize=_read_normalization(trainer),
+        is_evaluating=is_training is False,
     )
 
 
-def _group_size_names(trainer: Any) -> tuple[str, ...]:
+def _group_size_names(is_training: Any) -> tuple[str, ...]:
     """Return the names of the group sizes that a call may have: TRL has one of its own in evaluations."""
-    is_training = getattr(getattr(trainer, "model", None), "training", None)
     if isinstance(is_training, bool):
         return ("num_generations",) if is_training else ("num_generations_eval",)
     return "num_generations", "num_generations_eval"
@@ -198,7 +216,8 @@ class JuryScorer:
         call.scoring_loop = asyncio.get_running_loop()
         with self._pass_errors_on(call):
             batch = self._read_trainer_batch(prompts, completions, columns)
-            traces = await self.jury.score(batch.groups)
+            with _name_row_of_task(batch):
+                traces = await self.jury.score(batch.groups)
             call.result_future.set_result(self._finish_batch(batch, traces, columns))
         return call.result_future.result()
 
@@ -223,7 +242,8 @@ class JuryScorer:
         if is_first_function:
             with self._pass_errors_on(call):
                 batch = self._read_trainer_batch(prompts, completions, columns)
-                traces = self.jury.score_blocking(batch.groups)
+                with _name_row_of_task(batch):
+                    traces = self.jury.score_blocking(batch.groups)
                 call.result_future.set_result(self._finish_batch(batch, traces, columns))
         return call.result_future.result()
 
@@ -263,12 +283,16 @@ class JuryScorer:
             raise InputError(f"there are {len(prompts)} prompts and {len(completions)} completions")
         trainer = read_trainer_settings(columns.get("log_metric"))
         rule = self._choose_failed_reward_rule(trainer)
-        self._check_columns(columns, len(prompts))
+        self._check_columns(columns, prompts)
         rows = list(_read_rows(columns, len(prompts)))
         tasks = read_tasks(prompts, rows, self._columns)
+        refuse_unnamed_columns(self.jury.open(), prompts, tasks, rows, self._columns)
         self._warn_of_differing_ids(prompts, tasks)
         step = getattr(columns.get("trainer_state"), "global_step", None)
-        labels = {} if step is None else {"step": int(step)}
+        labels: dict[str, Any] = {} if step is None else {"step": int(step)}
+        phase = EVALUATION_PHASE if trainer.is_evaluating else None
+        if phase is not None:
+            labels["phase"] = phase
         if self.jury.session > 1:
             labels["session"] = self.jury.session
         groups: list[Group] = []
@@ -279,12 +303,12 @@ class JuryScorer:
                     read_response(completions[index], labels, f"completion {index + 1} of the call")
                     for index in part
                 ]
-                groups.append(Group(tasks[part[0]], responses))
+                groups.append(Group(tasks[part[0]], responses, phase=phase))
                 members.append(part)
-        return _TrainerBatch(groups, members, rule, trainer)
+        return _TrainerBatch(groups, members, prompts, rows, rule, trainer)
 
-    def _check_columns(self, columns: Mapping[str, Any], size: int) -> None:
-        """Raise `InputError` for a column of the jury's without a value for each prompt, or with an empty text.
+    def _check_columns(self, columns: Mapping[str, Any], prompts: Sequence[Any]) -> None:
+        """Raise `InputError` for a column of the jury's without a value for each prompt, or with an empty cell.
 
         An empty reference is logged, once: a training goes on with it.
         """
@@ -292,15 +316,14 @@ class JuryScorer:
             values = columns.get(column) if column is not None else None
             if not isinstance(values, list | tuple):
                 continue
-            if len(values) != size:
-                problem = (
-                    f"column {column!r} has {len(values)} values, and there are {size} prompts"
-                )
-                raise InputError(f"{part}: {problem}")
-            is_empty = [isinstance(value, str) and not value.strip() for value in values]
-            if True in is_empty:
-                row = is_empty.index(True) + 1
-                problem = f"{part}: column {column!r} is an empty text in row {row} of the call"
+            if len(values) != len(prompts):
+                problem = f"has {len(values)} values, and there are {len(prompts)} prompts"
+                raise InputError(f"{part}: column {column!r} {problem}")
+            index = next((i for i, cell in enumerate(values) if _is_empty_cell(part, cell)), None)
+            if index is not None:
+                form = "list" if isinstance(values[index], list) else "text"
+                row = describe_row(index, prompts[index])
+                problem = f"{part}: column {column!r} is an empty {form} in {row}"
                 remedy = f"make it None where a prompt has no {part}"
                 if part != "reference":
                     raise InputError(f"{problem}; {remedy}")
@@ -382,9 +405,10 @@ class JuryScorer:
         judged_rewards = self._find_judged_rewards(scored)
         for unscored_group, members, group in zip(batch.groups, batch.members, scored, strict=True):
             rewards = [trace.reward.value for trace in group]
-            hint = self._describe_missing_fields(unscored_group.task, group)
-            why = describe_first_failure(group) + hint
-            self._warn_of_failure(group, hint)
+            row = describe_row(members[0], batch.prompts[members[0]])
+            lack = self._describe_missing_fields(batch, members[0], unscored_group.task, group)
+            why = _describe_why(group, row, lack)
+            self._warn_of_failure(group, row, lack)
             self.jury.outages.observe(judged_rewards or rewards, unscored_group.task, why)
             filled_rewards = self._fill_failed_rewards(rewards, batch, why)
             for index, trace, value in zip(members, group, filled_rewards.values, strict=True):
@@ -410,40 +434,48 @@ class JuryScorer:
             if trace.reward.value is not None and (trace.calls or not uses_model)
         ]
 
-    def _describe_missing_fields(self, task: Task, group: Sequence[Trace]) -> str:
-        """Return which arguments name no column, or an empty one, of what the jury reads, where nothing applies."""
-        verdicts = chain.from_iterable(trace.verdicts for trace in group)
-        if any(verdict.status != "not_applicable" for verdict in verdicts):
-            return ""
-        fields: set[str] = set()
-        for name, evaluator in self.jury.open().evaluators.items():
-            fields |= {default_component_name(name, evaluator.audience), *evaluator.task_fields}
-        hints = []
-        for field, column in self._columns.items():
-            if field in fields and not getattr(task, field):
-                hint = f"`{field}=` names no column"
-                hints.append(hint if column is None else f"`{field}={column!r}` has no value there")
-        return f"; {', '.join(hints)}" if hints else ""
+    def _describe_missing_fields(
+        self, batch: "_TrainerBatch", index: int, task: Task, group: Sequence[Trace]
+    ) -> str:
+        """Return what the row of a group lacks, where nothing in it can be judged; "" elsewhere."""
+        jury = self.jury.open()
+        for verdict in chain.from_iterable(trace.verdicts for trace in group):
+            needs_field = bool(jury.evaluators[verdict.evaluator].task_fields)
+            is_abstention = verdict.status == "abstained" and needs_field
+            if verdict.status != "not_applicable" and not is_abstention:
+                return ""
+        return describe_missing_fields(jury, task, batch.rows[index], self._columns)
 
-    def _warn_of_failure(self, group: Sequence[Trace], hint: str) -> None:
+    def _warn_of_failure(self, group: Sequence[Trace], row: str, lack: str) -> None:
         """Log the first failed rewards of each kind: what the trainer logs of later ones does not say why."""
         traces_by_kind: dict[str, list[Trace]] = defaultdict(list)
         for trace in group:
             if trace.reward.value is None:
                 traces_by_kind[_kind_of_failure(trace)].append(trace)
         for kind, failed_traces in traces_by_kind.items():
-            why = describe_first_failure(failed_traces) + hint
+            why = _describe_why(failed_traces, row, lack)
             self._warn_once(
                 "%d of the %d rewards of a group failed (%s)%s (said once a kind; %s/failed has the share of all)",
                 *(len(failed_traces), len(group), failed_traces[0].response_id, why, self._name),
-                kind=kind,
+                kind=kind + lack,
             )
 
     def _warn_of_quotations(self, traces: Sequence[Trace]) -> None:
-        """Log the first findings that count as the worst, whatever the judge said: they may turn the order round."""
+        """Log the first findings that count as the worst, whatever the judge said: they may turn the order round.
+
+        A call in which more than half have no quotation is logged, too: then the judge pays next to nothing.
+        """
         verdicts = chain.from_iterable(trace.verdicts for trace in traces)
         worst = next((verdict for verdict in verdicts if verdict.is_worst_case), None)
-        if worst is not None:
+        if worst is None:
+            return
+        findings = count_trace_findings(traces)
+        if 2 * findings.unsupported > findings.quotable:
+            self._warn_once(
+                "of a call, %s (said once; %s/unsupported has the share of each); such as on %s: %s",
+                *(findings.warning, self._name, worst.about, worst.reason),
+            )
+        else:
             self._warn_once(
                 "a finding on %s had no quotation that counts, so that it has the worst score: %s (said once; if the "
                 "judge paraphrases, or judges a tone, write `safety: {evidence: preferred}`)",
@@ -474,18 +506,45 @@ class JuryScorer:
 
 
 class _TrainerBatch(NamedTuple):
-    """The groups of a call, and the positions of their members in it."""
+    """The groups of a call, the positions of their members in it, and its prompts and rows."""
 
     groups: list[Group]
     members: list[list[int]]
+    prompts: Sequence[Any]
+    rows: list[dict[str, Any]]
     rule: FailedRewardRule
     trainer: TrainerSettings
+
+
+@contextmanager
+def _name_row_of_task(batch: _TrainerBatch) -> Iterator[None]:
+    """Name the row in the error of a task that has no plan: by a digest of its content nobody finds it."""
+    try:
+        yield
+    except PlanError as error:
+        for group, members in zip(batch.groups, batch.members, strict=True):
+            if repr(group.task.id) in str(error):
+                row = describe_row(members[0], batch.prompts[members[0]])
+                raise PlanError(f"{row}: {error}") from error
+        raise
 
 
 def _kind_of_failure(trace: Trace) -> str:
     """Return the kind of the failure that `describe_first_failure` describes, "" for an abstention."""
     failures = (verdict.failure for verdict in trace.verdicts if verdict.failure is not None)
     return next((failure.kind for failure in failures), "")
+
+
+def _describe_why(traces: Sequence[Trace], row: str, lack: str) -> str:
+    """Return why rewards failed, as the end of a sentence: what their row lacks, else the first failure."""
+    if lack:
+        return f": {row} has nothing to be judged by: {lack}"
+    return describe_first_failure(traces)
+
+
+def _is_empty_cell(part: str, cell: Any) -> bool:
+    is_blank = isinstance(cell, str) and not cell.strip()
+    return is_blank or (part == "rubric" and isinstance(cell, list) and not cell)
 
 
 def _states_no_answer(trace: Trace) -> bool:
@@ -663,11 +722,12 @@ def reward_function(
         hint = "put the evaluators of both into one config, or give the trainer both"
         raise InputError(f"{problem}; {hint}, each with `failed` as `neutral` and its own `name`")
     scorer = JuryScorer(LazyJury(config, record), columns, failed, group_size, len(beside), name)
-    if reference is None:
-        for evaluator in scorer.jury.open().evaluators.values():
-            if "reference" in evaluator.task_fields:
-                hint = "name the column that has it, as in reference='answer'"
-                log.warning("%s needs a reference for each prompt; %s", evaluator.name, hint)
+    defaults = scorer.jury.open().config.task_defaults
+    for field, evaluator in list_task_fields(scorer.jury.open()).items():
+        if columns.get(field, field) is None and not getattr(defaults, field, None):
+            part, example = _PART_AND_EXAMPLE_BY_FIELD[field]
+            hint = f"name the column that has it, as in {example}"
+            log.warning("%s needs %s for each prompt; %s", evaluator, part, hint)
     function = JuryReward(jury_reward, scorer)
     function.__name__ = f"{name}_reward"
     return function

@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 from jurygraph.integrations.failed_rewards import FailedRewardRule, first_failure
 from jurygraph.integrations.samples import (
     DEFAULT_COLUMN_BY_FIELD,
-    fill_in_task_id,
+    complete_task_content,
     read_label_fields,
     read_response,
     read_task,
@@ -56,7 +56,7 @@ class ScoreBody(FrozenModel):
     and the phase of the recorded run, and labels of the responses that have none of these names.
     """
 
-    task: Annotated[Task, BeforeValidator(fill_in_task_id)] | None = None
+    task: Annotated[Task, BeforeValidator(complete_task_content)] | None = None
     task_id: Id | None = None
     responses: tuple[_TextOrResponse, ...] = Field(min_length=1)
     step: Count | None = None
@@ -95,7 +95,7 @@ class VerifyBody(_TrainerBody):
     response: JsonObject
     task_id: Id | None = None
     reference: str | None = None
-    rubric: JsonObject | None = None
+    rubric: JsonObject | list[JsonValue] | str | None = None
     stakeholders: list[JsonValue] | None = None
 
 

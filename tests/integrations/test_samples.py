@@ -78,9 +78,9 @@ def test_what_is_wrong_is_named() -> None:
     number = r"the trainer's prompt '2 \+ 2\?', `reference`: is the number 4"
     with pytest.raises(InputError, match=number):
         read_task("2 + 2?", {"reference": 4})
-    empty = "prompt 'How far.', `rubric.criteria`: has 0 entries; give it at least 1"
+    empty = r"row 1 of the call \('How far.'\), column 'points', `rubric.criteria`: has 0 entries; give it at"
     with pytest.raises(InputError, match=empty):
-        read_tasks(["How far?"], [{"rubric": ""}], {"rubric": "rubric"})
+        read_tasks(["How far?"], [{"points": ""}], {"rubric": "points"})
     with pytest.raises(InputError, match="a completion of the trainer, `messages`: "):
         read_response(7)
     same_id = [read_task(prompt, {"id": "a"}) for prompt in ("2 + 2?", "2 + 3?")]

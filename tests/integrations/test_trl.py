@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.errors import ConfigError, InputError, ModelOutageError, NoRewardError
+from jurygraph.errors import ConfigError, InputError, ModelOutageError, NoRewardError, PlanError
 from jurygraph.integrations import lazy_jury
 from jurygraph.integrations.trl import (
     JuryReward,
@@ -87,19 +87,9 @@ def test_the_end_of_the_process_closes_the_jury_but_not_that_of_the_parent(
     assert jury._closed
 
 
-@pytest.mark.parametrize(
-    ("if_missing", "why"),
-    [
-        (None, "the task's reference states no final answer"),
-        (
-            "not_applicable",
-            "no evaluator that counts applies: the task has no reference; "
-            "`reference='solution'` has no value there",
-        ),
-    ],
-)
+@pytest.mark.parametrize("if_missing", [None, "not_applicable"])
 def test_the_warning_of_a_failed_reward_says_why_nothing_was_judged(
-    opened: list[JuryReward], caplog: pytest.LogCaptureFixture, if_missing: Any, why: str
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture, if_missing: Any
 ) -> None:
     function = reward_function(
         Config(evaluators=(EvaluatorUse(use="maths.accuracy", if_missing=if_missing),)),
@@ -108,9 +98,13 @@ def test_the_warning_of_a_failed_reward_says_why_nothing_was_judged(
     )
     opened.append(function)
     call(function, ["2 + 2?"] * 2, ["4", "5"], solution=[None] * 2)
-    (record,) = caplog.records
-    assert record.message.startswith("2 of the 2 rewards of a group failed (")
-    assert f"): {why} (said" in record.message
+    call(function, ["2 + 2?"] * 2, ["4", "5"], solution=["It cannot\nbe told."] * 2)
+    why, *others = (record.message for record in caplog.records)
+    lack = "row 1 of the call ('2 + 2?') has nothing to be judged by: `reference='solution'` has no value there"
+    assert why.startswith("2 of the 2 rewards of a group failed (")
+    assert f"): {lack} (said" in why
+    (other,) = others
+    assert "): the task's reference states no final answer (said" in other
 
 
 def test_an_empty_text_is_named_by_column_and_row(
@@ -126,11 +120,16 @@ def test_an_empty_text_is_named_by_column_and_row(
     remedy = "where a prompt has no {0}"
     with pytest.raises(InputError) as refused:
         call(opened[0], prompts, completions, solution=["4", "6"], points=["Is it 4?", " "])
-    problem = "rubric: column 'points' is an empty text in row 2 of the call; make it None "
+    problem = (
+        "rubric: column 'points' is an empty text in row 2 of the call ('3 + 3?'); make it None "
+    )
     assert str(refused.value) == problem + remedy.format("rubric")
     with pytest.raises(InputError):
         call(opened[0], prompts, completions, solution=["4", ""], points=["", None])
-    problem = "reference: column 'solution' is an empty text in row 2 of the call (said once); make it None "
+    with pytest.raises(InputError, match=r"'points' is an empty list in row 2 of the call \('3 \+"):
+        call(opened[0], prompts, completions, solution=["4", "6"], points=["Is it 4?", []])
+    place = "row 2 of the call ('3 + 3?')"
+    problem = f"reference: column 'solution' is an empty text in {place} (said once); make it None "
     assert [record.getMessage() for record in caplog.records] == [
         problem + remedy.format("reference")
     ]
@@ -456,6 +455,26 @@ def test_an_evaluation_has_a_group_size_of_its_own() -> None:
     assert read_trainer_settings(trainer.log_metric).group_sizes == (2,)
 
 
+def test_an_evaluation_at_a_step_of_the_training_is_a_phase_of_its_own(
+    opened: list[JuryReward], tmp_path: Path
+) -> None:
+    function = reward_function(CONFIG, record=tmp_path / "run")
+    opened.append(function)
+    trainer = Trainer(num_generations_eval=2, model=SimpleNamespace(training=True))
+    for is_training, count in ((True, 4), (False, 2), (True, 4)):
+        trainer.model.training = is_training  # type: ignore[attr-defined]
+        columns = trainer.columns(task_id=["a"] * count)
+        call(function, [QUESTIONS[0]] * count, texts(REWARDS[:count]), **columns)
+    function.close()
+    with jg.Run.open(tmp_path / "run") as run:
+        labels = {trace.response_id: trace.labels for trace in run.traces()}
+    evaluated = {"step": 312, "phase": "eval"}
+    assert labels == {
+        **{f"a@{number}/{place}": {"step": 312} for number in (1, 2) for place in (1, 2, 3, 4)},
+        **{f"a@eval:1/{place}": evaluated for place in (1, 2)},
+    }
+
+
 def test_three_groups_without_a_reward_stop_the_training_also_over_calls(
     opened: list[JuryReward], tmp_path: Path
 ) -> None:
@@ -504,24 +523,77 @@ def test_prompts_that_the_judge_never_answers_stop_no_training_in_which_it_judge
 
 
 @all_rows(
-    "rubric, problem",
+    "rubric, others, problem",
     [
-        (None, "`rubric=` names no column"),
-        ("points", "`rubric='points'` has no value there"),
+        (None, (), "`rubric=` names no column"),
+        ("points", (), "`rubric='points'` has no value there"),
+        (
+            None,
+            ("checks",),
+            "`rubric=` names no column; column 'checks' is filled there, and no parameter names it: rubric='checks'?",
+        ),
+        (
+            None,
+            ("checks", "source"),
+            "`rubric=` names no column; columns 'checks', 'source' are filled there, and no parameter names them",
+        ),
     ],
 )
 def test_rows_to_which_nothing_applies_name_the_columns_that_they_lack(
-    rubric: str | None, problem: str
+    rubric: str | None, others: tuple[str, ...], problem: str
 ) -> None:
     function = reward_function({**MIXED, "model": "none"}, reference="answers", rubric=rubric)
-    columns = {"answers": [None] * 3, "points": [None] * 3}
+    columns: dict[str, Any] = {"answers": [None] * 3, "points": [None] * 3, "images": ["a"] * 3}
+    columns |= {name: ["Does it thank?"] * 3 for name in others}
     message = (
-        "3 groups in a row got no reward at all: no evaluator that counts applies: the task has no "
-        rf"reference; `reference='answers'` has no value there, {problem}; "
+        r"3 groups in a row got no reward at all: row 3 of the call \('Thank Eve.'\) has nothing to be judged by: "
+        rf"`reference='answers'` has no value there, {re.escape(problem)}; "
     )
+    chats = [[{"role": "user", "content": f"Thank {name}."}] for name in ("Ann", "Ben", "Eve")]
     with pytest.raises(NoRewardError, match=message):
-        call(function, ["Thank Ann.", "Thank Ben.", "Thank Eve."], ["Thanks."] * 3, **columns)
+        call(function, chats, ["Thanks."] * 3, **columns)
     function.close()
+
+
+def test_a_row_without_what_the_reward_counts_is_named_by_its_prompt(
+    opened: list[JuryReward],
+) -> None:
+    evaluators = ["maths.accuracy", "criteria"]
+    columns = {"reference": "answers", "rubric": "points"}
+    opened.append(reward_function({**MIXED, "evaluators": evaluators, "model": "none"}, **columns))
+    with pytest.raises(
+        PlanError, match=r"row 2 of the call \('3 \+ 3\?'\): task 'prompt-.* no rubric"
+    ):
+        call(
+            opened[0],
+            ["2 + 2?", "3 + 3?"],
+            ["4", "6"],
+            answers=["4", "6"],
+            points=["Is it 4?", None],
+        )
+
+
+def test_a_column_with_the_name_of_a_parameter_that_names_none_is_refused(
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture
+) -> None:
+    opened.append(reward_function({**MIXED, "model": "none"}, reference="answers"))
+    (record,) = caplog.records
+    assert record.getMessage().startswith("criteria needs a rubric for each prompt; name the")
+    prompts = ["2 + 2?", "Thank Ann."]
+    columns = {"answers": ["4", None], "rubric": [None, "Does it thank?"]}
+    problem = (
+        "column 'rubric' is filled in row 2 of the call ('Thank Ann.'), criteria needs it, and no parameter names it; "
+        "write rubric='rubric', or remove the column"
+    )
+    with pytest.raises(InputError, match=re.escape(problem)):
+        call(opened[0], prompts, ["4", "Thanks."], **columns)
+    columns["rubric"] = [None, None]
+    assert call(opened[0], prompts, ["4", "Thanks."], **columns) == [1.0, None]
+    defaults = {"rubric": {"criteria": [{"id": "kind", "text": "Is it kind?", "weight": 1}]}}
+    config = {**MIXED, "model": "none", "task_defaults": defaults}
+    opened.append(reward_function(config, reference="answers"))
+    columns["rubric"] = [None, "Does it thank?"]
+    assert call(opened[1], prompts, ["4", "Thanks."], **columns) == [None, None], "no model"
 
 
 def test_a_jury_of_pairs_refuses_a_part_of_a_group(
@@ -544,13 +616,16 @@ def test_a_jury_of_pairs_refuses_a_part_of_a_group(
     assert len([record for record in caplog.records if "group_size" in record.message]) == 1
 
 
-def test_a_finding_that_counts_as_the_worst_for_its_quotation_is_said_once(
+def test_findings_without_a_quotation_are_said_once_and_once_more_where_they_are_the_most(
     opened: list[JuryReward], caplog: pytest.LogCaptureFixture
 ) -> None:
-    met = {"reason": "It thanks.", "quotes": ["Thank you."], "met": True, "probability": 0.9}
-    with run_server(
-        lambda body, _: reply_with(json.dumps(dict.fromkeys(requested_items(body), met)))
-    ) as server:
+    def script(body: dict[str, Any], number: int) -> Answer:
+        quotes = response_in(body).split()[:1]
+        met = {"reason": "It thanks.", "quotes": quotes, "met": True, "probability": 0.9}
+        return reply_with(json.dumps(dict.fromkeys(requested_items(body), met)))
+
+    weak, good = "Thank you. It has two.", "Congratulations, Ann."
+    with run_server(script) as server:
         config = {
             "model": f"openai-compatible:{server.url}#tiny",
             "evaluators": [{"use": "criteria", "params": {"criteria": ["It is polite."]}}],
@@ -559,13 +634,18 @@ def test_a_finding_that_counts_as_the_worst_for_its_quotation_is_said_once(
         function = reward_function(config)
         opened.append(function)
         trainer = Trainer()
-        for _ in range(2):
+        for answers in ([weak, good], [weak, good], [weak] * 3 + [good], [weak] * 4):
+            scores = [0.0 if answer == weak else 0.9 for answer in answers]
             columns = trainer.columns()
-            assert call(function, ["Hello?"], ["Thank you. It has two."], **columns) == [0.0]
+            assert call(function, ["Hello?"] * len(answers), answers, **columns) == scores
+        opened.append(reward_function({**config, "safety": {"evidence": "preferred"}}))
+        assert call(opened[1], ["Hello?"] * 2, [weak] * 2) == [0.9, 0.9]
     assert trainer.metrics["jury/unsupported"] == 1.0
-    assert trainer.extra["jury_unsupported"] == [1]
-    assert caplog.text.count("had no quotation that counts") == 1
-    assert "evidence: preferred" in caplog.text
+    assert trainer.extra["jury_unsupported"] == [1] * 4
+    one, most = (record.getMessage() for record in caplog.records)
+    assert one.startswith("a finding on prompt-")
+    assert most.startswith("of a call, 3 of 4 findings had no quotation that counts: it is not in")
+    assert all("evidence: preferred" in warning for warning in (one, most))
 
 
 def test_what_is_wrong_is_named_when_the_function_is_made(tmp_path: Path) -> None:

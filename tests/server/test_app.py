@@ -10,6 +10,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.runs.run import Run
 from tests.command import run_command
+from tests.pages import blocks, read_page
 from tests.server.conftest import TASK, HeldJudge, Served, serving
 
 
@@ -79,6 +80,46 @@ def test_one_request_more_than_allowed_is_refused_at_once() -> None:
             assert len(judge.requests) == 2
 
     asyncio.run(overload())
+
+
+@pytest.mark.parametrize("rubric", ["It is kind.\nIt is short.", ["It is kind.", "It is short."]])
+def test_a_rubric_may_be_lines_or_a_list_as_a_trainer_gives_it(rubric: Any) -> None:
+    task = {"query": "Write to Ann.", "rubric": rubric}
+    output = {"output": [{"content": [{"type": "output_text", "text": "9 words"}]}]}
+    row = {"responses_create_params": {"input": task["query"]}, "response": output}
+
+    async def score() -> None:
+        async with serving(HeldJudge()) as served:
+            status, scored = await served.post(
+                "/v1/score", {"task": task, "responses": ["9 words"]}
+            )
+            assert (status, scored["rewards"]) == (200, [0.09])
+            names = [verdict["about"] for verdict in scored["traces"][0]["verdicts"]]
+            assert len(names) == 2
+            label = json.dumps({"rubric": rubric})
+            body = {"prompt": task["query"], "response": "9 words", "label": label}
+            assert await served.post("/rm", body) == (200, 0.09)
+            status, verified = await served.post("/verify", {**row, "rubric": rubric})
+            assert (status, verified["reward"]) == (200, 0.09)
+
+    asyncio.run(score())
+
+
+def test_the_page_scores_a_rubric_in_lines() -> None:
+    class PoliteJudge(HeldJudge):
+        @staticmethod
+        def _answer_text(text: str) -> Any:
+            return 0.9
+
+    (body,) = blocks(read_page("docs/serving.md"), "json")
+
+    async def score() -> None:
+        async with serving(PoliteJudge()) as served:
+            status, scored = await served.post("/v1/score", body)
+            assert (status, scored["rewards"]) == (200, [0.9])
+            assert len(scored["traces"][0]["verdicts"]) == 2
+
+    asyncio.run(score())
 
 
 FILE = {**TASK, "facts": {"tables": {"towns": {"key": ["name"], "file": "/etc/passwd"}}}}

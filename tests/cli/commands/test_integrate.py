@@ -72,7 +72,7 @@ def test_the_example_of_trl_scores_the_rows_that_it_makes(
     example = load(folder / "train.py", monkeypatch)
     row = example.read_rows()[0]
     judge, brief = example.make_functions()
-    columns = {name: [row[name]] * 2 for name in ("task_id", "reference")}
+    columns = {name: [row[name]] * 2 for name in ("task_id", "reference", "rubric")}
     chats = [[{"role": "assistant", "content": text}] for text in (RIGHT, WRONG)]
     given = {"prompts": [row["prompt"]] * 2, "completions": chats, **columns}
     assert brief(**given) == [1.0, 1.0]

@@ -18,6 +18,9 @@ def read_rows() -> list[dict[str, Any]]:
             "prompt": [{"role": "user", "content": task["query"]}],
             "task_id": task["id"],
             "reference": task.get("reference"),
+            "rubric": task.get(
+                "rubric"
+            ),  # lines of text, a criterion each; or as in a file of tasks
         }
         for task in tasks
     ]
@@ -31,7 +34,11 @@ def brief(completions: list[Any], **columns: Any) -> list[float]:
 def make_functions() -> list[Any]:
     # what is scored is stored: `jurygraph show run --label step=312`, and `explain`
     return reward_functions(
-        HERE / "jury.yaml", beside=[brief], reference="reference", record=HERE / "run" / "{rank}"
+        HERE / "jury.yaml",
+        beside=[brief],
+        reference="reference",
+        rubric="rubric",
+        record=HERE / "run" / "{rank}",
     )
 
 
