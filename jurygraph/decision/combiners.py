@@ -352,9 +352,9 @@ class _Rubric(Combiner):
     def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         p, has_value = input_means(matrices)
         weights = signed_weights(matrices)
-        q = self._supported_probabilities(
-            matrices, are_criteria_judged(matrices), p, params, weights > 0
-        )
+        judged = are_criteria_judged(matrices)
+        # An unjudged parent never helps: it supports no gain, and it does support a penalty.
+        q = np.where(weights > 0, *self._supported_probabilities(matrices, judged, p, params))
         value, present = _weighted_reward(q, weights, has_value)
         return Component(value, present, _parts(matrices, q))
 
@@ -367,52 +367,32 @@ class _Rubric(Combiner):
         p_high, _ = input_means(high)
         weights = signed_weights(low)
         has_positive_weight = weights > 0
-        filled_support_low = self._supported_probabilities(
-            low, has_value, p_low, params, has_positive_weight
-        )
+        filled_low = self._supported_probabilities(low, has_value, p_low, params)
         # A criterion that a gate stopped supports no gain.
-        support_assuming_unmet = self._supported_probabilities(
-            low, are_criteria_judged(low), p_low, params, has_positive_weight
-        )
-        q_low = np.minimum(filled_support_low, support_assuming_unmet)
-        filled_support_high = self._supported_probabilities(
-            high, has_value, p_high, params, has_positive_weight
-        )
-        judged = are_criteria_judged(high)
-        judged_support = self._supported_probabilities(
-            high, judged, p_high, params, has_positive_weight
-        )
-        support_assuming_met = self._supported_probabilities(
-            high, judged, p_high, params, np.zeros_like(has_positive_weight)
-        )
-        q_high = np.where(
-            has_positive_weight,
-            np.maximum(filled_support_high, judged_support),
-            support_assuming_met,
-        )
+        judged_low = self._supported_probabilities(low, are_criteria_judged(low), p_low, params)
+        filled_high = self._supported_probabilities(high, has_value, p_high, params)
+        judged_high = self._supported_probabilities(high, are_criteria_judged(high), p_high, params)
+        q_low = np.where(has_positive_weight, *np.minimum(filled_low, judged_low))
+        greatest_gain = np.maximum(filled_high[0], judged_high[0])
+        q_high = np.where(has_positive_weight, greatest_gain, judged_high[1])
         least, _ = _weighted_reward(
             np.where(has_positive_weight, q_low, q_high), weights, has_value
         )
-        greatest_rewards, _ = _weighted_reward(
+        greatest, _ = _weighted_reward(
             np.where(has_positive_weight, q_high, q_low), weights, has_value
         )
-        return least, greatest_rewards
+        return least, greatest
 
     def prerequisites(self, params: RawParams) -> Prerequisites:
         edges = zip(params.get("parents", ()), params.get("children", ()), strict=True)
         return [(parent, child, None) for parent, child in edges]
 
-    @abstractmethod
     def _supported_probabilities(
-        self,
-        matrices: InputMatrices,
-        judged: Bools,
-        p: Floats,
-        params: RawParams,
-        has_positive_weight: Bools,
-    ) -> Floats:
-        """Return q [R,C], the part of p [R,C] that the parents leave. An unjudged parent never helps: it does not
-        support a child that `is_positive` [C], and does support any other."""
+        self, matrices: InputMatrices, judged: Bools, p: Floats, params: RawParams
+    ) -> BoundArrays:
+        """Return q [R,C], the part of p [R,C] that the parents leave, if those that are not `judged` [R,C] count as
+        unmet, and if they count as met; all of p without parents."""
+        return p, p
 
 
 class Flat(_Rubric):
@@ -420,16 +400,6 @@ class Flat(_Rubric):
 
     name = "flat"
     uses_edges = False
-
-    def _supported_probabilities(
-        self,
-        matrices: InputMatrices,
-        judged: Bools,
-        p: Floats,
-        params: RawParams,
-        has_positive_weight: Bools,
-    ) -> Floats:
-        return p
 
 
 class Gear(_Rubric):
@@ -465,22 +435,11 @@ class Gear(_Rubric):
         return "exact inference" if params["inference"] == "exact" else "one-pass update"
 
     def _supported_probabilities(
-        self,
-        matrices: InputMatrices,
-        judged: Bools,
-        p: Floats,
-        params: RawParams,
-        has_positive_weight: Bools,
-    ) -> Floats:
+        self, matrices: InputMatrices, judged: Bools, p: Floats, params: RawParams
+    ) -> BoundArrays:
         graph = _compiled_graph(p.shape[1], params)
-        return marginals(
-            graph,
-            p,
-            params["retention"],
-            judged,
-            has_positive_weight,
-            is_exact_inference=params["inference"] == "exact",
-        )
+        is_exact_inference = params["inference"] == "exact"
+        return marginals(graph, p, params["retention"], judged, is_exact_inference)
 
 
 def is_inferred_exactly(graph: gear.Graph, inference: ExactInferenceMode) -> bool:
@@ -497,20 +456,18 @@ def marginals(
     p: Floats,
     retention: ArrayLike,
     judged: Bools,
-    has_positive_weight: Bools,
     is_exact_inference: bool,
-) -> Floats:
-    """Return q, [R,C], by exact inference or by Eq. 12, if some criteria are not `judged` [R,C]: for a `is_positive`
-    child [C] all of these count as unmet, and for any other child as met, however many edges lie between (our reading).
+) -> BoundArrays:
+    """Return q, [R,C], by exact inference or by Eq. 12, if all criteria that are not `judged` [R,C] count as unmet, and
+    if they count as met: for gains and for penalties, however many edges lie between (our reading).
 
     Applied edge by edge, the gain left under an unjudged prerequisite would spare a penalty that depends on it.
     """
     infer_marginals = graph.exact_marginals if is_exact_inference else graph.marginals
     if judged.all():
-        return infer_marginals(p, retention)
-    lower_marginals = infer_marginals(p, retention, judged, 0.0)
-    upper_marginals = infer_marginals(p, retention, judged, 1.0)
-    return np.where(has_positive_weight, lower_marginals, upper_marginals)
+        q = infer_marginals(p, retention)
+        return q, q
+    return infer_marginals(p, retention, judged, 0.0), infer_marginals(p, retention, judged, 1.0)
 
 
 class _HardGatingRubric(_Rubric):
@@ -526,18 +483,13 @@ class _HardGatingRubric(_Rubric):
         return frozen_params
 
     def _supported_probabilities(
-        self,
-        matrices: InputMatrices,
-        judged: Bools,
-        p: Floats,
-        params: RawParams,
-        has_positive_weight: Bools,
-    ) -> Floats:
+        self, matrices: InputMatrices, judged: Bools, p: Floats, params: RawParams
+    ) -> BoundArrays:
         graph = _compiled_graph(p.shape[1], params)
         met = _are_criteria_met(matrices)
         support_assuming_unmet = graph.hard_gating(p, mode=self.mode, met=met & judged)
         support_assuming_met = graph.hard_gating(p, mode=self.mode, met=met | ~judged)
-        return np.where(has_positive_weight, support_assuming_unmet, support_assuming_met)
+        return support_assuming_unmet, support_assuming_met
 
 
 class HardLocal(_HardGatingRubric):
@@ -653,11 +605,11 @@ class _Welfare(Combiner):
         diagnostics = _group_diagnostics(utility, has_utility, matrices, params)
         return Component(value, present, _parts(matrices, utility), diagnostics)
 
-    @abstractmethod
     def _combine_utilities(
         self, weight: Floats, utility: Floats, has_utility: Bools, params: RawParams
     ) -> Floats:
-        """Return R [R] from the weights, the utilities and the mask of utilities that exist, each [R,n]."""
+        """Return R [R] from the weights, the utilities and the mask of utilities that exist, each [R,n]: Σ w_i û_i."""
+        return totals(weight * utility)
 
 
 class Stakeholders(_Welfare):
@@ -665,11 +617,6 @@ class Stakeholders(_Welfare):
     scaled up to sum to 1."""
 
     name = "stakeholders"
-
-    def _combine_utilities(
-        self, weight: Floats, utility: Floats, has_utility: Bools, params: RawParams
-    ) -> Floats:
-        return totals(weight * utility)
 
 
 class Egalitarian(_Welfare):
@@ -687,7 +634,7 @@ class Egalitarian(_Welfare):
     def _combine_utilities(
         self, weight: Floats, utility: Floats, has_utility: Bools, params: RawParams
     ) -> Floats:
-        weighted_utility = totals(weight * utility)
+        weighted_utility = super()._combine_utilities(weight, utility, has_utility, params)
         least_utility = np.asarray(stakeholders.minimum(np.where(has_utility, utility, 1.0)))
         return np.where(
             least_utility < params["floor"],
