@@ -193,10 +193,10 @@ def list_questions_of_evaluators(
                     raise PlanError(
                         f"{owner} returns {describe_type(question)}; return a list of `self.question(view, …)`"
                     )
-                listed_question = _check_question(question, evaluator, view)
+                _refuse_foreign_question(question, evaluator, view)
                 if missing is not None:
-                    listed_question = listed_question.model_copy(update={"missing": missing})
-                listed_questions.append((name, view, listed_question))
+                    question = question.model_copy(update={"missing": missing})
+                listed_questions.append((name, view, question))
     return listed_questions
 
 
@@ -329,7 +329,7 @@ def _require_deriver_of_material(
             )
 
 
-def _check_question(question: Question, evaluator: Evaluator, view: TaskView) -> Question:
+def _refuse_foreign_question(question: Question, evaluator: Evaluator, view: TaskView) -> None:
     if question.evaluator != evaluator.name:
         raise PlanError(
             f"evaluator {evaluator.name!r} lists a question of {question.evaluator!r}; make each with `self.question`"
@@ -343,7 +343,6 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
         raise PlanError(
             f"no question may be called {question.id!r}, the name of skipped ones; set another `name`"
         )
-    return question
 
 
 def survey_cache_key(
