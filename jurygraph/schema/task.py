@@ -585,7 +585,12 @@ class Response(FrozenModel):
         say that this message is judged.
         """
         if turn is not None:
-            return self._truncate_at_turn(turn, sees, names_turn)
+            update: JsonFields = {"id": f"{self.id}#{turn}", "data": None}
+            if self.messages is not None:
+                messages = self.messages[: turn + 1]
+                update["text"] = render_visible_part(self.messages, sees, turn, names_turn)
+                update["messages"] = messages if sees == "full_trace" else _drop_reasoning(messages)
+            return self.model_copy(update=update)
         if self.messages is None or sees == "full_trace":
             return self
         if sees not in self._views:
@@ -600,14 +605,6 @@ class Response(FrozenModel):
     def _views(self) -> "dict[VisiblePart, Response]":
         """The views that were made: every question of a part shows the same, and a conversation may be long."""
         return {}
-
-    def _truncate_at_turn(self, turn: int, sees: VisiblePart, names_turn: bool) -> "Response":
-        update: JsonFields = {"id": f"{self.id}#{turn}", "data": None}
-        if self.messages is not None:
-            messages = self.messages[: turn + 1]
-            update["text"] = render_visible_part(self.messages, sees, turn, names_turn)
-            update["messages"] = messages if sees == "full_trace" else _drop_reasoning(messages)
-        return self.model_copy(update=update)
 
     @cached_property
     def content_digest(self) -> str:

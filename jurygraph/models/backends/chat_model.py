@@ -151,11 +151,8 @@ def _first_nonempty_text(values: ReadOnlyFields, *names: str) -> str | None:
 
 def _fault_kind(error: Exception) -> str:
     """Return the kind of fault of an error, by the error itself or else by its causes."""
-    for cause in iterate_exception_chain(error):
-        kind = _fault_kind_by_class(cause)
-        if kind is not None:
-            return kind
-    return "unreadable"
+    kinds = map(_fault_kind_by_class, iterate_exception_chain(error))
+    return next(filter(None, kinds), "unreadable")
 
 
 def _fault_kind_by_class(error: BaseException) -> str | None:
