@@ -30,6 +30,9 @@ from jurygraph.schema.frozen_model import (
 from jurygraph.schema.task import NonNegativeNumber
 from jurygraph.schema.verdict import MET_THRESHOLD
 
+ValuesAndMask = tuple[Floats, Bools]
+"""Values, and a mask of the places that have one."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ScoreMatrix(ShortRepr):
@@ -50,13 +53,13 @@ class ScoreMatrix(ShortRepr):
     weight: Floats
     input_weight: float = 1.0
 
-    def mean(self) -> tuple[Floats, Bools]:
+    def mean(self) -> ValuesAndMask:
         """Return the mean over the applicable columns by |weight| [R], and a mask [R] of the rows with any applicable
         column."""
         return weighted_mean(self.value, np.where(self.applicable, np.abs(self.weight), 0.0))
 
 
-def weighted_mean(values: Floats | Bools, weights: Floats) -> tuple[Floats, Bools]:
+def weighted_mean(values: Floats | Bools, weights: Floats) -> ValuesAndMask:
     """Return the mean over the last axis, 0 without any weight, and a mask of where there is a weight.
 
     `values` and `weights` have one shape, such as [R,N], and the weights are at least 0.
@@ -234,7 +237,7 @@ def raise_as_plan_error(owner: str) -> Iterator[None]:
         ) from error
 
 
-def input_means(matrices: InputMatrices) -> tuple[Floats, Bools]:
+def input_means(matrices: InputMatrices) -> ValuesAndMask:
     """Return the mean of every input as columns [R,I], and a mask [R,I] of the inputs that apply."""
     inputs = matrices.values()
     if all(matrix.value.shape[1] == 1 for matrix in inputs):
@@ -542,7 +545,7 @@ def _are_criteria_met(matrices: InputMatrices) -> Bools:
     return np.stack(columns, axis=1)
 
 
-def _weighted_reward(q: Floats, weights: Floats, has_value: Bools) -> tuple[Floats, Bools]:
+def _weighted_reward(q: Floats, weights: Floats, has_value: Bools) -> ValuesAndMask:
     """Return Eq. 14 [R] over the criteria that have a value, and a mask [R] of the rows with one of positive weight."""
     size = np.where(has_value, weights, 0.0)
     positive_weight_total = aggregation.total(np.maximum(size, 0.0))
@@ -661,7 +664,7 @@ class Nash(_Welfare):
 
 def _stakeholder_utility(
     matrix: ScoreMatrix, hard_criterion_indices: list[int], cap: float | None
-) -> tuple[Floats, Bools]:
+) -> ValuesAndMask:
     """Return û_i [R] and a mask of the rows that have one."""
     utility, has_utility = matrix.mean()
     if not hard_criterion_indices or cap is None:

@@ -19,6 +19,7 @@ from jurygraph.schema import (
     Config,
     Decision,
     EvaluatorRecord,
+    EvaluatorUse,
     InputConfig,
     PrecisionShaping,
     Question,
@@ -252,21 +253,12 @@ class _ComponentSpecBuilder:
             )
         return tuple(sorted(specs, key=lambda spec: spec.name))
 
-    def _predicts_reviewers(self, name: str) -> bool:
-        """Return whether a component is the default one of an evaluator that predicts reviewers."""
-        return any(
-            record.audience == "reviewer" and default_component_name(evaluator, "reviewer") == name
-            for evaluator, record in self.records.items()
-        )
-
-    def _may_be_absent(self, name: str) -> bool:
-        """Return whether tasks without what the evaluators of a default component are about go without it."""
-        uses = [
+    def _evaluators_of_default_component(self, name: str) -> list[EvaluatorUse]:
+        return [
             use
             for use in self.config.evaluators
             if default_component_name(use.known_as, self.records[use.known_as].audience) == name
         ]
-        return bool(uses) and all(use.if_missing is not None for use in uses)
 
     def _refuse_absent_components(self, present: set[str]) -> None:
         weighted_names = [name for name, weight in self.weight.items() if weight]
@@ -274,7 +266,9 @@ class _ComponentSpecBuilder:
         for name in (*weighted_names, *gate_names):
             if name in present:
                 continue
-            may_be_absent = self._may_be_absent(name)
+            uses = self._evaluators_of_default_component(name)
+            # Tasks without what its evaluators are about may go without it.
+            may_be_absent = bool(uses) and all(use.if_missing is not None for use in uses)
             if may_be_absent and name not in gate_names:
                 continue
             kind = {
@@ -289,7 +283,7 @@ class _ComponentSpecBuilder:
                 )
                 if not may_be_absent:
                     remedy += "; or leave such tasks out of it: `if_missing: not_applicable` at its evaluators"
-            if self._predicts_reviewers(name):
+            if uses and self.records[uses[0].known_as].audience == "reviewer":
                 remedy = (
                     "name whom it predicts in the task, or for all tasks in the config, "
                     "`task_defaults: {reviewers: [ann]}`"
@@ -413,11 +407,11 @@ class _ComponentSpecBuilder:
         for key, group in sorted(groups.items()):
             weights = {question.id: self._declared_weight(question) for question in group}
             settings_with_fold = self._set_evaluator_fold(group, settings, settings.reduce)
-            inputs[key] = _build_component_input(where, group, settings_with_fold, weights)
-        if has_subject_shares:
-            for key, spec_input in inputs.items():
+            spec_input = _build_component_input(where, group, settings_with_fold, weights)
+            if has_subject_shares:
                 input_weight = float(aggregation.total(spec_input.weights))
-                inputs[key] = spec_input.model_copy(update={"input_weight": input_weight})
+                spec_input = spec_input.model_copy(update={"input_weight": input_weight})
+            inputs[key] = spec_input
         return self._build_component_spec(component, record.combiner, inputs, {})
 
     def _rubric_spec(self, evaluator_names: Sequence[str]) -> ComponentSpec:

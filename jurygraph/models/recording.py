@@ -221,7 +221,9 @@ class Replay(Backend):
         self._lookups = recording.lookups
         by_model = defaultdict(list)
         for call in recording.calls.values():
-            by_model[_model_id(call.request)].append(call.request)
+            request = call.request
+            endpoint = f":{request.endpoint}" if request.endpoint else ""
+            by_model[f"{request.provider}{endpoint}#{request.model}"].append(request)
         if which not in by_model and (which is not None or len(by_model) > 1):
             problem = (
                 "holds calls of several models" if which is None else f"holds no call of {which!r}"
@@ -268,11 +270,6 @@ class Replay(Backend):
 def _last_message_text(request: Request) -> str:
     """Return the last message, the same whichever key marked the fences in it."""
     return str(request.to_identity_fields()["messages"][-1])
-
-
-def _model_id(request: Request) -> str:
-    endpoint = f":{request.endpoint}" if request.endpoint else ""
-    return f"{request.provider}{endpoint}#{request.model}"
 
 
 def _most_used_capabilities(requests: list[Request]) -> EndpointCapabilities:

@@ -719,18 +719,16 @@ def apply_profiles(task: Task, profiles: Profiles | None) -> Task:
     """Return the task with the constraints and tensions that were read from its profiles."""
     if profiles is None:
         return task
-    # without their quotations, so that they are judged like constraints of the task
-    constraints = {
-        person.id: tuple(map(_without_quotation, person.constraints))
-        for person in profiles.stakeholders
-    }
+    constraints = {}
+    for read_person in profiles.stakeholders:
+        # without their quotations, so that they are judged like constraints of the task
+        constraints[read_person.id] = tuple(
+            Constraint.model_validate(constraint.model_dump(exclude={"quote"}))
+            for constraint in read_person.constraints
+        )
     people = []
     for person in task.stakeholders:
         person_constraints = constraints.get(person.id, person.constraints)
         people.append(person.model_copy(update={"constraints": person_constraints}))
     tensions = task.tensions + profiles.tensions
     return task.model_copy(update={"stakeholders": tuple(people), "tensions": tensions})
-
-
-def _without_quotation(constraint: ReadConstraint) -> Constraint:
-    return Constraint.model_validate(constraint.model_dump(exclude={"quote"}))

@@ -363,16 +363,12 @@ def validate_at_location(location: str, model: type[N], content: Any) -> N:
 
 
 def raise_field_error(location: str, problem: Problem) -> NoReturn:
-    raise InputError(describe_field_error(location, problem))
+    field = f", field {problem.field}" if problem.path else ""
+    raise InputError(f"{location}{field}: {problem}")
 
 
 def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
     raise_field_error(f"{name}, line {line}", problem)
-
-
-def describe_field_error(location: str, problem: Problem) -> str:
-    field = f", field {problem.field}" if problem.path else ""
-    return f"{location}{field}: {problem}"
 
 
 class TaskKeyedFile(Generic[N]):

@@ -9,6 +9,7 @@ import os
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from math import isnan
@@ -309,7 +310,11 @@ class RunIndex:
             verdicts.append(self._verdict_rows(trace, numbers, score_by_question_index))
         self._insert_index_rows("verdicts", chain.from_iterable(verdicts))
         calls = chain.from_iterable(trace.body.get("calls", ()) for trace in traces)
-        self._insert_index_rows("calls", map(_call_row, calls))
+        # Several responses may share a call, under enough of its digest to tell it apart.
+        call_rows = (
+            (call["id"][:24], call.get("cost"), call.get("cache_hit", False)) for call in calls
+        )
+        self._insert_index_rows("calls", call_rows)
 
     def _insert_index_rows(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
         """Insert the rows of a group into a table, but for those that it has: calls that several responses share."""
@@ -399,11 +404,6 @@ def _verdicts_not_superseded(trace: TraceWithoutTexts) -> Iterator[JsonMapping]:
     return (verdict for verdict in trace.body["verdicts"] if not verdict.get("superseded"))
 
 
-def _call_row(call: JsonMapping) -> tuple[str, float | None, bool]:
-    """Return a call, which several responses may share, under enough of its digest to tell it apart."""
-    return call["id"][:24], call.get("cost"), call.get("cache_hit", False)
-
-
 def _read_rows(compressed_rows: bytes) -> Any:
     return from_json(decompress(compressed_rows))
 
@@ -420,23 +420,21 @@ def _unpack_verdicts(compressed_rows: bytes) -> list[dict[ComparedVerdictKey, Sa
     ]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _PackedVerdicts(Mapping[ComparedVerdictKey, SampleMeanVerdict]):
     """The verdicts on a response in the bytes of its group, in a twentieth of the memory of a dict."""
 
-    __slots__ = ("_packed_bytes", "_row")
-
-    def __init__(self, compressed_rows: bytes, row: int) -> None:
-        self._packed_bytes = compressed_rows
-        self._row = row
+    packed_bytes: bytes
+    row: int
 
     def __getitem__(self, verdict_key: ComparedVerdictKey) -> SampleMeanVerdict:
-        return _unpack_verdicts(self._packed_bytes)[self._row][verdict_key]
+        return _unpack_verdicts(self.packed_bytes)[self.row][verdict_key]
 
     def __iter__(self) -> Iterator[ComparedVerdictKey]:
-        return iter(_unpack_verdicts(self._packed_bytes)[self._row])
+        return iter(_unpack_verdicts(self.packed_bytes)[self.row])
 
     def __len__(self) -> int:
-        return len(_unpack_verdicts(self._packed_bytes)[self._row])
+        return len(_unpack_verdicts(self.packed_bytes)[self.row])
 
 
 def _open_index_connection(folder: Path) -> sqlite3.Connection | None:
