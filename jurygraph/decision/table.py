@@ -557,15 +557,13 @@ def _column_index_by_turn(
     verdicts: Iterable[RecordedVerdict],
 ) -> dict[tuple[str, int | None], int]:
     """Return the place of each turn among those of its response, by the response's id and the index of the message."""
-    turns: dict[str, set[int]] = defaultdict(set)
-    columns: dict[tuple[str, int | None], int] = {}
+    turns: dict[str, set[int | None]] = defaultdict(set)
     for verdict in verdicts:
-        if verdict.turn is None:
-            columns[verdict.about, None] = 0  # there is no turn to ask about
-        else:
-            turns[verdict.about].add(verdict.turn)
+        turns[verdict.about].add(verdict.turn)
+    columns = {}
     for about, messages in turns.items():
-        for column, turn in enumerate(sorted(messages)):
+        # None stands alone: there is no turn to ask about.
+        for column, turn in enumerate(sorted(messages, key=lambda turn: turn or 0)):
             columns[about, turn] = column
     return columns
 

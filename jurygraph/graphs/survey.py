@@ -381,11 +381,9 @@ def build_survey(
 
     Raises PlanError where questions or material wait for each other, or for a question that does not exist.
     """
-    dependencies = _dependencies_by_node(derivations, questions)
-    level: dict[str, int] = {}
+    sorter = TopologicalSorter(_dependencies_by_node(derivations, questions))
     try:
-        for node in TopologicalSorter(dependencies).static_order():
-            level[node] = 1 + max((level[earlier] for earlier in dependencies[node]), default=-1)
+        sorter.prepare()
     except CycleError as error:
         cycle = " -> ".join(node.partition(":")[2] for node in error.args[1])
         raise PlanError(
@@ -394,10 +392,12 @@ def build_survey(
     names = [derivation.gives for derivation in derivations]
     ids = [question.id for question in questions]
     waves = []
-    for wave_number in range(1 + max(level.values(), default=-1)):
-        materials = tuple(name for name in names if level[f"material:{name}"] == wave_number)
-        wave_question_ids = tuple(name for name in ids if level[f"question:{name}"] == wave_number)
+    while sorter.is_active():
+        ready = set(sorter.get_ready())
+        materials = tuple(name for name in names if f"material:{name}" in ready)
+        wave_question_ids = tuple(name for name in ids if f"question:{name}" in ready)
         waves.append(Wave(materials=materials, questions=wave_question_ids))
+        sorter.done(*ready)
     can_be_gated = any(question.layer in GATED_LAYERS for question in questions)
     return Survey(
         views={view.digest: view for view in views},

@@ -7,10 +7,11 @@ import json
 import logging
 import os
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
+from statistics import mode
 from typing import IO, Any, NamedTuple
 
 from jurygraph.errors import ConfigError, InputError
@@ -276,15 +277,15 @@ def _most_used_capabilities(requests: list[Request]) -> EndpointCapabilities:
     """Return the capabilities that most requests used: with another form or other parameters they would not match."""
     # the steps of an investigation are instructed, whatever the form of the verdict
     verdicts = [request for request in requests if request.asks_for_verdict]
-    forms = Counter(request.form for request in verdicts or requests if request.answer is not None)
-    top_logprobs_counts = Counter(
+    forms = [request.form for request in verdicts or requests if request.answer is not None]
+    top_logprobs_counts: list[Any] = [
         request.parameters.get("top_logprobs")
         for request in requests
         if request.parameters.get("logprobs")
-    )
-    most_common_count = top_logprobs_counts.most_common(1)[0][0] if top_logprobs_counts else None
+    ]
+    most_common_count = mode(top_logprobs_counts) if top_logprobs_counts else None
     top_logprobs = most_common_count if isinstance(most_common_count, int) else 0
-    form = forms.most_common(1)[0][0] if forms else "text"
+    form = mode(forms) if forms else "text"
     has_tools = any(request.offers_tools for request in requests)
     return EndpointCapabilities(
         form, logprobs=bool(top_logprobs_counts), top_logprobs=top_logprobs, tools=has_tools
