@@ -25,7 +25,7 @@ from jurygraph.schema import (
     RecordedVerdict,
     ScoreCalibration,
 )
-from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME, TurnReduction, VoteRule
+from jurygraph.schema.plan import TurnReduction, VoteRule
 from jurygraph.schema.verdict import (
     MET_THRESHOLD,
     NO_VARIANT_GATE,
@@ -363,7 +363,6 @@ def stack_groups(
     Several groups need questions that look at one response.
     """
     cells: dict[str, VerdictByCell] = {question.id: {} for question in questions}
-    materials = sorted({question.material for question in questions})
     rows = 0
     for names, verdicts in groups:
         row_by_response = {name: row for row, name in enumerate(names, start=rows)}
@@ -371,17 +370,20 @@ def stack_groups(
         verdicts_by_question = defaultdict(list)
         for verdict in verdicts:
             verdicts_by_question[verdict.question].append(verdict)
-        # All questions about a material have the same columns of variants.
-        variants = {
-            material: _column_by_variant(material, questions, verdicts_by_question)
-            for material in materials
-        }
+        # All questions about a material have the same columns: the variants that were shown, sorted.
+        shown_variants = defaultdict(list)
+        for question in questions:
+            if question.is_about_variants:
+                for verdict in verdicts_by_question[question.id]:
+                    for name in verdict.responses:
+                        shown_variants[question.material].append((verdict.about, name))
+        variants = {name: _columns_by_response(shown) for name, shown in shown_variants.items()}
         for question in questions:
             _place_verdicts_in_cells(
                 question,
                 row_by_response,
                 verdicts_by_question[question.id],
-                variants[question.material],
+                variants.get(question.material, {}),
                 cells[question.id],
             )
     columns = {}
@@ -529,7 +531,8 @@ def _place_verdicts_in_cells(
 
     A verdict without a judgement (of a gate, say) fills the cells of every variant of its response.
     """
-    column_index_by_turn = _column_index_by_turn(verdicts) if question.scope == "turn" else {}
+    if question.scope == "turn":
+        turns = _columns_by_response((verdict.about, verdict.turn) for verdict in verdicts)
     is_about_unordered_pairs = question.is_about_unordered_pairs
     for verdict in verdicts:
         if verdict.superseded:
@@ -537,7 +540,7 @@ def _place_verdicts_in_cells(
         row = row_by_response[verdict.about]
         column_index_by_variant = variants.get(verdict.about, {})
         if question.scope == "turn":
-            columns: Iterable[int] = (column_index_by_turn[verdict.about, verdict.turn],)
+            columns: Iterable[int] = (turns[verdict.about][verdict.turn],)
         elif not verdict.responses:
             columns = range(max(1, len(column_index_by_variant)))
         elif question.scope == "pair":
@@ -553,35 +556,17 @@ def _place_verdicts_in_cells(
                 cells[column, row * question.seats + seat] = (verdict, True)
 
 
-def _column_index_by_turn(
-    verdicts: Iterable[RecordedVerdict],
-) -> dict[tuple[str, int | None], int]:
-    """Return the place of each turn among those of its response, by the response's id and the index of the message."""
-    turns: dict[str, set[int | None]] = defaultdict(set)
-    for verdict in verdicts:
-        turns[verdict.about].add(verdict.turn)
-    columns = {}
-    for about, messages in turns.items():
-        # None stands alone: there is no turn to ask about.
-        for column, turn in enumerate(sorted(messages, key=lambda turn: turn or 0)):
-            columns[about, turn] = column
-    return columns
+def _columns_by_response(entries: Iterable[tuple[str, Any]]) -> dict[str, dict[Any, int]]:
+    """Return the columns of each response, by its id: the positions of its variants by id, or of its turns.
 
-
-def _column_by_variant(
-    material: str, questions: Iterable[Question], verdicts: Mapping[str, Sequence[RecordedVerdict]]
-) -> VariantColumnsByResponse:
-    """Return the column of every variant that was shown: its position, by id, among those of its parent."""
-    if material == SUBMITTED_MATERIAL_NAME:
-        return {}
-    variants: dict[str, set[str]] = defaultdict(set)
-    for question in questions:
-        if question.material == material:
-            for verdict in verdicts[question.id]:
-                variants[verdict.about].update(verdict.responses)
+    Each of the `entries` is the id of a response, and a variant or turn of it. One without a turn has None alone.
+    """
+    found = defaultdict(set)
+    for about, entry in entries:
+        found[about].add(entry)
     return {
-        about: {name: column for column, name in enumerate(sorted(names))}
-        for about, names in variants.items()
+        about: {entry: column for column, entry in enumerate(sorted(column_entries))}
+        for about, column_entries in found.items()
     }
 
 
