@@ -30,6 +30,9 @@ from jurygraph.schema.frozen_model import (
 from jurygraph.schema.task import NonNegativeNumber
 from jurygraph.schema.verdict import MET_THRESHOLD
 
+ValuesAndMask = tuple[Floats, Bools]
+"""Values, and a mask of the places that have one."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ScoreMatrix(ShortRepr):
@@ -50,13 +53,13 @@ class ScoreMatrix(ShortRepr):
     weight: Floats
     input_weight: float = 1.0
 
-    def mean(self) -> tuple[Floats, Bools]:
+    def mean(self) -> ValuesAndMask:
         """Return the mean over the applicable columns by |weight| [R], and a mask [R] of the rows with any applicable
         column."""
         return weighted_mean(self.value, np.where(self.applicable, np.abs(self.weight), 0.0))
 
 
-def weighted_mean(values: Floats | Bools, weights: Floats) -> tuple[Floats, Bools]:
+def weighted_mean(values: Floats | Bools, weights: Floats) -> ValuesAndMask:
     """Return the mean over the last axis, 0 without any weight, and a mask of where there is a weight.
 
     `values` and `weights` have one shape, such as [R,N], and the weights are at least 0.
@@ -234,7 +237,7 @@ def raise_as_plan_error(owner: str) -> Iterator[None]:
         ) from error
 
 
-def input_means(matrices: InputMatrices) -> tuple[Floats, Bools]:
+def input_means(matrices: InputMatrices) -> ValuesAndMask:
     """Return the mean of every input as columns [R,I], and a mask [R,I] of the inputs that apply."""
     inputs = matrices.values()
     if all(matrix.value.shape[1] == 1 for matrix in inputs):
@@ -352,9 +355,9 @@ class _Rubric(Combiner):
     def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         p, has_value = input_means(matrices)
         weights = signed_weights(matrices)
-        q = self._supported_probabilities(
-            matrices, are_criteria_judged(matrices), p, params, weights > 0
-        )
+        judged = are_criteria_judged(matrices)
+        # An unjudged parent never helps: it supports no gain, and it does support a penalty.
+        q = np.where(weights > 0, *self._supported_probabilities(matrices, judged, p, params))
         value, present = _weighted_reward(q, weights, has_value)
         return Component(value, present, _parts(matrices, q))
 
@@ -367,52 +370,32 @@ class _Rubric(Combiner):
         p_high, _ = input_means(high)
         weights = signed_weights(low)
         has_positive_weight = weights > 0
-        filled_support_low = self._supported_probabilities(
-            low, has_value, p_low, params, has_positive_weight
-        )
+        filled_low = self._supported_probabilities(low, has_value, p_low, params)
         # A criterion that a gate stopped supports no gain.
-        support_assuming_unmet = self._supported_probabilities(
-            low, are_criteria_judged(low), p_low, params, has_positive_weight
-        )
-        q_low = np.minimum(filled_support_low, support_assuming_unmet)
-        filled_support_high = self._supported_probabilities(
-            high, has_value, p_high, params, has_positive_weight
-        )
-        judged = are_criteria_judged(high)
-        judged_support = self._supported_probabilities(
-            high, judged, p_high, params, has_positive_weight
-        )
-        support_assuming_met = self._supported_probabilities(
-            high, judged, p_high, params, np.zeros_like(has_positive_weight)
-        )
-        q_high = np.where(
-            has_positive_weight,
-            np.maximum(filled_support_high, judged_support),
-            support_assuming_met,
-        )
+        judged_low = self._supported_probabilities(low, are_criteria_judged(low), p_low, params)
+        filled_high = self._supported_probabilities(high, has_value, p_high, params)
+        judged_high = self._supported_probabilities(high, are_criteria_judged(high), p_high, params)
+        q_low = np.where(has_positive_weight, *np.minimum(filled_low, judged_low))
+        greatest_gain = np.maximum(filled_high[0], judged_high[0])
+        q_high = np.where(has_positive_weight, greatest_gain, judged_high[1])
         least, _ = _weighted_reward(
             np.where(has_positive_weight, q_low, q_high), weights, has_value
         )
-        greatest_rewards, _ = _weighted_reward(
+        greatest, _ = _weighted_reward(
             np.where(has_positive_weight, q_high, q_low), weights, has_value
         )
-        return least, greatest_rewards
+        return least, greatest
 
     def prerequisites(self, params: RawParams) -> Prerequisites:
         edges = zip(params.get("parents", ()), params.get("children", ()), strict=True)
         return [(parent, child, None) for parent, child in edges]
 
-    @abstractmethod
     def _supported_probabilities(
-        self,
-        matrices: InputMatrices,
-        judged: Bools,
-        p: Floats,
-        params: RawParams,
-        has_positive_weight: Bools,
-    ) -> Floats:
-        """Return q [R,C], the part of p [R,C] that the parents leave. An unjudged parent never helps: it does not
-        support a child that `is_positive` [C], and does support any other."""
+        self, matrices: InputMatrices, judged: Bools, p: Floats, params: RawParams
+    ) -> BoundArrays:
+        """Return q [R,C], the part of p [R,C] that the parents leave, if those that are not `judged` [R,C] count as
+        unmet, and if they count as met; all of p without parents."""
+        return p, p
 
 
 class Flat(_Rubric):
@@ -420,16 +403,6 @@ class Flat(_Rubric):
 
     name = "flat"
     uses_edges = False
-
-    def _supported_probabilities(
-        self,
-        matrices: InputMatrices,
-        judged: Bools,
-        p: Floats,
-        params: RawParams,
-        has_positive_weight: Bools,
-    ) -> Floats:
-        return p
 
 
 class Gear(_Rubric):
@@ -465,22 +438,11 @@ class Gear(_Rubric):
         return "exact inference" if params["inference"] == "exact" else "one-pass update"
 
     def _supported_probabilities(
-        self,
-        matrices: InputMatrices,
-        judged: Bools,
-        p: Floats,
-        params: RawParams,
-        has_positive_weight: Bools,
-    ) -> Floats:
+        self, matrices: InputMatrices, judged: Bools, p: Floats, params: RawParams
+    ) -> BoundArrays:
         graph = _compiled_graph(p.shape[1], params)
-        return marginals(
-            graph,
-            p,
-            params["retention"],
-            judged,
-            has_positive_weight,
-            is_exact_inference=params["inference"] == "exact",
-        )
+        is_exact_inference = params["inference"] == "exact"
+        return marginals(graph, p, params["retention"], judged, is_exact_inference)
 
 
 def is_inferred_exactly(graph: gear.Graph, inference: ExactInferenceMode) -> bool:
@@ -497,20 +459,18 @@ def marginals(
     p: Floats,
     retention: ArrayLike,
     judged: Bools,
-    has_positive_weight: Bools,
     is_exact_inference: bool,
-) -> Floats:
-    """Return q, [R,C], by exact inference or by Eq. 12, if some criteria are not `judged` [R,C]: for a `is_positive`
-    child [C] all of these count as unmet, and for any other child as met, however many edges lie between (our reading).
+) -> BoundArrays:
+    """Return q, [R,C], by exact inference or by Eq. 12, if all criteria that are not `judged` [R,C] count as unmet, and
+    if they count as met: for gains and for penalties, however many edges lie between (our reading).
 
     Applied edge by edge, the gain left under an unjudged prerequisite would spare a penalty that depends on it.
     """
     infer_marginals = graph.exact_marginals if is_exact_inference else graph.marginals
     if judged.all():
-        return infer_marginals(p, retention)
-    lower_marginals = infer_marginals(p, retention, judged, 0.0)
-    upper_marginals = infer_marginals(p, retention, judged, 1.0)
-    return np.where(has_positive_weight, lower_marginals, upper_marginals)
+        q = infer_marginals(p, retention)
+        return q, q
+    return infer_marginals(p, retention, judged, 0.0), infer_marginals(p, retention, judged, 1.0)
 
 
 class _HardGatingRubric(_Rubric):
@@ -526,18 +486,13 @@ class _HardGatingRubric(_Rubric):
         return frozen_params
 
     def _supported_probabilities(
-        self,
-        matrices: InputMatrices,
-        judged: Bools,
-        p: Floats,
-        params: RawParams,
-        has_positive_weight: Bools,
-    ) -> Floats:
+        self, matrices: InputMatrices, judged: Bools, p: Floats, params: RawParams
+    ) -> BoundArrays:
         graph = _compiled_graph(p.shape[1], params)
         met = _are_criteria_met(matrices)
         support_assuming_unmet = graph.hard_gating(p, mode=self.mode, met=met & judged)
         support_assuming_met = graph.hard_gating(p, mode=self.mode, met=met | ~judged)
-        return np.where(has_positive_weight, support_assuming_unmet, support_assuming_met)
+        return support_assuming_unmet, support_assuming_met
 
 
 class HardLocal(_HardGatingRubric):
@@ -590,7 +545,7 @@ def _are_criteria_met(matrices: InputMatrices) -> Bools:
     return np.stack(columns, axis=1)
 
 
-def _weighted_reward(q: Floats, weights: Floats, has_value: Bools) -> tuple[Floats, Bools]:
+def _weighted_reward(q: Floats, weights: Floats, has_value: Bools) -> ValuesAndMask:
     """Return Eq. 14 [R] over the criteria that have a value, and a mask [R] of the rows with one of positive weight."""
     size = np.where(has_value, weights, 0.0)
     positive_weight_total = aggregation.total(np.maximum(size, 0.0))
@@ -653,11 +608,11 @@ class _Welfare(Combiner):
         diagnostics = _group_diagnostics(utility, has_utility, matrices, params)
         return Component(value, present, _parts(matrices, utility), diagnostics)
 
-    @abstractmethod
     def _combine_utilities(
         self, weight: Floats, utility: Floats, has_utility: Bools, params: RawParams
     ) -> Floats:
-        """Return R [R] from the weights, the utilities and the mask of utilities that exist, each [R,n]."""
+        """Return R [R] from the weights, the utilities and the mask of utilities that exist, each [R,n]: Σ w_i û_i."""
+        return totals(weight * utility)
 
 
 class Stakeholders(_Welfare):
@@ -665,11 +620,6 @@ class Stakeholders(_Welfare):
     scaled up to sum to 1."""
 
     name = "stakeholders"
-
-    def _combine_utilities(
-        self, weight: Floats, utility: Floats, has_utility: Bools, params: RawParams
-    ) -> Floats:
-        return totals(weight * utility)
 
 
 class Egalitarian(_Welfare):
@@ -687,7 +637,7 @@ class Egalitarian(_Welfare):
     def _combine_utilities(
         self, weight: Floats, utility: Floats, has_utility: Bools, params: RawParams
     ) -> Floats:
-        weighted_utility = totals(weight * utility)
+        weighted_utility = super()._combine_utilities(weight, utility, has_utility, params)
         least_utility = np.asarray(stakeholders.minimum(np.where(has_utility, utility, 1.0)))
         return np.where(
             least_utility < params["floor"],
@@ -714,7 +664,7 @@ class Nash(_Welfare):
 
 def _stakeholder_utility(
     matrix: ScoreMatrix, hard_criterion_indices: list[int], cap: float | None
-) -> tuple[Floats, Bools]:
+) -> ValuesAndMask:
     """Return û_i [R] and a mask of the rows that have one."""
     utility, has_utility = matrix.mean()
     if not hard_criterion_indices or cap is None:

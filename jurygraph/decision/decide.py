@@ -24,7 +24,6 @@ from jurygraph.decision.combiners import (
     BoundArrays,
     Combiners,
     Component,
-    InputMatrices,
     RowValuesByName,
     ScoreMatrix,
     raise_as_plan_error,
@@ -187,32 +186,29 @@ def fuse_reward_bounds(
         low, high = spans[name] if weight >= 0 else reversed(spans[name])
         worst_case_values[name] = np.where(present[name], low, 0.0)
         best_case_values[name] = np.where(present[name], high, 0.0)
-    floor = np.asarray(fusion.collaborative(worst_case_values, weights))
-    ceiling = np.asarray(fusion.collaborative(best_case_values, weights))
+    ends = (worst_case_values, best_case_values)
+    bounds = [np.asarray(fusion.collaborative(values, weights)) for values in ends]
     for gate in decision.gates:
         name = gate.component
-        span = (_clip_values(spans[name][0], 0.0, 1.0), _clip_values(spans[name][1], 0.0, 1.0))
-        gated_bounds = _bounds_after_gate(
-            gate, (floor, ceiling), span, (worst_case_values, best_case_values), weights
-        )
-        floor = np.where(present[name], gated_bounds[0], floor)
-        ceiling = np.where(present[name], gated_bounds[1], ceiling)
-    floor = floor * decision.scale
-    ceiling = ceiling * decision.scale
+        span = [_clip_values(end, 0.0, 1.0) for end in spans[name]]
+        gated_bounds = _bounds_after_gate(gate, bounds, span, ends, weights)
+        changes = zip(gated_bounds, bounds, strict=True)
+        bounds = [np.where(present[name], *change) for change in changes]
+    bounds = [bound * decision.scale for bound in bounds]
     if decision.clip is not None:
-        floor = _clip_values(floor, *decision.clip)
-        ceiling = _clip_values(ceiling, *decision.clip)
+        bounds = [_clip_values(bound, *decision.clip) for bound in bounds]
+    floor, ceiling = bounds
     return floor, ceiling
 
 
 def _bounds_after_gate(
     gate: RewardGate,
-    bounds: BoundArrays,
-    span: BoundArrays,
-    ends: tuple[RowValuesByName, RowValuesByName],
+    bounds: Sequence[Floats],
+    span: Sequence[Floats],
+    ends: Sequence[RowValuesByName],
     weights: Mapping[str, float],
 ) -> BoundArrays:
-    """Return the bounds after a gate whose component can have any value in `span`."""
+    """Return the least and the greatest reward after a gate whose component can have any value in `span`."""
     if isinstance(gate, RepetitionControl):
         # The factor falls as the measure rises, so the span's ends give its ends; below 0 it raises the reward, though.
         gate_factors = [np.where(s > gate.above, 1.0 - s, 1.0) for s in span]
@@ -223,11 +219,11 @@ def _bounds_after_gate(
     bounds_if_unsure = _widest_bounds(*bounds, *bounds_if_gate_shut)
     is_surely_closed = span[1] < gate.below
     is_surely_open = span[0] >= gate.below
-    least = np.where(is_surely_open, bounds[0], bounds_if_unsure[0])
-    most = np.where(is_surely_open, bounds[1], bounds_if_unsure[1])
-    return np.where(is_surely_closed, bounds_if_gate_shut[0], least), np.where(
-        is_surely_closed, bounds_if_gate_shut[1], most
+    low, high = (
+        np.select([is_surely_closed, is_surely_open], [shut, bound], unsure)
+        for shut, bound, unsure in zip(bounds_if_gate_shut, bounds, bounds_if_unsure, strict=True)
     )
+    return low, high
 
 
 def _widest_bounds(*arrays: Floats) -> BoundArrays:
@@ -830,19 +826,13 @@ def _compute_components(
                 f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; fix the "
                 "combiner, or bring the weights of the component's inputs closer together"
             )
-        parts = _mask_inapplicable_parts(component.parts, matrices)
+        parts = dict(component.parts)
+        for name in parts.keys() & matrices.keys():
+            # NaN where the input of this name does not apply, so that none of them reads as 0.
+            is_applicable = matrices[name].applicable.any(axis=1)
+            parts[name] = np.where(is_applicable, parts[name], np.nan)
         components[spec.name] = replace(component, parts=parts, diagnostics=diagnostics)
     return components
-
-
-def _mask_inapplicable_parts(parts: RowValuesByName, matrices: InputMatrices) -> dict[str, Floats]:
-    """Return the parts with NaN where the input of that name does not apply, so that none of them reads as 0."""
-    masked_parts = dict(parts)
-    for name, part in parts.items():
-        if name in matrices:
-            is_applicable = matrices[name].applicable.any(axis=1)
-            masked_parts[name] = np.where(is_applicable, part, np.nan)
-    return masked_parts
 
 
 def _without_unjudged_diagnostics(

@@ -19,6 +19,7 @@ from jurygraph.schema import (
     Config,
     Decision,
     EvaluatorRecord,
+    EvaluatorUse,
     InputConfig,
     PrecisionShaping,
     Question,
@@ -252,21 +253,12 @@ class _ComponentSpecBuilder:
             )
         return tuple(sorted(specs, key=lambda spec: spec.name))
 
-    def _predicts_reviewers(self, name: str) -> bool:
-        """Return whether a component is the default one of an evaluator that predicts reviewers."""
-        return any(
-            record.audience == "reviewer" and default_component_name(evaluator, "reviewer") == name
-            for evaluator, record in self.records.items()
-        )
-
-    def _may_be_absent(self, name: str) -> bool:
-        """Return whether tasks without what the evaluators of a default component are about go without it."""
-        uses = [
+    def _evaluators_of_default_component(self, name: str) -> list[EvaluatorUse]:
+        return [
             use
             for use in self.config.evaluators
             if default_component_name(use.known_as, self.records[use.known_as].audience) == name
         ]
-        return bool(uses) and all(use.if_missing is not None for use in uses)
 
     def _refuse_absent_components(self, present: set[str]) -> None:
         weighted_names = [name for name, weight in self.weight.items() if weight]
@@ -274,7 +266,9 @@ class _ComponentSpecBuilder:
         for name in (*weighted_names, *gate_names):
             if name in present:
                 continue
-            may_be_absent = self._may_be_absent(name)
+            uses = self._evaluators_of_default_component(name)
+            # Tasks without what its evaluators are about may go without it.
+            may_be_absent = bool(uses) and all(use.if_missing is not None for use in uses)
             if may_be_absent and name not in gate_names:
                 continue
             kind = {
@@ -289,7 +283,7 @@ class _ComponentSpecBuilder:
                 )
                 if not may_be_absent:
                     remedy += "; or leave such tasks out of it: `if_missing: not_applicable` at its evaluators"
-            if self._predicts_reviewers(name):
+            if uses and self.records[uses[0].known_as].audience == "reviewer":
                 remedy = (
                     "name whom it predicts in the task, or for all tasks in the config, "
                     "`task_defaults: {reviewers: [ann]}`"
@@ -303,9 +297,6 @@ class _ComponentSpecBuilder:
     def _configured_input(self, name: str, key: str, component: ComponentConfig) -> ComponentInput:
         where = f"components.{name}.inputs.{key}"
         settings = component.inputs[key]
-        if settings.if_skipped is None:
-            if_skipped = self.combiners[component.combiner].if_skipped
-            settings = settings.model_copy(update={"if_skipped": if_skipped})
         if settings.verdicts_of in self.questions:
             questions_by_member = self.questions[settings.verdicts_of]
             questions = list(chain.from_iterable(questions_by_member.values()))
@@ -320,11 +311,13 @@ class _ComponentSpecBuilder:
             raise ConfigError(
                 f"{where}: task {self.task.id!r} has no question or evaluator {settings.verdicts_of!r}; {hint}"
             )
+        defaults: JsonFields = {}
+        if settings.if_skipped is None:
+            defaults["if_skipped"] = self.combiners[component.combiner].if_skipped
         audience = self.records[questions[0].evaluator].audience
         if settings.min_confidence is None and audience == "reviewer":
-            min_confidence = self.config.panel.min_confidence
-            settings = settings.model_copy(update={"min_confidence": min_confidence})
-        settings = self._set_evaluator_fold(questions, settings)
+            defaults["min_confidence"] = self.config.panel.min_confidence
+        settings = self._set_evaluator_fold(questions, settings.model_copy(update=defaults))
         return _build_component_input(f"{where}.if_skipped", questions, settings, weights)
 
     def _refuse_lost_weights(self, name: str, combiner: str, inputs: ComponentInputs) -> None:
@@ -414,11 +407,11 @@ class _ComponentSpecBuilder:
         for key, group in sorted(groups.items()):
             weights = {question.id: self._declared_weight(question) for question in group}
             settings_with_fold = self._set_evaluator_fold(group, settings, settings.reduce)
-            inputs[key] = _build_component_input(where, group, settings_with_fold, weights)
-        if has_subject_shares:
-            for key, spec_input in inputs.items():
+            spec_input = _build_component_input(where, group, settings_with_fold, weights)
+            if has_subject_shares:
                 input_weight = float(aggregation.total(spec_input.weights))
-                inputs[key] = spec_input.model_copy(update={"input_weight": input_weight})
+                spec_input = spec_input.model_copy(update={"input_weight": input_weight})
+            inputs[key] = spec_input
         return self._build_component_spec(component, record.combiner, inputs, {})
 
     def _rubric_spec(self, evaluator_names: Sequence[str]) -> ComponentSpec:
@@ -457,11 +450,7 @@ class _ComponentSpecBuilder:
                 inputs[member] = spec_input.model_copy(update={"weights": layered_question_weights})
         params: JsonFields = {}
         if difficulty:
-            calibration = {
-                "gamma": settings.gamma,
-                "beta": settings.beta,
-                "temperature": settings.temperature,
-            }
+            calibration = settings.model_dump(include={"gamma", "beta", "temperature"})
             params = {"difficulty": difficulty, "calibration": calibration}
         params |= self._question_positions(inputs)
         if "hard" in params and settings.cap != "none":
@@ -551,23 +540,25 @@ class _ComponentSpecBuilder:
     ) -> tuple[float, ...]:
         """Return the weight of each question: its layer's share, divided among the questions of it that count."""
         shares = self.config.weights.layers
-        columns = list(spec_input.weighted_questions)
-        layers = [self.by_id[question].layer for question, weight in columns if weight]
+        layers = [
+            self.by_id[question].layer if weight else None
+            for question, weight in spec_input.weighted_questions
+        ]
+        weights = []
         for layer in layers:
-            if layer not in shares:
+            if layer is None:
+                weights.append(0.0)
+            elif layer in shares:
+                weights.append(shares[layer] / layers.count(layer))
+            else:
                 raise PlanError(
                     f"task {self.task.id!r}: weights.layers gives no share to layer {layer!r}, in which stakeholder "
                     f"{member!r} has questions; add one"
                 )
-        weight_by_layer = {layer: shares[layer] / layers.count(layer) for layer in layers}
-        weights = []
-        for question, weight in columns:
-            layer = self.by_id[question].layer
-            weights.append(weight_by_layer[layer] if weight else 0.0)
         return tuple(weights)
 
     def _build_component_spec(
-        self, name: str, combiner: str, inputs: dict[str, ComponentInput], params: ReadOnlyFields
+        self, name: str, combiner: str, inputs: ComponentInputs, params: ReadOnlyFields
     ) -> ComponentSpec:
         combiner_implementation = self.combiners[combiner]
         settings: JsonFields = {"vote": self.config.panel.vote}
@@ -585,7 +576,7 @@ class _ComponentSpecBuilder:
                 if combiner_implementation.fuses_judges:
                     inputs = self._separate_judges(inputs)
                 reviewers = self._predicted_reviewers(inputs)
-                inputs = dict(combiner_implementation.arrange_inputs(inputs, reviewers, params))
+                inputs = combiner_implementation.arrange_inputs(inputs, reviewers, params)
                 frozen_params = combiner_implementation.freeze(inputs, params)
                 combiner_implementation.validate_questions(
                     self._questions_of_inputs(inputs), frozen_params
@@ -606,13 +597,13 @@ class _ComponentSpecBuilder:
             direction=-1 if lowers_reward else 1,
             combiner=combiner,
             version=combiner_implementation.version,
-            inputs=inputs,
+            inputs=dict(inputs),
             params=frozen_params,
         )
         spec._implementation = ImplementationHolder(combiner_implementation)
         return spec
 
-    def _separate_judges(self, inputs: ComponentInputs) -> dict[str, ComponentInput]:
+    def _separate_judges(self, inputs: ComponentInputs) -> ComponentInputs:
         """Return an input for each of an evaluator's judges, by their names, in the place of one for all of them."""
         separated_judge_inputs: dict[str, ComponentInput] = {}
         for key, spec_input in inputs.items():
@@ -690,14 +681,12 @@ class _ComponentSpecBuilder:
         if STAKEHOLDERS_COMPONENT_NAME not in (name, combiner):
             return
         for key, spec_input in inputs.items():
-            questions = [self.by_id[question] for question in spec_input.questions]
-            # a folded question counts once
-            columns = [question.seats if spec_input.reduce is None else 1 for question in questions]
             sizes = []
             residual_checklist_weights = []
-            for question, weight, column_count in zip(
-                questions, spec_input.weights, columns, strict=True
-            ):
+            for name, weight in spec_input.weighted_questions:
+                question = self.by_id[name]
+                # a folded question counts once
+                column_count = question.seats if spec_input.reduce is None else 1
                 size = abs(weight) * column_count
                 sizes.append(size)
                 residual_checklist_weights.append(size if question.layer == "residual" else 0.0)

@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jurygraph import aggregation
 from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiners import ScoreMatrix, count_true, totals
@@ -26,7 +25,7 @@ from jurygraph.schema import (
     RecordedVerdict,
     ScoreCalibration,
 )
-from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME, TurnReduction, VoteRule
+from jurygraph.schema.plan import TurnReduction, VoteRule
 from jurygraph.schema.verdict import (
     MET_THRESHOLD,
     NO_VARIANT_GATE,
@@ -232,30 +231,20 @@ class VerdictTable:
 
     def _split_columns_by_turn(self, name: str, judge: str | None) -> list[ScoreArrays]:
         """Return a question's verdicts on each turn, or those of one of its judges."""
-        width = self.columns[name].value.shape[1]
-        size = self.turns.get(name, width)
-        return [
-            self._select_turn_columns(name, judge, range(start, start + size))
-            for start in range(0, width, size)
-        ]
-
-    def _select_turn_columns(self, name: str, judge: str | None, turn: range) -> ScoreArrays:
-        """Return the columns of a turn, or those of one of the question's judges."""
         columns = self.columns[name]
-        if judge is None and len(turn) == columns.value.shape[1]:
-            return columns
-        column_indices = list(turn)
-        if judge is not None:
-            # The seats repeat for each opponent or variant.
-            judge_by_seat = self.judges.get(name, ())
-            column_indices = [
-                index
-                for index in turn
-                if judge_by_seat and judge_by_seat[index % len(judge_by_seat)] == judge
-            ]
-        if not column_indices:
-            return ScoreArrays.absent(self.rows, 1)
-        return ScoreArrays._make(array[:, column_indices] for array in columns)
+        width = columns.value.shape[1]
+        size = self.turns.get(name, width)
+        if judge is None and size == width:
+            return [columns]
+        seats: Sequence[str | None] = [None] if judge is None else self.judges.get(name, ())
+        # The seats repeat for each opponent or variant.
+        is_selected = np.resize([seat == judge for seat in seats], width)
+        turns = []
+        for start in range(0, width, size):
+            indices = start + np.flatnonzero(is_selected[start : start + size])
+            turn = ScoreArrays._make(array[:, indices] for array in columns)
+            turns.append(turn if len(indices) else ScoreArrays.absent(self.rows, 1))
+        return turns
 
     def select(self, rows: slice) -> "VerdictTable":
         columns = {}
@@ -374,7 +363,6 @@ def stack_groups(
     Several groups need questions that look at one response.
     """
     cells: dict[str, VerdictByCell] = {question.id: {} for question in questions}
-    materials = sorted({question.material for question in questions})
     rows = 0
     for names, verdicts in groups:
         row_by_response = {name: row for row, name in enumerate(names, start=rows)}
@@ -382,17 +370,20 @@ def stack_groups(
         verdicts_by_question = defaultdict(list)
         for verdict in verdicts:
             verdicts_by_question[verdict.question].append(verdict)
-        # All questions about a material have the same columns of variants.
-        variants = {
-            material: _column_by_variant(material, questions, verdicts_by_question)
-            for material in materials
-        }
+        # All questions about a material have the same columns: the variants that were shown, sorted.
+        shown_variants = defaultdict(list)
+        for question in questions:
+            if question.is_about_variants:
+                for verdict in verdicts_by_question[question.id]:
+                    for name in verdict.responses:
+                        shown_variants[question.material].append((verdict.about, name))
+        variants = {name: _columns_by_response(shown) for name, shown in shown_variants.items()}
         for question in questions:
             _place_verdicts_in_cells(
                 question,
                 row_by_response,
                 verdicts_by_question[question.id],
-                variants[question.material],
+                variants.get(question.material, {}),
                 cells[question.id],
             )
     columns = {}
@@ -469,48 +460,45 @@ def _reduce_to_majority(
     Judges vote by `met` where this is all that they say. If they disagree, and no vote is missing that could decide,
     the verdict is the worst case: it was judged, and gives no credit.
     """
-    has_vote = _is_answered(columns.verdict_code)
-    is_stopped_by_gate = columns.verdict_code == WORST_CASE_CODE
+    codes = columns.verdict_code
+    has_vote = _is_answered(codes)
+    is_stopped_by_gate = codes == WORST_CASE_CODE
+    is_missing = lacks_score(codes)
     value = (
         np.where(columns.binary, columns.met, columns.value)
         if has_several_judges
         else columns.value
     )
-    value = np.where(
-        columns.verdict_code == JUDGED_NOT_APPLICABLE_CODE, _NOT_APPLICABLE_VOTE, value
-    )
-    is_requested = has_vote | is_stopped_by_gate | lacks_score(columns.verdict_code)
+    value = np.where(codes == JUDGED_NOT_APPLICABLE_CODE, _NOT_APPLICABLE_VOTE, value)
+    is_requested = has_vote | is_stopped_by_gate | is_missing
     is_voting_seat = is_requested
     if vote == "discard-first":
-        is_voting_seat = is_requested & (columns.verdict_code != ABSTAINED_CODE)
+        is_voting_seat = is_requested & (codes != ABSTAINED_CODE)
     majority = strict_majority(value, has_vote, is_voting_seat)
     is_not_applicable = majority.decided & (majority.value == _NOT_APPLICABLE_VOTE)
     agrees_with_majority = has_vote & (value == majority.value[:, None])
     votes = count_true(agrees_with_majority)
     met_vote_count = count_true(agrees_with_majority & columns.met)
-    worst_code = np.where(
-        lacks_score(columns.verdict_code), columns.verdict_code, ABSTAINED_CODE
-    ).max(axis=1)
-    has_not_applicable_vote = (columns.verdict_code == NOT_APPLICABLE_CODE).any(axis=1)
-    code_without_verdict = np.where(has_not_applicable_vote, NOT_APPLICABLE_CODE, ABSENT_CODE)
-    undecided_verdict_code = np.where(is_requested.any(axis=1), worst_code, code_without_verdict)
+    is_worst_case = is_stopped_by_gate.any(axis=1)
     if has_several_judges:
-        is_split_vote = is_voting_seat.any(axis=1) & ~(
-            is_voting_seat & lacks_score(columns.verdict_code)
-        ).any(axis=1)
-        undecided_verdict_code = np.where(is_split_vote, WORST_CASE_CODE, undecided_verdict_code)
-    undecided_verdict_code = np.where(
-        is_stopped_by_gate.any(axis=1), WORST_CASE_CODE, undecided_verdict_code
-    )
-    decided_verdict_code = np.where(is_not_applicable, JUDGED_NOT_APPLICABLE_CODE, OK_CODE)
-    verdict_code = np.where(majority.decided, decided_verdict_code, undecided_verdict_code).astype(
-        np.int8
-    )
+        is_split_vote = is_voting_seat.any(axis=1) & ~(is_voting_seat & is_missing).any(axis=1)
+        is_worst_case = is_worst_case | is_split_vote
+    verdict_code = np.full(len(codes), ABSENT_CODE)
+    for is_affected, code in (  # a later one goes before
+        ((codes == NOT_APPLICABLE_CODE).any(axis=1), NOT_APPLICABLE_CODE),
+        (is_requested.any(axis=1), np.where(is_missing, codes, ABSTAINED_CODE).max(axis=1)),
+        (is_worst_case, WORST_CASE_CODE),
+        (majority.decided, OK_CODE),
+        (is_not_applicable, JUDGED_NOT_APPLICABLE_CODE),
+    ):
+        verdict_code = np.where(is_affected, code, verdict_code)
     met = majority.decided & ~is_not_applicable & (met_vote_count * 2 >= votes)
     winner = np.where(is_not_applicable, 0.0, majority.value)
-    majority_column = ScoreArrays.absent(len(verdict_code), 1)
+    majority_column = ScoreArrays.absent(len(codes), 1)
     return majority_column._replace(
-        value=winner[:, None], met=met[:, None], verdict_code=verdict_code[:, None]
+        value=winner[:, None],
+        met=met[:, None],
+        verdict_code=verdict_code[:, None].astype(np.int8),
     )
 
 
@@ -543,7 +531,8 @@ def _place_verdicts_in_cells(
 
     A verdict without a judgement (of a gate, say) fills the cells of every variant of its response.
     """
-    column_index_by_turn = _column_index_by_turn(verdicts) if question.scope == "turn" else {}
+    if question.scope == "turn":
+        turns = _columns_by_response((verdict.about, verdict.turn) for verdict in verdicts)
     is_about_unordered_pairs = question.is_about_unordered_pairs
     for verdict in verdicts:
         if verdict.superseded:
@@ -551,7 +540,7 @@ def _place_verdicts_in_cells(
         row = row_by_response[verdict.about]
         column_index_by_variant = variants.get(verdict.about, {})
         if question.scope == "turn":
-            columns: Iterable[int] = (column_index_by_turn[verdict.about, verdict.turn],)
+            columns: Iterable[int] = (turns[verdict.about][verdict.turn],)
         elif not verdict.responses:
             columns = range(max(1, len(column_index_by_variant)))
         elif question.scope == "pair":
@@ -567,37 +556,17 @@ def _place_verdicts_in_cells(
                 cells[column, row * question.seats + seat] = (verdict, True)
 
 
-def _column_index_by_turn(
-    verdicts: Iterable[RecordedVerdict],
-) -> dict[tuple[str, int | None], int]:
-    """Return the place of each turn among those of its response, by the response's id and the index of the message."""
-    turns: dict[str, set[int]] = defaultdict(set)
-    columns: dict[tuple[str, int | None], int] = {}
-    for verdict in verdicts:
-        if verdict.turn is None:
-            columns[verdict.about, None] = 0  # there is no turn to ask about
-        else:
-            turns[verdict.about].add(verdict.turn)
-    for about, messages in turns.items():
-        for column, turn in enumerate(sorted(messages)):
-            columns[about, turn] = column
-    return columns
+def _columns_by_response(entries: Iterable[tuple[str, Any]]) -> dict[str, dict[Any, int]]:
+    """Return the columns of each response, by its id: the positions of its variants by id, or of its turns.
 
-
-def _column_by_variant(
-    material: str, questions: Iterable[Question], verdicts: Mapping[str, Sequence[RecordedVerdict]]
-) -> VariantColumnsByResponse:
-    """Return the column of every variant that was shown: its position, by id, among those of its parent."""
-    if material == SUBMITTED_MATERIAL_NAME:
-        return {}
-    variants: dict[str, set[str]] = defaultdict(set)
-    for question in questions:
-        if question.material == material:
-            for verdict in verdicts[question.id]:
-                variants[verdict.about].update(verdict.responses)
+    Each of the `entries` is the id of a response, and a variant or turn of it. One without a turn has None alone.
+    """
+    found = defaultdict(set)
+    for about, entry in entries:
+        found[about].add(entry)
     return {
-        about: {name: column for column, name in enumerate(sorted(names))}
-        for about, names in variants.items()
+        about: {entry: column for column, entry in enumerate(sorted(column_entries))}
+        for about, column_entries in found.items()
     }
 
 
@@ -655,9 +624,10 @@ def _fill_cells(
     met = np.where(is_settled_cell, filled_met, is_filled_with_one)
     # A stopped response supports no gain and reduces no penalty.
     is_answered = is_settled_cell & ~is_stopped_by_gate
+    cells = FilledCells(value, met, is_answered, is_applicable)
     if spec_input.reduce is not None and value.shape[1] > 1:
-        return _reduce_question_columns(value, met, is_answered, is_applicable, spec_input.reduce)
-    return FilledCells(value, met, is_answered, is_applicable)
+        return _reduce_question_columns(cells, spec_input.reduce)
+    return cells
 
 
 def _keep_last_applicable_turn(
@@ -686,29 +656,19 @@ def _reduce_turn_scores(
     """
     # Each is [T,R,K].
     value, met, judged, applicable = map(np.stack, zip(*turns, strict=True))
-    count = count_true(applicable, axis=0)
-    has_applicable_turn = np.greater(count, 0.0)
-    divisor = np.where(has_applicable_turn, count, 1.0)
+    reduced = _mean_of_cells(FilledCells(value, met, judged, applicable), axis=0)
+    if reduction not in ("first_failure", "min"):
+        return reduced
     is_failed_turn = applicable & (met == is_penalty)
-    if reduction == "first_failure":
+    if reduction == "min":
+        reduced_value = _worst_value(value, applicable, is_penalty)
+    else:
         before = applicable & ~_has_failed_by_turn(is_failed_turn)
-        share = count_true(before, axis=0) / divisor
-        reduced_share = 1.0 - share if is_penalty else share
-    elif reduction == "min":
-        reduced_share = _worst_value(value, applicable, is_penalty)
-    else:
-        reduced_share = aggregation.total(np.where(applicable, value, 0.0), axis=0) / divisor
-    if reduction in ("first_failure", "min"):
-        is_met = is_failed_turn.any(axis=0) == is_penalty
-    else:
-        met_count = count_true(applicable & met, axis=0)
-        is_met = np.asarray(met_count * 2 >= divisor)
-    is_fully_judged = np.where(
-        has_applicable_turn, (judged | ~applicable).all(axis=0), judged.all(axis=0)
-    )
-    value_or_zero = np.where(has_applicable_turn, reduced_share, 0.0)
-    return FilledCells(
-        value_or_zero, is_met & has_applicable_turn, is_fully_judged, has_applicable_turn
+        share = count_true(before, axis=0) / np.maximum(count_true(applicable, axis=0), 1.0)
+        reduced_value = 1.0 - share if is_penalty else share
+    is_met = is_failed_turn.any(axis=0) == is_penalty
+    return reduced._replace(
+        value=np.where(reduced.applicable, reduced_value, 0.0), met=is_met & reduced.applicable
     )
 
 
@@ -722,12 +682,9 @@ def deciding_turns(
     if reduction == "min":
         is_deciding_turn = applicable & (value == _worst_value(value, applicable, is_penalty))
     elif reduction == "first_failure":
-        is_failed_turn = applicable & (met == is_penalty)
-        has_failed = _has_failed_by_turn(is_failed_turn)
-        is_first_failure = is_failed_turn & ~np.concatenate(
-            [np.zeros_like(is_failed_turn[:1]), has_failed[:-1]]
-        )
-        is_deciding_turn = applicable & (~has_failed | is_first_failure)
+        has_failed = _has_failed_by_turn(applicable & (met == is_penalty))
+        is_after_failure = np.concatenate([np.zeros_like(has_failed[:1]), has_failed[:-1]])
+        is_deciding_turn = applicable & ~is_after_failure
     return np.asarray(is_deciding_turn.any(axis=2))
 
 
@@ -748,33 +705,38 @@ def _has_failed_by_turn(is_failed_turn: Bools) -> Bools:
     return np.stack(failed_by_turn)
 
 
-def _reduce_question_columns(
-    value: Floats, met: Bools, is_answered: Bools, applicable: Bools, reduce: str
-) -> FilledCells:
+def _reduce_question_columns(cells: FilledCells, reduce: str) -> FilledCells:
     """Return the applicable columns of a question as one; a row without any gets a cell that does not apply."""
-    count = count_true(applicable)
-    has_applicable_cell = np.greater(count, 0.0)
-    divisor = np.where(has_applicable_cell, count, 1.0)
-    if reduce == "mean":
-        reduced_value = aggregation.total(np.where(applicable, value, 0.0)) / divisor
-    elif reduce == "median":
+    reduced = _mean_of_cells(cells, axis=1)
+    value, applicable = cells.value, cells.applicable
+    if reduce == "median":
         # Sorted behind all scores, a cell that does not apply is beyond the count.
-        reduced_value = _median(np.where(applicable, value, np.inf), count)
+        middle = _median(np.where(applicable, value, np.inf), count_true(applicable))
+        reduced = reduced._replace(value=middle)
     elif reduce == "min":
         least_value = np.min(np.where(applicable, value, 1.0), axis=1)
-        reduced_value = np.where(has_applicable_cell, least_value, 0.0)
-    else:
-        reduced_value = np.max(np.where(applicable, value, 0.0), axis=1)
-    met_count = count_true(applicable & met)
-    is_met = np.asarray(met_count * 2 >= divisor)
-    is_fully_answered = np.where(
-        has_applicable_cell, (is_answered | ~applicable).all(axis=1), is_answered.all(axis=1)
-    )
+        reduced = reduced._replace(value=np.where(reduced.applicable, least_value, 0.0))
+    elif reduce == "max":
+        reduced = reduced._replace(value=np.max(np.where(applicable, value, 0.0), axis=1))
+    return FilledCells._make(array[:, None] for array in reduced)
+
+
+def _mean_of_cells(cells: FilledCells, axis: int) -> FilledCells:
+    """Return the mean along an axis of the cells that apply: met if at least half of these are, judged if all of them
+    are, or all cells where none applies."""
+    count = count_true(cells.applicable, axis)
+    has_applicable_cell = np.greater(count, 0.0)
+    divisor = np.where(has_applicable_cell, count, 1.0)
+    met_count = count_true(cells.applicable & cells.met, axis)
     return FilledCells(
-        reduced_value[:, None],
-        is_met[:, None],
-        is_fully_answered[:, None],
-        has_applicable_cell[:, None],
+        value=totals(np.where(cells.applicable, cells.value, 0.0), axis) / divisor,
+        met=np.asarray(met_count * 2 >= divisor),
+        judged=np.where(
+            has_applicable_cell,
+            (cells.judged | ~cells.applicable).all(axis),
+            cells.judged.all(axis),
+        ),
+        applicable=has_applicable_cell,
     )
 
 

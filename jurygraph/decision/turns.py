@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from jurygraph.arrays import Floats
-from jurygraph.decision.combiners import weighted_mean
+from jurygraph.decision.combiners import ScoreMatrix, weighted_mean
 from jurygraph.decision.table import build_verdict_table
-from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Question, RecordedVerdict
+from jurygraph.schema import ComponentInput, Decision, Question, RecordedVerdict
 from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.verdict import MET_THRESHOLD
 
@@ -34,33 +34,28 @@ def fold_turns(
         if question.id not in uses:
             yield from question_verdicts
             continue
+        spec, use = uses[question.id]
+        question_input = use.of_question(question.id).model_copy(update={"judge": None})
         verdicts_with_responses = [verdict for verdict in question_verdicts if verdict.responses]
         for seat in dict.fromkeys(map(get_seat, verdicts_with_responses or question_verdicts)):
             seat_verdicts = [v for v in question_verdicts if not v.responses or get_seat(v) == seat]
             has_all_turns = {v.turn for v in seat_verdicts} == {v.turn for v in question_verdicts}
-            yield _fold_turns(
-                seat_verdicts, has_all_turns, decision.rule, question, *uses[question.id]
+            counted_verdicts = [v.model_copy(update={"superseded": False}) for v in seat_verdicts]
+            table = build_verdict_table([question], [seat_verdicts[0].about], counted_verdicts)
+            cells = table.score_matrix(
+                question_input, decision.rule, spec.direction, "counted", spec.met_from
             )
+            yield _fold_turns(seat_verdicts, cells, has_all_turns)
 
 
 def _fold_turns(
-    verdicts: Sequence[RecordedVerdict],
-    has_all_turns: bool,
-    rule: str,
-    question: Question,
-    spec: ComponentSpec,
-    use: ComponentInput,
+    verdicts: Sequence[RecordedVerdict], cells: ScoreMatrix, has_all_turns: bool
 ) -> RecordedVerdict:
-    """Return one verdict with the value that counts; its status is `ok` only if every turn that counts was judged.
+    """Return one verdict with the value that counts, from the cells of the response; its status is `ok` only if every
+    turn that counts was judged.
 
     Who answered some of the turns alone, as judges that escalate do, abstains: that is no value of the response.
     """
-    single_question_input = use.of_question(question.id).model_copy(update={"judge": None})
-    counted_verdicts = [verdict.model_copy(update={"superseded": False}) for verdict in verdicts]
-    table = build_verdict_table([question], [verdicts[0].about], counted_verdicts)
-    cells = table.score_matrix(
-        single_question_input, rule, spec.direction, "counted", spec.met_from
-    )
     is_judged = has_all_turns and bool(cells.judged.all() and cells.applicable.all())
     applicable_verdicts = [verdict for verdict in verdicts if verdict.status != "not_applicable"]
     representative_verdict = next(

@@ -97,25 +97,17 @@ def to_recorded_verdicts(
         items = result_or_error(partial(_split_group_answer, answer, len(about)))
     if isinstance(items, BaseException):
         items = [items] * len(about)
-    return [
-        stamp(_read_verdict_once(item, text, texts, redactor, verdicts_by_answer), key)
-        for item, key, text in zip(items, judgement.keys, texts, strict=False)
-    ]
-
-
-def _read_verdict_once(
-    item: Any,
-    text: str,
-    shown_texts: tuple[str, ...],
-    redactor: Redactor,
-    verdicts_by_answer: VerdictsByAnswer,
-) -> Verdict:
-    if type(item) is not Verdict:
-        return _read_verdict(item, text, shown_texts, redactor)
-    key = id(item), text, shown_texts, redactor.pattern
-    if key not in verdicts_by_answer:
-        verdicts_by_answer[key] = item, _read_verdict(item, text, shown_texts, redactor)
-    return verdicts_by_answer[key][1]
+    recorded_verdicts = []
+    for item, key, text in zip(items, judgement.keys, texts, strict=False):
+        if type(item) is not Verdict:
+            verdict = _read_verdict(item, text, texts, redactor)
+        else:
+            reading = id(item), text, texts, redactor.pattern
+            if reading not in verdicts_by_answer:
+                verdicts_by_answer[reading] = item, _read_verdict(item, text, texts, redactor)
+            _, verdict = verdicts_by_answer[reading]
+        recorded_verdicts.append(stamp(verdict, key))
+    return recorded_verdicts
 
 
 def _read_verdict(item: Any, text: str, shown_texts: Sequence[str], redactor: Redactor) -> Verdict:
@@ -312,24 +304,10 @@ def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
     searched_quote_count = 0
     for evidence in item.evidence:
         update: JsonFields = {}
-        if (
-            evidence.source == "response"
-            and evidence.start is not None
-            and evidence.end is not None
-        ):
-            update = {"verified": _has_quotation(text, evidence)}
-        elif evidence.source == "response":
-            searched_quote_count += 1
-            is_quote_searched = (
-                searched_quote_count <= MAX_QUOTES_SEARCHED
-                and len(evidence.quote) <= MAX_SEARCHED_QUOTE_CHARACTERS
-            )
-            found = to_searchable_text(text).find(evidence.quote) if is_quote_searched else None
-            update = {"verified": found is not None}
-            if found is not None:
-                update |= {"quote": found.text, "start": found.start, "end": found.end}
-        if isinstance(text, RenderedText):
-            update = _locate_quote_in_conversation(text, evidence.model_copy(update=update), update)
+        if evidence.source == "response":
+            searched_quote_count += evidence.start is None or evidence.end is None
+            may_search = searched_quote_count <= MAX_QUOTES_SEARCHED
+            update = _locate_quotation(text, evidence, may_search=may_search)
         is_evidence_unchanged = all(
             getattr(evidence, name) == value for name, value in update.items()
         )
@@ -343,23 +321,23 @@ def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
     )
 
 
-def _has_quotation(text: str, evidence: Evidence) -> bool:
-    """Return whether the text has the quotation at its offsets; in a conversation, within one turn."""
-    start, end = evidence.start, evidence.end
-    assert start is not None
-    assert end is not None
-    spans_turns = isinstance(text, RenderedText) and text.find_enclosing_turn(start, end) is None
-    return not spans_turns and text[start:end] == evidence.quote
-
-
-def _locate_quote_in_conversation(
-    text: RenderedText, evidence: Evidence, update: JsonFields
-) -> JsonFields:
-    """Return the update with the message of verified evidence, and offsets in the text of the whole conversation."""
-    start, end = evidence.start, evidence.end
-    if evidence.source != "response" or not evidence.verified or start is None or end is None:
-        return update
-    turn = text.find_enclosing_turn(start, end)
-    assert turn is not None  # else it is not verified
-    shift = turn.origin - turn.start
-    return {**update, "message": turn.message, "start": start + shift, "end": end + shift}
+def _locate_quotation(text: str, evidence: Evidence, *, may_search: bool) -> JsonFields:
+    """Return whether a quotation is `verified`, and where it is: in a conversation it is within one turn, and its
+    offsets are those in the text of the whole conversation."""
+    quote, start, end = evidence.quote, evidence.start, evidence.end
+    if start is None or end is None:
+        is_searched = may_search and len(quote) <= MAX_SEARCHED_QUOTE_CHARACTERS
+        found = to_searchable_text(text).find(quote) if is_searched else None
+        if found is None:
+            return {"verified": False}
+        start, end, quote = found
+    elif text[start:end] != quote:
+        return {"verified": False}
+    fields: JsonFields = {"verified": True, "quote": quote, "start": start, "end": end}
+    if isinstance(text, RenderedText):
+        turn = text.find_enclosing_turn(start, end)
+        if turn is None:
+            return {"verified": False}
+        shift = turn.origin - turn.start
+        fields |= {"message": turn.message, "start": start + shift, "end": end + shift}
+    return fields

@@ -227,13 +227,9 @@ def _node_after_reply(state: InvestigateState) -> Literal["look_up", "conclude",
     assert answered_call is not None
     if state["calls"]:
         return "look_up"
-    is_reply_blank = not answered_call.reply.text.strip() and answered_call.reply.refusal is None
-    should_continue = not state["request"].asks_for_verdict
-    return (
-        "conclude"
-        if is_reply_blank and should_continue and answered_call.reply.finish != "length"
-        else "end"
-    )
+    reply = answered_call.reply
+    is_blank = not reply.text.strip() and reply.refusal is None and reply.finish != "length"
+    return "conclude" if is_blank and not state["request"].asks_for_verdict else "end"
 
 
 async def _look_up(state: InvestigateState, runtime: Runtime[_InvestigationContext]) -> JsonFields:

@@ -21,6 +21,7 @@ from jurygraph.models.request import Fault, StoredLookup, ToolResult
 from jurygraph.safety.gates import find_stopping_gate
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Response, TaskView, ToolCall, digest_of
+from jurygraph.schema.frozen_model import map_strings
 from jurygraph.schema.lookup import LookupOutcome
 from jurygraph.schema.task import query_to_text
 from jurygraph.schema.verdict import ResponseGate
@@ -66,13 +67,7 @@ class Toolbox:
 
     def outline(self, value: Any) -> Any:
         """Return a variable of a prompt with an outline in the place of each long text that a tool can read."""
-        if isinstance(value, str):
-            return self.outlines.get(value, value)
-        if isinstance(value, list):
-            return [self.outline(item) for item in value]
-        if isinstance(value, dict):
-            return {name: self.outline(item) for name, item in value.items()}
-        return value
+        return map_strings(value, lambda text: self.outlines.get(text, text))
 
     @cached_property
     def outlines(self) -> Mapping[str, str]:

@@ -165,7 +165,21 @@ def _plan_questions(planning: TaskPlanning, context: GraphContext) -> TaskPlanni
     """Return the plan. Another step to freeze it would cost a task that is planned alone a quarter more CPU."""
     survey = _make_survey(planning, context)
     decision = _make_decision(planning, survey, context)
-    return {"plan": _freeze_plan(planning, survey, decision, context)}
+    calls = {} if context.judge_client is None else context.judge_client.calls
+    rubric = planning.get("rubric")
+    if rubric is not None:  # the order of criteria in a file must not change the plan
+        rubric = rubric.model_copy(update={"criteria": sort_by_id(rubric.criteria)})
+    plan = Plan(
+        task_id=planning["task"].id,
+        task_digest=planning["digest"],
+        survey=survey,
+        decision=decision,
+        files=digests_of_tool_files(survey, context.toolsets),
+        profiles=planning.get("profiles"),
+        rubric=rubric,
+        calls=tuple(calls[name] for name in sorted(calls)),
+    )
+    return {"plan": plan}
 
 
 def _make_survey(planning: TaskPlanning, context: GraphContext) -> Survey:
@@ -215,26 +229,6 @@ def _make_decision(planning: TaskPlanning, survey: Survey, context: GraphContext
         )
         context.shared_decisions.store_part(key, decision)
     return decision
-
-
-def _freeze_plan(
-    planning: TaskPlanning, survey: Survey, decision: Decision, context: GraphContext
-) -> Plan:
-    client = context.judge_client
-    calls = {} if client is None else client.calls
-    rubric = planning.get("rubric")
-    if rubric is not None:  # the order of criteria in a file must not change the plan
-        rubric = rubric.model_copy(update={"criteria": sort_by_id(rubric.criteria)})
-    return Plan(
-        task_id=planning["task"].id,
-        task_digest=planning["digest"],
-        survey=survey,
-        decision=decision,
-        files=digests_of_tool_files(survey, context.toolsets),
-        profiles=planning.get("profiles"),
-        rubric=rubric,
-        calls=tuple(calls[name] for name in sorted(calls)),
-    )
 
 
 def _evaluator_audiences(context: GraphContext) -> list[Audience]:

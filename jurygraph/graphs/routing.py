@@ -251,31 +251,25 @@ class _WorkCollector:
 
     def _route_question(self, question: Question) -> None:
         stamp = make_stamp(question, self.survey.views[question.view])
-        exclusion_verdicts = {}
-        unsettled_responses = []
+        verdict_by_unit = {}
         for response in self.responses:
-            is_response_askable = False
             for turn in _question_turns(question, response):
-                exclusion_verdict = self._exclusion_verdict(question, response, turn)
-                exclusion_verdicts[response.id, turn] = exclusion_verdict
-                is_response_askable = is_response_askable or exclusion_verdict is None
-            if is_response_askable:
-                unsettled_responses.append(response)
-        verdict_by_unit = {
-            unit: verdict for unit, verdict in exclusion_verdicts.items() if verdict is not None
-        }
-        if question.scope in ("pair", "group") and len(unsettled_responses) == 1:
-            peerless_verdict = _verdict_without_peers(list(verdict_by_unit.values()))
-            verdict_by_unit = {
-                unit: verdict or peerless_verdict for unit, verdict in exclusion_verdicts.items()
-            }
-            unsettled_responses = []
+                verdict = self._exclusion_verdict(question, response, turn)
+                verdict_by_unit[response.id, turn] = verdict
+        unsettled_units = [unit for unit, verdict in verdict_by_unit.items() if verdict is None]
+        if question.scope in ("pair", "group") and len(unsettled_units) == 1:
+            others = filter(None, verdict_by_unit.values())
+            verdict_by_unit[unsettled_units.pop()] = _verdict_without_peers(others)
         for (name, turn), verdict in verdict_by_unit.items():
-            key = VerdictKey(question.id, name, (), 0, turn=turn)
-            self.work.settled_verdicts.append(stamp(verdict, key))
+            if verdict is not None:
+                key = VerdictKey(question.id, name, (), 0, turn=turn)
+                self.work.settled_verdicts.append(stamp(verdict, key))
+        unsettled_ids = {name for name, _ in unsettled_units}
+        unsettled_responses = [r for r in self.responses if r.id in unsettled_ids]
         unsettled_judgements = []
         for response_combination in self._list_combinations(question, unsettled_responses):
-            if (response_combination.about[0], response_combination.turn) in verdict_by_unit:
+            unit = response_combination.about[0], response_combination.turn
+            if verdict_by_unit[unit] is not None:
                 continue
             for judge in question.first_judges:
                 unsettled_judgements += self._list_sample_judgements(
@@ -287,10 +281,20 @@ class _WorkCollector:
         self, question: Question, response_combination: _ResponseCombination, judge: str | None
     ) -> list[DueJudgement]:
         """Return the judgements of one judge about a combination, one for each sample."""
-        return [
-            self._make_judgement(question, response_combination, sample, judge)
-            for sample in range(question.samples)
-        ]
+        shown_responses, owner_responses, about, turn = response_combination
+        judgements = []
+        for sample in range(question.samples):
+            responses = tuple(
+                self._with_derived_data(response, owner, question.needs).view(
+                    question.shown_part, turn, question.names_turn
+                )
+                for response, owner in zip(shown_responses, owner_responses, strict=True)
+            )
+            material = tuple(self._select_material(r, question.needs) for r in owner_responses)
+            judgements.append(
+                DueJudgement(question, responses, material, about, sample, judge, turn)
+            )
+        return judgements
 
     def _add_judgements(
         self, question: Question, unsettled_judgements: Sequence[DueJudgement]
@@ -346,23 +350,6 @@ class _WorkCollector:
             if _should_escalate(escalation_rule, [verdicts[key] for key in keys]):
                 unsettled_judgements += escalated_judgements
         self._add_judgements(question, unsettled_judgements)
-
-    def _make_judgement(
-        self,
-        question: Question,
-        response_combination: _ResponseCombination,
-        sample: int,
-        judge: str | None,
-    ) -> DueJudgement:
-        shown_responses, owner_responses, about, turn = response_combination
-        responses = tuple(
-            self._with_derived_data(response, owner, question.needs).view(
-                question.shown_part, turn, question.names_turn
-            )
-            for response, owner in zip(shown_responses, owner_responses, strict=True)
-        )
-        material = tuple(self._select_material(r, question.needs) for r in owner_responses)
-        return DueJudgement(question, responses, material, about, sample, judge, turn)
 
     def _reuse_verdicts(self, judgement: DueJudgement, stamp: "VerdictStamp") -> bool:
         """Add a judgement's reused verdicts, with the question's present identity; return False if one is missing."""
@@ -453,7 +440,12 @@ class _WorkCollector:
                 text, self.survey.gates, query=query, reference=view.reference
             )
         result = self.gated[key]
-        return None if result is None else _worst_verdict(view, result.gate, result.reason)
+        if result is None:
+            return None
+        is_penalty = _is_penalty_criterion(view)
+        return RecordedVerdict(
+            score=float(is_penalty), met=is_penalty, gated_by=result.gate, reason=result.reason
+        )
 
     def _screening_verdict(
         self, when: Condition, response: Response, turn: int | None
@@ -474,15 +466,13 @@ class _WorkCollector:
             was_screening_skipped = any(verdict.gated_by is not None for verdict in verdicts)
             state = "was itself not asked" if was_screening_skipped else "is itself not applicable"
             return _not_applicable(when.question, f"{when.question} {state}")
-        numbers = []
-        for verdict in applicable_verdicts:
-            if verdict.status != "ok" or verdict.is_worst_case:
-                continue
-            value = verdict.score if when.on == "score" else verdict.native
-            if value is None or isinstance(value, str):
-                return _unjudged_screening_verdict(when, applicable_verdicts)
-            numbers.append(float(value))
-        if not numbers:
+        values = [
+            verdict.score if when.on == "score" else verdict.native
+            for verdict in applicable_verdicts
+            if verdict.status == "ok" and not verdict.is_worst_case
+        ]
+        numbers = [float(value) for value in values if isinstance(value, int | float)]
+        if not numbers or len(numbers) < len(values):
             return _unjudged_screening_verdict(when, applicable_verdicts)
         reduced_score = _reduce_scores(numbers, when)
         if _CONDITION_OPERATORS[when.op](reduced_score, when.threshold):
@@ -579,17 +569,11 @@ def _not_applicable(gate: str, reason: str) -> RecordedVerdict:
     return RecordedVerdict(status="not_applicable", gated_by=gate, reason=reason)
 
 
-def _worst_verdict(view: TaskView, gate: str, reason: str) -> RecordedVerdict:
-    """Return the verdict for a judgement that the response itself prevented: all faults and no merit."""
-    is_penalty = _is_penalty_criterion(view)
-    return RecordedVerdict(score=float(is_penalty), met=is_penalty, gated_by=gate, reason=reason)
-
-
 def _is_penalty_criterion(view: TaskView) -> bool:
     return isinstance(view.about, Criterion) and view.about.weight < 0
 
 
-def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
+def _verdict_without_peers(others: Iterable[Verdict]) -> Verdict:
     """Return the verdict for the only response left, which has none to be compared with: an infrastructure failure if
     other responses could not be judged."""
     if any(other.status not in ("not_applicable", "ok") for other in others):
@@ -613,10 +597,9 @@ def _unjudged_screening_verdict(when: Condition, verdicts: Sequence[Verdict]) ->
 
 def _reduce_scores(values: Sequence[float], when: Condition) -> float:
     sorted_values = sorted(values)
+    count = len(values)
     if when.reduce == "mean":
-        return float(aggregation.total(sorted_values)) / len(sorted_values)
+        return float(aggregation.total(sorted_values)) / count
     if when.reduce == "median":
-        return (
-            sorted_values[(len(sorted_values) - 1) // 2] + sorted_values[len(sorted_values) // 2]
-        ) / 2.0
+        return (sorted_values[(count - 1) // 2] + sorted_values[count // 2]) / 2.0
     return min(values) if when.reduce == "min" else max(values)

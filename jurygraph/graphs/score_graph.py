@@ -22,11 +22,7 @@ from langgraph.types import Command
 from jurygraph.decision.decide import GroupVerdicts, decide_groups
 from jurygraph.graphs.active_groups import MAX_TURNS_PER_GRAPH_RUN, ActiveGroup, ActiveGroups
 from jurygraph.graphs.answers import result_or_error
-from jurygraph.graphs.calls import (
-    NodeCalls,
-    deriver_calls,
-    evaluator_calls,
-)
+from jurygraph.graphs.calls import deriver_calls, evaluator_calls
 from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.groups import GroupOutcome, PlannedGroup
 from jurygraph.graphs.routing import (
@@ -155,17 +151,19 @@ async def _collect_group_findings(active_groups: Sequence[ActiveGroup]) -> None:
 def _start_branch_calls(branch: str, groups: ActiveGroups, work: Mapping[int, WaveWork]) -> None:
     """Start the calls of a branch for the groups of the turn."""
     for number, group_work in work.items():
-        if branch in group_work.due_branch_names:
-            groups[number].start(branch, _make_branch_calls(branch, groups[number], group_work))
-
-
-def _make_branch_calls(branch: str, active_group: ActiveGroup, work: WaveWork) -> NodeCalls:
-    survey = active_group.group.plan.survey
-    if branch == "derive":
-        return deriver_calls(work.derivations, survey, active_group.context)
-    judgements = work.judgements[branch]
-    active_group.report_questions(judgements)
-    return evaluator_calls(judgements, survey, active_group.context, active_group.note_answer)
+        if branch not in group_work.due_branch_names:
+            continue
+        active_group = groups[number]
+        survey = active_group.group.plan.survey
+        if branch == "derive":
+            calls = deriver_calls(group_work.derivations, survey, active_group.context)
+        else:
+            judgements = group_work.judgements[branch]
+            active_group.report_questions(judgements)
+            calls = evaluator_calls(
+                judgements, survey, active_group.context, active_group.note_answer
+            )
+        active_group.start(branch, calls)
 
 
 def _make_branch_node(branch: str) -> ScoreNode:
@@ -186,14 +184,16 @@ async def _decide_rewards(state: ScoreState, runtime: Runtime[ActiveGroups]) -> 
     complete_groups = [groups[number] for number in state["complete"]]
     await _collect_group_findings(complete_groups)
     valid_groups = [active_group for active_group in complete_groups if active_group.error is None]
+    inputs = []
     for active_group in valid_groups:
+        plan = active_group.group.plan
         active_group.report_verdicts(active_group.verdicts)
-        active_group.verdicts = list(
-            mark_superseded(active_group.group.plan.survey, active_group.verdicts)
+        active_group.verdicts = list(mark_superseded(plan.survey, active_group.verdicts))
+        names = [response.id for response in active_group.group.responses]
+        inputs.append(
+            GroupVerdicts(plan.decision, plan.survey.questions, names, active_group.verdicts)
         )
-    inputs = [_make_decision_input(active_group) for active_group in valid_groups]
-    combiners = complete_groups[0].context.combiners
-    rewards = decide_groups(inputs, combiners)
+    rewards = decide_groups(inputs, complete_groups[0].context.combiners)
     for active_group, rows in zip(valid_groups, rewards, strict=True):
         if isinstance(rows, Exception):
             active_group.error = rows
@@ -205,12 +205,6 @@ async def _decide_rewards(state: ScoreState, runtime: Runtime[ActiveGroups]) -> 
         if active_group.error is not None:
             groups.release_group(active_group, active_group.error)
     return await groups.next_command(state)
-
-
-def _make_decision_input(active_group: ActiveGroup) -> GroupVerdicts:
-    plan = active_group.group.plan
-    names = [response.id for response in active_group.group.responses]
-    return GroupVerdicts(plan.decision, plan.survey.questions, names, active_group.verdicts)
 
 
 @cache  # without a checkpointer, a compiled graph holds no state of a run

@@ -193,10 +193,10 @@ def list_questions_of_evaluators(
                     raise PlanError(
                         f"{owner} returns {describe_type(question)}; return a list of `self.question(view, …)`"
                     )
-                listed_question = _check_question(question, evaluator, view)
+                _refuse_foreign_question(question, evaluator, view)
                 if missing is not None:
-                    listed_question = listed_question.model_copy(update={"missing": missing})
-                listed_questions.append((name, view, listed_question))
+                    question = question.model_copy(update={"missing": missing})
+                listed_questions.append((name, view, question))
     return listed_questions
 
 
@@ -329,7 +329,7 @@ def _require_deriver_of_material(
             )
 
 
-def _check_question(question: Question, evaluator: Evaluator, view: TaskView) -> Question:
+def _refuse_foreign_question(question: Question, evaluator: Evaluator, view: TaskView) -> None:
     if question.evaluator != evaluator.name:
         raise PlanError(
             f"evaluator {evaluator.name!r} lists a question of {question.evaluator!r}; make each with `self.question`"
@@ -343,7 +343,6 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
         raise PlanError(
             f"no question may be called {question.id!r}, the name of skipped ones; set another `name`"
         )
-    return question
 
 
 def survey_cache_key(
@@ -382,11 +381,9 @@ def build_survey(
 
     Raises PlanError where questions or material wait for each other, or for a question that does not exist.
     """
-    dependencies = _dependencies_by_node(derivations, questions)
-    level: dict[str, int] = {}
+    sorter = TopologicalSorter(_dependencies_by_node(derivations, questions))
     try:
-        for node in TopologicalSorter(dependencies).static_order():
-            level[node] = 1 + max((level[earlier] for earlier in dependencies[node]), default=-1)
+        sorter.prepare()
     except CycleError as error:
         cycle = " -> ".join(node.partition(":")[2] for node in error.args[1])
         raise PlanError(
@@ -395,10 +392,12 @@ def build_survey(
     names = [derivation.gives for derivation in derivations]
     ids = [question.id for question in questions]
     waves = []
-    for wave_number in range(1 + max(level.values(), default=-1)):
-        materials = tuple(name for name in names if level[f"material:{name}"] == wave_number)
-        wave_question_ids = tuple(name for name in ids if level[f"question:{name}"] == wave_number)
+    while sorter.is_active():
+        ready = set(sorter.get_ready())
+        materials = tuple(name for name in names if f"material:{name}" in ready)
+        wave_question_ids = tuple(name for name in ids if f"question:{name}" in ready)
         waves.append(Wave(materials=materials, questions=wave_question_ids))
+        sorter.done(*ready)
     can_be_gated = any(question.layer in GATED_LAYERS for question in questions)
     return Survey(
         views={view.digest: view for view in views},

@@ -205,15 +205,11 @@ class CallTimeLimits(NamedTuple):
                 try:
                     await asyncio.wait({task}, timeout=_CANCELLATION_TIMEOUT_SECONDS)
                 finally:  # also where this is cancelled again meanwhile
-                    self._abandon_task(task, thread_calls)
-
-    def _abandon_task(self, task: "asyncio.Task[Any]", thread_calls: Sequence[ThreadCall]) -> None:
-        """Give up the threads of a cancelled task, and the task itself if it goes on."""
-        self.threads.abandon_hanging(self.owner, thread_calls)
-        # it caught the cancellation: asyncio would wait for it when the loop is closed
-        if not task.done():
-            asyncio._unregister_task(task)
-            ABANDONED_ASYNCIO_TASKS.append(task)
+                    self.threads.abandon_hanging(self.owner, thread_calls)
+                    # it caught the cancellation: asyncio would wait for it when the loop is closed
+                    if not task.done():
+                        asyncio._unregister_task(task)
+                        ABANDONED_ASYNCIO_TASKS.append(task)
 
 
 async def _measure_seconds(result: Awaitable[T]) -> tuple[T, float]:

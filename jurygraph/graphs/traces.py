@@ -1,19 +1,12 @@
 """The traces of a group, from what was found about it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 from jurygraph.decision.decide import RewardRow
 from jurygraph.graphs.active_groups import ActiveGroup
-from jurygraph.schema import (
-    Call,
-    Material,
-    RecordedVerdict,
-    Response,
-    Trace,
-    digest_of,
-)
+from jurygraph.schema import Material, RecordedVerdict, Response, Trace, digest_of
 from jurygraph.schema.trace import (
     group_verdicts_by_response,
     permitted_purpose,
@@ -48,11 +41,10 @@ def build_traces(active_group: ActiveGroup, rewards: Sequence[RewardRow]) -> lis
     for response in group.submitted_responses:
         verdicts = tuple(verdicts_by_response[response.id])
         material = tuple(sorted(material_by_response[response.id], key=lambda item: item.name))
-        referenced_calls = _referenced_calls(calls, (*verdicts, *material))
-        names = {
-            *chain.from_iterable(verdict.lookups for verdict in verdicts),
-            *chain.from_iterable(item.lookups for item in material),
-        }
+        results: tuple[RecordedVerdict | Material, ...] = (*verdicts, *material)
+        call_ids = {use.id for use in chain.from_iterable(result.calls for result in results)}
+        lookup_ids = set(chain.from_iterable(result.lookups for result in results))
+        referenced_calls = tuple(calls[name] for name in sorted(call_ids & calls.keys()))
         served = [call.served for call in referenced_calls if call.served]
         traces.append(
             Trace(
@@ -65,7 +57,7 @@ def build_traces(active_group: ActiveGroup, rewards: Sequence[RewardRow]) -> lis
                 reward=row_by_response[response.id].to_reward(plan.decision),
                 verdicts=verdicts,
                 calls=referenced_calls,
-                lookups=tuple(lookups[name] for name in sorted(names)),
+                lookups=tuple(lookups[name] for name in sorted(lookup_ids)),
                 material=material,
                 statistics=statistics,
                 purpose=permitted_purpose(context.config.purpose, context.judges, served),
@@ -73,14 +65,6 @@ def build_traces(active_group: ActiveGroup, rewards: Sequence[RewardRow]) -> lis
             )
         )
     return traces
-
-
-def _referenced_calls(
-    calls: Mapping[str, Call], verdicts_and_material: Iterable[RecordedVerdict | Material]
-) -> tuple[Call, ...]:
-    uses = chain.from_iterable(user.calls for user in verdicts_and_material)
-    referenced_ids = {use.id for use in uses}
-    return tuple(calls[name] for name in sorted(referenced_ids & calls.keys()))
 
 
 def group_digest(responses: Sequence[Response]) -> str:

@@ -18,7 +18,13 @@ from jurygraph.interchange.trials import (
     make_trials_reader,
     read_json_document,
 )
-from jurygraph.schema.frozen_model import JsonFields, JsonMapping, JsonObject, StrPath
+from jurygraph.schema.frozen_model import (
+    JsonFields,
+    JsonMapping,
+    JsonObject,
+    StrPath,
+    map_strings,
+)
 
 OMITTED_EVENTS_IMPORT_NOTE = "parts of samples that are left out, as they are no messages"
 NO_MESSAGES_IMPORT_NOTE = "samples without messages are left out"
@@ -127,7 +133,12 @@ def _to_openai_message(item: Any, attachments: Mapping[str, str]) -> Any:
     """Return a message in OpenAI's form. Long texts are stored apart from the messages, and results may be errors."""
     if not isinstance(item, Mapping):
         return item
-    fields = _resolve_attachments(dict(item), attachments)
+
+    def resolve_attachment(text: str) -> str:
+        name = text.removeprefix("attachment://")
+        return text if name == text else attachments.get(name, text)
+
+    fields = map_strings(dict(item), resolve_attachment)
     calls = fields.get("tool_calls")
     if isinstance(calls, list):
         fields["tool_calls"] = [_flatten_tool_call(call) for call in calls]
@@ -144,16 +155,6 @@ def _flatten_tool_call(call: Any) -> Any:
     if not isinstance(call, Mapping) or not isinstance(call.get("function"), str):
         return call
     return {"id": call.get("id"), "name": call["function"], "arguments": call.get("arguments", {})}
-
-
-def _resolve_attachments(value: Any, attachments: Mapping[str, str]) -> Any:
-    if isinstance(value, str) and value.startswith("attachment://"):
-        return attachments.get(value.removeprefix("attachment://"), value)
-    if isinstance(value, list):
-        return [_resolve_attachments(item, attachments) for item in value]
-    if isinstance(value, dict):
-        return {name: _resolve_attachments(item, attachments) for name, item in value.items()}
-    return value
 
 
 read_inspect_log = make_trials_reader(_read_inspect_trials, "a log of Inspect's with samples")

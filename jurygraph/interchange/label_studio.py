@@ -44,23 +44,17 @@ def read_label_studio_answers(path: Path, columns: ExportColumns) -> Iterator[Ex
     An item is the task's id, or a field of its data.
     """
     for location, row in read_located_rows(path):
-        yield from _read_annotation_answers(location, row, columns)
-
-
-def _read_annotation_answers(
-    location: str, row: Any, columns: ExportColumns
-) -> Iterator[ExportedAnswer]:
-    task = validate_at_location(location, _AnnotatedTask, row)
-    fields = task.data if columns.item is not None else {"id": task.id}
-    for number, annotation in enumerate(task.annotations):
-        for result in () if annotation.was_cancelled else annotation.result:
+        task = validate_at_location(location, _AnnotatedTask, row)
+        fields = task.data if columns.item is not None else {"id": task.id}
+        for number, annotation in enumerate(task.annotations):
             field_path = f"annotations[{number}]"
-            name = result.from_name
-            if name is not None:
-                answer = _unwrap_result_values(result.value)
-                yield ExportedAnswer(
-                    location, field_path, fields, "id", annotation.annotator, answer, name
-                )
+            for result in () if annotation.was_cancelled else annotation.result:
+                name = result.from_name
+                if name is not None:
+                    answer = _unwrap_result_values(result.value)
+                    yield ExportedAnswer(
+                        location, field_path, fields, "id", annotation.annotator, answer, name
+                    )
 
 
 def _unwrap_result_values(value: Any) -> Any:

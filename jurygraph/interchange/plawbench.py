@@ -87,7 +87,12 @@ def parse_scored_sub_items(text: str) -> list[JsonFields]:
     starts = []
     earlier = None
     for mark in marks:
-        starts.append(_find_sub_item_start(text, earlier, mark))
+        # The start of the line or, if the line has an earlier mark, the position at or behind a mark.
+        start = text.rfind("\n", 0, mark.start()) + 1
+        if earlier is not None and earlier.start() >= start:
+            is_numbering = _NUMBERING_PATTERN.fullmatch(text, start, earlier.start())
+            start = mark.start() if is_numbering else earlier.end()
+        starts.append(start)
         earlier = mark
     ends = [*starts[1:], len(text)]
     items = []
@@ -95,16 +100,3 @@ def parse_scored_sub_items(text: str) -> list[JsonFields]:
         sub_item_text = text[starts[index] : ends[index]].strip()
         items.append({"text": sub_item_text, "weight": float(mark[1])})
     return items
-
-
-def _find_sub_item_start(text: str, earlier: re.Match[str] | None, mark: re.Match[str]) -> int:
-    """Return the start of a mark's sub-item.
-
-    It is the start of its line or, if the line has an earlier mark, the position at or behind a mark.
-    """
-    line = text.rfind("\n", 0, mark.start()) + 1
-    if earlier is None or earlier.start() < line:
-        return line
-    return (
-        mark.start() if _NUMBERING_PATTERN.fullmatch(text, line, earlier.start()) else earlier.end()
-    )

@@ -60,13 +60,12 @@ def read_rated_table(
     ratings_by_item = defaultdict(list)
     for vote in votes:
         ratings_by_item[vote.item].append(vote)
+    tasks = []
     for item, item_votes in ratings_by_item.items():
         if len({prompts.get(vote.key) for vote in item_votes}) > 1:
             raise InputError(
                 f"{path}, field {prompt}: item {quote(item)} has two prompts; give each item one"
             )
-    tasks = []
-    for item, item_votes in ratings_by_item.items():
         people = [vote.annotator for vote in item_votes]
         tasks.append(item_to_task(str(path), item, item_votes, people, texts, prompts))
     return RatedTable(tasks, votes, list(_note_word_among_numbers(file)))

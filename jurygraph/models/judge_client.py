@@ -310,22 +310,16 @@ def refuse_unfinished_reply(reply: Reply) -> None:
     if finish in _WITHHELD_FINISH_REASONS:
         raise Fault("refused", f"the provider's filter withheld the reply (finish {quote(finish)})")
     if not reply.text.strip() and not reply.tool_calls:
-        raise Fault(
-            "empty", f"the reply has no text{_describe_non_content_field(reply.other_field)}"
-        )
-
-
-def _describe_non_content_field(name: str | None) -> str:
-    if name is None:
-        return ""
-    if name in REASONING_MESSAGE_FIELDS:
-        return (
-            f", and the field `{name}` has some; the server's reasoning parser took all of it for a thought: turn that "
-            "parser off, or the thoughts"
-        )
-    return (
-        f": the model called a tool (`{name}`) where text is expected; turn off tools on the server"
-    )
+        name = reply.other_field
+        message = "the reply has no text"
+        if name in REASONING_MESSAGE_FIELDS:
+            message += (
+                f", and the field `{name}` has some; the server's reasoning parser took all of it for a thought: turn "
+                "that parser off, or the thoughts"
+            )
+        elif name is not None:
+            message += f": the model called a tool (`{name}`) where text is expected; turn off tools on the server"
+        raise Fault("empty", message)
 
 
 def _refuse_cut_prompt(request: Request, reply: Reply) -> None:
@@ -464,17 +458,13 @@ def read_token_logprobs(logprobs: Any, text: str) -> tuple[Token, ...]:
     indices = find_value_token_indices(text, texts)
     tokens = []
     for index, (token_text, (_, logprob)) in enumerate(zip(texts, read, strict=True)):
-        others = _read_token_alternatives(entries[index]) if index in indices else ()
+        top_entries = entries[index].get("top_logprobs") if index in indices else None
+        others: tuple[WordLogprob, ...] = ()
+        if isinstance(top_entries, list):
+            alternatives = filter(None, map(_parse_token, top_entries))
+            others = tuple(sorted(alternatives, key=itemgetter(1), reverse=True))
         tokens.append(Token.model_construct(text=token_text, logprob=logprob, others=others))
     return tuple(tokens)
-
-
-def _read_token_alternatives(entry: JsonFields) -> tuple[WordLogprob, ...]:
-    top_entries = entry.get("top_logprobs")
-    if not isinstance(top_entries, list):
-        return ()
-    others = filter(None, map(_parse_token, top_entries))
-    return tuple(sorted(others, key=itemgetter(1), reverse=True))
 
 
 def _parse_token(entry: Any) -> WordLogprob | None:

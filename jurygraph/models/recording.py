@@ -7,10 +7,11 @@ import json
 import logging
 import os
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
+from statistics import mode
 from typing import IO, Any, NamedTuple
 
 from jurygraph.errors import ConfigError, InputError
@@ -221,8 +222,17 @@ class Replay(Backend):
         self._lookups = recording.lookups
         by_model = defaultdict(list)
         for call in recording.calls.values():
-            by_model[_model_id(call.request)].append(call.request)
-        requests = by_model[_choose_recorded_model(self._path, list(by_model), which)]
+            request = call.request
+            endpoint = f":{request.endpoint}" if request.endpoint else ""
+            by_model[f"{request.provider}{endpoint}#{request.model}"].append(request)
+        if which not in by_model and (which is not None or len(by_model) > 1):
+            problem = (
+                "holds calls of several models" if which is None else f"holds no call of {which!r}"
+            )
+            raise ConfigError(
+                f"{path}: {problem}; say which, as one of replay:{path}#NAME: {', '.join(sorted(by_model))}"
+            )
+        requests = by_model[which or next(iter(by_model))]
         self.provider = requests[0].provider
         self.endpoint = requests[0].endpoint
         self.model = requests[0].model
@@ -235,12 +245,11 @@ class Replay(Backend):
             return call.reply
         parts = _request_parts(request)
         similar_requests = self._requests_by_question[_last_message_text(request)]
-        differing_names_per_request = [
-            _differing_part_names(parts, _request_parts(other)) for other in similar_requests
+        differing_parts = [
+            dict(parts.items() ^ _request_parts(other).items()) for other in similar_requests
         ]
-        differing_names = min(differing_names_per_request, key=len, default=None)
         difference = "the question is not in it"
-        if differing_names:
+        if differing_names := sorted(min(differing_parts, key=len, default=())):
             difference = f"it differs in {', '.join(differing_names)}"
         raise Fault(
             "unrecorded",
@@ -264,46 +273,23 @@ def _last_message_text(request: Request) -> str:
     return str(request.to_identity_fields()["messages"][-1])
 
 
-def _model_id(request: Request) -> str:
-    endpoint = f":{request.endpoint}" if request.endpoint else ""
-    return f"{request.provider}{endpoint}#{request.model}"
-
-
-def _choose_recorded_model(path: Path, names: list[str], model_name: str | None) -> str:
-    if model_name in names or (model_name is None and len(names) == 1):
-        return model_name or names[0]
-    problem = (
-        "holds calls of several models"
-        if model_name is None
-        else f"holds no call of {model_name!r}"
-    )
-    raise ConfigError(
-        f"{path}: {problem}; say which, as one of replay:{path}#NAME: {', '.join(sorted(names))}"
-    )
-
-
 def _most_used_capabilities(requests: list[Request]) -> EndpointCapabilities:
     """Return the capabilities that most requests used: with another form or other parameters they would not match."""
     # the steps of an investigation are instructed, whatever the form of the verdict
     verdicts = [request for request in requests if request.asks_for_verdict]
-    forms = Counter(request.form for request in verdicts or requests if request.answer is not None)
-    top_logprobs_counts = Counter(
+    forms = [request.form for request in verdicts or requests if request.answer is not None]
+    top_logprobs_counts: list[Any] = [
         request.parameters.get("top_logprobs")
         for request in requests
         if request.parameters.get("logprobs")
-    )
-    most_common_count = top_logprobs_counts.most_common(1)[0][0] if top_logprobs_counts else None
+    ]
+    most_common_count = mode(top_logprobs_counts) if top_logprobs_counts else None
     top_logprobs = most_common_count if isinstance(most_common_count, int) else 0
-    form = forms.most_common(1)[0][0] if forms else "text"
+    form = mode(forms) if forms else "text"
     has_tools = any(request.offers_tools for request in requests)
     return EndpointCapabilities(
         form, logprobs=bool(top_logprobs_counts), top_logprobs=top_logprobs, tools=has_tools
     )
-
-
-def _differing_part_names(parts: dict[str, bytes], others: dict[str, bytes]) -> list[str]:
-    names = parts.keys() | others.keys()
-    return sorted(name for name in names if parts.get(name) != others.get(name))
 
 
 def _request_parts(request: Request) -> dict[str, bytes]:

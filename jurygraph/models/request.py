@@ -444,21 +444,17 @@ def _replace_fence_marks(text: str, marks: Sequence[str]) -> list[str | int]:
         previous_pieces = pieces
         pieces = []
         for piece in previous_pieces:
-            pieces += (
-                _split_at_fence_marks(piece, length, numbers) if type(piece) is str else [piece]
-            )
+            if isinstance(piece, int):
+                pieces.append(piece)
+                continue
+            last_mark_end = 0
+            for start in _positions_of_fence_marks(piece, length, numbers):
+                if start >= last_mark_end:
+                    end = start + length
+                    pieces += piece[last_mark_end:start], numbers[piece[start:end]]
+                    last_mark_end = end
+            pieces.append(piece[last_mark_end:])
     return pieces
-
-
-def _split_at_fence_marks(text: str, length: int, numbers: Mapping[str, int]) -> list[str | int]:
-    pieces: list[str | int] = []
-    last_mark_end = 0
-    for start in _positions_of_fence_marks(text, length, numbers):
-        if start >= last_mark_end:
-            end = start + length
-            pieces += text[last_mark_end:start], numbers[text[start:end]]
-            last_mark_end = end
-    return [*pieces, text[last_mark_end:]]
 
 
 def _positions_of_fence_marks(text: str, length: int, marks: Collection[str]) -> Iterable[int]:

@@ -1,93 +1,112 @@
 """The data model: all values that pass between the parts of jurygraph are instances of these frozen models."""
 
-from jurygraph.schema.config import AnnotationConfig as AnnotationConfig
-from jurygraph.schema.config import CallsConfig as CallsConfig
-from jurygraph.schema.config import ComponentConfig as ComponentConfig
-from jurygraph.schema.config import Config as Config
-from jurygraph.schema.config import DeriverUse as DeriverUse
-from jurygraph.schema.config import EvaluatorRecord as EvaluatorRecord
-from jurygraph.schema.config import EvaluatorUse as EvaluatorUse
-from jurygraph.schema.config import FailureConfig as FailureConfig
-from jurygraph.schema.config import InputConfig as InputConfig
-from jurygraph.schema.config import OutageConfig as OutageConfig
-from jurygraph.schema.config import PanelConfig as PanelConfig
-from jurygraph.schema.config import Price as Price
-from jurygraph.schema.config import PurposeConfig as PurposeConfig
-from jurygraph.schema.config import RubricConfig as RubricConfig
-from jurygraph.schema.config import SafetyConfig as SafetyConfig
-from jurygraph.schema.config import ToolUse as ToolUse
-from jurygraph.schema.config import WeightsConfig as WeightsConfig
-from jurygraph.schema.conversation import ChatMessage as ChatMessage
-from jurygraph.schema.conversation import FunctionCall as FunctionCall
-from jurygraph.schema.conversation import ToolCall as ToolCall
-from jurygraph.schema.frozen_model import FrozenModel as FrozenModel
-from jurygraph.schema.frozen_model import ParamsModel as ParamsModel
-from jurygraph.schema.frozen_model import canonical_json as canonical_json
-from jurygraph.schema.frozen_model import digest_of as digest_of
-from jurygraph.schema.lookup import Lookup as Lookup
-from jurygraph.schema.lookup import ToolSpec as ToolSpec
-from jurygraph.schema.plan import ComponentInput as ComponentInput
-from jurygraph.schema.plan import ComponentSpec as ComponentSpec
-from jurygraph.schema.plan import Condition as Condition
-from jurygraph.schema.plan import Decision as Decision
-from jurygraph.schema.plan import Derivation as Derivation
-from jurygraph.schema.plan import Escalation as Escalation
-from jurygraph.schema.plan import EvaluatorScope as EvaluatorScope
-from jurygraph.schema.plan import FormatGate as FormatGate
-from jurygraph.schema.plan import GraphBranchName as GraphBranchName
-from jurygraph.schema.plan import Plan as Plan
-from jurygraph.schema.plan import PrecisionShaping as PrecisionShaping
-from jurygraph.schema.plan import Question as Question
-from jurygraph.schema.plan import RepetitionControl as RepetitionControl
-from jurygraph.schema.plan import SkippedQuestionTreatment as SkippedQuestionTreatment
-from jurygraph.schema.plan import Survey as Survey
-from jurygraph.schema.plan import SurveyWithoutTexts as SurveyWithoutTexts
-from jurygraph.schema.plan import Wave as Wave
-from jurygraph.schema.task import Annotation as Annotation
-from jurygraph.schema.task import Audience as Audience
-from jurygraph.schema.task import Constraint as Constraint
-from jurygraph.schema.task import ContextPassage as ContextPassage
-from jurygraph.schema.task import Criterion as Criterion
-from jurygraph.schema.task import Edge as Edge
-from jurygraph.schema.task import Message as Message
-from jurygraph.schema.task import Part as Part
-from jurygraph.schema.task import Profiles as Profiles
-from jurygraph.schema.task import ProfilesLine as ProfilesLine
-from jurygraph.schema.task import ReadConstraint as ReadConstraint
-from jurygraph.schema.task import ReadStakeholder as ReadStakeholder
-from jurygraph.schema.task import ReadTension as ReadTension
-from jurygraph.schema.task import ReferenceCall as ReferenceCall
-from jurygraph.schema.task import RejectedEdge as RejectedEdge
-from jurygraph.schema.task import Response as Response
-from jurygraph.schema.task import ResponseLine as ResponseLine
-from jurygraph.schema.task import Reviewer as Reviewer
-from jurygraph.schema.task import Rubric as Rubric
-from jurygraph.schema.task import Stakeholder as Stakeholder
-from jurygraph.schema.task import Task as Task
-from jurygraph.schema.task import TaskDefaults as TaskDefaults
-from jurygraph.schema.task import TaskLine as TaskLine
-from jurygraph.schema.task import TaskView as TaskView
-from jurygraph.schema.task import Tension as Tension
-from jurygraph.schema.task import UnansweredPair as UnansweredPair
-from jurygraph.schema.trace import Adjustment as Adjustment
-from jurygraph.schema.trace import Counts as Counts
-from jurygraph.schema.trace import GateResult as GateResult
-from jurygraph.schema.trace import Purpose as Purpose
-from jurygraph.schema.trace import Reward as Reward
-from jurygraph.schema.trace import Term as Term
-from jurygraph.schema.trace import Trace as Trace
-from jurygraph.schema.verdict import CalibrationMethod as CalibrationMethod
-from jurygraph.schema.verdict import Call as Call
-from jurygraph.schema.verdict import CallUse as CallUse
-from jurygraph.schema.verdict import Evidence as Evidence
-from jurygraph.schema.verdict import ExampleUse as ExampleUse
-from jurygraph.schema.verdict import Failure as Failure
-from jurygraph.schema.verdict import FailureCause as FailureCause
-from jurygraph.schema.verdict import Layer as Layer
-from jurygraph.schema.verdict import Material as Material
-from jurygraph.schema.verdict import RecordedVerdict as RecordedVerdict
-from jurygraph.schema.verdict import ScoreCalibration as ScoreCalibration
-from jurygraph.schema.verdict import Step as Step
-from jurygraph.schema.verdict import Swap as Swap
-from jurygraph.schema.verdict import Variant as Variant
-from jurygraph.schema.verdict import Verdict as Verdict
+# isort would write a statement for each name
+# ruff: noqa: I001
+
+from jurygraph.schema.config import (
+    AnnotationConfig as AnnotationConfig,
+    CallsConfig as CallsConfig,
+    ComponentConfig as ComponentConfig,
+    Config as Config,
+    DeriverUse as DeriverUse,
+    EvaluatorRecord as EvaluatorRecord,
+    EvaluatorUse as EvaluatorUse,
+    FailureConfig as FailureConfig,
+    InputConfig as InputConfig,
+    OutageConfig as OutageConfig,
+    PanelConfig as PanelConfig,
+    Price as Price,
+    PurposeConfig as PurposeConfig,
+    RubricConfig as RubricConfig,
+    SafetyConfig as SafetyConfig,
+    ToolUse as ToolUse,
+    WeightsConfig as WeightsConfig,
+)
+from jurygraph.schema.conversation import (
+    ChatMessage as ChatMessage,
+    FunctionCall as FunctionCall,
+    ToolCall as ToolCall,
+)
+from jurygraph.schema.frozen_model import (
+    FrozenModel as FrozenModel,
+    ParamsModel as ParamsModel,
+    canonical_json as canonical_json,
+    digest_of as digest_of,
+)
+from jurygraph.schema.lookup import (
+    Lookup as Lookup,
+    ToolSpec as ToolSpec,
+)
+from jurygraph.schema.plan import (
+    ComponentInput as ComponentInput,
+    ComponentSpec as ComponentSpec,
+    Condition as Condition,
+    Decision as Decision,
+    Derivation as Derivation,
+    Escalation as Escalation,
+    EvaluatorScope as EvaluatorScope,
+    FormatGate as FormatGate,
+    GraphBranchName as GraphBranchName,
+    Plan as Plan,
+    PrecisionShaping as PrecisionShaping,
+    Question as Question,
+    RepetitionControl as RepetitionControl,
+    SkippedQuestionTreatment as SkippedQuestionTreatment,
+    Survey as Survey,
+    SurveyWithoutTexts as SurveyWithoutTexts,
+    Wave as Wave,
+)
+from jurygraph.schema.task import (
+    Annotation as Annotation,
+    Audience as Audience,
+    Constraint as Constraint,
+    ContextPassage as ContextPassage,
+    Criterion as Criterion,
+    Edge as Edge,
+    Message as Message,
+    Part as Part,
+    Profiles as Profiles,
+    ProfilesLine as ProfilesLine,
+    ReadConstraint as ReadConstraint,
+    ReadStakeholder as ReadStakeholder,
+    ReadTension as ReadTension,
+    ReferenceCall as ReferenceCall,
+    RejectedEdge as RejectedEdge,
+    Response as Response,
+    ResponseLine as ResponseLine,
+    Reviewer as Reviewer,
+    Rubric as Rubric,
+    Stakeholder as Stakeholder,
+    Task as Task,
+    TaskDefaults as TaskDefaults,
+    TaskLine as TaskLine,
+    TaskView as TaskView,
+    Tension as Tension,
+    UnansweredPair as UnansweredPair,
+)
+from jurygraph.schema.trace import (
+    Adjustment as Adjustment,
+    Counts as Counts,
+    GateResult as GateResult,
+    Purpose as Purpose,
+    Reward as Reward,
+    Term as Term,
+    Trace as Trace,
+)
+from jurygraph.schema.verdict import (
+    CalibrationMethod as CalibrationMethod,
+    Call as Call,
+    CallUse as CallUse,
+    Evidence as Evidence,
+    ExampleUse as ExampleUse,
+    Failure as Failure,
+    FailureCause as FailureCause,
+    Layer as Layer,
+    Material as Material,
+    RecordedVerdict as RecordedVerdict,
+    ScoreCalibration as ScoreCalibration,
+    Step as Step,
+    Swap as Swap,
+    Variant as Variant,
+    Verdict as Verdict,
+)

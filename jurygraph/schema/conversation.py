@@ -323,8 +323,8 @@ def render_with_turn_headers(messages: Sequence[ChatMessage]) -> RenderedText:
 
 def find_last_reply_index(messages: Sequence[ChatMessage]) -> int | None:
     """Return the index of the last message of an assistant; None if there is none."""
-    replies = [index for index, message in enumerate(messages) if message.role == "assistant"]
-    return replies[-1] if replies else None
+    replies = (index for index, message in enumerate(messages) if message.role == "assistant")
+    return max(replies, default=None)
 
 
 class SplitConversation(NamedTuple):

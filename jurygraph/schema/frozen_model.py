@@ -204,6 +204,17 @@ def iter_strings(value: Any) -> Iterator[str]:
             yield from iter_strings(inner)
 
 
+def map_strings(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value with every string in it changed, except the keys of objects."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [map_strings(item, change) for item in value]
+    if isinstance(value, dict):
+        return {name: map_strings(item, change) for name, item in value.items()}
+    return value
+
+
 def _write_plain_json(
     value: Any, default_encoder: Callable[[Any], Any] | None = None, options: int = 0
 ) -> bytes | None:

@@ -585,7 +585,12 @@ class Response(FrozenModel):
         say that this message is judged.
         """
         if turn is not None:
-            return self._truncate_at_turn(turn, sees, names_turn)
+            update: JsonFields = {"id": f"{self.id}#{turn}", "data": None}
+            if self.messages is not None:
+                messages = self.messages[: turn + 1]
+                update["text"] = render_visible_part(self.messages, sees, turn, names_turn)
+                update["messages"] = messages if sees == "full_trace" else _drop_reasoning(messages)
+            return self.model_copy(update=update)
         if self.messages is None or sees == "full_trace":
             return self
         if sees not in self._views:
@@ -600,14 +605,6 @@ class Response(FrozenModel):
     def _views(self) -> "dict[VisiblePart, Response]":
         """The views that were made: every question of a part shows the same, and a conversation may be long."""
         return {}
-
-    def _truncate_at_turn(self, turn: int, sees: VisiblePart, names_turn: bool) -> "Response":
-        update: JsonFields = {"id": f"{self.id}#{turn}", "data": None}
-        if self.messages is not None:
-            messages = self.messages[: turn + 1]
-            update["text"] = render_visible_part(self.messages, sees, turn, names_turn)
-            update["messages"] = messages if sees == "full_trace" else _drop_reasoning(messages)
-        return self.model_copy(update=update)
 
     @cached_property
     def content_digest(self) -> str:
@@ -722,18 +719,16 @@ def apply_profiles(task: Task, profiles: Profiles | None) -> Task:
     """Return the task with the constraints and tensions that were read from its profiles."""
     if profiles is None:
         return task
-    # without their quotations, so that they are judged like constraints of the task
-    constraints = {
-        person.id: tuple(map(_without_quotation, person.constraints))
-        for person in profiles.stakeholders
-    }
+    constraints = {}
+    for read_person in profiles.stakeholders:
+        # without their quotations, so that they are judged like constraints of the task
+        constraints[read_person.id] = tuple(
+            Constraint.model_validate(constraint.model_dump(exclude={"quote"}))
+            for constraint in read_person.constraints
+        )
     people = []
     for person in task.stakeholders:
         person_constraints = constraints.get(person.id, person.constraints)
         people.append(person.model_copy(update={"constraints": person_constraints}))
     tensions = task.tensions + profiles.tensions
     return task.model_copy(update={"stakeholders": tuple(people), "tensions": tensions})
-
-
-def _without_quotation(constraint: ReadConstraint) -> Constraint:
-    return Constraint.model_validate(constraint.model_dump(exclude={"quote"}))

@@ -210,8 +210,10 @@ class TextFile:
 
     def _decode_lines(self, content: bytes, number: int) -> str:
         """Return the text of lines, of which the first has this number."""
-        if number == 1:
-            self._refuse_foreign_file(content)
+        if number == 1 and not self.name.endswith((".xlsx", ".parquet")):
+            for signature, problem, hint in _FOREIGN_FILE_SIGNATURES:
+                if content.startswith(signature):
+                    raise_line_error(self.name, 1, Problem((), problem, hint))
         try:
             return content.decode()
         except UnicodeDecodeError as error:
@@ -220,11 +222,6 @@ class TextFile:
             problem = f"byte {column} (0x{content[error.start]:02x}) is not UTF-8"
             hint = "save the file as UTF-8, gzipped or not"
             raise_line_error(self.name, line, Problem((), problem, hint))
-
-    def _refuse_foreign_file(self, content: bytes) -> None:
-        for signature, problem, hint in _FOREIGN_FILE_SIGNATURES:
-            if content.startswith(signature) and not self.name.endswith((".xlsx", ".parquet")):
-                raise_line_error(self.name, 1, Problem((), problem, hint))
 
 
 def _open_binary_input(path: StrPath) -> IO[bytes]:
@@ -366,20 +363,12 @@ def validate_at_location(location: str, model: type[N], content: Any) -> N:
 
 
 def raise_field_error(location: str, problem: Problem) -> NoReturn:
-    raise InputError(_format_line_problem(location, problem))
+    field = f", field {problem.field}" if problem.path else ""
+    raise InputError(f"{location}{field}: {problem}")
 
 
 def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
-    raise InputError(describe_line_error(name, line, problem))
-
-
-def describe_line_error(name: str, line: int, problem: Problem) -> str:
-    return _format_line_problem(f"{name}, line {line}", problem)
-
-
-def _format_line_problem(location: str, problem: Problem) -> str:
-    field = f", field {problem.field}" if problem.path else ""
-    return f"{location}{field}: {problem}"
+    raise_field_error(f"{name}, line {line}", problem)
 
 
 class TaskKeyedFile(Generic[N]):
@@ -470,7 +459,14 @@ class TaskKeyedFile(Generic[N]):
 
 def parse_json_line(text: str, model: type[N]) -> N | Problem:
     """Return a line as a model, or the error in it."""
-    value = _parse_json_value(text)
+    try:
+        value = decode_json_strictly(text)
+        if is_nested_deeper(text, value, _MAX_JSON_DEPTH):
+            raise RecursionError
+    except json.JSONDecodeError as error:
+        return _describe_invalid_json(error)
+    except RecursionError:
+        return Problem((), "is nested too deeply", f"keep it within {_MAX_JSON_DEPTH} levels")
     if isinstance(value, Problem):
         return value
     if not isinstance(value, dict):
@@ -482,31 +478,13 @@ def parse_json_line(text: str, model: type[N]) -> N | Problem:
         first = error.errors(include_url=False)[0]
         if first["type"] != "json_invalid":
             return describe_validation_error(error, model, value)
-        return Problem(
-            _path_of_lone_surrogate(value),
-            "holds half of a surrogate pair, which is not a character",
-            "write the whole character",
+        paths = (
+            path
+            for path, part in iter_json_values(value)
+            if isinstance(part, str) and _LONE_SURROGATE_PATTERN.search(part)
         )
-
-
-def _path_of_lone_surrogate(value: Any) -> FieldPath:
-    """Return the path of the first text with half of a surrogate pair."""
-    for path, part in iter_json_values(value):
-        if isinstance(part, str) and _LONE_SURROGATE_PATTERN.search(part):
-            return path
-    return ()
-
-
-def _parse_json_value(text: str) -> Any:
-    try:
-        value = decode_json_strictly(text)
-        if is_nested_deeper(text, value, _MAX_JSON_DEPTH):
-            raise RecursionError
-        return value
-    except json.JSONDecodeError as error:
-        return _describe_invalid_json(error)
-    except RecursionError:
-        return Problem((), "is nested too deeply", f"keep it within {_MAX_JSON_DEPTH} levels")
+        problem = "holds half of a surrogate pair, which is not a character"
+        return Problem(next(paths, ()), problem, "write the whole character")
 
 
 def _describe_invalid_json(error: json.JSONDecodeError) -> Problem:

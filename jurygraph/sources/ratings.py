@@ -9,7 +9,7 @@ import logging
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -195,22 +195,18 @@ def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
     rows = []
     for position, vote in file.rows:
         if vote.label is not None:
-            number = _parse_numeric_label(
-                f"{file.path}, {position}", file.columns["label"], str(vote.label)
-            )
+            text = str(vote.label)
+            path = (file.columns["label"],)
+            if DECIMAL_COMMA_PATTERN.fullmatch(text):
+                problem = describe_decimal_comma(path, text)
+                raise_field_error(f"{file.path}, {position}", problem)
+            number = float(text)
+            if not math.isfinite(number):
+                problem = Problem(path, f"is {quote(text)}", "write a finite number")
+                raise_field_error(f"{file.path}, {position}", problem)
             vote = vote.model_copy(update={"label": number})
         rows.append((position, vote))
     return replace(file, rows=tuple(rows))
-
-
-def _parse_numeric_label(location: str, column: str, text: str) -> float:
-    if DECIMAL_COMMA_PATTERN.fullmatch(text):
-        raise_field_error(location, describe_decimal_comma((column,), text))
-    if not math.isfinite(float(text)):
-        raise_field_error(
-            location, Problem((column,), f"is {quote(text)}", "write a finite number")
-        )
-    return float(text)
 
 
 def read_gold(path: StrPath, columns: NameByField = NO_NAMES) -> Mapping[str, LabelWithPlace]:
@@ -334,12 +330,8 @@ def read_validated_rows(
     rows = []
     short_row_positions = []
     for position, values in rows_with_position:
-        rows.append(
-            (
-                position,
-                _row_to_model(f"{path}, {position}", model, values, column_by_field, is_csv_file),
-            )
-        )
+        row = _row_to_model(f"{path}, {position}", model, values, column_by_field, is_csv_file)
+        rows.append((position, row))
         if is_csv_file and None in map(values.get, column_by_field.values()):
             short_row_positions.append(position)
     if short_row_positions:
@@ -484,7 +476,8 @@ def _parse_rating_cell(name: str, text: str, json_columns: Collection[str]) -> A
     if name in ("score", "target"):
         value = parse_target_cell(text)
     elif name in json_columns:
-        value = _parse_json_cell(text)
+        with suppress(ValueError):  # a text that is no JSON remains, so that its field refuses it
+            value = json.loads(text)
     return unescape_formulas(value) if isinstance(value, str) else value
 
 
@@ -508,14 +501,6 @@ def parse_target_cell(text: str) -> float | bool | str | None:
     if word in _DECISION_BY_WORD:
         return _DECISION_BY_WORD[word]
     return float(word) if NUMERAL_PATTERN.fullmatch(word) else text
-
-
-def _parse_json_cell(text: str) -> Any:
-    """Return the value of a cell; a text that is no JSON remains, so that its field refuses it."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 CSV_QUOTED_CHARACTERS = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"

@@ -212,9 +212,8 @@ class TaskRubricScores:
         self, retention: ArrayLike, graph: gear.Graph, is_exact_inference: bool
     ) -> Floats:
         """Return q [R, C] by exact inference (GEAR Eq. 9), or in one pass (Eq. 12)."""
-        return marginals(
-            graph, self.p, retention, self.is_judged, self.weights > 0, is_exact_inference
-        )
+        gates = marginals(graph, self.p, retention, self.is_judged, is_exact_inference)
+        return np.where(self.weights > 0, *gates)
 
     def is_judged_edge(self) -> Bools:
         """Return a mask of the edges whose ends were both judged, [R, E]; others have no score to be supported."""

@@ -9,6 +9,7 @@ import os
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from math import isnan
@@ -31,7 +32,6 @@ from jurygraph.runs.stored_groups import (
     read_stored_groups,
 )
 from jurygraph.runs.workflows.deciding import DecisionKey, PackedGroupVerdicts, pack_group
-from jurygraph.schema import SurveyWithoutTexts
 from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.files import create_private_file
@@ -134,19 +134,14 @@ class RunIndex:
         self._index_groups_after(self._index_group_texts, last, self.records, report)
 
     def _index_group_texts(self, group: StoredGroup) -> None:
-        self._index_task_prompt(group.record.key)
+        number = self._intern_name("task", group.record.key)
+        if not self.fetch_rows("SELECT 1 FROM queries WHERE rowid = ?", number):
+            task = self.run.task(group.record.key)
+            if task is not None:  # else it was erased
+                row = number, chat_to_prompt_text(task.query)
+                self._insert_index_rows("queries (rowid, text)", [row])
         self._insert_index_rows("texts (rowid, text, reasons)", self._text_rows(group))
         self._index_group_verdicts(group)
-
-    def _index_task_prompt(self, task_id: str) -> None:
-        number = self._intern_name("task", task_id)
-        if self.fetch_rows("SELECT 1 FROM queries WHERE rowid = ?", number):  # of an earlier group
-            return
-        task = self.run.task(task_id)
-        if task is not None:  # else it was erased
-            self._insert_index_rows(
-                "queries (rowid, text)", [(number, chat_to_prompt_text(task.query))]
-            )
 
     def _text_rows(self, group: StoredGroup) -> Iterator[tuple[int, str, str]]:
         """Yield the text of each response with the reasons of its verdicts, where they were not erased."""
@@ -171,8 +166,12 @@ class RunIndex:
         packed_group = pack_group(self.run, group, verdicts)
         plan = to_json(packed_group[:-1])
         cells = compress(packed_group.cells, _FASTEST_COMPRESSION_LEVEL)
-        responses = compared_responses(self.run, group, verdicts)
-        row = group.record.seq, plan, cells, _pack_responses(responses)
+        rows = [
+            (*response[:4], list(response.verdicts.items()), response.group)
+            for response in compared_responses(self.run, group, verdicts)
+        ]
+        compared = compress(to_json(rows), _FASTEST_COMPRESSION_LEVEL)
+        row = group.record.seq, plan, cells, compared
         self._connection.execute("INSERT INTO groups VALUES (?, ?, ?, ?)", row)
 
     def iter_packed_groups(self) -> Iterator[PackedGroupVerdicts]:
@@ -201,8 +200,10 @@ class RunIndex:
         before = self.records
         if ledger.count == before:
             return False
-        # The traces of a re-scored run refer to groups of its base, and have no numbers to go on from.
-        if self._has_erasures(before) or (before and self.run.base is not None):
+        # The words of erased texts can only be dropped with all others. The traces of a re-scored run refer to groups
+        # of its base, and have no numbers to go on from.
+        has_erasures = any(self.run.source.ledger.records("erasure", before))
+        if has_erasures or (before and self.run.base is not None):
             self._recreate_index()
             before = 0
         # An update that was interrupted has added some of the groups.
@@ -236,10 +237,6 @@ class RunIndex:
                 for group in batch:
                     add(group)
             report(sum(len(group.traces) for group in batch))
-
-    def _has_erasures(self, after: int) -> bool:
-        """Return whether texts were erased since: their words can only be dropped with all others."""
-        return next(self.run.source.ledger.records("erasure", after), None) is not None
 
     def _fits_run(self) -> bool:
         try:
@@ -296,14 +293,28 @@ class RunIndex:
         self._insert_index_rows(
             "components", chain.from_iterable(map(self._component_rows, traces))
         )
-        values = self._counted_scores_by_question(group, survey)
+        # What counts of several verdicts on a question, [R].
+        values = values_by_question(
+            self.run.decision(group.decision),
+            survey.questions,
+            [trace.response_id for trace in traces],
+            lambda: group.verdicts(survey),
+        )
+        indices = {name: index for index, name in enumerate(questions)}
         verdicts = []
         for row, trace in enumerate(traces):
-            score_by_question_index = {index: column[row] for index, column in values.items()}
+            score_by_question_index = {
+                indices[name]: None if isnan(column[row]) else float(column[row])
+                for name, column in values.items()
+            }
             verdicts.append(self._verdict_rows(trace, numbers, score_by_question_index))
         self._insert_index_rows("verdicts", chain.from_iterable(verdicts))
         calls = chain.from_iterable(trace.body.get("calls", ()) for trace in traces)
-        self._insert_index_rows("calls", map(_call_row, calls))
+        # Several responses may share a call, under enough of its digest to tell it apart.
+        call_rows = (
+            (call["id"][:24], call.get("cost"), call.get("cache_hit", False)) for call in calls
+        )
+        self._insert_index_rows("calls", call_rows)
 
     def _insert_index_rows(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
         """Insert the rows of a group into a table, but for those that it has: calls that several responses share."""
@@ -311,22 +322,6 @@ class RunIndex:
         if rows:
             marks = ", ".join("?" * len(rows[0]))
             self._connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
-
-    def _counted_scores_by_question(
-        self, group: StoredGroup, survey: SurveyWithoutTexts
-    ) -> dict[int, list[float | None]]:
-        """Return what counts of several verdicts on a question, for each response, by the question's index."""
-        indices = {question.id: index for index, question in enumerate(survey.questions)}
-        values = values_by_question(
-            self.run.decision(group.decision),
-            survey.questions,
-            [trace.response_id for trace in group.traces],
-            lambda: group.verdicts(survey),
-        )
-        return {
-            indices[question]: [None if isnan(value) else value for value in column.tolist()]
-            for question, column in values.items()
-        }
 
     def _index_component_inputs(self, decision: str, questions: Mapping[str, int]) -> None:
         """Note which questions the components of a decision are made from."""
@@ -347,15 +342,13 @@ class RunIndex:
         query = "SELECT DISTINCT group_number FROM responses WHERE task = ?"
         for (number,) in self.fetch_rows(query, task):
             body = ledger.record_at(number).content
-            if (body.get("phase"), body["step"]) == name:
-                self._drop_group(number)
-
-    def _drop_group(self, number: int) -> None:
-        members = "SELECT number FROM responses WHERE group_number = ?"
-        for column in ("components.response", "verdicts.response", "responses.number"):
-            table, _, _ = column.partition(".")
-            query = f"DELETE FROM {table} WHERE {column} IN ({members})"
-            self._connection.execute(query, (number,))
+            if (body.get("phase"), body["step"]) != name:
+                continue
+            members = "SELECT number FROM responses WHERE group_number = ?"
+            for column in ("components.response", "verdicts.response", "responses.number"):
+                table, _, _ = column.partition(".")
+                statement = f"DELETE FROM {table} WHERE {column} IN ({members})"
+                self._connection.execute(statement, (number,))
 
     def _response_row(
         self, task: int, group: StoredGroup, trace: TraceWithoutTexts
@@ -411,19 +404,6 @@ def _verdicts_not_superseded(trace: TraceWithoutTexts) -> Iterator[JsonMapping]:
     return (verdict for verdict in trace.body["verdicts"] if not verdict.get("superseded"))
 
 
-def _call_row(call: JsonMapping) -> tuple[str, float | None, bool]:
-    """Return a call, which several responses may share, under enough of its digest to tell it apart."""
-    return call["id"][:24], call.get("cost"), call.get("cache_hit", False)
-
-
-def _pack_responses(responses: Iterable[ComparedResponse]) -> bytes:
-    """Return the responses of a group as compressed JSON."""
-    rows = [
-        (*response[:4], list(response.verdicts.items()), response.group) for response in responses
-    ]
-    return compress(to_json(rows), _FASTEST_COMPRESSION_LEVEL)
-
-
 def _read_rows(compressed_rows: bytes) -> Any:
     return from_json(decompress(compressed_rows))
 
@@ -440,23 +420,21 @@ def _unpack_verdicts(compressed_rows: bytes) -> list[dict[ComparedVerdictKey, Sa
     ]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _PackedVerdicts(Mapping[ComparedVerdictKey, SampleMeanVerdict]):
     """The verdicts on a response in the bytes of its group, in a twentieth of the memory of a dict."""
 
-    __slots__ = ("_packed_bytes", "_row")
-
-    def __init__(self, compressed_rows: bytes, row: int) -> None:
-        self._packed_bytes = compressed_rows
-        self._row = row
+    packed_bytes: bytes
+    row: int
 
     def __getitem__(self, verdict_key: ComparedVerdictKey) -> SampleMeanVerdict:
-        return _unpack_verdicts(self._packed_bytes)[self._row][verdict_key]
+        return _unpack_verdicts(self.packed_bytes)[self.row][verdict_key]
 
     def __iter__(self) -> Iterator[ComparedVerdictKey]:
-        return iter(_unpack_verdicts(self._packed_bytes)[self._row])
+        return iter(_unpack_verdicts(self.packed_bytes)[self.row])
 
     def __len__(self) -> int:
-        return len(_unpack_verdicts(self._packed_bytes)[self._row])
+        return len(_unpack_verdicts(self.packed_bytes)[self.row])
 
 
 def _open_index_connection(folder: Path) -> sqlite3.Connection | None:

@@ -151,7 +151,5 @@ def _read_reward_histogram(index: RunIndex) -> tuple[float, float, list[int]]:
         _HISTOGRAM_BUCKET_COUNT,
         _HISTOGRAM_BUCKET_COUNT - 1,
     )
-    counts = [0] * _HISTOGRAM_BUCKET_COUNT
-    for bucket_index, count in rows:
-        counts[bucket_index] = count
-    return low, high, counts
+    counts = dict(rows)
+    return low, high, [counts.get(bucket, 0) for bucket in range(_HISTOGRAM_BUCKET_COUNT)]

@@ -26,6 +26,11 @@ from jurygraph.web_access import matches_token, require_origin
 
 RequestHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _COOKIE_NAME = "jurygraph"
+_PROTECTIVE_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
 _STATIC_FILE_TYPES = {
     "style.css": "text/css",
     "page.js": "text/javascript",
@@ -79,22 +84,19 @@ def _make_request_guard(allowed_hosts: Collection[str], token: str | None) -> An
     @web.middleware
     async def check_access(request: web.Request, handler: RequestHandler) -> web.StreamResponse:
         require_origin(request, allowed_hosts, token, "jurygraph view")
-        if token is not None and not _has_token(request, token):
+        request_token = request.query.get("token") or request.cookies.get(_COOKIE_NAME, "")
+        if token is not None and not matches_token(request_token, token):
             raise web.HTTPForbidden(
                 text="Open the address with its token, as `jurygraph view` printed it."
             )
         response = await handler(request)
-        _add_protective_headers(response)
+        response.headers.setdefault("Content-Security-Policy", _content_security_policy("'none'"))
+        response.headers.update(_PROTECTIVE_HEADERS)
         if token is not None and "token" in request.query:
             response.set_cookie(_COOKIE_NAME, token, httponly=True, samesite="Strict")
         return response
 
     return check_access
-
-
-def _has_token(request: web.Request, token: str) -> bool:
-    request_token = request.query.get("token") or request.cookies.get(_COOKIE_NAME, "")
-    return matches_token(request_token, token)
 
 
 def _content_security_policy(allowed_script_source: str) -> str:
@@ -105,13 +107,6 @@ def _content_security_policy(allowed_script_source: str) -> str:
         "'self'; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     )
-
-
-def _add_protective_headers(response: web.StreamResponse) -> None:
-    response.headers.setdefault("Content-Security-Policy", _content_security_policy("'none'"))
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers["Referrer-Policy"] = "no-referrer"
-    response.headers["Cache-Control"] = "no-store"
 
 
 @web.middleware

@@ -206,33 +206,24 @@ def _read_rows(
         f"responses.number IN ({marks})",
         *numbers,
     )
-    filled_columns_by_response = _find_filled_in_columns(index, numbers, columns)
-    response_rows_by_number = {
-        number: ResponseRow(number, name, row, filled_columns_by_response[number])
-        for number, name, *row in found
-    }
-    return [response_rows_by_number[number] for number in numbers]
-
-
-def _find_filled_in_columns(
-    index: RunIndex, numbers: Sequence[int], columns: Sequence[str]
-) -> dict[int, set[str]]:
-    """Return the columns whose values the failure rule filled in, by the numbers of responses."""
-    marks = ", ".join("?" * len(numbers))
     filled_columns_by_response = defaultdict(set)
     components = index.names("component")
     for name in components.keys() & set(columns):
         # by both, which is the key of the table: by responses alone, SQLite would read all of it
-        found = index.fetch_rows(
+        component_values = index.fetch_rows(
             "SELECT response, judged, counted FROM components"
             f" WHERE component = ? AND response IN ({marks})",
             components[name],
             *numbers,
         )
-        for number, judged, counted_value in found:
+        for number, judged, counted_value in component_values:
             if is_filled_in(judged, counted_value):
                 filled_columns_by_response[number].add(name)
-    return filled_columns_by_response
+    response_rows_by_number = {
+        number: ResponseRow(number, name, row, filled_columns_by_response[number])
+        for number, name, *row in found
+    }
+    return [response_rows_by_number[number] for number in numbers]
 
 
 def build_component_score_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
@@ -256,19 +247,7 @@ def build_component_score_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
     # First the questions that most responses were asked: with rubrics of their own, tasks share few.
     counts = Counter(question for _, question, _ in found)
     questions = [question for question, _ in counts.most_common()]
-    cells = {(response, question): score for response, question, score in found}
-    return ScoreGrid(
-        questions=questions[:_MAX_GRID_COLUMNS],
-        omitted=len(questions[_MAX_GRID_COLUMNS:]),
-        cells=cells,
-        penalties=_find_penalty_cells(index, page, cells),
-    )
-
-
-def _find_penalty_cells(
-    index: RunIndex, page: TablePage, cells: Collection[tuple[str, str]]
-) -> set[tuple[str, str]]:
-    """Return the cells of a grid whose weight is negative: rubrics of other tasks may weigh a question otherwise."""
+    # Rubrics of other tasks may weigh a question otherwise.
     task_column_index = page.columns.index("task")
     tasks = {row.response: row.values[task_column_index] for row in page.rows}
     negative = set()
@@ -277,7 +256,13 @@ def _find_penalty_cells(
             for use in spec.inputs.values():
                 if spec.name == page.query.grid and spec.weight * use.signed_weight < 0.0:
                     negative |= {(task, question) for question in use.questions}
-    return {cell for cell in cells if (tasks[cell[0]], cell[1]) in negative}
+    cells = {(response, question): score for response, question, score in found}
+    return ScoreGrid(
+        questions=questions[:_MAX_GRID_COLUMNS],
+        omitted=len(questions[_MAX_GRID_COLUMNS:]),
+        cells=cells,
+        penalties={cell for cell in cells if (tasks[cell[0]], cell[1]) in negative},
+    )
 
 
 def list_columns(index: RunIndex, query: TableQuery) -> list[str]:

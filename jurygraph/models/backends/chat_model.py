@@ -151,16 +151,14 @@ def _first_nonempty_text(values: ReadOnlyFields, *names: str) -> str | None:
 
 def _fault_kind(error: Exception) -> str:
     """Return the kind of fault of an error, by the error itself or else by its causes."""
-    for cause in iterate_exception_chain(error):
-        kind = _fault_kind_by_class(cause)
-        if kind is not None:
-            return kind
-    return "unreadable"
+    kinds = map(_fault_kind_by_class, iterate_exception_chain(error))
+    return next(filter(None, kinds), "unreadable")
 
 
 def _fault_kind_by_class(error: BaseException) -> str | None:
     """Return the kind by the error itself: the providers' clients have their own classes, with telling names."""
-    if getattr(error, "code", None) in OUT_OF_FUNDS_CODES:  # with a 429, like a rate limit
+    code = getattr(error, "code", None)
+    if code in OUT_OF_FUNDS_CODES:  # with a 429, like a rate limit
         return "unauthorised"
     names = [kind.__name__ for kind in type(error).__mro__]
     if any("Timeout" in name for name in names):
@@ -171,15 +169,11 @@ def _fault_kind_by_class(error: BaseException) -> str | None:
     for status_source, name in ((error, "status_code"), (response, "status_code"), (error, "code")):
         status = getattr(status_source, name, None)
         if isinstance(status, int) and 400 <= status < 600:
-            return fault_kind_of_error(status, _to_server_error(error))
+            # openai and its kin keep the codes of the body in fields of the exception
+            values = (code, getattr(error, "type", None))
+            codes = frozenset(value.lower() for value in values if isinstance(value, str))
+            return fault_kind_of_error(status, ServerErrorDetails(codes, str(error)))
     return None
-
-
-def _to_server_error(error: BaseException) -> ServerErrorDetails:
-    """Return the error's message and codes: openai and its kin keep those of the body in fields of the exception."""
-    values = (getattr(error, "code", None), getattr(error, "type", None))
-    codes = frozenset(value.lower() for value in values if isinstance(value, str))
-    return ServerErrorDetails(codes, str(error))
 
 
 def _reply_headers(error: Exception) -> dict[str, str]:

@@ -379,12 +379,10 @@ class LiteLLMBackend(Backend):
 def _is_handler_mismatch_error(error: Exception) -> bool:
     """Return whether litellm took our handler for OpenAI's client, which has other methods."""
     handler_class_name = type(_litellm_http_handler()).__name__
-    causes = [
-        cause
+    return any(
+        isinstance(cause, AttributeError | TypeError) and handler_class_name in str(cause)
         for cause in iterate_exception_chain(error)
-        if isinstance(cause, AttributeError | TypeError)
-    ]
-    return any(handler_class_name in str(cause) for cause in causes)
+    )
 
 
 _OPEN_BACKENDS: WeakSet[LiteLLMBackend] = WeakSet()
