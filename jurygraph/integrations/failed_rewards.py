@@ -140,21 +140,21 @@ def read_ungrouped_failure_rule(value: str | float) -> Literal["raise"] | float:
 class OutageGuard:
     """Counts groups in a row without a single reward: no training goes on without a judge.
 
-    `record` is the folder that has them, for the message.
+    `record` is the folder that has them, for the message; None where it is not known.
     """
 
-    def __init__(
-        self, record: Path | None = None, max_without_reward: int = MAX_GROUPS_WITHOUT_REWARD
-    ) -> None:
-        self._record = record
+    def __init__(self, max_without_reward: int = MAX_GROUPS_WITHOUT_REWARD) -> None:
+        self.record: Path | None = None
         self._most = max_without_reward
         self._in_a_row = 0
 
-    def observe(self, rewards: Sequence[float | None], task: Task, why: str = "") -> None:
-        """Take in the rewards of a task's group before failed ones are filled in. Raises `NoRewardError` for too many.
+    def observe(
+        self, rewards: Sequence[float | None], why: str = "", task: Task | None = None
+    ) -> None:
+        """Take in the rewards of a group before failed ones are filled in. Raises `NoRewardError` for one too many.
 
         They may be those of all groups judged at the same time, where the judge works. `why` follows the problem in
-        its message.
+        its message, and then the beginning of the prompt of `task`: a server, whose callers are others, gives none.
         """
         if any(reward is not None for reward in rewards):
             self._in_a_row = 0
@@ -162,12 +162,12 @@ class OutageGuard:
         self._in_a_row += 1
         if self._in_a_row < self._most:
             return
-        remedy = (
-            "record the run, and `jurygraph show` has what the judge replied"
-            if self._record is None
-            else f"`jurygraph show {shell_quote(self._record)}` has what the judge replied"
-        )
+        problem = f"{self._in_a_row} groups in a row got no reward at all{why}"
+        if task is not None:
+            prompt = shorten(query_to_text(task.query))
+            problem += f"; the last one's prompt begins with {prompt!r}"
+        run = "RUN" if self.record is None else shell_quote(self.record)
+        condition = " if it is recorded" if self.record is None else ""
         raise NoRewardError(
-            f"{self._in_a_row} groups in a row got no reward at all{why}; the last one's prompt begins with "
-            f"{shorten(query_to_text(task.query))!r}; {remedy}"
+            f"{problem}; `jurygraph show {run}` has what the judge replied{condition}"
         )

@@ -50,8 +50,7 @@ class LazyJury:
         self._guard = Lock()
         self._jury: Jury | None = None
         self._process = os.getpid()
-        self._folder = None if self._record is None else resolve_recording_folder(self._record)
-        self.outages = OutageGuard(self._folder)
+        self.outages = OutageGuard()
         self._session = 1
 
     def __getstate__(self) -> dict[str, Any]:
@@ -67,8 +66,10 @@ class LazyJury:
             self._reset_process_state()  # after a fork: the threads and connections are the parent's
         with self._guard:
             if self._jury is None:
-                if self._folder is not None:
-                    self._session = _begin_session(self._folder)
+                if self._record is not None:
+                    # only now, as a worker may get its rank after it was made
+                    self.outages.record = resolve_recording_folder(self._record)
+                    self._session = _begin_session(self.outages.record)
                 self._jury = Jury.from_config(self._config, record=self._record)
                 # A trainer that ends says nothing to its reward functions. This runs before the connections say that
                 # nobody closed them, because they registered earlier.

@@ -127,16 +127,26 @@ def _validate_task(prompt: Any, parts: Mapping[str, Any]) -> Task | Problem:
     return validate(Task, complete_task_content({"query": prompt, **parts}))
 
 
-def describe_row(index: int, prompt: Any) -> str:
-    """Return a row of a trainer's call by its number, from 1 on, with the beginning of its prompt's last message."""
+def describe_row(index: int, prompt: Any, rows: str = "call") -> str:
+    """Return a row of a trainer's call by its number, from 1 on, with the beginning of its prompt's last message.
+
+    `rows` is what has the row, where it is not a call.
+    """
     last_message = prompt[-1] if isinstance(prompt, list | tuple) and prompt else prompt
     if isinstance(last_message, Mapping):
         last_message = last_message.get("content", last_message)
-    return f"row {index + 1} of the call ({format_value(last_message, 60)})"
+    return f"row {index + 1} of the {rows} ({format_value(last_message, 60)})"
+
+
+RowDescription = Callable[[int, Any], str]
+"""Returns how a message names a row, by its index and its prompt."""
 
 
 def read_tasks(
-    prompts: Sequence[Any], rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str | None]
+    prompts: Sequence[Any],
+    rows: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, str | None],
+    describe: RowDescription = describe_row,
 ) -> list[Task]:
     """Return the task of each sample, by its prompt and its row.
 
@@ -160,7 +170,7 @@ def read_tasks(
         task = _validate_task(*content) if is_new_task else tasks[-1]
         if not isinstance(task, Task):
             column = columns.get(str(task.path[0])) if task.path else None
-            location = describe_row(index, prompt)
+            location = describe(index, prompt)
             if column is not None:
                 location += f", column {column!r}"
             raise InputError(f"{location}, `{task.field}`: {task}")

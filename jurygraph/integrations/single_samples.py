@@ -31,7 +31,7 @@ async def judge_sample(
     ((trace,),) = await jury.score([Group(task, [response])])
     rewards = [trace.reward.value]
     why = describe_first_failure([trace])
-    jury.outages.observe(rewards, task, why)
+    jury.outages.observe(rewards, why, task)
     setting = f"`failed` is `raise`{', by `auto`' if failed == 'auto' else ''}"
     (value,) = fill_failed(rewards, rule, why=why, setting=setting).values
     assert value is not None, "neither rule leaves a reward out"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jurygraph.errors import InputError
-from jurygraph.integrations.samples import describe_row, is_missing_cell
+from jurygraph.integrations.samples import RowDescription, describe_row, is_missing_cell
 from jurygraph.jury import Jury
 from jurygraph.messages import join_names
 from jurygraph.schema import Task
@@ -40,6 +40,7 @@ def refuse_unnamed_columns(
     tasks: Sequence[Task],
     rows: Sequence[Mapping[str, Any]],
     columns: Mapping[str, str | None],
+    describe: RowDescription = describe_row,
 ) -> None:
     """Raise `InputError` for a column that has the name of a parameter, which names no column, and what a task lacks.
 
@@ -50,11 +51,24 @@ def refuse_unnamed_columns(
             continue
         for index, (task, row) in enumerate(zip(tasks, rows, strict=True)):
             if _is_filled(row.get(field)) and _lacks_field(jury, task, field):
-                problem = f"column {field!r} is filled in {describe_row(index, prompts[index])}"
+                problem = f"column {field!r} is filled in {describe(index, prompts[index])}"
                 raise InputError(
                     f"{problem}, {evaluator} needs it, and no parameter names it; write {field}={field!r}, or remove "
                     "the column"
                 )
+
+
+def has_nothing_to_judge_by(jury: Jury, task: Task) -> bool:
+    """Return whether every evaluator of a jury needs a field of the task that it lacks."""
+    needed_fields = list_task_fields(jury)
+    needing_evaluators = {
+        name
+        for name, evaluator in jury.evaluators.items()
+        if evaluator.task_fields or evaluator.audience in _FIELD_BY_AUDIENCE
+    }
+    return needing_evaluators == jury.evaluators.keys() and all(
+        _lacks_field(jury, task, field) for field in needed_fields
+    )
 
 
 def describe_missing_fields(

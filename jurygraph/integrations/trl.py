@@ -35,6 +35,7 @@ from jurygraph.integrations.failed_rewards import (
 )
 from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury, compares_responses
 from jurygraph.integrations.samples import (
+    RowDescription,
     describe_row,
     group_sample_indices,
     read_response,
@@ -42,9 +43,11 @@ from jurygraph.integrations.samples import (
 )
 from jurygraph.integrations.task_columns import (
     describe_missing_fields,
+    has_nothing_to_judge_by,
     list_task_fields,
     refuse_unnamed_columns,
 )
+from jurygraph.messages import list_first
 from jurygraph.models.request import REPAIR_CALL_PURPOSE
 from jurygraph.runs.reports.summary import count_trace_findings
 from jurygraph.schema import Material, RecordedVerdict, Task, Trace
@@ -62,6 +65,7 @@ EVALUATION_PHASE = "eval"
 """The phase of groups that `trainer.evaluate` scores, and a label: their step is one of the training, too."""
 _MAX_CALLS_KEPT = 64
 """Calls that wait for the other functions; of a trainer that never calls these, the last ones are kept."""
+_MAX_ROWS_LISTED = 5
 _PART_AND_EXAMPLE_BY_FIELD = {
     "reference": ("a reference", "reference='answer'"),
     "rubric": ("a rubric", "rubric='criteria'"),
@@ -276,6 +280,41 @@ class JuryScorer:
             call.result_future.set_exception(error)
             raise
 
+    def check(self, dataset: Iterable[Mapping[str, Any]]) -> None:
+        """Read the rows of a data set as a training will. Raises `InputError` that lists the first wrong rows."""
+        problems = []
+        for index, row in enumerate(dataset):
+            try:
+                self._check_row(index, row)
+            except InputError as error:
+                problems.append(str(error))
+        if problems:
+            raise InputError("\n".join(list_first(list(dict.fromkeys(problems)), _MAX_ROWS_LISTED)))
+
+    def _check_row(self, index: int, row: Mapping[str, Any]) -> None:
+        """Raise `InputError` for a row of a data set without a prompt, with a wrong cell, or nothing to judge by."""
+        if not isinstance(row, Mapping):
+            raise InputError(
+                f"the data set has {format_value(row, 60)} in the place of a row; give a list of rows, each a mapping, "
+                "or a datasets.Dataset"
+            )
+        cells = dict(row)
+        if "prompt" not in cells:
+            names = ", ".join(sorted(cells)) or "none"
+            raise InputError(f"row {index + 1} of the data set: has no `prompt`; it has {names}")
+        prompt = cells.pop("prompt")
+
+        def describe(_: int, prompt: Any) -> str:
+            return describe_row(index, prompt, "data set")
+
+        self._check_columns({name: [cell] for name, cell in cells.items()}, [prompt], describe)
+        tasks = read_tasks([prompt], [cells], self._columns, describe)
+        jury = self.jury.open()
+        refuse_unnamed_columns(jury, [prompt], tasks, [cells], self._columns, describe)
+        if has_nothing_to_judge_by(jury, tasks[0]):
+            lack = describe_missing_fields(jury, tasks[0], cells, self._columns)
+            raise InputError(f"{describe(0, prompt)} has nothing to be judged by: {lack}")
+
     def _read_trainer_batch(
         self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
     ) -> "_TrainerBatch":
@@ -307,7 +346,12 @@ class JuryScorer:
                 members.append(part)
         return _TrainerBatch(groups, members, prompts, rows, rule, trainer)
 
-    def _check_columns(self, columns: Mapping[str, Any], prompts: Sequence[Any]) -> None:
+    def _check_columns(
+        self,
+        columns: Mapping[str, Any],
+        prompts: Sequence[Any],
+        describe: RowDescription = describe_row,
+    ) -> None:
         """Raise `InputError` for a column of the jury's without a value for each prompt, or with an empty cell.
 
         An empty reference is logged, once: a training goes on with it.
@@ -322,7 +366,7 @@ class JuryScorer:
             index = next((i for i, cell in enumerate(values) if _is_empty_cell(part, cell)), None)
             if index is not None:
                 form = "list" if isinstance(values[index], list) else "text"
-                row = describe_row(index, prompts[index])
+                row = describe(index, prompts[index])
                 problem = f"{part}: column {column!r} is an empty {form} in {row}"
                 remedy = f"make it None where a prompt has no {part}"
                 if part != "reference":
@@ -409,7 +453,7 @@ class JuryScorer:
             lack = self._describe_missing_fields(batch, members[0], unscored_group.task, group)
             why = _describe_why(group, row, lack)
             self._warn_of_failure(group, row, lack)
-            self.jury.outages.observe(judged_rewards or rewards, unscored_group.task, why)
+            self.jury.outages.observe(judged_rewards or rewards, why, unscored_group.task)
             filled_rewards = self._fill_failed_rewards(rewards, batch, why)
             for index, trace, value in zip(members, group, filled_rewards.values, strict=True):
                 traces[index] = trace
@@ -636,6 +680,14 @@ class JuryReward(partial[Awaitable[RewardValues]]):
     def scorer(self) -> JuryScorer:
         scorer: JuryScorer = self.args[0]
         return scorer
+
+    def check(self, dataset: Iterable[Mapping[str, Any]]) -> None:
+        """Read every row of a data set, with its `prompt`, as the training will, before it starts.
+
+        Nothing is judged. Raises `InputError` that lists the first rows which would end the training, or never get a
+        reward.
+        """
+        self.scorer.check(dataset)
 
     def close(self) -> None:
         """Close the jury of this process, and release the run that it records."""

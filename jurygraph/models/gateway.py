@@ -61,6 +61,8 @@ UNBILLED_FAULT_KINDS = frozenset(
 )
 """Kinds of faults after which the provider charges nothing."""
 
+ModelAddress = tuple[str, str | None, str]
+"""Provider, endpoint and model."""
 _BYTES_PER_TOKEN = 4
 """Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
 
@@ -128,8 +130,8 @@ class Gateway:
         self._store_errors: WeakKeyDictionary[CallSink, Exception] = WeakKeyDictionary()
 
     @property
-    def identity(self) -> tuple[str, str | None, str]:
-        """Return provider, endpoint and model, as requests name them."""
+    def identity(self) -> ModelAddress:
+        """Return what requests name the model by."""
         return self.backend.provider, self.backend.endpoint, self.backend.model
 
     def note_earlier_answer(self) -> None:
@@ -703,13 +705,12 @@ class Gateways(dict[str | None, Gateway]):
         for gateway in self.values():
             gateway._limiter.divide_rate_limits(number)
 
-    def note_earlier_answers(self, calls: Iterable[Call]) -> None:
-        """Note which models replied to the calls of an earlier process; no more calls are read than show all."""
+    def note_earlier_answers(self, replied: Iterable[ModelAddress]) -> None:
+        """Note the models of an earlier process that replied to calls; no more are read than show all."""
         identities = {gateway.identity for gateway in self.values()}
         answered_identities = set()
-        for call in calls:
-            if call.fault is None:
-                answered_identities.add((call.provider, call.endpoint, call.model))
+        for identity in replied:
+            answered_identities.add(identity)
             if identities <= answered_identities:
                 break
         for gateway in self.values():

@@ -111,9 +111,12 @@ def open_open_ended_run(folder: Path, jury: RecordedJury) -> WritableRun:
         if problem is not None:
             raise InputError(f"{folder}: {problem}; record into another folder")
     assert isinstance(existing_run, WritableRun), "a closed run is refused"
-    records = existing_run.ledger.records("call")
-    calls = (Call.model_validate(record.content["call"]) for record in records)
-    jury.gateways.note_earlier_answers(calls)
+    calls = (record.content["call"] for record in existing_run.ledger.records("call"))
+    jury.gateways.note_earlier_answers(
+        (call["provider"], call.get("endpoint"), call["model"])
+        for call in calls
+        if call.get("fault") is None and not call.get("cache_hit")
+    )
     return existing_run
 
 

@@ -126,9 +126,7 @@ class RewardService:
         """Why there are no rewards at present; None while the judge works."""
         self._compares = compares_responses(jury)
         self._group_guard = OutageGuard()
-        self._single_guard = OutageGuard(
-            max_without_reward=MAX_GROUPS_WITHOUT_REWARD * SINGLE_RESPONSES_PER_GROUP
-        )
+        self._single_guard = OutageGuard(MAX_GROUPS_WITHOUT_REWARD * SINGLE_RESPONSES_PER_GROUP)
 
     async def score(self, submission: Submission, rule: FailedRewardRule) -> ScoredSubmission:
         """Return the scored submission; failed rewards are as the rule has them.
@@ -223,7 +221,7 @@ class RewardService:
         self.counts.unsupported += findings.unsupported
         reward_failure_guard = self._single_guard if len(rewards) == 1 else self._group_guard
         try:
-            reward_failure_guard.observe(rewards, planned_task.task, describe_first_failure(traces))
+            reward_failure_guard.observe(rewards, describe_first_failure(traces))
         except NoRewardError as error:
             self._begin_outage(error)
             raise

@@ -751,3 +751,33 @@ def test_a_version_of_trl_without_a_mask_is_seen(monkeypatch: pytest.MonkeyPatch
             __import__("sys").modules, "trl", type("trl", (), {"__version__": version})
         )
         assert read_trainer_settings(Trainer().log_metric).has_trainer_nan_masking is has_mask
+
+
+def test_the_rows_of_a_data_set_are_checked_before_a_training(opened: list[JuryReward]) -> None:
+    evaluators = [
+        {"use": name, "if_missing": "not_applicable"} for name in ("criteria", "maths.accuracy")
+    ]
+    config = {"evaluators": evaluators, "reward": {"accuracy": 0.5, "rubric": 0.5}}
+    opened.append(reward_function(config, reference="solution", rubric="points"))
+    right = {"prompt": "2 + 2?", "solution": "4", "points": None}
+    opened[0].check([right, {"prompt": "Thank Ann.", "solution": None, "points": "Is it polite?"}])
+    with pytest.raises(InputError) as refused:
+        opened[0].check(
+            [
+                right,
+                right | {"points": " "},
+                {"prompt": "Thank Ann.", "solution": None, "points": "Short?\nShort?"},
+                {"prompt": "Thank Bo.", "solution": None, "points": None},
+                {"solution": "4", "points": None},
+            ]
+        )
+    blank, repeated, lacking, unasked = str(refused.value).splitlines()
+    assert blank.startswith("rubric: column 'points' is an empty text in row 2 of the data set")
+    assert repeated.startswith("row 3 of the data set ('Thank Ann.'), column 'points', `rubric")
+    assert lacking == (
+        "row 4 of the data set ('Thank Bo.') has nothing to be judged by: `reference='solution'` has no value there, "
+        "`rubric='points'` has no value there"
+    )
+    assert unasked == "row 5 of the data set: has no `prompt`; it has points, solution"
+    with pytest.raises(InputError, match="has 'prompt' in the place of a row; give a list of rows"):
+        opened[0].check(["prompt", "solution"])

@@ -16,7 +16,6 @@ from jurygraph.models.gateway import (
     Gateway,
     Gateways,
     RequestLimits,
-    make_call_record,
 )
 from jurygraph.models.limits import Price, RequestLimiter, RetryPolicy
 from jurygraph.models.request import AnsweredCall, Fault, Reply, Request
@@ -385,10 +384,7 @@ def test_an_earlier_process_shows_of_each_model_by_itself_that_its_server_answer
     gateways = Gateways(
         {name: Gateway(Named(name), limiter, ONCE) for name, limiter in limiters.items()}  # type: ignore[arg-type]
     )
-    gateways.note_earlier_answers(
-        make_call_record(make_request(model=name), fault=fault)
-        for name, fault in (("m", "outage"), ("n", None), ("m", "deadline"))
-    )
+    gateways.note_earlier_answers(gateways[name].identity for name in ("n", "n"))
     answered = {name: limiter.has_answered for name, limiter in limiters.items()}
     assert answered == {"m": False, "n": True, "o": False}
 

@@ -18,9 +18,8 @@ def read_rows() -> list[dict[str, Any]]:
             "prompt": [{"role": "user", "content": task["query"]}],
             "task_id": task["id"],
             "reference": task.get("reference"),
-            "rubric": task.get(
-                "rubric"
-            ),  # lines of text, a criterion each; or as in a file of tasks
+            # lines of text, a criterion each; or as in a file of tasks
+            "rubric": task.get("rubric"),
         }
         for task in tasks
     ]
@@ -46,11 +45,16 @@ def main() -> None:
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
+    rows = read_rows()
+    functions = make_functions()
+    functions[0].check(
+        rows
+    )  # a wrong cell ends the training now, and not at the step that draws it
     trainer = GRPOTrainer(
         model=POLICY,
-        reward_funcs=make_functions(),
+        reward_funcs=functions,
         args=GRPOConfig(output_dir=str(HERE / "policy"), num_generations=8),
-        train_dataset=Dataset.from_list(read_rows()),
+        train_dataset=Dataset.from_list(rows),
     )
     trainer.train()
 
