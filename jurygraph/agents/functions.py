@@ -145,10 +145,14 @@ class FunctionEvaluator(CallableEvaluator):
         return self.target(inputs.task, *responses, **material, **inputs.question.params)
 
     def _list_arguments(self) -> tuple[Sequence[str], Sequence[str]]:
-        """Return the names of the arguments and the keywords that it is called with, besides the params."""
+        """Return the names of the arguments and the keywords that it is called with, besides the params.
+
+        Raises ConfigError where its scope does not go with them.
+        """
         return _ARGUMENTS_BY_SCOPE[self.scope], self.needs
 
     def _check_params(self, params: RawParams, are_params_complete: bool) -> None:
+        """Raise ConfigError if the function cannot be called with its arguments, keywords and these params."""
         argument_names, keyword_names = self._list_arguments()
         names = []
         try:

@@ -185,10 +185,12 @@ def _find_false_equalities(text: str) -> Iterator[arithmetic.CalculationStep]:
         if reading == text:
             continue
         for step in arithmetic.steps(reading):
+            if step.is_right:
+                continue
             is_sign_wrong = step.value is not None and abs(
                 step.value + step.claimed
             ) <= _ROUNDING_TOLERANCE * abs(step.claimed)
-            if not step.is_right and not is_sign_wrong:
+            if not is_sign_wrong:
                 yield step
 
 

@@ -325,22 +325,23 @@ def make_instance(
 
     Raises ConfigError for any other object, or if it cannot be made. `kinds` are the base classes that it may have.
     """
-    is_class = inspect.isclass(target)
-    if not is_class and params:
-        raise ConfigError(
-            f"{role} {name!r} is already set up and takes no params here; leave them out"
-        )
-    if not is_class and not isinstance(target, kinds):
-        raise ConfigError(
-            f"{name!r} is no {role}: it is a {type(target).__name__}; "
-            f"subclass jurygraph.{role.capitalize()}"
-        )
+    if not inspect.isclass(target):
+        if params:
+            raise ConfigError(
+                f"{role} {name!r} is already set up and takes no params here; leave them out"
+            )
+        if not isinstance(target, kinds):
+            raise ConfigError(
+                f"{name!r} is no {role}: it is a {type(target).__name__}; "
+                f"subclass jurygraph.{role.capitalize()}"
+            )
+        return _set_source_version(copy.copy(target), kinds)
     if inspect.isabstract(target):
-        abstract_methods = sorted(target.__abstractmethods__)
+        abstract_methods = sorted(target.__abstractmethods__)  # type: ignore[attr-defined]
         missing = ", ".join(f"`{method}`" for method in abstract_methods)
         raise ConfigError(f"{role} {name!r} is abstract: subclass it and write {missing}")
     try:
-        instance = target(**params) if is_class else copy.copy(target)
+        return _set_source_version(target(**params), kinds)
     except ConfigError:
         raise
     except InputError as error:
@@ -354,11 +355,15 @@ def make_instance(
         raise ConfigError(
             f"{role} {name!r} cannot be made: {type(error).__name__}: {error}{hint}"
         ) from error
-    # without a version of its own it has one that changes with its module
-    base_class = next((kind for kind in kinds if isinstance(instance, kind)), None)
-    keeps_version = base_class is None or declares_version(type(instance), base_class)
-    if not keeps_version and "version" not in vars(instance):
-        instance.version = source_version(type(instance))
+
+
+def _set_source_version(instance: Any, kinds: tuple[type, ...]) -> Any:
+    """Give an instance of a class without a version of its own one that changes with its module."""
+    kind = type(instance)
+    role = next((role for role in kinds if isinstance(instance, role)), None)
+    keeps_version = role is None or "version" in vars(instance) or declares_version(kind, role)
+    if not keeps_version:
+        instance.version = source_version(kind)
     return instance
 
 

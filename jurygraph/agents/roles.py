@@ -113,6 +113,10 @@ class UndeclaredClient:
         )
 
 
+def _ignore_answer(answer: Any) -> None:
+    """Drop an answer: there is no listener. A lambda could not be pickled."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class EvaluatorInput(ShortRepr):
     """Input of an evaluator.
@@ -131,7 +135,7 @@ class EvaluatorInput(ShortRepr):
     client: "JudgeClient | None" = None
     call_log: CallLog = field(default_factory=CallLog, compare=False, repr=False)
     steps: list[Step] = field(default_factory=list, compare=False, repr=False)
-    report: Callable[[Any], object] = field(default=lambda _: None, compare=False, repr=False)
+    report: Callable[[Any], object] = field(default=_ignore_answer, compare=False, repr=False)
 
     @property
     def response(self) -> Response:

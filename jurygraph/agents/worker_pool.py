@@ -86,13 +86,13 @@ class WorkerPool:
         """
         from pebble import ProcessExpired  # imported lazily, as below: most runs need no worker
 
-        with self._lock:
-            future = self._open_process_pool().schedule(
-                _answer_worker_call, args=arguments, timeout=self.time_limit
-            )
-            self._underway.add(future)
-            future.add_done_callback(self._underway.discard)
         try:
+            with self._lock:
+                future = self._open_process_pool().schedule(
+                    _answer_worker_call, args=arguments, timeout=self.time_limit
+                )
+                self._underway.add(future)
+                future.add_done_callback(self._underway.discard)
             outcome_kind, *outcome_details = await asyncio.wrap_future(future)
         except TimeoutError:
             problem = (

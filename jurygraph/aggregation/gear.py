@@ -89,7 +89,7 @@ def edges(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[Ints, I
     """
     index_by_name = {name: index for index, name in enumerate(ids)}
     if len(index_by_name) < len(ids):
-        repeated_names = [name for name in ids if ids.count(name) > 1]
+        repeated_names = [name for name in ids if list(ids).count(name) > 1]
         raise GraphError(f"criterion {repeated_names[0]} is there twice")
     for parent, child in edges:
         for end in (parent, child):

@@ -112,7 +112,8 @@ def jackknife_interval(
     freedom less. There is no interval where the estimate is infinite or unknown, or would be without some cluster.
     """
     count = len(jackknife_values)
-    clusters = clusters or count
+    if clusters is None:
+        clusters = count
     changes = np.subtract(jackknife_values, value)
     if count < 2 or not np.isfinite(changes).all():
         return Estimate(value, None, None, None, clusters)

@@ -76,7 +76,9 @@ def locate_quotes(reply: Any, texts: Sequence[QuotableTexts]) -> LocatedQuotatio
     for text in texts:
         passages, rejected_quotations = verify_quotes(quotations, text)
         evidence.append(passages)
-        unmatched_quotations = list(filter(rejected_quotations.__contains__, unmatched_quotations))
+        unmatched_quotations = [
+            quotation for quotation in unmatched_quotations if quotation in rejected_quotations
+        ]
     why = "in no response, too short, or cut within a word or number"
     lost = f"{shorten_quotes(unmatched_quotations)} ({why})" if unmatched_quotations else ""
     return LocatedQuotations(evidence, lost)

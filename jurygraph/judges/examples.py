@@ -566,7 +566,11 @@ class NormalizedText:
         if len(words) + len(letters) / _UNSPACED_LETTERS_PER_WORD < _MIN_WORDS_FOR_NGRAMS:
             return frozenset()
         word_ngrams = map(" ".join, to_ngrams(words, _WORDS_PER_NGRAM))
-        letter_ngrams = map("".join, to_ngrams(letters, _LETTERS_PER_NGRAM))
+        # Slices of a long text are much faster than tuples of its letters.
+        letter_ngrams = (
+            letters[start : start + _LETTERS_PER_NGRAM]
+            for start in range(len(letters) - _LETTERS_PER_NGRAM + 1)
+        )
         return frozenset(chain(word_ngrams, letter_ngrams))
 
     def is_near_duplicate_of(self, other: "NormalizedText") -> bool:

@@ -606,10 +606,13 @@ def max_reply_tokens_of(parameters: Mapping[str, JsonValue], default_max_reply_t
 def replace_token_limits(
     parameters: Mapping[str, JsonValue], max_reply_tokens: int
 ) -> dict[str, JsonValue]:
-    """Return parameters with another number wherever a limit on the reply's tokens stands (in `extra_body` too)."""
+    """Return parameters with another number wherever a limit on the reply's tokens stands (in `extra_body` too).
+
+    What has the name of a limit and is no number stays, such as a property of a JSON schema.
+    """
     return {
         name: max_reply_tokens
-        if name in TOKEN_LIMIT_PARAMETERS
+        if name in TOKEN_LIMIT_PARAMETERS and isinstance(value, int)
         else _replace_nested_token_limits(value, max_reply_tokens)
         for name, value in parameters.items()
     }

@@ -123,7 +123,7 @@ class ReviewerAssignment:
     """
 
     key: Sequence[SheetKeyRow]
-    sheets: Mapping[str, Sequence[NameByField]]
+    sheets: Mapping[str, Sequence[Mapping[str, str]]]
     assigned: Bools
     repeated: int
 
@@ -216,7 +216,7 @@ def _sheet_row(
     return {**row, **texts, **question.cells, "score": "", "reason": ""}
 
 
-def sheet_rows_to_csv(rows: Sequence[NameByField]) -> Iterator[bytes]:
+def sheet_rows_to_csv(rows: Sequence[Mapping[str, str]]) -> Iterator[bytes]:
     """Yield the lines of a CSV file in which no spreadsheet runs a text as a formula."""
     for cells in (list(rows[0]), *(row.values() for row in rows)):
         line = io.StringIO()

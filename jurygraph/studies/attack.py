@@ -25,7 +25,7 @@ from jurygraph.graphs.survey import (
     view_task,
 )
 from jurygraph.graphs.time_limits import new_contextvars_context
-from jurygraph.inference.clusters import share_interval, share_with_cluster_interval
+from jurygraph.inference.clusters import share_interval
 from jurygraph.jury import Jury
 from jurygraph.models.request import AnsweredCall, Request, StoredLookup
 from jurygraph.planner import Planner
@@ -613,10 +613,11 @@ def _proportion_figures(cases: Sequence[tuple[int, bool]]) -> Figures:
     What belongs to one task counts together; `n_eff` independent ones would give the same interval. The ends are None
     with one task, and all but the counts without any.
     """
-    hits = [is_hit for _, is_hit in cases]
-    share = share_with_cluster_interval(hits, [task for task, _ in cases])
+    counts = Counter(task for task, _ in cases)
+    hits = Counter(task for task, is_hit in cases if is_hit)
+    share = share_interval([hits[task] for task in counts], list(counts.values()))
     values = (None, None, None, None, 0) if share is None else share
-    return dict(zip(_ATTACK_RATE_FIELDS, (sum(hits), len(hits), *values), strict=True))
+    return dict(zip(_ATTACK_RATE_FIELDS, (hits.total(), len(cases), *values), strict=True))
 
 
 def report_attacks(figures: Figures) -> Report:

@@ -734,11 +734,13 @@ def _sections(figures: Figures) -> ReportSections:
     yield ReportTable.of(
         columns, _rows_from_named_figures({f"κ = {figures['kappa']:g}": figures["inference"]})
     )
-    random_graphs, untyped, kappas = figures["ablations"].values()
+    ablations = figures["ablations"]
+    random_graphs = ablations["random"]
+    untyped = ablations["untyped"]
     variants = {
         f"random graphs, {len(random_graphs['by_seed'])} seeds": random_graphs["mean"],
         f"untyped, λ = {untyped['retention']:.4g}": untyped,
-        **{f"κ = {kappa}": variant for kappa, variant in kappas.items()},
+        **{f"κ = {kappa}": variant for kappa, variant in ablations["kappas"].items()},
     }
     columns = {
         "variant of gear": "name",

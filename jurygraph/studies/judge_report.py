@@ -208,10 +208,10 @@ def _accuracy_by_trait(study: JudgeStudy) -> Iterator[Figures]:
         trait_groups = defaultdict(list)
         for row in study.rows:
             # A pair is of both its responses.
-            names = set(map(by_response.get, split_pair_name(row.response)))
-            name = " and ".join(sorted(filter(None, names)))
-            if name:
-                trait_groups[name].append(row)
+            found = set(map(by_response.get, split_pair_name(row.response)))
+            names = sorted(name for name in found if name is not None)
+            if names:
+                trait_groups[" and ".join(names)].append(row)
         groups_by_trait[trait_name] = dict(sorted(trait_groups.items()))
     groups_by_trait["length"] = _rows_by_length_third(study)
     for trait_name, groups in groups_by_trait.items():

@@ -145,7 +145,7 @@ def read_judgements(
     _copy_modelless_judgements(judgements_by_judge)
     if rewards:
         judgements_by_judge[Judge(str(run.folder), REWARD_QUESTION_NAME, evaluator="")] = rewards
-    return RunJudgements(str(run.folder), judgements_by_judge, lengths, labels, traits)
+    return RunJudgements(str(run.folder), dict(judgements_by_judge), lengths, labels, traits)
 
 
 def _task_domain(run: Run, task_id: str) -> str | None:

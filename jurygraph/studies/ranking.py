@@ -231,8 +231,9 @@ class AgentRanker:
     def __init__(self, run: Run, groups: Iterable[PackedGroupVerdicts] | None = None) -> None:
         self.run = run
         self.tables = VerdictTables(run, groups)
-        agents, self.agent = np.unique(self.tables.agents, return_inverse=True)
-        self.agents: list[str] = agents.tolist()
+        self.agents = sorted(set(self.tables.agents))
+        numbers = {agent: number for number, agent in enumerate(self.agents)}
+        self.agent = np.array([numbers[agent] for agent in self.tables.agents], dtype=np.int64)
         names = [unit_name(*task) for task in self.tables.tasks]
         self.units = units_label(names)
         units = {name: number for number, name in enumerate(dict.fromkeys(names))}

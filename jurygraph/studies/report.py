@@ -75,7 +75,7 @@ class ReportTable:
     def of(cls, columns: Columns, rows: Iterable[Figures], **layout: Any) -> Self:
         """Return the table of records; `layout` has the other attributes."""
         getters = [
-            itemgetter(field) if isinstance(field, str) else field for field in columns.values()
+            itemgetter(column) if isinstance(column, str) else column for column in columns.values()
         ]
         cells = [[get(row) for get in getters] for row in rows]
         return cls(list(columns), cells, **layout)
@@ -123,7 +123,9 @@ class PlotSeries:
         """Return a series of estimates with intervals, over their names."""
         missing = IntervalCell(None, None, None)
         cells = [as_interval(estimate) or missing for estimate in by_name.values()]
-        values, low, high = map(list, zip(*cells, strict=True))
+        values = [cell.value for cell in cells]
+        low = [cell.low for cell in cells]
+        high = [cell.high for cell in cells]
         return cls(label, values, list(by_name), low, high)
 
 
@@ -328,7 +330,7 @@ def group_by(items: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[
     groups = defaultdict(list)
     for item in items:
         groups[key(item)].append(item)
-    return groups
+    return dict(groups)
 
 
 def adjust_p_values(rows: FigureRows, name: str) -> list[Figures]:

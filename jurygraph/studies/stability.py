@@ -266,7 +266,7 @@ def units_by_protocol(
             tuple(members),
         )
         protocol_units[first.protocol].append(unit)
-    return protocol_units
+    return dict(protocol_units)
 
 
 def measure_stability(
@@ -587,10 +587,8 @@ def _weight_drift_sections(
     if shifts_by_unit:
         largest = max(shifts_by_unit, key=lambda shift: abs(shift["shift"]))
         figures["worst"].append(largest)
-        yield (
-            "Table 9: largest shift by weights, {protocol}: {family} {version} of {seed}, by "
-            "{judge}".format(**largest)
-        )
+        variant = f"{largest['family']} {largest['version']} of {largest['seed']}"
+        yield f"Table 9: largest shift by weights, {protocol}: {variant}, by {largest['judge']}"
         shifts = [[name, *person.values()] for name, person in largest["stakeholders"].items()]
         shifts.append(["total shift", None, None, None, None, largest["shift"]])
         yield ReportTable(("stakeholder", "w", "w̄", "Δw", "û", "Δw × û"), shifts, digits=3)
@@ -611,9 +609,16 @@ def _find_largest_weight_shift(
     shift_by_stakeholder = {}
     for person, terms in zip(people, table, strict=True):
         shift_by_stakeholder[person] = dict(zip(names, terms, strict=True))
-    fields = {"protocol", "judge", "seed", "family", "version"}
-    variant = rows[index].model_dump(include=fields)
-    return {**variant, "shift": float(shifts[index]), "stakeholders": shift_by_stakeholder}
+    variant = rows[index]
+    return {
+        "protocol": variant.protocol,
+        "judge": variant.judge,
+        "seed": variant.seed,
+        "family": variant.family,
+        "version": variant.version,
+        "shift": float(shifts[index]),
+        "stakeholders": shift_by_stakeholder,
+    }
 
 
 def _noise_plot(noise: FigureRows, sizes: int) -> Plot:

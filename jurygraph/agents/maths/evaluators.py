@@ -161,10 +161,10 @@ class Format(CodeEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         text = inputs.response.text
-        missing = [tag for tag in ANSWER_TAGS if tag not in text]
-        if not has_tags_in_order(text):
-            missing.append("in order with nothing outside")
-        present = 5 - len(missing)
+        parts = {tag: tag in text for tag in ANSWER_TAGS}
+        parts["in order with nothing outside"] = has_tags_in_order(text)
+        missing = [name for name, is_part_present in parts.items() if not is_part_present]
+        present = len(parts) - len(missing)
         reason = f"missing: {', '.join(missing)}" if missing else "all parts are there"
         return Verdict(
             score=present / 5, met=not missing, native=present, scale=(0, 5), reason=reason

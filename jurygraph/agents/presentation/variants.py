@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
@@ -274,6 +274,7 @@ def _parse_record(line: str) -> FactRecord:
     return record
 
 
+T = TypeVar("T")
 PresentationFamily = Literal[
     "stakeholder-section-order",
     "satisfaction-summary-order",
@@ -336,17 +337,22 @@ class PresentationSet:
         self.broken += others.broken
 
 
+def _draw_orders(items: Sequence[T], rng: random.Random) -> Iterator[list[T]]:
+    for _ in range(MAX_ORDER_DRAWS if len(items) > 1 else 0):
+        yield rng.sample(items, len(items))
+
+
 def _make_reordering_generator(kind: str) -> VariantGenerator:
     """Return a family that permutes the sections of a kind, or the records of its only section."""
 
     def draw(document: FactDocument, rng: random.Random) -> VariantDraws:
         sections = [section for section in document if section.kind == kind]
-        has_one_section = kind != "stakeholder" and sections
-        items: Sequence[Any] = sections[0].records if has_one_section else sections
-        for _ in range(MAX_ORDER_DRAWS if len(items) > 1 else 0):
-            order = rng.sample(items, len(items))
-            if has_one_section:
-                order = [sections[0]._replace(records=tuple(order))]
+        orders = _draw_orders(sections, rng)
+        if sections and kind != "stakeholder":
+            (section,) = sections
+            record_orders = _draw_orders(section.records, rng)
+            orders = ([section._replace(records=tuple(records))] for records in record_orders)
+        for order in orders:
             others = iter(order)
             yield (
                 tuple(next(others) if other.kind == kind else other for other in document),

@@ -83,11 +83,16 @@ class ArgumentsRule(NamedTuple):
         )
 
 
+def _are_arguments_subset(arguments: Arguments, others: Arguments) -> bool:
+    # Values are compared by ==: unlike in `items() <=`, no NaN is equal to itself.
+    return all(name in others and others[name] == value for name, value in arguments.items())
+
+
 _ARGUMENT_COMPARISON_BY_MODE: Mapping[ArgumentsMode, Callable[[Arguments, Arguments], bool]] = {
     "exact": operator.eq,
     "ignore": lambda arguments, reference: True,
-    "subset": lambda arguments, reference: arguments.items() <= reference.items(),
-    "superset": lambda arguments, reference: arguments.items() >= reference.items(),
+    "subset": _are_arguments_subset,
+    "superset": lambda arguments, reference: _are_arguments_subset(reference, arguments),
 }
 
 
