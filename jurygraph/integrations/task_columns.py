@@ -54,7 +54,7 @@ def refuse_unnamed_columns(
                 problem = f"column {field!r} is filled in {describe(index, prompts[index])}"
                 raise InputError(
                     f"{problem}, {evaluator} needs it, and no parameter names it; write {field}={field!r}, or remove "
-                    "the column"
+                    "or rename the column"
                 )
 
 

@@ -92,9 +92,12 @@ def read_trainer_settings(log_metric: Any) -> TrainerSettings:
     trainer = getattr(log_metric, "__self__", None)
     has_trainer_nan_masking = _has_trainer_nan_masking(type(trainer))
     functions = getattr(trainer, "reward_funcs", None)
-    if not isinstance(functions, Sequence):
-        return TrainerSettings(has_trainer_nan_masking=has_trainer_nan_masking)
     is_training = getattr(getattr(trainer, "model", None), "training", None)
+    is_evaluating = is_training is False
+    if not isinstance(functions, Sequence):
+        return TrainerSettings(
+            has_trainer_nan_masking=has_trainer_nan_masking, is_evaluating=is_evaluating
+        )
     sizes = {getattr(trainer, name, None) for name in _group_size_names(is_training)}
     return TrainerSettings(
         functions=len(functions),
@@ -104,7 +107,7 @@ def read_trainer_settings(log_metric: Any) -> TrainerSettings:
         group_sizes=tuple(sorted(size for size in sizes if isinstance(size, int))),
         has_trainer_nan_masking=has_trainer_nan_masking,
         normalize=_read_normalization(trainer),
-        is_evaluating=is_training is False,
+        is_evaluating=is_evaluating,
     )
 
 
@@ -588,7 +591,7 @@ def _describe_why(traces: Sequence[Trace], row: str, lack: str) -> str:
 
 def _is_empty_cell(part: str, cell: Any) -> bool:
     is_blank = isinstance(cell, str) and not cell.strip()
-    return is_blank or (part == "rubric" and isinstance(cell, list) and not cell)
+    return is_blank or (part == "rubric" and isinstance(cell, list | tuple) and not cell)
 
 
 def _states_no_answer(trace: Trace) -> bool:

@@ -156,6 +156,9 @@ class ScoreProtocol(EndpointProtocol):
 
     def read(self, content: Any) -> list[Submission]:
         """Return the submission of a body."""
+        if isinstance(content, dict) and "task" in content:
+            # before the model does it, so that a message is about the fields that are validated
+            content = {**content, "task": complete_task_content(content["task"])}
         body = _validate_body(ScoreBody, content)
         if (body.task is None) == (body.task_id is None):
             problem = "is given, and so is `task_id`" if body.task else "is missing"

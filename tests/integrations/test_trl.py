@@ -583,7 +583,7 @@ def test_a_column_with_the_name_of_a_parameter_that_names_none_is_refused(
     columns = {"answers": ["4", None], "rubric": [None, "Does it thank?"]}
     problem = (
         "column 'rubric' is filled in row 2 of the call ('Thank Ann.'), criteria needs it, and no parameter names it; "
-        "write rubric='rubric', or remove the column"
+        "write rubric='rubric', or remove or rename the column"
     )
     with pytest.raises(InputError, match=re.escape(problem)):
         call(opened[0], prompts, ["4", "Thanks."], **columns)

@@ -137,6 +137,13 @@ REFUSALS: list[tuple[str, Any, dict[str, str], int, str]] = [
     ("/v1/score", {"task": TASK, "responses": [{"txt": "a"}]}, {}, 422, "responses[0].txt"),
     ("/v1/score", {"task": {**TASK, "url": "x"}, "responses": ["a"]}, {}, 422, "task.url: unknown"),
     ("/v1/score", {"task": {"rubric": 1}, "responses": ["a"]}, {}, 422, "task.query: is missing"),
+    (
+        "/v1/score",
+        {"task": {"query": "q", "rubric": [{"nope": 1}]}, "responses": ["a"]},
+        {},
+        422,
+        "task.rubric.criteria[0].nope: unknown",
+    ),
     ("/v1/score", {"task": TASK, "responses": ["a"], "model": "x"}, {}, 422, "model: unknown"),
     ("/v1/score", {"task": TASK, "responses": ["a"], "config": {}}, {}, 422, "config: unknown"),
     ("/v1/score", {"task": FILE, "responses": ["a"]}, {}, 422, "facts.tables.towns.file"),
