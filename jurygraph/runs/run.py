@@ -3,7 +3,7 @@
 import json
 import os
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property, lru_cache, partial
@@ -671,6 +671,34 @@ class Run(ShortRepr):
             if record.seq not in replaced_record_numbers:
                 yield self.group(record)
 
+    @cached_property
+    def session_count(self) -> int:
+        """The sessions of the training that recorded this run: 1, and counted on at each restart.
+
+        0 where it is no such run, as where the label `session` of its responses means something else.
+        """
+        if not self.header.is_open_ended:
+            return 0
+        ledger = self.source.ledger
+        sessions_by_ledger: dict[Path, list[int | None]] = defaultdict(list)
+        for record in ledger.records("group"):
+            group = [scored for scored in self.group(record) if scored.response is not None]
+            if group:
+                path = ledger.path_of_ledger_with(record.seq)
+                sessions_by_ledger[path].append(read_session(group))
+        counts = list(map(count_sessions, sessions_by_ledger.values()))
+        return max(counts, default=0) if all(counts) else 0
+
+    @cached_property
+    def is_continued(self) -> bool:
+        """Whether a later session of the training recorded the last group."""
+        last_number = max(self.source.ledger.record_numbers("group"), default=None)
+        if not self.header.is_open_ended or last_number is None:
+            return False
+        # Only where the last group is of a later session are all groups read.
+        last_session = read_session(self.group(self.source.ledger.record_at(last_number)))
+        return last_session is not None and last_session > 1 and self.session_count > 1
+
     def group_of_response(self, response_id: str) -> list[ScoredResponse]:
         """Return the traces of the group of a response. Raises as `find_trace`."""
         require_argument_type("response_id", response_id, str, "use the `response_id` of a trace")
@@ -786,13 +814,36 @@ def has_erased_text(verdict: Verdict) -> bool:
     )
 
 
+def read_session(group: Sequence[ScoredResponse]) -> int | None:
+    """Return the number of the session of a training that a group's labels name, 1 where it is not stored.
+
+    None where the labels are not those of a training.
+    """
+    labels = group[0].trace.labels
+    session = labels.get("session", 1)
+    return session if "step" in labels and isinstance(session, int) else None
+
+
+def count_sessions(sessions: Iterable[int | None]) -> int:
+    """Return the last session of a record's groups, in their order; 0 if these do not begin at 1 and count on by one.
+
+    Other numbers are of another kind, such as the ids of chats. Sessions of which all was erased are not counted.
+    """
+    current_session = 1
+    for session in sessions:
+        if session is None or session not in (current_session, current_session + 1):
+            return 0
+        current_session = session
+    return current_session
+
+
 def read_labels_with_session(run: Run, trace: Trace) -> JsonMapping:
-    """Return the labels of a response, with that of the first session of a training, which is not stored.
+    """Return the labels of a response, with that of the first session, which is not stored, where others followed it.
 
     An erased response has no labels.
     """
-    if run.header.is_open_ended and "step" in trace.labels:
-        return {**trace.labels, "session": trace.labels.get("session", 1)}
+    if "step" in trace.labels and "session" not in trace.labels and run.is_continued:
+        return {**trace.labels, "session": 1}
     return trace.labels
 
 

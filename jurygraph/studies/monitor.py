@@ -28,7 +28,7 @@ from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.messages import join_names
 from jurygraph.runs.export_table import json_value_to_text
-from jurygraph.runs.run import Run, ScoredResponse, read_labels_with_session
+from jurygraph.runs.run import Run, ScoredResponse, count_sessions, read_session
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import LedgerRecord
 from jurygraph.schema import Trace
@@ -281,10 +281,10 @@ def split_steps_by_task_count(
 
 
 class _SessionStep(NamedTuple):
-    """A step, and the session of its training: 1, and counted on at each restart."""
+    """A step, and the session of its training: 1, and counted on at each restart; None where it has none."""
 
     name: StepName
-    session: int
+    session: int | None
 
 
 class _RecordedGroup(NamedTuple):
@@ -335,7 +335,7 @@ class LabelledSteps:
         for _, record in _iter_group_records(run, 0, is_run_finished=True):
             group = run.group(record)
             name = self._read_step_name(record, group)
-            step = None if name is None else _SessionStep(name, _read_session(run, group))
+            step = None if name is None else _SessionStep(name, read_session(group))
             ledger_path = run.source.ledger.path_of_ledger_with(record.seq)
             groups_by_run[ledger_path.parent.name].append(
                 _RecordedGroup(record.seq, record.at, step)
@@ -344,6 +344,8 @@ class LabelledSteps:
         steps_by_run: dict[str, list[_SessionStep]] = {}
         for run_name, recorded_groups in groups_by_run.items():
             steps = self._fill_steps([group.step for group in recorded_groups])
+            if not count_sessions(step.session for step in steps):
+                steps = [step._replace(session=None) for step in steps]
             numbers = [group.record_number for group in recorded_groups]
             names = [step.name for step in steps]
             step_positions += zip(range(len(names)), numbers, names, strict=True)
@@ -438,12 +440,6 @@ class LabelledSteps:
         return _to_step_name(values[0])
 
 
-def _read_session(run: Run, group: ScoredGroup) -> int:
-    """Return the session of the training that a group was recorded in; 1 for labels of another meaning."""
-    sessions = [read_labels_with_session(run, trace).get("session") for trace, _ in group]
-    return next((session for session in sessions if isinstance(session, int)), 1)
-
-
 def _number_sessions_of_runs(
     groups_by_run: Mapping[str, Sequence[_RecordedGroup]],
 ) -> dict[str, int]:
@@ -471,7 +467,7 @@ def _find_recurring_steps(
 ) -> set[StepName]:
     """Return the steps that belong to several sessions, or recur in a run after others."""
     recurring_names: set[StepName] = set()
-    sessions_by_step: dict[StepName, set[tuple[int, int]]] = defaultdict(set)
+    sessions_by_step: dict[StepName, set[tuple[int, int | None]]] = defaultdict(set)
     for run_name, steps in steps_by_run.items():
         occurrence_counts = Counter(name for name, _ in groupby(step.name for step in steps))
         recurring_names.update(name for name, count in occurrence_counts.items() if count > 1)

@@ -131,7 +131,7 @@ class ResponseSelection(NamedTuple):
     def _selected_traces(self, run: Run) -> Iterator[TraceWithoutTexts]:
         agents: dict[str, None] = {}
         values_by_label: dict[str, dict[str, None]] = defaultdict(dict)
-        wanted_labels = set(self.label or ())
+        wanted_labels = self._choose_wanted_labels(run)
         has_labelled_response = False
         read = make_trace_reader(run)
         for group in read_stored_groups(run):
@@ -153,6 +153,14 @@ class ResponseSelection(NamedTuple):
             raise InputError(f"{run.folder}: has no response of agent {self.agent!r}; {hint}")
         if wanted_labels and not has_labelled_response:
             raise InputError(f"{run.folder}: {self._describe_missing_label(values_by_label)}")
+
+    def _choose_wanted_labels(self, run: Run) -> set[LabelText]:
+        """Return the labels to look for: that of the first session is not stored, and the only session has no other."""
+        wanted_labels = set(self.label or ())
+        first_session = ("session", "1")
+        if first_session in wanted_labels and run.session_count == 1:
+            wanted_labels.remove(first_session)
+        return wanted_labels
 
     def _describe_missing_label(self, values_by_label: Mapping[str, Iterable[str]]) -> str:
         """Return which label no response has; or else that none has all of them."""

@@ -5,12 +5,13 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jurygraph import ConfigError, Deriver, Evaluator, Jury, Response, Task
+from jurygraph import ConfigError, Deriver, Evaluator, EvaluatorInput, Jury, Response, Task
 from jurygraph.agents import registry
 from jurygraph.agents.functions import REGISTERED_EVALUATORS
 from jurygraph.agents.registry import (
@@ -271,6 +272,18 @@ def test_a_class_that_raises_on_construction_is_reported(tmp_path: Path) -> None
     importlib.invalidate_caches()
     with pytest.raises(ConfigError, match=r"'mine.bad.Bad' cannot be made: OSError: no disk"):
         evaluator("mine.bad.Bad")
+
+
+def test_a_frozen_class_that_takes_no_version_is_reported() -> None:
+    @dataclass(frozen=True)
+    class Frozen(Evaluator):
+        name = "frozen"
+
+        def answer(self, inputs: EvaluatorInput) -> float:
+            return 1.0
+
+    with pytest.raises(ConfigError, match="'frozen' cannot be made: FrozenInstanceError"):
+        registry.make_instance("evaluator", "frozen", Frozen, {})
 
 
 # Params and instances

@@ -1,5 +1,7 @@
 """The three roles: what they are given, what a question says of itself, and what a combiner's cells mean."""
 
+import pickle
+
 import pytest
 
 from jurygraph import (
@@ -7,6 +9,8 @@ from jurygraph import (
     Deriver,
     Evaluator,
     EvaluatorInput,
+    Question,
+    Response,
     Stakeholder,
     TaskView,
 )
@@ -70,3 +74,9 @@ def test_every_audience_belongs_to_a_branch() -> None:
         tone.audience = audience  # type: ignore[assignment]
         view = TaskView(id="t", query="q", audience=audience, about=about)
         assert tone.question(view).branch == BRANCH_OF_AUDIENCE[audience]  # type: ignore[index]
+
+
+def test_an_input_can_be_pickled() -> None:
+    question = Question(id="q", evaluator="e", version="1", subject="r", view="v")
+    inputs = EvaluatorInput(question, WHOLE, (Response(id="r", text="t"),), ({},))
+    assert pickle.loads(pickle.dumps(inputs)).response.text == "t"

@@ -129,6 +129,11 @@ def test_edges_between_ids_become_edges_between_indices() -> None:
     assert gear.compile(3, *gear.edges(IDS, [])).order == (0, 1, 2)
 
 
+def test_a_repeated_id_of_an_array_is_named() -> None:
+    with pytest.raises(GraphError, match="criterion cites is there twice"):
+        gear.edges(np.array(["cites", "quotes", "cites"]), [])  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("pair", "message"),
     [

@@ -413,3 +413,13 @@ def test_the_weight_of_the_only_component_is_not_tried(tmp_path: Path) -> None:
     assert report.figures["pairs"][0].first == "longer"
     assert "reward.brief" in report.figures["searched"]
     assert "reward.kind" not in report.figures["searched"]
+
+
+def test_agents_that_differ_in_a_last_nul_stay_two(tmp_path: Path) -> None:
+    responses = [
+        jg.Response(id=str(n), agent=name, text="k") for n, name in enumerate(("a", "a\0"))
+    ]
+    with jg.Jury(**SETTINGS) as jury, jury.record(tmp_path / "run"):
+        jury.score(jg.Task(id="t", query="?"), responses)
+    with closing(Run.open(tmp_path / "run")) as run:
+        assert AgentRanker(run).agents == ["a", "a\0"]

@@ -296,7 +296,7 @@ def _explain_selected(
 
 
 def _print_explanation(run: Run, response_id: str, what_if: bool, json: bool) -> None:
-    """Print why a response has its reward; of a recorded one, whose name says it not, also the step and the prompt."""
+    """Print why a response has its reward; of a recorded one also its labels and its prompt."""
     explanation = run.explain(response_id)
     content = explanation.to_dict(what_if) if json else {}
     reward, *reasons = explanation.sentences(what_if)

@@ -114,6 +114,26 @@ def test_steps_that_a_restart_repeats_have_the_groups_of_both_sessions(
     assert explained.splitlines()[1] == "Labels: step 8, session 1. Prompt: 1: ?"
 
 
+def test_the_only_session_is_found_and_not_told(train: Any, tmp_path: Path) -> None:
+    train(tmp_path, (8,))
+    shown = run_command("show", tmp_path / "0", "--label", "session=1", "--json")
+    assert len(shown.out.splitlines()) == 4
+    explained = run_command("explain", tmp_path / "0", "--label", "step=8", "--limit", 1).out
+    assert explained.splitlines()[1] == "Labels: step 8. Prompt: 0: ?"
+
+
+def test_a_label_session_of_another_meaning_is_no_session(tmp_path: Path) -> None:
+    with jg.Jury.from_config(CONFIG) as jury, jury.record(tmp_path / "run"):
+        for chat in (4712, 4711, None):
+            labels = {"step": 1} if chat is None else {"step": 1, "session": chat}
+            jury.score(TASK, [jg.Response(id=f"r{chat}", text="it is 1.0", labels=labels)])
+    steps = LabelledSteps(tmp_path / "run", "step")
+    assert count_groups(steps) == {1: 3}
+    assert steps.notes == []
+    shown = run_command("show", tmp_path / "run", "--label", "session=1")
+    assert "no response has the label session=1; values of session: " in shown.err
+
+
 def test_a_rank_ends_at_its_last_step_and_not_where_its_restart_ended(
     train: Any, tmp_path: Path
 ) -> None:
