@@ -82,7 +82,8 @@ def ratio_interval(sums: ArrayLike, sizes: ArrayLike) -> Estimate | None:
         return Estimate(value, None, None, None, 1)
     # The estimate without g differs from it by (n_g θ - s_g) / (N - n_g); the difference of sums would cancel digits.
     changes = (weights * value - totals) / (size - weights)
-    return jackknife_interval(value, value + changes)
+    # What overflows is no estimate without an interval: that says that all clusters are alike.
+    return jackknife_interval(value, as_finite("jackknife_values", value + changes))
 
 
 def cluster_numbers(clusters: ArrayLike) -> Ints:
