@@ -557,15 +557,17 @@ def _place_verdicts_in_cells(
 def _columns_by_response(entries: Iterable[tuple[str, Any]]) -> dict[str, dict[Any, int]]:
     """Return the columns of each response, by its id: the positions of its variants by id, or of its turns.
 
-    Each of the `entries` is the id of a response, and a variant or turn of it. One without a turn has None alone.
+    Each of the `entries` is the id of a response, and a variant or turn of it. One without a turn has None, which comes
+    first where a foreign record has numbers, too.
     """
     found = defaultdict(set)
     for about, entry in entries:
         found[about].add(entry)
-    return {
-        about: {entry: column for column, entry in enumerate(sorted(column_entries))}
-        for about, column_entries in found.items()
-    }
+    columns = {}
+    for about, column_entries in found.items():
+        entries_in_order = sorted(column_entries, key=lambda entry: (entry is not None, entry))
+        columns[about] = {entry: column for column, entry in enumerate(entries_in_order)}
+    return columns
 
 
 def code_of_missing_verdict(
