@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -301,6 +301,14 @@ class Product(Combiner):
         return Component(product, np.asarray(has_value.all(axis=1)), _parts(matrices, values))
 
 
+class SupportedProbabilities(NamedTuple):
+    """q, the part of each criterion's probability that its parents leave, [R,C] each: if all criteria that are not
+    judged count as unmet, and if they count as met."""
+
+    if_unmet: Floats
+    if_met: Floats
+
+
 class _Rubric(Combiner):
     """R = Σ w_i q_i / Σ_{w_i>0} w_i over the criteria that apply (GEAR Eq. 14); the q_i are the parts.
 
@@ -356,8 +364,9 @@ class _Rubric(Combiner):
         p, has_value = input_means(matrices)
         weights = signed_weights(matrices)
         judged = are_criteria_judged(matrices)
+        support = self._supported_probabilities(matrices, judged, p, params)
         # An unjudged parent never helps: it supports no gain, and it does support a penalty.
-        q = np.where(weights > 0, *self._supported_probabilities(matrices, judged, p, params))
+        q = np.where(weights > 0, support.if_unmet, support.if_met)
         value, present = _weighted_reward(q, weights, has_value)
         return Component(value, present, _parts(matrices, q))
 
@@ -375,9 +384,13 @@ class _Rubric(Combiner):
         judged_low = self._supported_probabilities(low, are_criteria_judged(low), p_low, params)
         filled_high = self._supported_probabilities(high, has_value, p_high, params)
         judged_high = self._supported_probabilities(high, are_criteria_judged(high), p_high, params)
-        q_low = np.where(has_positive_weight, *np.minimum(filled_low, judged_low))
-        greatest_gain = np.maximum(filled_high[0], judged_high[0])
-        q_high = np.where(has_positive_weight, greatest_gain, judged_high[1])
+        q_low = np.where(
+            has_positive_weight,
+            np.minimum(filled_low.if_unmet, judged_low.if_unmet),
+            np.minimum(filled_low.if_met, judged_low.if_met),
+        )
+        greatest_gain = np.maximum(filled_high.if_unmet, judged_high.if_unmet)
+        q_high = np.where(has_positive_weight, greatest_gain, judged_high.if_met)
         least, _ = _weighted_reward(
             np.where(has_positive_weight, q_low, q_high), weights, has_value
         )
@@ -392,10 +405,10 @@ class _Rubric(Combiner):
 
     def _supported_probabilities(
         self, matrices: InputMatrices, judged: Bools, p: Floats, params: RawParams
-    ) -> BoundArrays:
-        """Return q [R,C], the part of p [R,C] that the parents leave, if those that are not `judged` [R,C] count as
-        unmet, and if they count as met; all of p without parents."""
-        return p, p
+    ) -> SupportedProbabilities:
+        """Return the part of p [R,C] that the parents leave, given which criteria are `judged` [R,C]; all of p without
+        parents."""
+        return SupportedProbabilities(p, p)
 
 
 class Flat(_Rubric):
@@ -439,7 +452,7 @@ class Gear(_Rubric):
 
     def _supported_probabilities(
         self, matrices: InputMatrices, judged: Bools, p: Floats, params: RawParams
-    ) -> BoundArrays:
+    ) -> SupportedProbabilities:
         graph = _compiled_graph(p.shape[1], params)
         is_exact_inference = params["inference"] == "exact"
         return marginals(graph, p, params["retention"], judged, is_exact_inference)
@@ -460,7 +473,7 @@ def marginals(
     retention: ArrayLike,
     judged: Bools,
     is_exact_inference: bool,
-) -> BoundArrays:
+) -> SupportedProbabilities:
     """Return q, [R,C], by exact inference or by Eq. 12, if all criteria that are not `judged` [R,C] count as unmet, and
     if they count as met: for gains and for penalties, however many edges lie between (our reading).
 
@@ -469,8 +482,11 @@ def marginals(
     infer_marginals = graph.exact_marginals if is_exact_inference else graph.marginals
     if judged.all():
         q = infer_marginals(p, retention)
-        return q, q
-    return infer_marginals(p, retention, judged, 0.0), infer_marginals(p, retention, judged, 1.0)
+        return SupportedProbabilities(q, q)
+    return SupportedProbabilities(
+        if_unmet=infer_marginals(p, retention, judged, 0.0),
+        if_met=infer_marginals(p, retention, judged, 1.0),
+    )
 
 
 class _HardGatingRubric(_Rubric):
@@ -487,12 +503,13 @@ class _HardGatingRubric(_Rubric):
 
     def _supported_probabilities(
         self, matrices: InputMatrices, judged: Bools, p: Floats, params: RawParams
-    ) -> BoundArrays:
+    ) -> SupportedProbabilities:
         graph = _compiled_graph(p.shape[1], params)
         met = _are_criteria_met(matrices)
-        support_assuming_unmet = graph.hard_gating(p, mode=self.mode, met=met & judged)
-        support_assuming_met = graph.hard_gating(p, mode=self.mode, met=met | ~judged)
-        return support_assuming_unmet, support_assuming_met
+        return SupportedProbabilities(
+            if_unmet=graph.hard_gating(p, mode=self.mode, met=met & judged),
+            if_met=graph.hard_gating(p, mode=self.mode, met=met | ~judged),
+        )
 
 
 class HardLocal(_HardGatingRubric):

@@ -187,25 +187,28 @@ def fuse_reward_bounds(
         worst_case_values[name] = np.where(present[name], low, 0.0)
         best_case_values[name] = np.where(present[name], high, 0.0)
     ends = (worst_case_values, best_case_values)
-    bounds = [np.asarray(fusion.collaborative(values, weights)) for values in ends]
+    floor = np.asarray(fusion.collaborative(worst_case_values, weights))
+    ceiling = np.asarray(fusion.collaborative(best_case_values, weights))
     for gate in decision.gates:
         name = gate.component
-        span = [_clip_values(end, 0.0, 1.0) for end in spans[name]]
-        gated_bounds = _bounds_after_gate(gate, bounds, span, ends, weights)
-        changes = zip(gated_bounds, bounds, strict=True)
-        bounds = [np.where(present[name], *change) for change in changes]
-    bounds = [bound * decision.scale for bound in bounds]
+        low, high = spans[name]
+        span = (_clip_values(low, 0.0, 1.0), _clip_values(high, 0.0, 1.0))
+        gated_floor, gated_ceiling = _bounds_after_gate(gate, (floor, ceiling), span, ends, weights)
+        floor = np.where(present[name], gated_floor, floor)
+        ceiling = np.where(present[name], gated_ceiling, ceiling)
+    floor = floor * decision.scale
+    ceiling = ceiling * decision.scale
     if decision.clip is not None:
-        bounds = [_clip_values(bound, *decision.clip) for bound in bounds]
-    floor, ceiling = bounds
+        floor = _clip_values(floor, *decision.clip)
+        ceiling = _clip_values(ceiling, *decision.clip)
     return floor, ceiling
 
 
 def _bounds_after_gate(
     gate: RewardGate,
-    bounds: Sequence[Floats],
-    span: Sequence[Floats],
-    ends: Sequence[RowValuesByName],
+    bounds: BoundArrays,
+    span: BoundArrays,
+    ends: tuple[RowValuesByName, RowValuesByName],
     weights: Mapping[str, float],
 ) -> BoundArrays:
     """Return the least and the greatest reward after a gate whose component can have any value in `span`."""
@@ -217,13 +220,14 @@ def _bounds_after_gate(
     # A gate is shut at a measure of 0.
     bounds_if_gate_shut = [_apply_gate(gate, zeros, values, weights, zeros) for values in ends]
     bounds_if_unsure = _widest_bounds(*bounds, *bounds_if_gate_shut)
-    is_surely_closed = span[1] < gate.below
-    is_surely_open = span[0] >= gate.below
-    low, high = (
-        np.select([is_surely_closed, is_surely_open], [shut, bound], unsure)
+    least_measure, greatest_measure = span
+    is_surely_closed = greatest_measure < gate.below
+    is_surely_open = least_measure >= gate.below
+    floor, ceiling = (
+        np.where(is_surely_closed, shut, np.where(is_surely_open, bound, unsure))
         for shut, bound, unsure in zip(bounds_if_gate_shut, bounds, bounds_if_unsure, strict=True)
     )
-    return low, high
+    return floor, ceiling
 
 
 def _widest_bounds(*arrays: Floats) -> BoundArrays:

@@ -683,8 +683,8 @@ class _ComponentSpecBuilder:
         for key, spec_input in inputs.items():
             sizes = []
             residual_checklist_weights = []
-            for name, weight in spec_input.weighted_questions:
-                question = self.by_id[name]
+            for question_id, weight in spec_input.weighted_questions:
+                question = self.by_id[question_id]
                 # a folded question counts once
                 column_count = question.seats if spec_input.reduce is None else 1
                 size = abs(weight) * column_count

@@ -479,26 +479,24 @@ def _reduce_to_majority(
     agrees_with_majority = has_vote & (value == majority.value[:, None])
     votes = count_true(agrees_with_majority)
     met_vote_count = count_true(agrees_with_majority & columns.met)
+    worst_code = np.where(is_missing, codes, ABSTAINED_CODE).max(axis=1)
+    has_not_applicable_vote = (codes == NOT_APPLICABLE_CODE).any(axis=1)
+    code_without_verdict = np.where(has_not_applicable_vote, NOT_APPLICABLE_CODE, ABSENT_CODE)
+    undecided_code = np.where(is_requested.any(axis=1), worst_code, code_without_verdict)
     is_worst_case = is_stopped_by_gate.any(axis=1)
     if has_several_judges:
         is_split_vote = is_voting_seat.any(axis=1) & ~(is_voting_seat & is_missing).any(axis=1)
         is_worst_case = is_worst_case | is_split_vote
-    verdict_code = np.full(len(codes), ABSENT_CODE)
-    for is_affected, code in (  # a later one goes before
-        ((codes == NOT_APPLICABLE_CODE).any(axis=1), NOT_APPLICABLE_CODE),
-        (is_requested.any(axis=1), np.where(is_missing, codes, ABSTAINED_CODE).max(axis=1)),
-        (is_worst_case, WORST_CASE_CODE),
-        (majority.decided, OK_CODE),
-        (is_not_applicable, JUDGED_NOT_APPLICABLE_CODE),
-    ):
-        verdict_code = np.where(is_affected, code, verdict_code)
+    undecided_code = np.where(is_worst_case, WORST_CASE_CODE, undecided_code)
+    decided_code = np.where(is_not_applicable, JUDGED_NOT_APPLICABLE_CODE, OK_CODE)
+    verdict_code = np.where(majority.decided, decided_code, undecided_code).astype(np.int8)
     met = majority.decided & ~is_not_applicable & (met_vote_count * 2 >= votes)
     winner = np.where(is_not_applicable, 0.0, majority.value)
     majority_column = ScoreArrays.absent(len(codes), 1)
     return majority_column._replace(
         value=winner[:, None],
         met=met[:, None],
-        verdict_code=verdict_code[:, None].astype(np.int8),
+        verdict_code=verdict_code[:, None],
     )
 
 
@@ -559,15 +557,17 @@ def _place_verdicts_in_cells(
 def _columns_by_response(entries: Iterable[tuple[str, Any]]) -> dict[str, dict[Any, int]]:
     """Return the columns of each response, by its id: the positions of its variants by id, or of its turns.
 
-    Each of the `entries` is the id of a response, and a variant or turn of it. One without a turn has None alone.
+    Each of the `entries` is the id of a response, and a variant or turn of it. One without a turn has None, which comes
+    first where a foreign record has numbers, too.
     """
     found = defaultdict(set)
     for about, entry in entries:
         found[about].add(entry)
-    return {
-        about: {entry: column for column, entry in enumerate(sorted(column_entries))}
-        for about, column_entries in found.items()
-    }
+    columns = {}
+    for about, column_entries in found.items():
+        entries_in_order = sorted(column_entries, key=lambda entry: (entry is not None, entry))
+        columns[about] = {entry: column for column, entry in enumerate(entries_in_order)}
+    return columns
 
 
 def code_of_missing_verdict(
@@ -655,20 +655,28 @@ def _reduce_turn_scores(
     only if no turn fails, the others if at least half of the turns are met.
     """
     # Each is [T,R,K].
-    value, met, judged, applicable = map(np.stack, zip(*turns, strict=True))
-    reduced = _mean_of_cells(FilledCells(value, met, judged, applicable), axis=0)
-    if reduction not in ("first_failure", "min"):
-        return reduced
-    is_failed_turn = applicable & (met == is_penalty)
-    if reduction == "min":
-        reduced_value = _worst_value(value, applicable, is_penalty)
-    else:
+    cells = FilledCells._make(map(np.stack, zip(*turns, strict=True)))
+    applicable = cells.applicable
+    count = count_true(applicable, axis=0)
+    has_applicable_turn = np.greater(count, 0.0)
+    is_failed_turn = applicable & (cells.met == is_penalty)
+    if reduction == "first_failure":
         before = applicable & ~_has_failed_by_turn(is_failed_turn)
-        share = count_true(before, axis=0) / np.maximum(count_true(applicable, axis=0), 1.0)
+        share = count_true(before, axis=0) / np.maximum(count, 1.0)
         reduced_value = 1.0 - share if is_penalty else share
-    is_met = is_failed_turn.any(axis=0) == is_penalty
-    return reduced._replace(
-        value=np.where(reduced.applicable, reduced_value, 0.0), met=is_met & reduced.applicable
+    elif reduction == "min":
+        reduced_value = _worst_value(cells.value, applicable, is_penalty)
+    else:
+        reduced_value = _mean_of_cells(cells, count, axis=0)
+    if reduction in ("first_failure", "min"):
+        is_met = is_failed_turn.any(axis=0) == is_penalty
+    else:
+        is_met = _are_half_met(cells, count, axis=0)
+    return FilledCells(
+        value=np.where(has_applicable_turn, reduced_value, 0.0),
+        met=is_met & has_applicable_turn,
+        judged=_are_all_judged(cells, has_applicable_turn, axis=0),
+        applicable=has_applicable_turn,
     )
 
 
@@ -707,37 +715,42 @@ def _has_failed_by_turn(is_failed_turn: Bools) -> Bools:
 
 def _reduce_question_columns(cells: FilledCells, reduce: str) -> FilledCells:
     """Return the applicable columns of a question as one; a row without any gets a cell that does not apply."""
-    reduced = _mean_of_cells(cells, axis=1)
     value, applicable = cells.value, cells.applicable
-    if reduce == "median":
+    count = count_true(applicable)
+    has_applicable_cell = np.greater(count, 0.0)
+    if reduce == "mean":
+        reduced_value = _mean_of_cells(cells, count, axis=-1)
+    elif reduce == "median":
         # Sorted behind all scores, a cell that does not apply is beyond the count.
-        middle = _median(np.where(applicable, value, np.inf), count_true(applicable))
-        reduced = reduced._replace(value=middle)
+        reduced_value = _median(np.where(applicable, value, np.inf), count)
     elif reduce == "min":
         least_value = np.min(np.where(applicable, value, 1.0), axis=1)
-        reduced = reduced._replace(value=np.where(reduced.applicable, least_value, 0.0))
-    elif reduce == "max":
-        reduced = reduced._replace(value=np.max(np.where(applicable, value, 0.0), axis=1))
-    return FilledCells._make(array[:, None] for array in reduced)
-
-
-def _mean_of_cells(cells: FilledCells, axis: int) -> FilledCells:
-    """Return the mean along an axis of the cells that apply: met if at least half of these are, judged if all of them
-    are, or all cells where none applies."""
-    count = count_true(cells.applicable, axis)
-    has_applicable_cell = np.greater(count, 0.0)
-    divisor = np.where(has_applicable_cell, count, 1.0)
-    met_count = count_true(cells.applicable & cells.met, axis)
+        reduced_value = np.where(has_applicable_cell, least_value, 0.0)
+    else:
+        reduced_value = np.max(np.where(applicable, value, 0.0), axis=1)
     return FilledCells(
-        value=totals(np.where(cells.applicable, cells.value, 0.0), axis) / divisor,
-        met=np.asarray(met_count * 2 >= divisor),
-        judged=np.where(
-            has_applicable_cell,
-            (cells.judged | ~cells.applicable).all(axis),
-            cells.judged.all(axis),
-        ),
-        applicable=has_applicable_cell,
+        value=reduced_value[:, None],
+        met=_are_half_met(cells, count, axis=-1)[:, None],
+        judged=_are_all_judged(cells, has_applicable_cell, axis=-1)[:, None],
+        applicable=has_applicable_cell[:, None],
     )
+
+
+def _mean_of_cells(cells: FilledCells, count: Floats, axis: int) -> Floats:
+    """Return the mean along an axis of the cells that apply, whose `count` is given; 0 where none applies."""
+    return totals(np.where(cells.applicable, cells.value, 0.0), axis) / np.maximum(count, 1.0)
+
+
+def _are_half_met(cells: FilledCells, count: Floats, axis: int) -> Bools:
+    """Return where at least half of the cells that apply, whose `count` is given, are met; nowhere without any."""
+    met_count = count_true(cells.applicable & cells.met, axis)
+    return np.asarray(met_count * 2 >= np.maximum(count, 1.0))
+
+
+def _are_all_judged(cells: FilledCells, has_applicable_cell: Bools, axis: int) -> Bools:
+    """Return where all cells that apply along an axis are judged, or all cells where none applies."""
+    is_settled = cells.judged | ~cells.applicable
+    return np.where(has_applicable_cell, is_settled.all(axis), cells.judged.all(axis))
 
 
 def _median(value: Floats, count: Floats) -> Floats:

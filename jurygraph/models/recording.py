@@ -222,17 +222,8 @@ class Replay(Backend):
         self._lookups = recording.lookups
         by_model = defaultdict(list)
         for call in recording.calls.values():
-            request = call.request
-            endpoint = f":{request.endpoint}" if request.endpoint else ""
-            by_model[f"{request.provider}{endpoint}#{request.model}"].append(request)
-        if which not in by_model and (which is not None or len(by_model) > 1):
-            problem = (
-                "holds calls of several models" if which is None else f"holds no call of {which!r}"
-            )
-            raise ConfigError(
-                f"{path}: {problem}; say which, as one of replay:{path}#NAME: {', '.join(sorted(by_model))}"
-            )
-        requests = by_model[which or next(iter(by_model))]
+            by_model[_model_id(call.request)].append(call.request)
+        requests = by_model[_choose_recorded_model(self._path, list(by_model), which)]
         self.provider = requests[0].provider
         self.endpoint = requests[0].endpoint
         self.model = requests[0].model
@@ -245,11 +236,12 @@ class Replay(Backend):
             return call.reply
         parts = _request_parts(request)
         similar_requests = self._requests_by_question[_last_message_text(request)]
-        differing_parts = [
-            dict(parts.items() ^ _request_parts(other).items()) for other in similar_requests
+        differing_names_per_request = [
+            _differing_part_names(parts, _request_parts(other)) for other in similar_requests
         ]
+        differing_names = min(differing_names_per_request, key=len, default=None)
         difference = "the question is not in it"
-        if differing_names := sorted(min(differing_parts, key=len, default=())):
+        if differing_names:
             difference = f"it differs in {', '.join(differing_names)}"
         raise Fault(
             "unrecorded",
@@ -273,6 +265,24 @@ def _last_message_text(request: Request) -> str:
     return str(request.to_identity_fields()["messages"][-1])
 
 
+def _model_id(request: Request) -> str:
+    endpoint = f":{request.endpoint}" if request.endpoint else ""
+    return f"{request.provider}{endpoint}#{request.model}"
+
+
+def _choose_recorded_model(path: Path, names: list[str], model_name: str | None) -> str:
+    if model_name in names or (model_name is None and len(names) == 1):
+        return model_name or names[0]
+    problem = (
+        "holds calls of several models"
+        if model_name is None
+        else f"holds no call of {model_name!r}"
+    )
+    raise ConfigError(
+        f"{path}: {problem}; say which, as one of replay:{path}#NAME: {', '.join(sorted(names))}"
+    )
+
+
 def _most_used_capabilities(requests: list[Request]) -> EndpointCapabilities:
     """Return the capabilities that most requests used: with another form or other parameters they would not match."""
     # the steps of an investigation are instructed, whatever the form of the verdict
@@ -290,6 +300,11 @@ def _most_used_capabilities(requests: list[Request]) -> EndpointCapabilities:
     return EndpointCapabilities(
         form, logprobs=bool(top_logprobs_counts), top_logprobs=top_logprobs, tools=has_tools
     )
+
+
+def _differing_part_names(parts: dict[str, bytes], others: dict[str, bytes]) -> list[str]:
+    names = parts.keys() | others.keys()
+    return sorted(name for name in names if parts.get(name) != others.get(name))
 
 
 def _request_parts(request: Request) -> dict[str, bytes]:

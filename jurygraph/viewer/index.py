@@ -9,7 +9,6 @@ import os
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from math import isnan
@@ -293,7 +292,6 @@ class RunIndex:
         self._insert_index_rows(
             "components", chain.from_iterable(map(self._component_rows, traces))
         )
-        # What counts of several verdicts on a question, [R].
         values = values_by_question(
             self.run.decision(group.decision),
             survey.questions,
@@ -301,11 +299,13 @@ class RunIndex:
             lambda: group.verdicts(survey),
         )
         indices = {name: index for index, name in enumerate(questions)}
+        # What counts of several verdicts on a question, for each response.
+        scores = {indices[name]: column.tolist() for name, column in values.items()}
         verdicts = []
         for row, trace in enumerate(traces):
             score_by_question_index = {
-                indices[name]: None if isnan(column[row]) else float(column[row])
-                for name, column in values.items()
+                index: None if isnan(column[row]) else column[row]
+                for index, column in scores.items()
             }
             verdicts.append(self._verdict_rows(trace, numbers, score_by_question_index))
         self._insert_index_rows("verdicts", chain.from_iterable(verdicts))
@@ -420,21 +420,23 @@ def _unpack_verdicts(compressed_rows: bytes) -> list[dict[ComparedVerdictKey, Sa
     ]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _PackedVerdicts(Mapping[ComparedVerdictKey, SampleMeanVerdict]):
     """The verdicts on a response in the bytes of its group, in a twentieth of the memory of a dict."""
 
-    packed_bytes: bytes
-    row: int
+    __slots__ = ("_packed_bytes", "_row")
+
+    def __init__(self, compressed_rows: bytes, row: int) -> None:
+        self._packed_bytes = compressed_rows
+        self._row = row
 
     def __getitem__(self, verdict_key: ComparedVerdictKey) -> SampleMeanVerdict:
-        return _unpack_verdicts(self.packed_bytes)[self.row][verdict_key]
+        return _unpack_verdicts(self._packed_bytes)[self._row][verdict_key]
 
     def __iter__(self) -> Iterator[ComparedVerdictKey]:
-        return iter(_unpack_verdicts(self.packed_bytes)[self.row])
+        return iter(_unpack_verdicts(self._packed_bytes)[self._row])
 
     def __len__(self) -> int:
-        return len(_unpack_verdicts(self.packed_bytes)[self.row])
+        return len(_unpack_verdicts(self._packed_bytes)[self._row])
 
 
 def _open_index_connection(folder: Path) -> sqlite3.Connection | None:

@@ -250,34 +250,33 @@ async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> 
     other = displayed_run.other
     if other is None:
         raise InputError("compare: name two runs, `jurygraph view RUN RUN2`")
-    both = (displayed_run, other)
-    state = displayed_run.index.records, other.index.records
-    # It is computed once for their records.
-    if displayed_run.comparison is None or displayed_run.comparison[0] != state:
-        for compared_run in both:
-            compared_run.index.complete()
+    report = await _compare_runs(displayed_run, other)
+    lowest_rewards, highest_rewards = zip(
+        *(run.figures["buckets"][:2] for run in (displayed_run, other)), strict=True
+    )
+    ends = {"lowest": min(lowest_rewards), "highest": max(highest_rewards)}
+    return "compare.html", {"title": "B − A", "other": other, "report": report, **ends}
+
+
+async def _compare_runs(before: DisplayedRun, after: DisplayedRun) -> Report:
+    """Return the comparison of two runs as they are now; it is computed once for their records."""
+    state = before.index.records, after.index.records
+    if before.comparison is None or before.comparison[0] != state:
+        for displayed_run in (before, after):
+            displayed_run.index.complete()
             # both rankings take as much memory again
-            await compared_run.scans.call(compared_run.scans.forget)
-        headers = (compared_run.run.header for compared_run in both)
+            await displayed_run.scans.call(displayed_run.scans.forget)
         compare = partial(
             comparison.compare,
-            displayed_run.index.compared_responses(),
-            other.index.compared_responses(),
-            differing_settings=list(comparison.describe_setting_differences(*headers)),
+            before.index.compared_responses(),
+            after.index.compared_responses(),
+            differing_settings=list(
+                comparison.describe_setting_differences(before.run.header, after.run.header)
+            ),
             max_flips_listed=_MAX_FLIPS_LISTED,
         )
-        displayed_run.comparison = state, await displayed_run.scans.call(compare)
-    lowest_rewards, highest_rewards = zip(
-        *(run.figures["buckets"][:2] for run in both), strict=True
-    )
-    context = {
-        "title": "B − A",
-        "other": other,
-        "report": displayed_run.comparison[1],
-        "lowest": min(lowest_rewards),
-        "highest": max(highest_rewards),
-    }
-    return "compare.html", context
+        before.comparison = state, await before.scans.call(compare)
+    return before.comparison[1]
 
 
 def send_config(displayed_run: DisplayedRun, request: web.Request) -> web.Response:

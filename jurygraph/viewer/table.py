@@ -247,7 +247,19 @@ def build_component_score_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
     # First the questions that most responses were asked: with rubrics of their own, tasks share few.
     counts = Counter(question for _, question, _ in found)
     questions = [question for question, _ in counts.most_common()]
-    # Rubrics of other tasks may weigh a question otherwise.
+    cells = {(response, question): score for response, question, score in found}
+    return ScoreGrid(
+        questions=questions[:_MAX_GRID_COLUMNS],
+        omitted=len(questions[_MAX_GRID_COLUMNS:]),
+        cells=cells,
+        penalties=_find_penalty_cells(index, page, cells),
+    )
+
+
+def _find_penalty_cells(
+    index: RunIndex, page: TablePage, cells: Collection[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """Return the cells of a grid whose weight is negative: rubrics of other tasks may weigh a question otherwise."""
     task_column_index = page.columns.index("task")
     tasks = {row.response: row.values[task_column_index] for row in page.rows}
     negative = set()
@@ -256,13 +268,7 @@ def build_component_score_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
             for use in spec.inputs.values():
                 if spec.name == page.query.grid and spec.weight * use.signed_weight < 0.0:
                     negative |= {(task, question) for question in use.questions}
-    cells = {(response, question): score for response, question, score in found}
-    return ScoreGrid(
-        questions=questions[:_MAX_GRID_COLUMNS],
-        omitted=len(questions[_MAX_GRID_COLUMNS:]),
-        cells=cells,
-        penalties={cell for cell in cells if (tasks[cell[0]], cell[1]) in negative},
-    )
+    return {cell for cell in cells if (tasks[cell[0]], cell[1]) in negative}
 
 
 def list_columns(index: RunIndex, query: TableQuery) -> list[str]:

@@ -68,6 +68,14 @@ def test_turns_become_one_value(
     assert (settled[0] == requested[0]) == (is_complete or values == [0.75] * 4)
 
 
+def test_a_verdict_without_a_turn_comes_before_those_on_turns() -> None:
+    """As a foreign record may have it: a program's own records name a turn, or none for a response."""
+    no_turn = make_verdict("a", 0, 1.0).model_copy(update={"turn": None})
+    given = [make_verdict("a", 3, 0.5), make_verdict("a", 1, 0.25), no_turn]
+    table = build_verdict_table([make_question()], ["a"], given)
+    assert table.columns["q"].value.tolist() == [[1.0, 0.25, 0.5]]
+
+
 def test_judges_vote_on_each_turn_before_turns_are_reduced() -> None:
     votes = [(True, True, False), (True, False, False), (True, True, True)]
     given = [
