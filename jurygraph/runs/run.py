@@ -691,7 +691,7 @@ class Run(ShortRepr):
 
     @cached_property
     def is_continued(self) -> bool:
-        """Whether a later session of the training recorded the last group."""
+        """True if a later session of the training recorded the last group."""
         last_number = max(self.source.ledger.record_numbers("group"), default=None)
         if not self.header.is_open_ended or last_number is None:
             return False
