@@ -519,7 +519,16 @@ def compile(  # noqa: A001 - read as `gear.compile`; the builtin is not used her
                 f"edges {first} and {edge} are both {pair}: a pair has one edge at most"
             )
         incoming_edges[child].append((parent, edge))
-    # In topological order, the smallest index first, whatever the order of the edges.
+    order = _topological_order(n, pairs, names)
+    # Sorted, so that the order of the edges changes no bit.
+    sorted_incoming_edges = tuple((child, tuple(sorted(incoming_edges[child]))) for child in order)
+    return Graph(n, len(pairs), order, sorted_incoming_edges)
+
+
+def _topological_order(
+    n: int, pairs: Sequence[tuple[int, int]], names: Sequence[str] | None
+) -> tuple[int, ...]:
+    """Return the topological order, smallest index first, independent of the order of edges."""
     topological_sorter = TopologicalSorter(dict.fromkeys(range(n), ()))
     for parent, child in sorted(pairs):
         topological_sorter.add(child, parent)
@@ -538,6 +547,4 @@ def compile(  # noqa: A001 - read as `gear.compile`; the builtin is not used her
             heappush(ready_criteria, node)
         order.append(heappop(ready_criteria))
         topological_sorter.done(order[-1])
-    # Sorted, so that the order of the edges changes no bit.
-    sorted_incoming_edges = tuple((child, tuple(sorted(incoming_edges[child]))) for child in order)
-    return Graph(n, len(pairs), tuple(order), sorted_incoming_edges)
+    return tuple(order)

@@ -695,9 +695,9 @@ class Run(ShortRepr):
         last_number = max(self.source.ledger.record_numbers("group"), default=None)
         if not self.header.is_open_ended or last_number is None:
             return False
-        # Only where the last group is of a later session are all groups read.
+        # `session_count` would read all groups, which takes long for the explanation of one response.
         last_session = read_session(self.group(self.source.ledger.record_at(last_number)))
-        return last_session is not None and last_session > 1 and self.session_count > 1
+        return last_session is not None and last_session > 1
 
     def group_of_response(self, response_id: str) -> list[ScoredResponse]:
         """Return the traces of the group of a response. Raises as `find_trace`."""

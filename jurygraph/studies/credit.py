@@ -414,24 +414,10 @@ def report(sheets: RunRubricScores, random_graph_count: int = RANDOM_GRAPH_COUNT
             row["reward"] = estimate_mean(gear_scores.rewards - rule_scores.rewards, units)
             row["reduction"] = reduce_leakage(cases, gear_scores.children, children)
             differences[name] = row
-    graphs = [sheet for sheet in rows if sheet.edges]
-    edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in graphs)
-    census = {
-        "tasks": sheets.tasks,
-        "units": units_label(units),
-        "responses": sheets.responses,
-        "rubrics": len(rows),
-        "graphs": len(graphs),
-        "exact": sum(is_inferred_exactly(sheet.graph, sheet.exact) for sheet in graphs),
-        "examples": len(units),
-        "edges": edges,
-        "unjudged": edges - len(cases.p_child),
-        "left_out": +sheets.left_out,  # without those of which there are none
-    }
     figures = {
         "kappa": sheets.kappa,
         "threshold": MIN_SUPPORTED_SCORE,
-        "census": census,
+        "census": _count_edges(sheets, cases, units),
         "methods": methods,
         "differences": differences,
         "inference": compare_inferences(rows, sheets.kappa),
@@ -446,6 +432,24 @@ def report(sheets: RunRubricScores, random_graph_count: int = RANDOM_GRAPH_COUNT
         list(conclude_credit(figures)),
         symbols.CREDIT_SYMBOL_MEANINGS,
     )
+
+
+def _count_edges(sheets: RunRubricScores, cases: EdgeCases, units: NDArray[np.str_]) -> Figures:
+    """Return the census; `units` has the unit of each example."""
+    graphs = [sheet for sheet in sheets.sheets if sheet.edges]
+    edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in graphs)
+    return {
+        "tasks": sheets.tasks,
+        "units": units_label(units),
+        "responses": sheets.responses,
+        "rubrics": len(sheets.sheets),
+        "graphs": len(graphs),
+        "exact": sum(is_inferred_exactly(sheet.graph, sheet.exact) for sheet in graphs),
+        "examples": len(units),
+        "edges": edges,
+        "unjudged": edges - len(cases.p_child),
+        "left_out": +sheets.left_out,  # without those of which there are none
+    }
 
 
 def collect_cases(sheets: Sequence[TaskRubricScores]) -> EdgeCases:
