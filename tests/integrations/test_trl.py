@@ -319,6 +319,12 @@ def test_without_a_rank_a_training_that_is_started_again_goes_on_with_its_run(
     with jg.Run.open(tmp_path / "run" / "0") as run:
         labels = [trace.labels for trace in run.traces()]
     assert labels[1:3] == [{"step": 1}, {"step": 2, "session": 2}]
+    for session, step in (("1", "step 1, session 1."), ("2", "step 2, session 2.")):
+        selection = ("--label", f"session={session}", "--label", f"step={session}")
+        shown = run_command("show", tmp_path / "run", *selection, "--json")
+        assert (shown.code, len(shown.out.splitlines())) == (0, 2)
+        explained = run_command("explain", tmp_path / "run", *selection, "--limit", "1")
+        assert f"Labels: {step}" in explained.out
 
 
 def test_processes_without_ranks_may_have_a_folder_each(tmp_path: Path) -> None:

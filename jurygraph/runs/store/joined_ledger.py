@@ -60,6 +60,11 @@ class JoinedLedger(Ledger):
             for record in ledger.records(kind, first, final):
                 yield _renumber_record(record, start)
 
+    def record_numbers(self, kind: str, up_to_record: int | None = None) -> Iterator[int]:
+        for start, ledger, _, final in self._parts(0, up_to_record):
+            for number in ledger.record_numbers(kind, final):
+                yield number + start
+
     def ordered_group_numbers(
         self, up_to_record: int | None = None
     ) -> Iterator[tuple[int, int | None]]:

@@ -136,6 +136,7 @@ class TestSearch:
         )
         assert list(ledger.records(up_to_record=0)) == []
         assert list(JoinedLedger(path, [ledger]).records(up_to_record=0)) == []
+        assert list(JoinedLedger(path, [ledger, ledger]).record_numbers("close")) == [1201, 2402]
 
     def test_a_thousand_records_appended_at_once_are_found_by_their_keys(self, path: Path) -> None:
         ledger = Ledger.create(path)
