@@ -5,17 +5,16 @@ reasons that have nothing to do with each other: other tasks would have been dra
 shows, or somebody would have chosen another weight, which is searched for here.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from math import ceil, floor, fsum, log10
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 
 from jurygraph.arrays import Floats
 from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME, STAKEHOLDERS_COMPONENT_NAME
-from jurygraph.display import format_number
 from jurygraph.errors import InputError
 from jurygraph.messages import format_count, join_names, notes_on_similar_names
 from jurygraph.runs.reports.summary import mean_without_none
@@ -23,7 +22,6 @@ from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import DecidedRewards, PackedGroupVerdicts, VerdictTables
 from jurygraph.schema import Config
-from jurygraph.schema.plan import FailureRule
 from jurygraph.sources.config import apply_settings
 from jurygraph.studies import symbols
 from jurygraph.studies.report import (
@@ -45,7 +43,6 @@ from jurygraph.views.agents import (
     reward_limits_of_decisions,
 )
 from jurygraph.views.components import (
-    ComponentByAgent,
     ComponentMeans,
     compare_components,
     conclude_components,
@@ -78,18 +75,13 @@ MeanRewardsFunction = Callable[[float], dict[str, float]]
 
 @dataclass(frozen=True, kw_only=True)
 class TriedSetting:
-    """A setting that decides how verdicts count: its key, its present value, and its range or its other choices."""
+    """A number in the config that decides how verdicts count: its key, its present value, and its range."""
 
     key: str
     label: str
     value: str
-    choices: Sequence[str] = ()
-    low: float = 0.0
-    high: float = 1.0
-
-    @property
-    def is_number(self) -> bool:
-        return not self.choices
+    low: float
+    high: float
 
     @property
     def name(self) -> str:
@@ -110,23 +102,26 @@ class DecisionMethods:
     """The means by which a run was decided.
 
     Attributes:
-        combiners: the components of all decisions, with their combiners.
+        uses_kappa, uses_temperature: whether a component of a decision depends on κ, or on τ.
         criteria: the weights of the rubric's criteria that can be tried: those that every rubric has, of one weight.
         others: the number of all other criteria of rubrics.
     """
 
-    combiners: Collection[tuple[str, str]] = ()
+    uses_kappa: bool = False
+    uses_temperature: bool = False
     criteria: Mapping[str, float] = field(default_factory=dict)
     others: int = 0
 
 
 def collect_decision_methods(run: Run) -> DecisionMethods:
     """Return the means by which a run was decided; this reads every decision."""
-    combiners = set()
+    uses_kappa = False
+    uses_temperature = False
     rubrics = []
     for decision in run.decisions():
         for spec in decision.effective_specs:
-            combiners.add((spec.name, spec.combiner))
+            uses_kappa |= spec.combiner == "gear"
+            uses_temperature |= spec.name == STAKEHOLDERS_COMPONENT_NAME
             if spec.name == RUBRIC_COMPONENT_NAME:
                 rubrics.append({(name, use.signed_weight) for name, use in spec.inputs.items()})
     names = {name for rubric in rubrics for name, _ in rubric}
@@ -136,15 +131,15 @@ def collect_decision_methods(run: Run) -> DecisionMethods:
     if len(criteria) > _MAX_CRITERIA_VARIED:
         criteria = {}
     return DecisionMethods(
-        combiners=frozenset(combiners), criteria=criteria, others=len(names) - len(criteria)
+        uses_kappa=uses_kappa,
+        uses_temperature=uses_temperature,
+        criteria=criteria,
+        others=len(names) - len(criteria),
     )
 
 
 def list_settings(config: Config, decided_by: DecisionMethods) -> list[TriedSetting]:
-    """Return the settings that decide how verdicts count, with their values; `decided_by` is of the run."""
-    combiners = decided_by.combiners
-    components = {component for component, _ in combiners}
-    names = {combiner for _, combiner in combiners}
+    """Return the numbers that decide how verdicts count, with their ranges; `decided_by` is of the run."""
     settings = []
     weighted_component_names = [name for name, weight in config.reward.items() if weight]
     for name, weight in config.reward.items():
@@ -164,62 +159,21 @@ def list_settings(config: Config, decided_by: DecisionMethods) -> list[TriedSett
             low, high = -high, -low
         key = f"criteria.{name}.weight"
         settings.append(_number_setting(key, f"weight of criterion {name}", weight, low, high))
-    rubric = config.rubric
-    if names & set(_RUBRIC_AGGREGATION_NAMES):
-        if "gear" in names:
-            max_value = max(10.0, 4.0 * rubric.kappa)
-            label = "κ, how strictly prerequisites count"
-            settings.append(_number_setting("rubric.kappa", label, rubric.kappa, 0.0, max_value))
-        settings.append(
-            _make_choice_setting(
-                "rubric.aggregation",
-                "aggregation of the rubric",
-                rubric.aggregation,
-                _RUBRIC_AGGREGATION_NAMES,
-            )
-        )
-    if STAKEHOLDERS_COMPONENT_NAME in components:
-        weights = config.weights
-        max_value = max(100.0, 4.0 * weights.temperature)
+    if decided_by.uses_kappa:
+        kappa = config.rubric.kappa
+        max_value = max(10.0, 4.0 * kappa)
+        label = "κ, how strictly prerequisites count"
+        settings.append(_number_setting("rubric.kappa", label, kappa, 0.0, max_value))
+    if decided_by.uses_temperature:
+        temperature = config.weights.temperature
+        max_value = max(100.0, 4.0 * temperature)
         label = "τ, how alike stakeholders count"
-        settings.append(
-            _number_setting("weights.temperature", label, weights.temperature, 0.01, max_value)
-        )
-        settings.append(
-            _make_choice_setting(
-                "weights.method",
-                "weights of stakeholders",
-                weights.method,
-                ("calibrated", "uniform"),
-            )
-        )
-    for index, gate in enumerate(config.gates):
-        name, off_value = ("above", 1) if gate.kind == "repetition" else ("below", 0)
-        label = f"{gate.kind} gate, where {gate.component} is {name} ({off_value} is off)"
-        settings.append(
-            _number_setting(f"gates.{index}.{name}", label, getattr(gate, name), 0.0, 1.0)
-        )
-    failure = config.failure
-    settings.append(
-        _make_choice_setting(
-            "failure.rule", "what is not judged", failure.rule, get_args(FailureRule)
-        )
-    )
-    label = "least judged share of a reward"
-    settings.append(_number_setting("failure.min_coverage", label, failure.min_coverage, 0.0, 1.0))
+        settings.append(_number_setting("weights.temperature", label, temperature, 0.01, max_value))
     return settings
-
-
-_RUBRIC_AGGREGATION_NAMES = ("flat", "gear", "hard-local", "hard-transitive")
 
 
 def _number_setting(key: str, label: str, value: float, low: float, high: float) -> TriedSetting:
     return TriedSetting(key=key, label=label, value=f"{value:.12g}", low=low, high=high)
-
-
-def _make_choice_setting(key: str, label: str, value: str, choices: Sequence[str]) -> TriedSetting:
-    others = [choice for choice in choices if choice != value]
-    return TriedSetting(key=key, label=label, value=value, choices=others)
 
 
 class AgentRanker:
@@ -360,14 +314,13 @@ def find_nearest_reversals(
     size that does, so that no setting is searched farther than the nearest one.
     """
     found: list[NearestRankReversal | None] = [None] * len(pairs)
-    numbers = [setting for setting in settings if setting.is_number]
     inner = 0.0
     for relative_change in _RELATIVE_CHANGE_SIZES:
         unsolved_indices = [index for index, reversal in enumerate(found) if reversal is None]
         if not unsolved_indices:
             break
         reversals: dict[int, list[NearestRankReversal]] = {index: [] for index in unsolved_indices}
-        for setting in numbers:
+        for setting in settings:
             for start, end in _steps(setting, inner, relative_change):
                 rank = ranker.mean_rewards_function(setting.key, tried_settings)
                 after = rank(end)
@@ -459,7 +412,7 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
                 "left_out": row.responses - row.scored,
             }
         )
-    searched_setting_keys = [setting.key for setting in settings if setting.is_number]
+    searched_setting_keys = [setting.key for setting in settings]
     figures = {
         "settings": list(tried_settings),
         "agents": agents,
@@ -478,7 +431,6 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
     if components:
         first_mean, second_mean, *_ = means.values()
         conclusion.append(conclude_components(first_mean - second_mean, components))
-        conclusion += _conclude_inputs(ranker, components, config)
     conclusion += [sentence for pair in neighbours for sentence in pair.sentences()]
     conclusion += [rank_gap.sentence for rank_gap in gaps]
     orders = {judge: ranker.rank_by_single_judge(config, judge) for judge in ranker.tables.judges}
@@ -573,33 +525,6 @@ def _component_means(ranker: AgentRanker, decided_rewards: DecidedRewards) -> Co
             counted = values[has_value_and_reward & (ranker.agent == number)].tolist()
             means[name, agent] = mean_without_none(counted), len(counted)
     return means
-
-
-def _conclude_inputs(
-    ranker: AgentRanker, components: Sequence[ComponentByAgent], config: Config
-) -> Iterator[str]:
-    """Yield which input of the component that costs the second agent most does so, where that is a mean of several.
-
-    The means of an input are those of the component with this input alone.
-    """
-    name, weight, (best, second, *_) = max(components, key=lambda row: row.agents[1].points)
-    component = config.components.get(name)
-    if component is None or component.combiner != "mean" or len(component.inputs) < 2:
-        return
-    losses = []
-    for key, component_input in component.inputs.items():
-        single = component.model_copy(update={"inputs": {key: component_input}})
-        split_config = config.model_copy(update={"components": {**config.components, name: single}})
-        means = _component_means(ranker, ranker.tables.decide(split_config))
-        ahead, behind = (means.get((name, row.agent), (None,))[0] for row in (best, second))
-        if ahead is not None and behind is not None:
-            losses.append(
-                (weight * component_input.input_weight * (ahead - behind), key, behind, ahead)
-            )
-    loss, key, *two_means = max(losses, default=(0.0, name))
-    if min(loss, second.points) > 0.0:
-        numbers = " against ".join(map(format_number, two_means))
-        yield f"Of {name}, {key} costs {agent_label(second.agent)} most: {numbers}."
 
 
 def _agent_means(

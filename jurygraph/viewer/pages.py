@@ -145,7 +145,7 @@ async def show_ranking(displayed_run: DisplayedRun, request: web.Request) -> Tem
     tried_settings = changes.settings
     if tried_settings:
         changed = await displayed_run.scans.rank(lambda ranker: ranker.rank(tried_settings))
-    if scanned_setting is not None and scanned_setting.is_number:
+    if scanned_setting is not None:
         ends = scanned_setting.low, scanned_setting.high
         turns = await displayed_run.scans.rank(
             lambda ranker: find_rank_swaps(
