@@ -9,12 +9,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.arrays import Bools, Floats, Ints, as_finite, check_shape
+from jurygraph.arrays import Bools, Floats, Ints, as_finite, check_choice, check_shape
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import Bounds, bounded_interval, mean_interval, members_by_cluster
 
@@ -597,8 +597,7 @@ class ItemPosteriors:
             raise PlanError(
                 f"bootstrap is {bootstrap}: 0, for no interval, or at least 2 is needed"
             )
-        if interval not in ("t", "bootstrap"):
-            raise PlanError(f"interval is {interval!r}: t or bootstrap is needed")
+        check_choice("interval", interval, get_args(IntervalMethod))
         credit_by_class = class_credit_values(self.votes, values)
         items_by_agent_and_prompt = group_items_by_agent(self.votes, agent, prompt)
 
@@ -727,6 +726,18 @@ class ItemAgentsAndPrompts(NamedTuple):
     agents: ItemKeys
     agent: Ints
     prompt: Ints
+
+    def mean_credit(self, credit: Floats, times: Floats | Ints) -> Floats:
+        """Return the mean credit of each agent, [G]; NaN for one without an item that was drawn.
+
+        `times` [N] is how often each item was drawn, and `credit` [N'] that of the items that were.
+        """
+        is_item_drawn = times > 0
+        agent = self.agent[is_item_drawn]
+        weight = times[is_item_drawn]
+        size = np.bincount(agent, weight, len(self.agents))
+        sums = np.bincount(agent, weight * credit, len(self.agents))
+        return np.where(size > 0, sums / np.maximum(size, 1.0), np.nan)
 
 
 def group_items_by_agent(
