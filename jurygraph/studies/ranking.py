@@ -5,10 +5,12 @@ reasons that have nothing to do with each other: other tasks would have been dra
 shows, or somebody would have chosen another weight, which is searched for here.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from math import ceil, floor, fsum, log10
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -305,35 +307,34 @@ class NearestRankReversal:
 def find_nearest_reversals(
     ranker: AgentRanker,
     settings: Sequence[TriedSetting],
-    pairs: Sequence[tuple[str, str]],
+    pairs: Iterable[tuple[str, str]],
     tried_settings: Sequence[str],
-) -> list[NearestRankReversal | None]:
-    """Return for each pair of agents, of which the first is ahead, the smallest change that reverses its order.
+) -> dict[tuple[str, str], NearestRankReversal]:
+    """Return the smallest change that reverses a pair of agents, of which the first is ahead; none where none does.
 
     Each setting moves alone, from its present value outwards on both sides; a pair is done with the first change of a
     size that does, so that no setting is searched farther than the nearest one.
     """
-    found: list[NearestRankReversal | None] = [None] * len(pairs)
+    nearest_reversals: dict[tuple[str, str], NearestRankReversal] = {}
+    unsolved_pairs = list(pairs)
     inner = 0.0
     for relative_change in _RELATIVE_CHANGE_SIZES:
-        unsolved_indices = [index for index, reversal in enumerate(found) if reversal is None]
-        if not unsolved_indices:
+        if not unsolved_pairs:
             break
-        reversals: dict[int, list[NearestRankReversal]] = {index: [] for index in unsolved_indices}
+        reversals = defaultdict(list)
         for setting in settings:
             for start, end in _steps(setting, inner, relative_change):
                 rank = ranker.mean_rewards_function(setting.key, tried_settings)
                 after = rank(end)
-                for index in unsolved_indices:
-                    if _is_reversed(after, *pairs[index]):
-                        value = _bisect_rank_swap_value(rank, start, end, *pairs[index])
-                        reversals[index].append(_make_nearest_reversal(setting, value))
-        for index, candidates in reversals.items():
-            found[index] = min(
-                candidates, key=lambda reversal: (reversal.share, reversal.key), default=None
-            )
+                for pair in unsolved_pairs:
+                    if _is_reversed(after, *pair):
+                        value = _bisect_rank_swap_value(rank, start, end, *pair)
+                        reversals[pair].append(_make_nearest_reversal(setting, value))
+        for pair, candidates in reversals.items():
+            nearest_reversals[pair] = min(candidates, key=attrgetter("share", "key"))
+            unsolved_pairs.remove(pair)
         inner = relative_change
-    return found
+    return nearest_reversals
 
 
 def _steps(
@@ -394,13 +395,12 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
     )
     decided_by = collect_decision_methods(ranker.run)
     settings = list_settings(config, decided_by)
-    pairs = list(pairwise(means))
-    turns = find_nearest_reversals(ranker, settings, pairs, tried_settings)
-    leads_over_next_agent = [row.lead for row in ranked_agents if row.lead is not None]
-    neighbours = [
-        NeighbouringAgents(**vars(lead), turn=turn)
-        for lead, turn in zip(leads_over_next_agent, turns, strict=True)
-    ]
+    turns = find_nearest_reversals(ranker, settings, pairwise(means), tried_settings)
+    neighbours = []
+    for row in ranked_agents:
+        if row.lead is not None:
+            turn = turns.get((row.lead.first, row.lead.second))
+            neighbours.append(NeighbouringAgents(**vars(row.lead), turn=turn))
     gaps = [row.gap for row in ranked_agents if row.gap is not None]
     agents = []
     for row in ranked_agents:
@@ -439,7 +439,7 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
     ]
     if rank_rows_by_judge:
         figures["judges"] = rank_rows_by_judge
-    if not pairs:
+    if not neighbours:
         conclusion.append(
             "there is one agent alone, so that no order can turn"
             if any(means)

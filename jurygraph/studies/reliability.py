@@ -356,14 +356,15 @@ def compare_judge_pairs(
     counts: dict[tuple[str, str], Counter[tuple[bool, bool]]] = defaultdict(Counter)
     for question, scores_by_judge in sorted(scores_by_question.items()):
         last_judge = last_judge_by_question.get(question)
-        means = {
-            judge: scores.means for judge, scores in scores_by_judge.items() if judge != last_judge
-        }
-        for first, second in combinations(sorted(means), 2):
-            tally = counts[first, second]
-            for response in means[first].keys() & means[second].keys():
-                is_met_by_first = means[first][response] >= MET_THRESHOLD
-                tally[is_met_by_first, means[second][response] >= MET_THRESHOLD] += 1
+        met = {}
+        for judge, scores in scores_by_judge.items():
+            if judge != last_judge:
+                met[judge] = {name: mean >= MET_THRESHOLD for name, mean in scores.means.items()}
+        for first, second in combinations(sorted(met), 2):
+            shared_responses = met[first].keys() & met[second].keys()
+            counts[first, second].update(
+                (met[first][name], met[second][name]) for name in shared_responses
+            )
     return [
         {
             "first": first,
