@@ -221,9 +221,7 @@ def _presentation_scores_of_group(
                 "judge": judge,
                 "task": task_id,
             }
-            score = _to_native_scale(reward.value)
-            yield PresentationScore(protocol=REWARD_PROTOCOL, score=score, **common)
-            for name, value in reward.components.items():
+            for name, value in {REWARD_PROTOCOL: reward.value, **reward.components}.items():
                 if value is None:
                     left_out[f"presentations without a score of {name}"] += 1
                     continue

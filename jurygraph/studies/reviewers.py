@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations, groupby, product, starmap
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -430,47 +430,44 @@ def join_runs(
     Raises `InputError` for two runs with the same judge, shots and seed.
     """
     has_several_models = len({run.model for run in runs}) > 1
-    runs_by_judge_shots: dict[tuple[str, int], dict[int, RunPredictions]] = defaultdict(dict)
-    for run in runs:
+    runs_by_judge_shots: dict[tuple[str, int], list[RunPredictions]] = defaultdict(list)
+    for run in sorted(runs, key=attrgetter("seed")):
         name = f"{run.judge} ({run.model})" if has_several_models else run.judge
-        first = runs_by_judge_shots[name, run.shots].setdefault(run.seed, run)
-        if first is not run:
+        members = runs_by_judge_shots[name, run.shots]
+        if members and members[-1].seed == run.seed:
             raise InputError(
                 f"{run.run}: also has {name} with {run.shots} examples and seed {run.seed}, as "
-                f"{first.run} has; leave one of the runs out"
+                f"{members[-1].run} has; leave one of the runs out"
             )
+        members.append(run)
     sorted_runs = sorted(
         runs_by_judge_shots.items(), key=lambda item: (_judge_kind_position(item[0][0]), item[0])
     )
     joined_columns = []
     for part in parts:
         columns = []
-        for (name, shots), seeds in sorted_runs:
-            members = [seeds[seed] for seed in sorted(seeds)]
-            answers = []
-            for cell in _rating_keys_of_part(part, members):
-                verdicts: list[RecordedVerdict] = []
-                for run in members:
-                    verdicts += run.verdicts.get(cell, ())
-                answers.append(_predict_answer_from_verdicts(verdicts, min_confidence))
-            columns.append(_join_answers(name, shots, members, answers))
+        for (name, _), members in sorted_runs:
+            columns.append(_join_seeds(part, name, members, min_confidence))
         joined_columns.append(columns)
     return joined_columns
 
 
-def _join_answers(
-    name: str, shots: int, runs: Sequence[RunPredictions], answers: Sequence[_JudgeAnswer]
+def _join_seeds(
+    part: DimensionRatings, name: str, seeds: Sequence[RunPredictions], min_confidence: float
 ) -> Predictions:
-    values = [answer.value for answer in answers]
+    answers = []
+    for key in _rating_keys_of_part(part, seeds):
+        verdicts = chain.from_iterable(run.verdicts.get(key, ()) for run in seeds)
+        answers.append(_predict_answer_from_verdicts(list(verdicts), min_confidence))
     problems = [answer.problem for answer in answers if answer.problem]
-    sent_call_tallies = [run.bill.costs_by_source["sent"] for run in runs]
+    sent_call_tallies = [run.bill.costs_by_source["sent"] for run in seeds]
     cost = None
     if not any(tally.unpriced for tally in sent_call_tallies):
         cost = sum(tally.cost for tally in sent_call_tallies)
     return Predictions(
         name,
-        shots,
-        np.array([values]),
+        seeds[0].shots,
+        np.array([[answer.value for answer in answers]]),
         left_out=Counter(problems),
         calls=sum(tally.number for tally in sent_call_tallies),
         cost=cost,

@@ -109,21 +109,24 @@ def encode(
     Raises:
         PlanError: lists of different lengths, empty lists, a label that is not a class, or only abstentions.
     """
-    columns = {"item": item, "annotator": annotator, "label": label}
-    rows = {name: _column_to_list(name, values) for name, values in columns.items()}
-    if len({len(column) for column in rows.values()}) > 1:
-        sizes = ", ".join(f"{name} {len(column)}" for name, column in rows.items())
-        raise PlanError(f"the columns differ in length: {sizes}; give each row all three")
-    has_label = ~_missing_value_mask(rows["label"])
+    item_column = _column_to_list("item", item)
+    annotator_column = _column_to_list("annotator", annotator)
+    label_column = _column_to_list("label", label)
+    if not len(item_column) == len(annotator_column) == len(label_column):
+        raise PlanError(
+            f"the columns differ in length: item {len(item_column)}, annotator "
+            f"{len(annotator_column)}, label {len(label_column)}; give each row all three"
+        )
+    has_label = ~_missing_value_mask(label_column)
     if not has_label.any():
         raise PlanError(
             "there is no label: nothing but abstentions" if len(has_label) else "there are no rows"
         )
-    item_codes, items = _encode_values("item", rows["item"])
-    annotator_codes, annotators = _encode_values("annotator", rows["annotator"])
+    item_codes, items = _encode_values("item", item_column)
+    annotator_codes, annotators = _encode_values("annotator", annotator_column)
     if classes is not None:
         _refuse_large_confusions(len(annotators), len(classes))
-    label_codes, scale, has_ordered_classes = _encode_labels(rows["label"], has_label, classes)
+    label_codes, scale, has_ordered_classes = _encode_labels(label_column, has_label, classes)
     _refuse_large_confusions(len(annotators), len(scale))
     return Votes(
         items=items,
