@@ -133,14 +133,16 @@ def read_presentations_of_sources(sources: Sequence[Path], read_runs: RunsReader
     Raises InputError as `read_presentation_scores` and `read_run` do, and for a source that is named twice.
     """
     refuse_repeated_sources(sources)
-    parts: list[Presentations] = []
+    rows: list[PresentationScore] = []
+    left_out = Counter[str]()
     for source in sources:
-        parts += (
-            read_runs([source], read_run) if source.is_dir() else [read_presentation_scores(source)]
-        )
-    rows = tuple(chain.from_iterable(part.rows for part in parts))
-    left_out = sum((Counter(part.left_out) for part in parts), Counter[str]())
-    return Presentations(sources=tuple(map(str, sources)), rows=rows, left_out=left_out)
+        if source.is_dir():
+            (presentations,) = read_runs([source], read_run)
+        else:
+            presentations = read_presentation_scores(source)
+        rows += presentations.rows
+        left_out.update(presentations.left_out)
+    return Presentations(sources=tuple(map(str, sources)), rows=tuple(rows), left_out=left_out)
 
 
 def read_presentation_scores(path: Path) -> Presentations:
