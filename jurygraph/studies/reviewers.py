@@ -423,9 +423,9 @@ def join_runs(
     """Return the predictions for the ratings of each part; those of a judge with equal shots are its seeds.
 
     As in the paper on personalized judges, answers with a confidence below `min_confidence`, in [0, 1], are discarded,
-    and the majority of the others is the prediction, over seeds and samples. A rating without a
-    prediction is counted by its reason, where no answer is left that of the first one. Costs are those of all requests
-    of a judge, as if it had been alone: also of replies that came from the cache.
+    and the majority of the others is the prediction, over seeds and samples. A rating without a prediction is counted
+    by its reason, where no answer is left that of the first one. Costs are those of all requests of a judge, as if it
+    had been alone: also of replies that came from the cache.
 
     Raises `InputError` for two runs with the same judge, shots and seed.
     """
