@@ -50,7 +50,7 @@ from jurygraph.integrations.task_columns import (
 from jurygraph.messages import list_first
 from jurygraph.models.request import REPAIR_CALL_PURPOSE
 from jurygraph.runs.reports.summary import count_trace_findings
-from jurygraph.schema import Material, RecordedVerdict, Task, Trace
+from jurygraph.schema import Call, Material, RecordedVerdict, Task, Trace
 
 log = logging.getLogger(__name__)
 
@@ -347,7 +347,8 @@ class JuryScorer:
                 ]
                 groups.append(Group(tasks[part[0]], responses, phase=phase))
                 members.append(part)
-        return _TrainerBatch(groups, members, prompts, rows, rule, trainer)
+        record_count = self.jury.count_records()
+        return _TrainerBatch(groups, members, prompts, rows, rule, trainer, record_count)
 
     def _check_columns(
         self,
@@ -465,7 +466,8 @@ class JuryScorer:
         scored_traces = [trace for trace in traces if trace is not None]
         self._warn_of_quotations(scored_traces)
         self._warn_of_missing_answers(scored_traces)
-        _log_metrics(columns.get("log_metric"), self._name, scored_traces, factors)
+        is_free = partial(self.jury.is_answered_without_request, record_count=batch.record_count)
+        _log_metrics(columns.get("log_metric"), self._name, scored_traces, factors, is_free)
         _log_trace_columns(columns.get("log_extra"), self._name, scored_traces, factors)
         return ScoredBatch(values, [trace.reward.value is not None for trace in scored_traces])
 
@@ -561,6 +563,8 @@ class _TrainerBatch(NamedTuple):
     rows: list[dict[str, Any]]
     rule: FailedRewardRule
     trainer: TrainerSettings
+    record_count: int
+    """The records of the run before the call is scored."""
 
 
 @contextmanager
@@ -610,7 +614,11 @@ def _read_rows(columns: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]
 
 
 def _log_metrics(
-    log_metric: Any, jury_name: str, traces: Sequence[Trace], factors: Iterable[float | None]
+    log_metric: Any,
+    jury_name: str,
+    traces: Sequence[Trace],
+    factors: Iterable[float | None],
+    is_free: Callable[[Call], bool],
 ) -> None:
     if log_metric is None:
         return
@@ -620,7 +628,7 @@ def _log_metrics(
     findings = count_trace_findings(traces)
     if findings.quotable:
         log_metric(f"{jury_name}/unsupported", findings.unsupported / findings.quotable)
-    _log_reply_shares(log_metric, jury_name, traces)
+    _log_reply_shares(log_metric, jury_name, traces, is_free)
     if missing_count := sum(map(_states_no_answer, traces)):
         log_metric(f"{jury_name}/no_answer", missing_count / len(traces))
     for trace in traces:
@@ -634,13 +642,15 @@ def _log_metrics(
             log_metric(f"{jury_name}/{name}", fsum(values) / len(values))
 
 
-def _log_reply_shares(log_metric: Any, jury_name: str, traces: Sequence[Trace]) -> None:
-    """Log how many of the judge's replies came from the cache, and how many repair another."""
+def _log_reply_shares(
+    log_metric: Any, jury_name: str, traces: Sequence[Trace], is_free: Callable[[Call], bool]
+) -> None:
+    """Log how many of the judge's replies cost no request, and how many repair another."""
     calls = chain.from_iterable(trace.calls for trace in traces)
     replies = {call.id: call for call in calls if call.fault is None}
     if not replies:
         return
-    cached_count = sum(call.cache_hit for call in replies.values())
+    cached_count = sum(map(is_free, replies.values()))
     log_metric(f"{jury_name}/cached", cached_count / len(replies))
     repair_ids: set[str] = set()
     for trace in traces:

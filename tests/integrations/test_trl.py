@@ -245,8 +245,9 @@ def test_rewards_are_those_of_the_jury_and_what_is_logged_names_them(
     assert trainer.extra["response_id"][:5] == ["a/1", "a/2", "a/3", "a/4", "b/1"]
 
 
-def test_replies_that_were_repaired_or_come_from_the_cache_are_logged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("has_record", [False, True])
+def test_replies_that_were_repaired_or_cost_no_request_are_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_record: bool
 ) -> None:
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path))
 
@@ -256,10 +257,11 @@ def test_replies_that_were_repaired_or_come_from_the_cache_are_logged(
     rubric = {"criteria": [{"id": "kind", "text": "Is it kind?", "weight": 1}]}
     shares = []
     with run_server(script) as server:
-        config = {**judge_scripts.config(server.url), "task_defaults": {"rubric": rubric}}
+        config = judge_scripts.config(server.url, cache=not has_record)
+        config["task_defaults"] = {"rubric": rubric}
         for answers in (["Dear Ann.", "Dear Ben."], ["Dear Ann.", "Dear Eve."]):
             trainer = Trainer()
-            function = reward_function(config)
+            function = reward_function(config, record=tmp_path / "run" if has_record else None)
             call(function, ["Write."] * 2, answers, **trainer.columns())
             function.close()
             shares.append([trainer.metrics[f"jury/{name}"] for name in ("cached", "repaired")])
