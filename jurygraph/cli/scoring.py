@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from itertools import count
@@ -227,7 +227,7 @@ def _to_evaluation_config(runs: Sequence[Path], config: "Config") -> "Config":
 
     judges: list[str] = []
     for folder in runs:
-        with closing(Run.open(folder)) as run:
+        with Run.open(folder) as run:
             judges += run.judges
     judges += config.purpose.reward_judges or ()
     purpose = {

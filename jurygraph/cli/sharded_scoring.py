@@ -154,7 +154,7 @@ class _Shards:
         self._options = options
         self._folder = folder
         self._calls = 0
-        self.commands: list[ShardCommand] = []
+        self.commands = []
         for index in range(1, number + 1):
             shard = Shard(index=index, of=number)
             run = folder / str(index)

@@ -27,6 +27,7 @@ from jurygraph.messages import (
     format_factor_for_sentence,
     format_number_for_sentence,
     join_names,
+    list_first,
     shorten,
 )
 from jurygraph.schema import Decision, FrozenModel, GateResult, Question, RecordedVerdict, Trace
@@ -204,13 +205,7 @@ def _describe_judge_disagreement(
             disagreement_texts.append(f"{label_prefix}{scores_text}")
     if not disagreement_texts:
         return ""
-    return f"judges differ{rule}: {_join_first_reasons(disagreement_texts)}"
-
-
-def _join_first_reasons(reasons: list[str]) -> str:
-    if len(reasons) > _MAX_REASONS_LISTED:
-        reasons[_MAX_REASONS_LISTED:] = [f"and {len(reasons) - _MAX_REASONS_LISTED} more"]
-    return "; ".join(reasons)
+    return f"judges differ{rule}: {'; '.join(list_first(disagreement_texts, _MAX_REASONS_LISTED))}"
 
 
 def _judge_name(verdict: ExplainedVerdict) -> str:
@@ -432,7 +427,7 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
         if len(subjects) > len(names):
             loss_text += f", {len(subjects)} times"
         loss_texts.append(loss_text)
-    return _join_first_reasons(loss_texts)
+    return "; ".join(list_first(loss_texts, _MAX_REASONS_LISTED))
 
 
 def _describe_loss(verdict: ExplainedVerdict) -> str:

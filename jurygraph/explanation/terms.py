@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from typing import Literal, NamedTuple
@@ -70,8 +70,7 @@ def find_combiner(spec: ComponentSpec) -> Combiner:
     return UnknownCombiner()
 
 
-@dataclass(frozen=True)
-class ExplainedVerdict:
+class ExplainedVerdict(NamedTuple):
     """A verdict from the side of the explained response.
 
     `score` and `opponent` are those of this response: 1 - score if the verdict is about the other one of a pair.
@@ -188,8 +187,7 @@ class Ballot(NamedTuple):
         return self.columns.verdict_code[0, 0] not in (OK_CODE, NOT_APPLICABLE_CODE)
 
 
-@dataclass(frozen=True, kw_only=True)
-class VerdictCounts:
+class VerdictCounts(NamedTuple):
     """The numbers of verdicts by outcome; the first five add up to `total`, and `discarded` ones are judged.
 
     `gated` has the numbers of verdicts that a response gate set, by gate.
@@ -335,8 +333,8 @@ class ExplainedTerm:
     ) -> None:
         self.term = term
         self.spec = spec
-        self.inputs: Mapping[str, ComponentInput] = {} if spec is None else spec.inputs
-        self.params: RawParams = {} if spec is None else spec.params
+        self.inputs = {} if spec is None else spec.inputs
+        self.params = {} if spec is None else spec.params
         self.combiner = UnknownCombiner() if spec is None else find_combiner(spec)
         self.diagnostics = explained_trace.trace.reward.diagnostics.get(term.name, {})
         self._explained_trace = explained_trace

@@ -3,7 +3,6 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from math import fsum
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, join_names
+from jurygraph.messages import did_you_mean, join_names, suggest_known_name
 from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.run import Run, read_labels_with_session
 from jurygraph.runs.store.packing import judge_differences
@@ -39,8 +38,7 @@ class ComponentValue(NamedTuple):
         return is_filled_in(self.judged, self.counted)
 
 
-@dataclass(frozen=True)
-class RewardColumn:
+class RewardColumn(NamedTuple):
     """A column of the table: its name, and its value of a response, a `ComponentValue` for a component."""
 
     name: str
@@ -149,7 +147,7 @@ class ResponseSelection(NamedTuple):
                     if self._includes_trace(trace):
                         yield trace
         if self.agent is not None and self.agent not in agents:
-            hint = did_you_mean(self.agent, agents) or f"known: {', '.join(agents) or 'none'}"
+            hint = suggest_known_name(self.agent, agents)
             raise InputError(f"{run.folder}: has no response of agent {self.agent!r}; {hint}")
         if wanted_labels and not has_labelled_response:
             raise InputError(f"{run.folder}: {self._describe_missing_label(values_by_label)}")
@@ -182,8 +180,7 @@ class ResponseSelection(NamedTuple):
         return self.agent in (None, trace.agent) and (matches_status or is_gated)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RewardTable:
+class RewardTable(NamedTuple):
     """The rewards of the selected responses: a row of values for each, and the reward itself, None where it failed.
 
     Columns of text come first. `left_out` describes the failed rewards, which the mean leaves out, and `findings` those

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing, closing
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
 
@@ -219,7 +219,7 @@ def _read_existing_graphs(
     earlier = file if os.path.isfile(file) and os.path.getsize(file) else None
     if edges_file is None and earlier is None:
         return {}
-    with closing(AnnotatedTasksFile(edges_file or file)) as graphs:
+    with AnnotatedTasksFile(edges_file or file) as graphs:
         graphs.refuse_unknown(lines.ids.__contains__, lines.ids, "leave the line out")
         if earlier is not None and (edges_file is None or os.path.samefile(edges_file, earlier)):
             graphs.check_unchanged_tasks(lines.iter_raw_lines())

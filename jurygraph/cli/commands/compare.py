@@ -1,6 +1,5 @@
 """`jurygraph compare`: compare two runs; thresholds can fail a build."""
 
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -53,7 +52,7 @@ def compare(
     margins = [condition.bound for condition in conditions if condition.name == no_worse_gate_name]
     thresholds = [condition for condition in conditions if condition.name in statistics]
     largest_possible_loss = 1.0
-    with closing(Run.open(run_a)) as a, closing(Run.open(run_b)) as b:
+    with Run.open(run_a) as a, Run.open(run_b) as b:
         if gate:
             limits = list(possible_reward_bounds(a, a.load_combiners()))
             limits += possible_reward_bounds(b, b.load_combiners())

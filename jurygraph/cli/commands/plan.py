@@ -1,6 +1,5 @@
 """`jurygraph plan`: make the plans of tasks before there are responses."""
 
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -66,7 +65,7 @@ def plan(
             print_messages(collect_jury_notes(jury))
             defaults = jury.config.task_defaults
             with (
-                closing(TaskLinesFile(tasks, defaults=defaults, folder=folder)) as lines,
+                TaskLinesFile(tasks, defaults=defaults, folder=folder) as lines,
                 open_runner() as runner,
                 progress("planning", len(lines), "tasks") as report,
             ):

@@ -1,7 +1,6 @@
 """`jurygraph rescore`: compute rewards from the same verdicts under other settings."""
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -106,7 +105,7 @@ def rescore(
             )
         refuse_unwritable(artifact)
     learned_confusions = {}
-    with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
+    with redirect_stdout_to_stderr(), Run.open(run) as stored_run:
         config = apply_settings(stored_run.config, settings or [])
         for component in learn or []:
             with progress("learning", stored_run.tasks_scored, "tasks") as report:

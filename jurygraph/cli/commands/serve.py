@@ -159,9 +159,7 @@ def _open_or_write_plans(
         if not is_plans_file(tasks):
             folder = None if allow_files_outside else folder_of_tasks_file(tasks)
             defaults = jury.config.task_defaults
-            lines = stack.enter_context(
-                closing(TaskLinesFile(tasks, defaults=defaults, folder=folder))
-            )
+            lines = stack.enter_context(TaskLinesFile(tasks, defaults=defaults, folder=folder))
             plans = Path(stack.enter_context(TemporaryDirectory())) / "plans.jsonl"
             with progress("planning", len(lines), "tasks") as report:
                 jury.run(write_plans(jury, lines, Path(tasks).name, plans, report))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pydantic_core import to_jsonable_python
 
-from jurygraph.agents.roles import Configurable, shorten_quotes
+from jurygraph.agents.roles import shorten_quotes
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.graphs.lookups import MISSING_WORKSPACE_FAILURE_KIND
@@ -33,7 +33,7 @@ from jurygraph.runs.store.ledger import LedgerRecord, record_label
 from jurygraph.runs.writable_run import CallStore
 from jurygraph.safety.evidence import to_searchable_text
 from jurygraph.safety.redaction import matches_redacted_text
-from jurygraph.schema import Evidence, Material, Plan, RecordedVerdict, ToolSpec, Trace
+from jurygraph.schema import Evidence, Material, Plan, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import to_compact_json
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
 from jurygraph.schema.verdict import (
@@ -409,7 +409,7 @@ class _DeepVerifier:
     def _require_same_tools(self, plan: Plan) -> None:
         """Raise `TraceMismatch` for a question whose tools are not those that the judge would have now."""
         jury = self._jury
-        owners_and_tool_specs: Iterator[tuple[Configurable, Sequence[ToolSpec]]] = chain(
+        owners_and_tool_specs = chain(
             ((jury.evaluators[item.evaluator], item.tools) for item in plan.survey.questions),
             ((jury.derivers[item.deriver], item.tools) for item in plan.survey.derivations),
         )

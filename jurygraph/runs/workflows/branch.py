@@ -63,7 +63,7 @@ class ReusedRun:
         }
         self._reads_quotations_anew = self.run.config.safety.evidence != jury.config.safety.evidence
         self._changed_models = _changed_models(self.run, jury)
-        self.ledgers: Sequence[Ledger] = [run.ledger for run in runs]
+        self.ledgers = [run.ledger for run in runs]
         self.reusable_ledgers: Sequence[Ledger] = [
             run.ledger for run in runs if not (self._asking_model and _changed_models(run, jury))
         ]

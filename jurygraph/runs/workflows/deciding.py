@@ -6,7 +6,6 @@ responses is decided in a tenth of a second. The bits are those of `rescore`.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, pairwise
 from sys import intern
@@ -117,8 +116,7 @@ def pack_group(
     )
 
 
-@dataclass(frozen=True)
-class _DecisionBatch:
+class _DecisionBatch(NamedTuple):
     """Groups of one plan: the first of their tasks, the table of their verdicts, and the sizes of the groups."""
 
     task: str

@@ -6,7 +6,6 @@ That config can have the confusion matrices of a panel of judges, learned from t
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -306,8 +305,7 @@ class JudgeVote(NamedTuple):
         return f"{self.response}@{self.reviewer}" if self.reviewer else self.response
 
 
-@dataclass(frozen=True)
-class LearnedConfusionMatrices:
+class LearnedConfusionMatrices(NamedTuple):
     """A config for re-scoring with the learned confusion matrices of a panel, and the quality of its judges by name.
 
     Where the panel is too small, `confusions` is None and `judges` is empty, `config` uses the majority vote, and
