@@ -367,7 +367,7 @@ class Jury(ShortRepr):
             return await outcome_futures[0]
 
         traces = self._result_or_raise(await start_in_new_context(score, self.config.langsmith))
-        if listener is not None:
+        if listener:
             for trace in traces:
                 listener(
                     RewardGiven(task_id=trace.task_id, response_id=trace.response_id, trace=trace)
@@ -429,7 +429,7 @@ class Jury(ShortRepr):
                 for group in finished:
                     traces = self._result_or_raise(group.outcome)
                     done_group_count += 1
-                    if progress is not None:
+                    if progress:
                         progress(done_group_count, total)
                     yield traces
 
@@ -534,7 +534,7 @@ class Jury(ShortRepr):
             result_or_error(partial(self._check_group, item)) if isinstance(item, Group) else item
             for item in groups
         ]
-        context = self.context if listener is None else replace(self.context, listener=listener)
+        context = replace(self.context, listener=listener) if listener else self.context
         outcome_futures = []
         for item in await self._plan_groups(groups_or_outcomes, sink):
             if isinstance(item, PlannedGroup):
@@ -566,7 +566,7 @@ class Jury(ShortRepr):
         ]
         plans: Sequence[Plan | Exception] = ()
         # for one task alone, the prepare graph would cost as much again as `ascore` does
-        if len(tasks) == 1 and (plan_or_error := plan_by_code(tasks[0], self.context)) is not None:
+        if len(tasks) == 1 and (plan_or_error := plan_by_code(tasks[0], self.context)):
             plans = [plan_or_error]
         elif tasks:
             plans = await self._prepare_batch([(task, None) for task in tasks], sink)

@@ -118,12 +118,13 @@ class _ComponentPart(NamedTuple):
 def build_term_line(component: ExplainedTerm) -> PointsLine:
     term = component.term
     parts = _component_summands(component)
-    only_summand = parts[0] if len(parts) == 1 else None
     notes = [] if component.is_judged else ["not judged"]
     verdicts: Sequence[ExplainedVerdict] = ()
-    if only_summand:
+    if len(parts) == 1:
+        (only_summand,) = parts
         notes.append(only_summand.note)
         verdicts = only_summand.verdicts
+        parts = []  # the line of the component says it all
     elif not parts:
         notes += _describe_component_rule(component)
         verdicts = component.verdicts
@@ -134,8 +135,6 @@ def build_term_line(component: ExplainedTerm) -> PointsLine:
     note = "; ".join(filter(None, notes))
     component_summand = _ComponentPart(term.name, term.value or 0.0, 1.0, verdicts, note)
     line = _points_line(component, component_summand, (term.name,))
-    if only_summand:
-        return line
     return line.model_copy(update={"parts": _part_lines(component, parts)})
 
 
@@ -661,7 +660,7 @@ def _describe_effects(explained_verdict: ExplainedVerdict) -> Iterator[tuple[str
             "Discarded",
             f"confidence {verdict.confidence:.4f} is below {explained_verdict.required_confidence:.4f}",
         )
-    if verdict.unsupported is not None:
+    if verdict.unsupported:
         yield "Unsupported", TEXT_BY_UNSUPPORTED_TREATMENT[verdict.unsupported]
     if explained_verdict.effect == "not_applicable":
         gate = verdict.gated_by

@@ -370,7 +370,7 @@ class ExplainedTerm:
     def input_mean(self, name: str) -> float | None:
         """Return the mean of an input as the combiner got it, before prerequisites or caps; None if not applicable."""
         mean_and_cell_count = self._counted_input_means[name]
-        return None if mean_and_cell_count is None else mean_and_cell_count[0]
+        return mean_and_cell_count[0] if mean_and_cell_count else None
 
     def is_unjudged_part(self, name: str) -> bool:
         """Return True if no verdict of a part counts: of an input, or of all judges in a reviewer's panel."""
@@ -391,7 +391,7 @@ class ExplainedTerm:
                 update={"questions": (question,), "weights": (weight,)}
             )
             mean_and_cell_count = self._mean_cell_value(single_question_input, "counted")
-            if mean_and_cell_count is not None:
+            if mean_and_cell_count:
                 mean, cells = mean_and_cell_count
                 yield question, abs(weight) * cells, mean
 

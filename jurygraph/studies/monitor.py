@@ -231,13 +231,13 @@ def _iter_groups_as_written(
     while not is_run_finished:
         with Run.open(folder) as run:
             is_run_finished = run.is_closed or wait is None
-            if run.is_set_of_runs and wait is not None:
+            if wait and run.is_set_of_runs:
                 raise run_folder.folder_of_runs_error(folder)
             groups = _iter_group_records(run, last_read_sequence_number, is_run_finished)
             for sequence_number, group in groups:
                 yield run, group
                 last_read_sequence_number = sequence_number
-        if not is_run_finished and wait is not None:
+        if wait and not is_run_finished:
             wait()
 
 

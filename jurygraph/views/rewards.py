@@ -302,18 +302,16 @@ def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> R
             name.removeprefix(PREDICTED_COLUMN_PREFIX), reviewer_questions
         )
         if wanted_question in reviewer_questions:
-            get_predicted_scores = scores.predicted
             return RewardColumn(
                 name,
-                lambda trace: get_predicted_scores(stored_response_location(trace)).get(
+                lambda trace: scores.predicted(stored_response_location(trace)).get(
                     wanted_question
                 ),
             )
     question = find_question_id(name.removeprefix("question."), questions)
     if question in questions:
-        read_scores = scores.questions
         return RewardColumn(
-            name, lambda trace: read_scores(stored_response_location(trace)).get(question)
+            name, lambda trace: scores.questions(stored_response_location(trace)).get(question)
         )
     labels = {f"label.{label}": None for trace in run.traces() for label in trace.labels}
     if name in labels or (name.startswith("label.") and not run.tasks_scored):

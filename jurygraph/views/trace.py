@@ -168,7 +168,7 @@ def _trace_notes(trace: Trace) -> Iterator[str]:
         models = sorted({edge.model for edge in rubric.edges if edge.model})
         annotators = ", ".join(models) or "a model"
         record = rubric.annotation
-        missing = 0 if record is None else len(record.unanswered) + len(record.unassigned)
+        missing = len(record.unanswered) + len(record.unassigned) if record else 0
         rest = f"; {missing} pairs or criteria have no answer" if missing else ""
         yield f"rubric graph: {len(rubric.edges)} edges, annotated by {annotators}{rest}"
     profiles = None if trace.plan is None else trace.plan.profiles

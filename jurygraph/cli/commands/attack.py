@@ -29,7 +29,7 @@ from jurygraph.concurrency import DaemonThreads
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING
 from jurygraph.runs.reports.bill import count_requests
-from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
+from jurygraph.runs.reports.gate import parse_ci_thresholds
 from jurygraph.safety.attacks import AttackSuite, load_attack_tasks, load_attacks
 from jurygraph.sources import locate_config_errors
 from jurygraph.sources.files import explain_full_temp_disk
@@ -110,10 +110,10 @@ def attack(
     report.figures = {**report.figures, "suite": suite, "requests": requests_json}
     report.sections = [*report.sections, *summary.format_request_lines(requests)]
     output.write(report)
-    missed_conditions = failed_thresholds(thresholds, figures_by_threshold_name(report))
-    summary.print_missed_conditions(missed_conditions)
+    figures = figures_by_threshold_name(report)
+    has_missed_conditions = summary.print_missed_conditions(thresholds, figures)
     max_error_rate = jury.config.failure.max_error_rate
-    raise typer.Exit(_choose_exit_code(report, max_error_rate, bool(missed_conditions)))
+    raise typer.Exit(_choose_exit_code(report, max_error_rate, has_missed_conditions))
 
 
 def _create_study(

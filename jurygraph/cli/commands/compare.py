@@ -38,7 +38,7 @@ def compare(
         jurygraph compare before after --gate "no_worse_than=0.02, failed_b<=0"
         jurygraph compare before after --markdown --gate "flips<=3" > comment.md
     """
-    from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
+    from jurygraph.runs.reports.gate import parse_ci_thresholds
     from jurygraph.runs.run import Run
     from jurygraph.runs.stored_groups import possible_reward_bounds
     from jurygraph.studies import comparison
@@ -64,7 +64,6 @@ def compare(
             largest_possible_loss,
             comparison.describe_setting_differences(a.header, b.header),
         )
-    missed_conditions = failed_thresholds(thresholds, report.figures)
     messages = list(comparison.missing_evidence_messages(report.figures))
     if markdown:
         outcomes = comparison.condition_outcomes(thresholds, report.figures)
@@ -74,7 +73,7 @@ def compare(
         print_result(comment.removesuffix("\n"))
     else:
         output.write(report)
-    print_missed_conditions(missed_conditions)
+    has_missed_conditions = print_missed_conditions(thresholds, report.figures)
     print_messages(messages)
-    if missed_conditions or messages:
+    if has_missed_conditions or messages:
         raise typer.Exit(ExitCode.SOME_FAILED)

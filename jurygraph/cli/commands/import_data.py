@@ -169,7 +169,7 @@ def import_(
             votes += read_export(EXPORT_READERS[form], Path(file), columns)
         _import_votes(files, target, json, votes)
     else:
-        reader = TASK_READERS[form] if scale is None else SCALED_READERS_BY_FORMAT[form][scale]
+        reader = SCALED_READERS_BY_FORMAT[form][scale] if scale else TASK_READERS[form]
         _import_tasks(reader(*files), target, only, json)
 
 
@@ -178,7 +178,7 @@ def _check_options(form: str, files: Sequence[str], only: ImportSelection | None
     if form not in IMPORT_FORMATS:
         hint = did_you_mean(form, IMPORT_FORMATS) or "known: " + ", ".join(IMPORT_FORMATS)
         raise InputError(f"unknown format {form!r}; {hint}")
-    if only is not None and form in RATING_FORMATS:
+    if only and form in RATING_FORMATS:
         raise InputError(f"--only: selects tasks, and {form} has none; remove it")
     if form == "chats" and is_table(files[0]):
         raise InputError(

@@ -213,7 +213,7 @@ def _choose_unused_folder(dry_run: bool) -> Path:
 
 
 def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> ExitCode:
-    from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
+    from jurygraph.runs.reports.gate import parse_ci_thresholds
     from jurygraph.runs.reports.summary import THRESHOLD_FIGURE_NAMES
 
     thresholds = parse_ci_thresholds(gate, THRESHOLD_FIGURE_NAMES, _GATE_OPTION_EXAMPLE)
@@ -226,12 +226,11 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
     _print_score_result(options, work, as_json)
     code = _choose_exit_code(options, summary, work.jury)
     if thresholds and code in (ExitCode.SUCCESS, ExitCode.SOME_FAILED):
-        missed_conditions = failed_thresholds(thresholds, summary.figures)
-        print_missed_conditions(missed_conditions)
+        has_missed_conditions = print_missed_conditions(thresholds, summary.figures)
         has_threshold_for_failures = any(threshold.name == "failed" for threshold in thresholds)
         has_too_many_failures = summary.failed > 0 and not has_threshold_for_failures
         code = ExitCode.SUCCESS
-        if missed_conditions or has_too_many_failures:
+        if has_missed_conditions or has_too_many_failures:
             code = ExitCode.SOME_FAILED
     if summary.findings.warning is not None:
         print_message(summary.findings.warning)
@@ -256,7 +255,7 @@ def _refuse_engine_conflicts(options: ScoreOptions) -> None:
     """Raise `InputError` for options that do not go together."""
     if options.engine is None and (options.address or options.shards):
         raise InputError("--address and --shards: are of --engine ray; use --processes N")
-    if options.engine is not None and options.processes is not None:
+    if options.engine and options.processes is not None:
         raise InputError("--processes: is of this machine; leave it out, or leave out --engine")
 
 

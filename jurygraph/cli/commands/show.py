@@ -387,7 +387,7 @@ def export(
             )
     if output is None and exporter.needs_file:
         raise InputError(f"--to {form}: needs an output file; name one with -o")
-    if exporter.required_library is not None:
+    if exporter.required_library:
         import_library(exporter.required_library)  # before a large run is read
     with Run.open(run) as stored_run:
         if output is not None:

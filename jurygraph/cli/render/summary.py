@@ -1,6 +1,6 @@
 """Output of a command that scores: rewards, missed thresholds, requests and cost."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from jurygraph.cli.render.text import (
@@ -12,6 +12,7 @@ from jurygraph.cli.render.text import (
 )
 from jurygraph.display import format_number
 from jurygraph.messages import join_names
+from jurygraph.schema.frozen_model import JsonMapping
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,15 +159,22 @@ def print_inconclusive_run(error_rate: float, max_error_rate: float) -> None:
 
 
 def print_missed_conditions(
-    missed_conditions: "Sequence[tuple[CiThreshold, float | None]]", owner: str = ""
-) -> None:
-    """Print the conditions that do not hold, with the values found; `owner` is whose they are, of several."""
+    thresholds: "Iterable[CiThreshold]", figures: JsonMapping, owner: str = ""
+) -> bool:
+    """Print the conditions that figures do not meet, with the values found; return whether there are any.
+
+    `owner` is whose they are, of several.
+    """
+    from jurygraph.runs.reports.gate import failed_thresholds
+
     prefix = f"{owner}: " if owner else ""
+    missed_conditions = failed_thresholds(thresholds, figures)
     for condition, value in missed_conditions:
         actual_value_text = f"{condition.name} is {value!r}"
         if value is None:
             actual_value_text = f"there is no {condition.name}"
         print_message(f"{prefix}threshold missed: {condition}, but {actual_value_text}")
+    return bool(missed_conditions)
 
 
 def print_dry_run(as_json: bool, content: dict[str, object], lines: Iterable[str]) -> None:

@@ -221,7 +221,7 @@ def _describe_verdict(explained_verdict: ExplainedVerdict) -> Iterator[str]:
         yield _describe_failure(verdict, verdict.reason)
     if verdict.gated_by is not None:
         yield f"gated by {verdict.gated_by}"
-    if verdict.unsupported is not None:
+    if verdict.unsupported:
         yield f"unsupported: {TEXT_BY_UNSUPPORTED_TREATMENT[verdict.unsupported]}"
     if verdict.confidence is not None:
         line = f"confidence {verdict.confidence:.4f}"

@@ -242,11 +242,11 @@ class _DeepVerifier:
             )
         self._require_same_tools(plan)
         plan = plan.model_copy(update={"files": {}})  # what changed there shows in results of tools
-        evaluators = self._jury.evaluators
         own_model = {
             question.id
             for question in plan.survey.questions
-            if question.layer == "model" and not evaluators[question.evaluator].uses_model
+            if question.layer == "model"
+            and not self._jury.evaluators[question.evaluator].uses_model
         }
         recorded_answers = {
             verdict.key: verdict
@@ -420,9 +420,9 @@ class _DeepVerifier:
                 current_tool_spec = by_name.get(spec.name)
                 if current_tool_spec != spec:
                     version = (
-                        "not there"
-                        if current_tool_spec is None
-                        else f"of version {current_tool_spec.version}"
+                        f"of version {current_tool_spec.version}"
+                        if current_tool_spec
+                        else "not there"
                     )
                     raise TraceMismatch(
                         f"{self._run.ledger.path}: tool {spec.name!r} of {owner.name!r} is of "

@@ -123,7 +123,7 @@ class ReusedRun:
         if not self._reads_quotations_anew:
             return set()
         verdicts = chain.from_iterable(item.trace.verdicts for item in scored)
-        return {verdict.evaluator for verdict in verdicts if verdict.unsupported is not None}
+        return {verdict.evaluator for verdict in verdicts if verdict.unsupported}
 
     def count(self, traces: Iterable[Trace], offered: Container[VerdictKey]) -> None:
         """Count the verdicts of a scored group; `offered` are those that could be reused."""

@@ -300,9 +300,8 @@ class _Erasure:
 
 def _referenced_call_ids(record: LedgerRecord) -> Iterator[tuple[str, str]]:
     """Yield the kind and the id of each call, of a model or of a tool, that a record names."""
-    content = record.content
     for kind in _CALL_RECORD_KINDS:
-        for call in content.get(f"{kind}s", ()):
+        for call in record.content.get(f"{kind}s", ()):
             yield kind, call["id"]
 
 

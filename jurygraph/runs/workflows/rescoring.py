@@ -98,9 +98,8 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     or where the folder is not empty, and `ConfigError` or `PlanError` where the recipe does not fit.
     """
     refuse_changed_questions(run, config)
-    records = run.header.evaluators
     combiners = run.load_combiners(config)
-    check_recipe(config, records)
+    check_recipe(config, run.header.evaluators)
     refuse_existing_run(folder)
     new_run = WritableRun.create(
         folder, _build_run_header(run, folder, config, combiners), uuid.uuid4().hex
