@@ -7,7 +7,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, islice
@@ -465,7 +465,7 @@ def _describe_validator_error(
     return Problem((*path, *steps), message[field.end() :])
 
 
-_PROBLEM_DESCRIBERS: dict[str, Callable[[ErrorDetails, FieldPath, Any, _ModelClass], Problem]] = {
+_PROBLEM_DESCRIBERS = {
     "missing": _describe_missing_field,
     "extra_forbidden": _describe_unknown_field,
     "literal_error": _describe_wrong_choice,

@@ -116,7 +116,7 @@ COMMANDS_BY_HEADING = {
     },
 }
 """The commands as the help groups them."""
-COMMANDS: dict[str, CommandEntry] = {}
+COMMANDS = {}
 for _commands in COMMANDS_BY_HEADING.values():
     COMMANDS.update(_commands)
 

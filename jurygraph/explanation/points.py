@@ -33,7 +33,7 @@ from jurygraph.messages import (
 from jurygraph.schema import Decision, FrozenModel, GateResult, Question, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
-from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME, TurnReduction
+from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 
 _MIN_POINTS_SHOWN = 0.5e-4
@@ -310,7 +310,7 @@ def _component_parts_of_input(
     return parts
 
 
-_TURN_REDUCTION_PHRASES: Mapping[TurnReduction, str] = {
+_TURN_REDUCTION_PHRASES = {
     "mean": "the mean of its turns",
     "min": "the worst of its turns",
     "last": "its last turn",

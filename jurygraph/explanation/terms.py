@@ -34,12 +34,12 @@ from jurygraph.schema import (
     Trace,
 )
 from jurygraph.schema.frozen_model import RawParams
-from jurygraph.schema.verdict import RESPONSE_GATES, UnsupportedTreatment
+from jurygraph.schema.verdict import RESPONSE_GATES
 
 VerdictEffect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]
 """Effect of a verdict; a `deduction` is a score below the best."""
 
-TEXT_BY_UNSUPPORTED_TREATMENT: Mapping[UnsupportedTreatment | None, str] = {
+TEXT_BY_UNSUPPORTED_TREATMENT = {
     "worst-case": "the worst case counts, because no quotation from the response supports it",
     "tie": "it counts as a tie, because no quotation from a response supports it",
     "stands": "it stands, although no quotation from the response supports it",

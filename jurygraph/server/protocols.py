@@ -300,7 +300,7 @@ class NemoGymProtocol(EndpointProtocol):
         return _to_json_bytes(reply)
 
 
-PROTOCOL_CLASSES: tuple[type[EndpointProtocol], ...] = (
+PROTOCOL_CLASSES = (
     ScoreProtocol,
     OpenRlhfProtocol,
     SlimeProtocol,

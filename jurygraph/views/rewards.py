@@ -68,7 +68,7 @@ def _largest_judge_difference(trace: TraceWithoutTexts) -> float | None:
     return max(judge_differences(trace.body["verdicts"]), default=None)
 
 
-_COLUMNS: Mapping[str, RewardColumn] = {
+_COLUMNS = {
     column.name: column
     for column in (
         RewardColumn("response", attrgetter("response_id"), True),

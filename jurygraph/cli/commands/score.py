@@ -59,14 +59,6 @@ if TYPE_CHECKING:
     from jurygraph.runs.reports.summary import Summary
 
 
-ProfilesFileOption = Annotated[
-    str | None, option("PROFILES", "Constraints read from profiles in text by `profiles`.")
-]
-RewardRunsOption = Annotated[
-    list[Path] | None, option("RUN", "Evaluate a model that was trained on the rewards of RUN.")
-]
-
-
 def score(
     tasks: Annotated[
         str, argument("TASKS", "JSONL file of tasks, or a table; .gz too; - for stdin.")
@@ -90,7 +82,9 @@ def score(
     responses: Annotated[
         str | None, option("F", "JSONL file of responses, if not in TASKS.")
     ] = None,
-    profiles_from: ProfilesFileOption = None,
+    profiles_from: Annotated[
+        str | None, option("PROFILES", "Constraints read from profiles in text by `profiles`.")
+    ] = None,
     edges_from: EdgesFileOption = None,
     model: ModelNameOption = None,
     dry_run: DryRunOption = False,
@@ -112,7 +106,9 @@ def score(
         int | None, option("N", "Tasks of Ray.", show_default="its cores", min=1)
     ] = None,
     branch: Annotated[Path | None, option("OLD", "Reuse unchanged verdicts of run OLD.")] = None,
-    rewards_from: RewardRunsOption = None,
+    rewards_from: Annotated[
+        list[Path] | None, option("RUN", "Evaluate a model that was trained on the rewards of RUN.")
+    ] = None,
     max_cost: MaxCostOption = None,
     max_calls: MaxCallsOption = None,
     allow_files_outside: AllowFilesOutsideOption = False,

@@ -11,7 +11,6 @@ from jurygraph.cli.options import (
     AgentOption,
     JsonOption,
     LabelFilterOption,
-    OutputFileOption,
     RunFolderArgument,
     SortColumnOption,
     StatusOption,
@@ -319,7 +318,9 @@ def export(
             "F.parquet; ratings: one row per vote of a judge; audit-bundle: a self-verifying zip.",
         ),
     ] = None,
-    output: OutputFileOption = None,
+    output: Annotated[
+        str | None, option("F", "File to write.", "-o", "--out", show_default="standard output")
+    ] = None,
     texts: Annotated[
         bool, option(None, "Add the columns prompt and text to a table.", "--texts")
     ] = False,

@@ -3,14 +3,14 @@
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.messages import shorten, suggest_known_name
 from jurygraph.schema.frozen_model import JsonMapping
 
-_COMPARISON_BY_OPERATOR: Mapping[str, Callable[[float, float], bool]] = {
+_COMPARISON_BY_OPERATOR = {
     ">=": operator.ge,
     "<=": operator.le,
     "==": operator.eq,
