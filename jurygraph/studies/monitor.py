@@ -157,12 +157,11 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
         bounds = np.array([agreement, agreement - 3.0 / count**0.5])
         correlation, lowest = np.sin(np.pi / 2.0 * bounds)
         if pairs >= _MIN_PAIRS_FOR_AUTOCORRELATION and lowest > _MAX_HARMLESS_AUTOCORRELATION:
-            problem = (
-                f"depends on the step before (autocorrelation {correlation:.2f}), "
-                "so false alarms are more frequent"
+            yield (
+                f"{series.name} depends on the step before (autocorrelation {correlation:.2f}), "
+                f"so false alarms are more frequent than one in {analyzer.arl:g} steps; "
+                "shuffle the prompts, or make steps of more tasks"
             )
-            remedy = "shuffle the prompts, or make steps of more tasks"
-            yield f"{series.name} {problem} than one in {analyzer.arl:g} steps; {remedy}"
 
 
 def _plots(analyzer: Analyzer) -> list[Plot]:
@@ -201,9 +200,10 @@ def _describe_alert(alert: Alert, since: StepName) -> str:
 def refuse_runs_without_order(folder: Path) -> None:
     """Raise `InputError` for a folder of several runs, such as those of ranks, whose groups are to be counted."""
     if len(run_folder.list_run_folders(folder)) > 1:
-        problem = "has several runs, whose groups have no common order in time"
-        hint = "give their label, such as --step-label step, or merge shards with `jurygraph merge`"
-        raise InputError(f"{folder}: {problem}; {hint}")
+        raise InputError(
+            f"{folder}: has several runs, whose groups have no common order in time; give their label, "
+            "such as --step-label step, or merge shards with `jurygraph merge`"
+        )
 
 
 def iter_scored_groups(
@@ -378,8 +378,10 @@ class LabelledSteps:
         """
         known_steps = [step for step in steps if step is not None]
         if not known_steps:
-            problem = f"a run has only erased responses, and no label {self._label!r} of them"
-            raise InputError(f"{self._folder}: {problem}; read the other runs by themselves")
+            raise InputError(
+                f"{self._folder}: a run has only erased responses, and no label {self._label!r} of them; "
+                "read the other runs by themselves"
+            )
         current_step = known_steps[0]
         filled_steps: list[_SessionStep] = []
         for step in steps:
@@ -428,8 +430,10 @@ class LabelledSteps:
                 )
         if self._is_step_of_group:
             if is_labelled:
-                problem = f"task {record.key!r}: has label {self._label!r}, and groups before it have none"
-                raise InputError(f"{problem}; record them apart, or label all")
+                raise InputError(
+                    f"task {record.key!r}: has label {self._label!r}, and groups before it have none; "
+                    "record them apart, or label all"
+                )
             step: int = record.content["step"]
             return step
         values = [_get_label(trace, self._label) for trace in traces]

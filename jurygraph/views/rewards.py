@@ -55,17 +55,9 @@ class RewardColumn(NamedTuple):
         return not is_number, key if is_number else json_value_to_text(key)
 
 
-def _status(trace: TraceWithoutTexts) -> str:
-    return f"{trace.status}, gated" if trace.gates else trace.status
-
-
 def _count_unsupported_verdicts(trace: TraceWithoutTexts) -> int:
     verdicts = trace.body["verdicts"]
     return sum("unsupported" in verdict and not verdict.get("superseded") for verdict in verdicts)
-
-
-def _largest_judge_difference(trace: TraceWithoutTexts) -> float | None:
-    return max(judge_differences(trace.body["verdicts"]), default=None)
 
 
 _COLUMNS = {
@@ -73,12 +65,19 @@ _COLUMNS = {
     for column in (
         RewardColumn("response", attrgetter("response_id"), True),
         RewardColumn("agent", attrgetter("agent"), True),
-        RewardColumn("status", _status, True),
+        RewardColumn(
+            "status",
+            lambda trace: f"{trace.status}, gated" if trace.gates else trace.status,
+            True,
+        ),
         RewardColumn("reward", attrgetter("value")),
         RewardColumn("best", attrgetter("best")),
         RewardColumn("coverage", attrgetter("coverage")),
         RewardColumn("gates", lambda trace: ", ".join(trace.gates) or None, True),
-        RewardColumn("disagreement", _largest_judge_difference),
+        RewardColumn(
+            "disagreement",
+            lambda trace: max(judge_differences(trace.body["verdicts"]), default=None),
+        ),
         RewardColumn("unsupported", _count_unsupported_verdicts),
     )
 }

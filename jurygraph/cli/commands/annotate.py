@@ -317,7 +317,11 @@ def profiles(
     with (
         redirect_stdout_to_stderr(),
         open_jury(config or find_config(tasks), model) as jury,
-        TaskLinesFile(tasks, _has_text_only_profile, jury.config.task_defaults) as lines,
+        TaskLinesFile(
+            tasks,
+            lambda task: any(map(has_text_profile_only, task.stakeholders)),
+            jury.config.task_defaults,
+        ) as lines,
     ):
         results = _annotate_selected_tasks(
             jury, lines, Planner(jury).aread_profiles, "reading profiles"
@@ -337,10 +341,6 @@ def profiles(
             "--out run"
         )
     raise typer.Exit(ExitCode.SOME_FAILED if results.omitted_tasks else ExitCode.SUCCESS)
-
-
-def _has_text_only_profile(task: Task) -> bool:
-    return any(map(has_text_profile_only, task.stakeholders))
 
 
 def _format_profile_lines(results: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:

@@ -268,9 +268,10 @@ def explain(
     response_selection = ResponseSelection(status, agent, sort, limit, _parse_label_options(label))
     _refuse_contradictory_options(response, {}, response_selection._asdict(), json)
     if response is None and response_selection == ResponseSelection():
-        hint = "name one with --response ID, or several with --label, --status, --agent or --limit"
-        hint = f"{hint}; `jurygraph show {shell_quote(run)}` lists them"
-        raise InputError(f"--response: is missing; {hint}")
+        raise InputError(
+            "--response: is missing; name one with --response ID, or several with --label, --status, "
+            f"--agent or --limit; `jurygraph show {shell_quote(run)}` lists them"
+        )
     with Run.open(run) as stored_run:
         if response is not None:
             _print_explanation(stored_run, response, what_if, json)

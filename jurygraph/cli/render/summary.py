@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.reports.bill import CallBill, CallCosts, ReplySource
     from jurygraph.runs.reports.estimate import CallEstimate, ModelUsage, RemainingWork
     from jurygraph.runs.reports.gate import CiThreshold
-    from jurygraph.runs.reports.summary import AgentRow, FailedRewards, Summary
+    from jurygraph.runs.reports.summary import FailedRewards, Summary
 
 
 def format_result_lines(summary: "Summary") -> list[str]:
@@ -42,22 +42,20 @@ def format_result_lines(summary: "Summary") -> list[str]:
         if len(summary.agents) > 1:
             rows = sorted(summary.agents.values(), key=lambda row: -row.unsupported)
             counts = join_names(f"{row.agent or '(no agent)'} {row.unsupported}" for row in rows)
-            lines.append(escape_line(f"unsupported by agent: {counts}"))
+            lines.append(f"unsupported by agent: {counts}")
     if summary.discarded:
         counts = _join_counts(summary.discarded.items())
-        lines.append(escape_line(f"discarded for low confidence: {counts}"))
+        lines.append(f"discarded for low confidence: {counts}")
     if summary.unseen:
         responses = f"{summary.unseen} of {summary.investigated} responses"
         names = ", ".join(summary.unseen_responses)
         ellipsis = ", …" if summary.unseen > len(summary.unseen_responses) else ""
-        lines.append(
-            escape_line(f"looked nothing up: a judge with tools, in {responses}: {names}{ellipsis}")
-        )
+        lines.append(f"looked nothing up: a judge with tools, in {responses}: {names}{ellipsis}")
     if summary.not_applicable and len(summary.agents) > 1:
         lines.append(
             "not applicable: adds nothing to a reward, so that means of agents may rest on different components"
         )
-    lines += map(escape_line, summary.unanswered)
+    lines += summary.unanswered
     models = sorted(summary.bill.models.items())
     bill_by_label = {} if len(models) == 1 else {"calls": summary.bill}  # which would say the same
     for name, bill in models:
@@ -65,8 +63,8 @@ def format_result_lines(summary: "Summary") -> list[str]:
     for label, bill in bill_by_label.items():
         text = _format_request_bill(bill)
         if text:
-            lines.append(escape_line(f"{label}: {text}"))
-    return lines
+            lines.append(f"{label}: {text}")
+    return list(map(escape_line, lines))
 
 
 def _format_agent_table(summary: "Summary") -> list[str]:
@@ -74,7 +72,9 @@ def _format_agent_table(summary: "Summary") -> list[str]:
     for row in summary.agents.values():
         name = row.agent or "(no agent)"
         outcomes = [row.ok, row.degraded, row.failed]
-        rows.append([name, row.responses, _format_mean(row), row.coverage, *outcomes])
+        left_out = row.responses - row.scored
+        mean = f"{format_number(row.mean)} ({left_out} left out)" if left_out else row.mean
+        rows.append([name, row.responses, mean, row.coverage, *outcomes])
     header = ["agent", "responses", "mean reward", "coverage", "ok", "degraded", "failed"]
     return format_table(header, rows)
 
@@ -97,11 +97,6 @@ COVERAGE_LEGEND = (
     "coverage: judged share of the weight; degraded: some is not judged; failed: no "
     "reward, left out of the mean"
 )
-
-
-def _format_mean(row: "AgentRow") -> float | str | None:
-    left_out = row.responses - row.scored
-    return row.mean if left_out == 0 else f"{format_number(row.mean)} ({left_out} left out)"
 
 
 _TEXTS_BY_REPLY_SOURCE: dict["ReplySource", tuple[str, str]] = {

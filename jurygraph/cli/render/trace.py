@@ -55,7 +55,9 @@ def format_trace_lines(
     question_by_lookups: dict[tuple[str, ...], str] = {}
     for verdict in view.verdicts:
         yield _format_verdict_heading(verdict)
-        yield from _format_verdict_details(verdict)
+        for detail in _describe_verdict(verdict):
+            yield f"      {escape_line(detail, _MAX_LINE_LENGTH)}"
+        yield from map(_format_evidence_line, verdict.verdict.evidence)
         names = verdict.verdict.lookups
         if (
             names
@@ -204,12 +206,6 @@ def _format_verdict_heading(explained_verdict: ExplainedVerdict) -> str:
     version = verdict.version.replace(" prompt ", ", prompt ", 1)
     evaluator = escape_line(f"{verdict.evaluator}, version {version}")
     return f"  {question}  {answer}  ({evaluator})"
-
-
-def _format_verdict_details(explained_verdict: ExplainedVerdict) -> Iterator[str]:
-    for detail in _describe_verdict(explained_verdict):
-        yield f"      {escape_line(detail, _MAX_LINE_LENGTH)}"
-    yield from map(_format_evidence_line, explained_verdict.verdict.evidence)
 
 
 def _describe_verdict(explained_verdict: ExplainedVerdict) -> Iterator[str]:

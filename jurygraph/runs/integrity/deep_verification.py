@@ -180,13 +180,10 @@ class OfflineBackend(Backend):
             self.changed[lookup.id] = stored_lookup, new_lookup
 
 
-_PLANNED_LOOKUP_FIELDS = ("call", "tool", "version", "deterministic")
-"""Fields of a call of a tool that follow from the reply that led to it."""
-
-
 def find_lookup_mismatch(stored_lookup: StoredLookup, planned_lookup: PlannedLookup) -> str | None:
     """Return what of a stored call is not what was recorded then; None if it may all be."""
-    for name in _PLANNED_LOOKUP_FIELDS:
+    # what follows from the reply that led to it
+    for name in ("call", "tool", "version", "deterministic"):
         if getattr(stored_lookup.lookup, name) != getattr(planned_lookup.lookup, name):
             return f"its {name} is not that of the call that the reply led to"
     if not _may_be_same_text(stored_lookup.arguments, planned_lookup.arguments):
@@ -366,15 +363,13 @@ class _DeepVerifier:
         if self._is_run_missing:
             return
         for use in item.calls:
-            if use.id not in self._unanswered and not self._has_call_record(use.id):
+            is_recorded = any(ledger.find("call", use.id) for ledger in self._ledgers)
+            if use.id not in self._unanswered and not is_recorded:
                 raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
 
     def _is_answered(self, name: str) -> bool:
         """Return whether a call has its reply, or had none when it was made."""
         return name in self._unanswered or self._calls.find(name) is not None
-
-    def _has_call_record(self, name: str) -> bool:
-        return any(ledger.find("call", name) is not None for ledger in self._ledgers)
 
     def _check_quotations(self, trace: Trace, text: str) -> int:
         """Check the places of all quotations from a response or a tool's result, and return their number.

@@ -86,7 +86,17 @@ class _Erasure:
         """Erase the texts for this reason; without one, only find out which of the run would be erased."""
         copied_text_ids, tasks = self._find_texts_with_copies()
         erased_text_ids = sorted({*self._own, *copied_text_ids})
-        others = self._affected_response_ids(erased_text_ids)
+        requested_response_ids = (
+            {self._name: None}
+            if self._what == "response"
+            else self._response_ids_of_texts(self._own)
+        )
+        # those that lose text, or the words of verdicts, besides those that were named
+        others = [
+            name
+            for name in self._response_ids_of_texts(erased_text_ids)
+            if name not in requested_response_ids
+        ]
         replies = calls = 0
         unreached_files: list[str] = []
         if reason is not None:
@@ -115,19 +125,6 @@ class _Erasure:
         ledger.erase(erased_text_ids)
         ledger.commit()
         ledger.compact()
-
-    def _affected_response_ids(self, erased_text_ids: Iterable[int]) -> list[str]:
-        """Return the ids of responses that lose text, or the words of verdicts, besides those that were named."""
-        requested_response_ids = (
-            {self._name: None}
-            if self._what == "response"
-            else self._response_ids_of_texts(self._own)
-        )
-        return [
-            name
-            for name in self._response_ids_of_texts(erased_text_ids)
-            if name not in requested_response_ids
-        ]
 
     def _response_ids_of_texts(self, texts: Iterable[int]) -> dict[str, None]:
         """Return the ids of responses in whose records these texts are, in order."""
