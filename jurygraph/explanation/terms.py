@@ -29,7 +29,6 @@ from jurygraph.schema import (
     Decision,
     Question,
     RecordedVerdict,
-    ScoreCalibration,
     Term,
     Trace,
 )
@@ -289,7 +288,12 @@ class ExplainedTrace:
                 first, second = verdict.responses
                 opponent = second if is_about_this_response else first
             confidence = required_confidences.get(verdict.question, 0.0)
-            counted_score = _calibrate(verdict, score, maps.get(verdict.question))
+            calibration = maps.get(verdict.question)
+            counted_score = score
+            # what a gate or a missing quotation has decided is not calibrated
+            is_judged = ok_verdict_code(verdict.gated_by, verdict.unsupported) == OK_CODE
+            if calibration and score is not None and is_judged:
+                counted_score = float(apply_calibration(np.array(score), calibration))
             direction = directions.get(verdict.question, 0)
             if (verdict.question, verdict.turn) in irrelevant_turns:
                 direction = 0

@@ -215,7 +215,10 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
     thresholds = parse_ci_thresholds(gate, THRESHOLD_FIGURE_NAMES, _GATE_OPTION_EXAMPLE)
     _refuse_engine_conflicts(options)
     if options.dry_run:
-        return _print_run_forecast(options, as_json)
+        with redirect_stdout_to_stderr(), open_job(options) as opened_job, open_runner() as runner:
+            expected = forecast_remaining(opened_job, runner)
+        print_forecast(expected, as_json, options.branch)
+        return ExitCode.SUCCESS
     with redirect_stdout_to_stderr():
         work = _score_or_merge(options)
     summary = work.run_totals.summary
@@ -238,13 +241,6 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
                 "and name another --out"
             )
     return code
-
-
-def _print_run_forecast(options: ScoreOptions, as_json: bool) -> ExitCode:
-    with redirect_stdout_to_stderr(), open_job(options) as opened_job, open_runner() as runner:
-        expected = forecast_remaining(opened_job, runner)
-    print_forecast(expected, as_json, options.branch)
-    return ExitCode.SUCCESS
 
 
 def _refuse_engine_conflicts(options: ScoreOptions) -> None:
