@@ -26,18 +26,12 @@ from jurygraph.cli.scoring import (
 from jurygraph.cli.shard_engines import LocalShardEngine, RayShardEngine, ShardCommand
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
-from jurygraph.runs.run import Run
-from jurygraph.runs.store.folder import (
-    LEDGER_FILE,
-    LOCK_FILE,
-    acquire_lock,
-    create_folder,
-    list_run_folders,
-)
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.runs.reports.bill import CallCosts
+    from jurygraph.runs.run import Run
+
 _POLL_SECONDS = 0.5
 _EXIT_CODES_BY_GRAVITY = (
     ExitCode.INTEGRITY_ERROR,
@@ -56,6 +50,8 @@ def find_shards_folder(run: Path) -> Path:
 
 def refuse_begun_shards(options: ScoreOptions) -> None:
     """Raise `InputError` where shards of the run were scored that one process would score again."""
+    from jurygraph.runs.store.folder import LEDGER_FILE
+
     folder = find_shards_folder(options.run)
     if folder.is_dir() and not (options.run / LEDGER_FILE).exists():
         raise InputError(
@@ -70,6 +66,8 @@ def score_in_shards(options: ScoreOptions) -> ScoredWork:
     Raises `InputError` where a folder has something else, and `typer.Exit` where a shard is not complete: its messages
     are printed, and the same command goes on.
     """
+    from jurygraph.runs.run import Run
+    from jurygraph.runs.store.folder import LOCK_FILE, acquire_lock, create_folder
     from jurygraph.runs.workflows.merging import merge_shards
     from jurygraph.runs.workflows.totals import RunTotals
     from jurygraph.runs.writable_run import refuse_existing_run
@@ -117,6 +115,9 @@ def _remove_merged_shards(merged_run: "Run", folder: Path) -> None:
 
 def _read_begun_shard_count(folder: Path) -> int | None:
     """Return into how many shards the tasks were divided, if a shard was begun."""
+    from jurygraph.runs.run import Run
+    from jurygraph.runs.store.folder import list_run_folders
+
     for member in list_run_folders(folder):
         run = Run.open_if_begun(member)
         if run is not None:
@@ -153,7 +154,7 @@ class _Shards:
         self._options = options
         self._folder = folder
         self._calls = 0
-        self.commands = []
+        self.commands: list[ShardCommand] = []
         for index in range(1, number + 1):
             shard = Shard(index=index, of=number)
             run = folder / str(index)
@@ -192,7 +193,7 @@ class _Shards:
                     label = f"scoring in {len(codes)} shards"
                     bar = progress(label, total, "responses", self._describe_request_count)
                     report = stack.enter_context(bar)
-                if report:
+                if report is not None:
                     report(scored - reported_response_count)
                     reported_response_count = scored
                 if None not in codes:
@@ -200,6 +201,8 @@ class _Shards:
 
     def _count_scored_responses(self) -> tuple[int, int]:
         """Return how many responses are scored, and how many the file has: 0 until a shard has counted them."""
+        from jurygraph.runs.run import Run
+
         scored = self._calls = total = 0
         for command in self.commands:
             run = Run.open_if_begun(command.run)
@@ -215,6 +218,8 @@ class _Shards:
 
     def _require_complete_shards(self, codes: Sequence[int | None]) -> None:
         """Raise `typer.Exit` with the gravest exit code unless all shards are complete; print their last messages."""
+        from jurygraph.runs.run import Run
+
         failure_exit_codes = []
         for command, code in zip(self.commands, codes, strict=True):
             run = Run.open_if_closed(command.run)

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Literal, NamedTuple
@@ -29,16 +29,17 @@ from jurygraph.schema import (
     Decision,
     Question,
     RecordedVerdict,
+    ScoreCalibration,
     Term,
     Trace,
 )
 from jurygraph.schema.frozen_model import RawParams
-from jurygraph.schema.verdict import RESPONSE_GATES
+from jurygraph.schema.verdict import RESPONSE_GATES, UnsupportedTreatment
 
 VerdictEffect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]
 """Effect of a verdict; a `deduction` is a score below the best."""
 
-TEXT_BY_UNSUPPORTED_TREATMENT = {
+TEXT_BY_UNSUPPORTED_TREATMENT: Mapping[UnsupportedTreatment | None, str] = {
     "worst-case": "the worst case counts, because no quotation from the response supports it",
     "tie": "it counts as a tie, because no quotation from a response supports it",
     "stands": "it stands, although no quotation from the response supports it",
@@ -69,7 +70,8 @@ def find_combiner(spec: ComponentSpec) -> Combiner:
     return UnknownCombiner()
 
 
-class ExplainedVerdict(NamedTuple):
+@dataclass(frozen=True)
+class ExplainedVerdict:
     """A verdict from the side of the explained response.
 
     `score` and `opponent` are those of this response: 1 - score if the verdict is about the other one of a pair.
@@ -186,7 +188,8 @@ class Ballot(NamedTuple):
         return self.columns.verdict_code[0, 0] not in (OK_CODE, NOT_APPLICABLE_CODE)
 
 
-class VerdictCounts(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class VerdictCounts:
     """The numbers of verdicts by outcome; the first five add up to `total`, and `discarded` ones are judged.
 
     `gated` has the numbers of verdicts that a response gate set, by gate.
@@ -288,12 +291,7 @@ class ExplainedTrace:
                 first, second = verdict.responses
                 opponent = second if is_about_this_response else first
             confidence = required_confidences.get(verdict.question, 0.0)
-            calibration = maps.get(verdict.question)
-            counted_score = score
-            # what a gate or a missing quotation has decided is not calibrated
-            is_judged = ok_verdict_code(verdict.gated_by, verdict.unsupported) == OK_CODE
-            if calibration and score is not None and is_judged:
-                counted_score = float(apply_calibration(np.array(score), calibration))
+            counted_score = _calibrate(verdict, score, maps.get(verdict.question))
             direction = directions.get(verdict.question, 0)
             if (verdict.question, verdict.turn) in irrelevant_turns:
                 direction = 0
@@ -337,8 +335,8 @@ class ExplainedTerm:
     ) -> None:
         self.term = term
         self.spec = spec
-        self.inputs = {} if spec is None else spec.inputs
-        self.params = {} if spec is None else spec.params
+        self.inputs: Mapping[str, ComponentInput] = {} if spec is None else spec.inputs
+        self.params: RawParams = {} if spec is None else spec.params
         self.combiner = UnknownCombiner() if spec is None else find_combiner(spec)
         self.diagnostics = explained_trace.trace.reward.diagnostics.get(term.name, {})
         self._explained_trace = explained_trace
@@ -374,7 +372,7 @@ class ExplainedTerm:
     def input_mean(self, name: str) -> float | None:
         """Return the mean of an input as the combiner got it, before prerequisites or caps; None if not applicable."""
         mean_and_cell_count = self._counted_input_means[name]
-        return mean_and_cell_count[0] if mean_and_cell_count else None
+        return None if mean_and_cell_count is None else mean_and_cell_count[0]
 
     def is_unjudged_part(self, name: str) -> bool:
         """Return True if no verdict of a part counts: of an input, or of all judges in a reviewer's panel."""
@@ -395,7 +393,7 @@ class ExplainedTerm:
                 update={"questions": (question,), "weights": (weight,)}
             )
             mean_and_cell_count = self._mean_cell_value(single_question_input, "counted")
-            if mean_and_cell_count:
+            if mean_and_cell_count is not None:
                 mean, cells = mean_and_cell_count
                 yield question, abs(weight) * cells, mean
 

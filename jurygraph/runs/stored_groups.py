@@ -173,32 +173,9 @@ def _build_stored_group(
     stored_decision = run.decision(decision)
     names = [spec.name for spec in stored_decision.specs]
     members = run.source.ledger.records(after=record.seq, up_to_record=record.seq + body["size"])
-    traces = []
-    for member in members:
-        current_run_record = member if trace_records is None else next(trace_records, None)
-        if not current_run_record or current_run_record.key != member.key:
-            raise TraceMismatch(
-                f"{run.ledger.path}: the trace of response {member.key!r} is missing or out of its place"
-            )
-        member_body = _read_record_body(run, member)
-        trace_body = member_body
-        if trace_records is not None:
-            trace_body = _read_record_body(run, current_run_record)
-        reward = trace_body["reward"]
-        trace = TraceWithoutTexts(
-            response_id=member.key,
-            agent=member_body.get("agent"),
-            value=reward["value"],
-            status=reward.get("status", "ok"),
-            coverage=reward.get("coverage", 1.0),
-            record=member,
-            body=member_body,
-            current_run_record=current_run_record,
-            reward=reward,
-            names=names,
-            decision=stored_decision,
-        )
-        traces.append(trace)
+    traces = [
+        _build_trace(run, member, trace_records, stored_decision, names) for member in members
+    ]
     return StoredGroup(record, body, survey, decision, traces)
 
 

@@ -48,6 +48,29 @@ FORMATS_WITH_COLUMNS = (*EXPORT_READERS, RATINGS_FORMAT)
 """Formats whose columns a user may name."""
 ImportSelection = Literal["tasks", "answered"]
 
+ImportSelectionOption = Annotated[
+    ImportSelection | None,
+    option(
+        None,
+        "`tasks`: tasks without responses, to score your own; `answered`: only tasks that have responses, as `score` "
+        "requires.",
+    ),
+]
+ScoreScaleOption = Annotated[
+    Literal["position", "tenths"] | None,
+    option(
+        None,
+        "Score of a value v from 1 to 10 (writingbench): `position`, (v - 1) / 9, is the default; `tenths`, v / 10, is "
+        "that of GEAR's authors.",
+    ),
+]
+RatingsFileOption = Annotated[
+    str | None, option("F", "Second output file (ratings): the ratings themselves.")
+]
+RaterColumnsOption = Annotated[
+    str | None, option("A,B", "Columns of the raters, one for each (wide).", "--rater-columns")
+]
+
 
 def import_(
     form: Annotated[str, argument("FORMAT", f"{', '.join(IMPORT_FORMATS)}.")],
@@ -60,32 +83,14 @@ def import_(
         ),
     ],
     target: Annotated[str, option("F", "Output file; - for stdout.", "-o", "--out")],
-    only: Annotated[
-        ImportSelection | None,
-        option(
-            None,
-            "`tasks`: tasks without responses, to score your own; `answered`: only tasks that have responses, as `score` "
-            "requires.",
-        ),
-    ] = None,
-    scale: Annotated[
-        Literal["position", "tenths"] | None,
-        option(
-            None,
-            "Score of a value v from 1 to 10 (writingbench): `position`, (v - 1) / 9, is the default; `tenths`, v / 10, is "
-            "that of GEAR's authors.",
-        ),
-    ] = None,
-    ratings: Annotated[
-        str | None, option("F", "Second output file (ratings): the ratings themselves.")
-    ] = None,
+    only: ImportSelectionOption = None,
+    scale: ScoreScaleOption = None,
+    ratings: RatingsFileOption = None,
     column: ColumnNamesOption = None,
     item: ItemColumnOption = None,
     label: ScoreColumnOption = None,
     annotator: ReviewerColumnOption = None,
-    raters: Annotated[
-        str | None, option("A,B", "Columns of the raters, one for each (wide).", "--rater-columns")
-    ] = None,
+    raters: RaterColumnsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Convert a file of another project to TASKS or RATINGS.
@@ -164,7 +169,7 @@ def import_(
             votes += read_export(EXPORT_READERS[form], Path(file), columns)
         _import_votes(files, target, json, votes)
     else:
-        reader = SCALED_READERS_BY_FORMAT[form][scale] if scale else TASK_READERS[form]
+        reader = TASK_READERS[form] if scale is None else SCALED_READERS_BY_FORMAT[form][scale]
         _import_tasks(reader(*files), target, only, json)
 
 
@@ -173,7 +178,7 @@ def _check_options(form: str, files: Sequence[str], only: ImportSelection | None
     if form not in IMPORT_FORMATS:
         hint = did_you_mean(form, IMPORT_FORMATS) or "known: " + ", ".join(IMPORT_FORMATS)
         raise InputError(f"unknown format {form!r}; {hint}")
-    if only and form in RATING_FORMATS:
+    if only is not None and form in RATING_FORMATS:
         raise InputError(f"--only: selects tasks, and {form} has none; remove it")
     if form == "chats" and is_table(files[0]):
         raise InputError(

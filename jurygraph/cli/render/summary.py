@@ -42,20 +42,22 @@ def format_result_lines(summary: "Summary") -> list[str]:
         if len(summary.agents) > 1:
             rows = sorted(summary.agents.values(), key=lambda row: -row.unsupported)
             counts = join_names(f"{row.agent or '(no agent)'} {row.unsupported}" for row in rows)
-            lines.append(f"unsupported by agent: {counts}")
+            lines.append(escape_line(f"unsupported by agent: {counts}"))
     if summary.discarded:
         counts = _join_counts(summary.discarded.items())
-        lines.append(f"discarded for low confidence: {counts}")
+        lines.append(escape_line(f"discarded for low confidence: {counts}"))
     if summary.unseen:
         responses = f"{summary.unseen} of {summary.investigated} responses"
         names = ", ".join(summary.unseen_responses)
         ellipsis = ", …" if summary.unseen > len(summary.unseen_responses) else ""
-        lines.append(f"looked nothing up: a judge with tools, in {responses}: {names}{ellipsis}")
+        lines.append(
+            escape_line(f"looked nothing up: a judge with tools, in {responses}: {names}{ellipsis}")
+        )
     if summary.not_applicable and len(summary.agents) > 1:
         lines.append(
             "not applicable: adds nothing to a reward, so that means of agents may rest on different components"
         )
-    lines += summary.unanswered
+    lines += map(escape_line, summary.unanswered)
     models = sorted(summary.bill.models.items())
     bill_by_label = {} if len(models) == 1 else {"calls": summary.bill}  # which would say the same
     for name, bill in models:
@@ -63,8 +65,8 @@ def format_result_lines(summary: "Summary") -> list[str]:
     for label, bill in bill_by_label.items():
         text = _format_request_bill(bill)
         if text:
-            lines.append(f"{label}: {text}")
-    return list(map(escape_line, lines))
+            lines.append(escape_line(f"{label}: {text}"))
+    return lines
 
 
 def _format_agent_table(summary: "Summary") -> list[str]:

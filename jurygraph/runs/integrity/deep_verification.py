@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pydantic_core import to_jsonable_python
 
-from jurygraph.agents.roles import shorten_quotes
+from jurygraph.agents.roles import Configurable, shorten_quotes
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.graphs.lookups import MISSING_WORKSPACE_FAILURE_KIND
@@ -33,7 +33,7 @@ from jurygraph.runs.store.ledger import LedgerRecord, record_label
 from jurygraph.runs.writable_run import CallStore
 from jurygraph.safety.evidence import to_searchable_text
 from jurygraph.safety.redaction import matches_redacted_text
-from jurygraph.schema import Evidence, Material, Plan, RecordedVerdict, Trace
+from jurygraph.schema import Evidence, Material, Plan, RecordedVerdict, ToolSpec, Trace
 from jurygraph.schema.frozen_model import to_compact_json
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
 from jurygraph.schema.verdict import (
@@ -180,10 +180,13 @@ class OfflineBackend(Backend):
             self.changed[lookup.id] = stored_lookup, new_lookup
 
 
+_PLANNED_LOOKUP_FIELDS = ("call", "tool", "version", "deterministic")
+"""Fields of a call of a tool that follow from the reply that led to it."""
+
+
 def find_lookup_mismatch(stored_lookup: StoredLookup, planned_lookup: PlannedLookup) -> str | None:
     """Return what of a stored call is not what was recorded then; None if it may all be."""
-    # what follows from the reply that led to it
-    for name in ("call", "tool", "version", "deterministic"):
+    for name in _PLANNED_LOOKUP_FIELDS:
         if getattr(stored_lookup.lookup, name) != getattr(planned_lookup.lookup, name):
             return f"its {name} is not that of the call that the reply led to"
     if not _may_be_same_text(stored_lookup.arguments, planned_lookup.arguments):
@@ -239,11 +242,11 @@ class _DeepVerifier:
             )
         self._require_same_tools(plan)
         plan = plan.model_copy(update={"files": {}})  # what changed there shows in results of tools
+        evaluators = self._jury.evaluators
         own_model = {
             question.id
             for question in plan.survey.questions
-            if question.layer == "model"
-            and not self._jury.evaluators[question.evaluator].uses_model
+            if question.layer == "model" and not evaluators[question.evaluator].uses_model
         }
         recorded_answers = {
             verdict.key: verdict
@@ -363,13 +366,15 @@ class _DeepVerifier:
         if self._is_run_missing:
             return
         for use in item.calls:
-            is_recorded = any(ledger.find("call", use.id) for ledger in self._ledgers)
-            if use.id not in self._unanswered and not is_recorded:
+            if use.id not in self._unanswered and not self._has_call_record(use.id):
                 raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
 
     def _is_answered(self, name: str) -> bool:
         """Return whether a call has its reply, or had none when it was made."""
         return name in self._unanswered or self._calls.find(name) is not None
+
+    def _has_call_record(self, name: str) -> bool:
+        return any(ledger.find("call", name) is not None for ledger in self._ledgers)
 
     def _check_quotations(self, trace: Trace, text: str) -> int:
         """Check the places of all quotations from a response or a tool's result, and return their number.
@@ -404,7 +409,7 @@ class _DeepVerifier:
     def _require_same_tools(self, plan: Plan) -> None:
         """Raise `TraceMismatch` for a question whose tools are not those that the judge would have now."""
         jury = self._jury
-        owners_and_tool_specs = chain(
+        owners_and_tool_specs: Iterator[tuple[Configurable, Sequence[ToolSpec]]] = chain(
             ((jury.evaluators[item.evaluator], item.tools) for item in plan.survey.questions),
             ((jury.derivers[item.deriver], item.tools) for item in plan.survey.derivations),
         )
@@ -415,9 +420,9 @@ class _DeepVerifier:
                 current_tool_spec = by_name.get(spec.name)
                 if current_tool_spec != spec:
                     version = (
-                        f"of version {current_tool_spec.version}"
-                        if current_tool_spec
-                        else "not there"
+                        "not there"
+                        if current_tool_spec is None
+                        else f"of version {current_tool_spec.version}"
                     )
                     raise TraceMismatch(
                         f"{self._run.ledger.path}: tool {spec.name!r} of {owner.name!r} is of "

@@ -86,17 +86,7 @@ class _Erasure:
         """Erase the texts for this reason; without one, only find out which of the run would be erased."""
         copied_text_ids, tasks = self._find_texts_with_copies()
         erased_text_ids = sorted({*self._own, *copied_text_ids})
-        requested_response_ids = (
-            {self._name: None}
-            if self._what == "response"
-            else self._response_ids_of_texts(self._own)
-        )
-        # those that lose text, or the words of verdicts, besides those that were named
-        others = [
-            name
-            for name in self._response_ids_of_texts(erased_text_ids)
-            if name not in requested_response_ids
-        ]
+        others = self._affected_response_ids(erased_text_ids)
         replies = calls = 0
         unreached_files: list[str] = []
         if reason is not None:
@@ -125,6 +115,19 @@ class _Erasure:
         ledger.erase(erased_text_ids)
         ledger.commit()
         ledger.compact()
+
+    def _affected_response_ids(self, erased_text_ids: Iterable[int]) -> list[str]:
+        """Return the ids of responses that lose text, or the words of verdicts, besides those that were named."""
+        requested_response_ids = (
+            {self._name: None}
+            if self._what == "response"
+            else self._response_ids_of_texts(self._own)
+        )
+        return [
+            name
+            for name in self._response_ids_of_texts(erased_text_ids)
+            if name not in requested_response_ids
+        ]
 
     def _response_ids_of_texts(self, texts: Iterable[int]) -> dict[str, None]:
         """Return the ids of responses in whose records these texts are, in order."""
@@ -297,8 +300,9 @@ class _Erasure:
 
 def _referenced_call_ids(record: LedgerRecord) -> Iterator[tuple[str, str]]:
     """Yield the kind and the id of each call, of a model or of a tool, that a record names."""
+    content = record.content
     for kind in _CALL_RECORD_KINDS:
-        for call in record.content.get(f"{kind}s", ()):
+        for call in content.get(f"{kind}s", ()):
             yield kind, call["id"]
 
 
