@@ -136,9 +136,8 @@ _FIELDS_BY_FOREIGN_NAME = {
         ("prompt", "question", "input", "instruction", "messages", "problem"), ("query",)
     ),
     "message": ("messages", "query"),
-    **dict.fromkeys(
-        ("completion", "output", "answer", "response", "content"), ("text", "reference")
-    ),
+    **dict.fromkeys(("completion", "output", "response"), ("text", "responses", "reference")),
+    **dict.fromkeys(("answer", "content"), ("text", "reference")),
     **dict.fromkeys(
         ("expected", "ground_truth", "gold", "target", "solution", "label"), ("reference",)
     ),
