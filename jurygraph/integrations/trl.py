@@ -9,7 +9,7 @@ None where the judge failed. Nothing of TRL is imported; what is read of its tra
 import asyncio
 import logging
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -31,6 +31,7 @@ from jurygraph.integrations.failed_rewards import (
     FilledRewards,
     describe_first_failure,
     fill_failed,
+    is_power_of_ten,
     read_failed_reward_rule,
 )
 from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury, compares_responses
@@ -47,7 +48,7 @@ from jurygraph.integrations.task_columns import (
     list_task_fields,
     refuse_unnamed_columns,
 )
-from jurygraph.messages import list_first
+from jurygraph.messages import format_count, list_first
 from jurygraph.models.request import REPAIR_CALL_PURPOSE
 from jurygraph.runs.reports.summary import count_trace_findings
 from jurygraph.schema import Call, Material, RecordedVerdict, Task, Trace
@@ -197,12 +198,13 @@ class JuryScorer:
     def _reset_process_state(self) -> None:
         self._guard = Lock()
         self._calls: list[_SharedTrainerCall] = []
+        self._failed_group_counts: Counter[tuple[str, str]] = Counter()
         self._warnings: set[str] = set()
         """The warnings that were logged: each is logged once."""
 
-    def _warn_once(self, message: str, *arguments: Any, kind: str = "") -> None:
-        if message + kind not in self._warnings:
-            self._warnings.add(message + kind)
+    def _warn_once(self, message: str, *arguments: Any) -> None:
+        if message not in self._warnings:
+            self._warnings.add(message)
             log.warning(message, *arguments)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -496,17 +498,21 @@ class JuryScorer:
         return describe_missing_fields(jury, task, batch.rows[index], self._columns)
 
     def _warn_of_failure(self, group: Sequence[Trace], row: str, lack: str) -> None:
-        """Log the first failed rewards of each kind: what the trainer logs of later ones does not say why."""
+        """Log why rewards of a group failed, by kind: of the first such group, the tenth and so on."""
         traces_by_kind: dict[str, list[Trace]] = defaultdict(list)
         for trace in group:
             if trace.reward.value is None:
                 traces_by_kind[_kind_of_failure(trace)].append(trace)
         for kind, failed_traces in traces_by_kind.items():
-            why = _describe_why(failed_traces, row, lack)
-            self._warn_once(
-                "%d of the %d rewards of a group failed (%s)%s (said once a kind; %s/failed has the share of all)",
-                *(len(failed_traces), len(group), failed_traces[0].response_id, why, self._name),
-                kind=kind + lack,
+            self._failed_group_counts[kind, lack] += 1
+            count = self._failed_group_counts[kind, lack]
+            if not is_power_of_ten(count):
+                continue
+            log.warning(
+                "%d of the %d rewards of %s failed%s (response %s; %s so far: the first, the tenth and so on are said; "
+                "%s/failed has the share of all)",
+                *(len(failed_traces), len(group), row, _describe_why(failed_traces, "it", lack)),
+                *(failed_traces[0].response_id, format_count(count, "such group"), self._name),
             )
 
     def _warn_of_quotations(self, traces: Sequence[Trace]) -> None:
