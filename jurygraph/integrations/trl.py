@@ -51,6 +51,7 @@ from jurygraph.integrations.task_columns import (
 from jurygraph.messages import format_count, list_first
 from jurygraph.models.request import REPAIR_CALL_PURPOSE
 from jurygraph.runs.reports.summary import count_trace_findings
+from jurygraph.runs.run import EVALUATION_PHASE
 from jurygraph.schema import Call, Material, RecordedVerdict, Task, Trace
 
 log = logging.getLogger(__name__)
@@ -62,8 +63,6 @@ FIRST_VERSION_WITH_MASK = (1, 6)
 """TRL's first version that leaves out a row without any reward (PR 5902); before, its reward was 0."""
 _TRAINERS_WITHOUT_MASK = ("SDPO", "OnlineDPO", "NashMD", "XPO")
 """Beginnings of the names of trainers that sum with `nansum` and mask nothing, in trl 1.16, too."""
-EVALUATION_PHASE = "eval"
-"""The phase of groups that `trainer.evaluate` scores, and a label: their step is one of the training, too."""
 _MAX_CALLS_KEPT = 64
 """Calls that wait for the other functions; of a trainer that never calls these, the last ones are kept."""
 _MAX_ROWS_LISTED = 5
