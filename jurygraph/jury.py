@@ -502,7 +502,7 @@ class Jury(ShortRepr):
         """
         self._claim_for_process()
         # None also for the command line, whose job records by itself.
-        recorder = self._open_recorder()
+        recorder = self.open_recorder()
         if recorder is None:
             return await self._plan_and_admit(groups, active_groups, sink, listener)
         begun_groups = [result_or_error(partial(recorder.begin, group)) for group in groups]
@@ -639,14 +639,14 @@ class Jury(ShortRepr):
             )
         self._record_in = folder
         try:
-            recorder = self._open_recorder(phase)
+            recorder = self.open_recorder(phase)
             assert recorder is not None
             yield recorder
         finally:
             self._release_recorder()
             self._record_in = None
 
-    def _open_recorder(self, phase: str | None = None) -> "OpenEndedRecorder | None":
+    def open_recorder(self, phase: str | None = None) -> "OpenEndedRecorder | None":
         """Return the recorder of the jury, None if it has none; its run is opened with the first use."""
         if self._record_in is None:
             return None

@@ -136,9 +136,8 @@ _FIELDS_BY_FOREIGN_NAME = {
         ("prompt", "question", "input", "instruction", "messages", "problem"), ("query",)
     ),
     "message": ("messages", "query"),
-    **dict.fromkeys(
-        ("completion", "output", "answer", "response", "content"), ("text", "reference")
-    ),
+    **dict.fromkeys(("completion", "output", "response"), ("text", "responses", "reference")),
+    **dict.fromkeys(("answer", "content"), ("text", "reference")),
     **dict.fromkeys(
         ("expected", "ground_truth", "gold", "target", "solution", "label"), ("reference",)
     ),
@@ -361,8 +360,10 @@ def _describe_validation_error(
     return Problem(path, f"is {describe_value(value)}", error["msg"])
 
 
+RUBRIC_FORMS = " with `criteria`, a text with a criterion in each line, or a list of criteria"
 _EXAMPLE_BY_ERROR_AND_FIELD: Mapping[tuple[str, str | int | None], str] = {
     ("tuple_type", "scale"): ", such as [1, 5]",
+    ("model_type", "rubric"): RUBRIC_FORMS,
     ("string_type", "model"): ": openai/gpt-5-mini, or openai-compatible:URL#NAME",
 }
 """What is said of the type that a field should have, by error and name."""

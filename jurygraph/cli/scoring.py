@@ -261,7 +261,6 @@ def score_tasks(options: ScoreOptions) -> ScoredWork:
 
 def forecast_remaining(opened_job: OpenedJob, runner: asyncio.Runner) -> "RemainingWork":
     """Return what is left to score and the requests that it takes; nothing is sent or written."""
-    from jurygraph.runs.reports.summary import describe_lacking_tasks
     from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
 
     work_estimator = RemainingWorkEstimator(opened_job.job, opened_job.stored_work)
@@ -269,16 +268,7 @@ def forecast_remaining(opened_job: OpenedJob, runner: asyncio.Runner) -> "Remain
     with progress("estimating", opened_job.stored_work.remaining.responses, "responses") as report:
         expected = run_interruptible(runner, work_estimator.forecast(report), threads)
     _print_plan_notes(work_estimator.plan_notes)
-    for (name, needs), number in work_estimator.lacking.items():
-        sentence = describe_lacking_tasks(name, number, expected.tasks, needs)
-        print_message(
-            f"{sentence}; or leave them out: `if_missing: not_applicable`; else their rewards may fail"
-        )
-    if work_estimator.tasks_without_question:
-        print_message(
-            f"rewards of {work_estimator.tasks_without_question} of {expected.tasks} tasks will "
-            "fail: they lack what each question that counts needs (`if_missing: not_applicable`)"
-        )
+    print_messages(work_estimator.lacking_tasks.describe())
     return expected
 
 

@@ -9,7 +9,7 @@ None where the judge failed. Nothing of TRL is imported; what is read of its tra
 import asyncio
 import logging
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -31,6 +31,7 @@ from jurygraph.integrations.failed_rewards import (
     FilledRewards,
     describe_first_failure,
     fill_failed,
+    is_power_of_ten,
     read_failed_reward_rule,
 )
 from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury, compares_responses
@@ -47,10 +48,11 @@ from jurygraph.integrations.task_columns import (
     list_task_fields,
     refuse_unnamed_columns,
 )
-from jurygraph.messages import list_first
+from jurygraph.messages import format_count, list_first
 from jurygraph.models.request import REPAIR_CALL_PURPOSE
 from jurygraph.runs.reports.summary import count_trace_findings
-from jurygraph.schema import Material, RecordedVerdict, Task, Trace
+from jurygraph.runs.run import EVALUATION_PHASE
+from jurygraph.schema import Call, Material, RecordedVerdict, Task, Trace
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +63,6 @@ FIRST_VERSION_WITH_MASK = (1, 6)
 """TRL's first version that leaves out a row without any reward (PR 5902); before, its reward was 0."""
 _TRAINERS_WITHOUT_MASK = ("SDPO", "OnlineDPO", "NashMD", "XPO")
 """Beginnings of the names of trainers that sum with `nansum` and mask nothing, in trl 1.16, too."""
-EVALUATION_PHASE = "eval"
-"""The phase of groups that `trainer.evaluate` scores, and a label: their step is one of the training, too."""
 _MAX_CALLS_KEPT = 64
 """Calls that wait for the other functions; of a trainer that never calls these, the last ones are kept."""
 _MAX_ROWS_LISTED = 5
@@ -197,12 +197,13 @@ class JuryScorer:
     def _reset_process_state(self) -> None:
         self._guard = Lock()
         self._calls: list[_SharedTrainerCall] = []
+        self._failed_group_counts: Counter[tuple[str, str]] = Counter()
         self._warnings: set[str] = set()
         """The warnings that were logged: each is logged once."""
 
-    def _warn_once(self, message: str, *arguments: Any, kind: str = "") -> None:
-        if message + kind not in self._warnings:
-            self._warnings.add(message + kind)
+    def _warn_once(self, message: str, *arguments: Any) -> None:
+        if message not in self._warnings:
+            self._warnings.add(message)
             log.warning(message, *arguments)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -347,7 +348,8 @@ class JuryScorer:
                 ]
                 groups.append(Group(tasks[part[0]], responses, phase=phase))
                 members.append(part)
-        return _TrainerBatch(groups, members, prompts, rows, rule, trainer)
+        record_count = self.jury.count_records()
+        return _TrainerBatch(groups, members, prompts, rows, rule, trainer, record_count)
 
     def _check_columns(
         self,
@@ -465,7 +467,8 @@ class JuryScorer:
         scored_traces = [trace for trace in traces if trace is not None]
         self._warn_of_quotations(scored_traces)
         self._warn_of_missing_answers(scored_traces)
-        _log_metrics(columns.get("log_metric"), self._name, scored_traces, factors)
+        is_free = partial(self.jury.is_answered_without_request, record_count=batch.record_count)
+        _log_metrics(columns.get("log_metric"), self._name, scored_traces, factors, is_free)
         _log_trace_columns(columns.get("log_extra"), self._name, scored_traces, factors)
         return ScoredBatch(values, [trace.reward.value is not None for trace in scored_traces])
 
@@ -494,17 +497,21 @@ class JuryScorer:
         return describe_missing_fields(jury, task, batch.rows[index], self._columns)
 
     def _warn_of_failure(self, group: Sequence[Trace], row: str, lack: str) -> None:
-        """Log the first failed rewards of each kind: what the trainer logs of later ones does not say why."""
+        """Log why rewards of a group failed, by kind: of the first such group, the tenth and so on."""
         traces_by_kind: dict[str, list[Trace]] = defaultdict(list)
         for trace in group:
             if trace.reward.value is None:
                 traces_by_kind[_kind_of_failure(trace)].append(trace)
         for kind, failed_traces in traces_by_kind.items():
-            why = _describe_why(failed_traces, row, lack)
-            self._warn_once(
-                "%d of the %d rewards of a group failed (%s)%s (said once a kind; %s/failed has the share of all)",
-                *(len(failed_traces), len(group), failed_traces[0].response_id, why, self._name),
-                kind=kind + lack,
+            self._failed_group_counts[kind, lack] += 1
+            count = self._failed_group_counts[kind, lack]
+            if not is_power_of_ten(count):
+                continue
+            log.warning(
+                "%d of the %d rewards of %s failed%s (response %s; %s so far: the first, the tenth and so on are said; "
+                "%s/failed has the share of all)",
+                *(len(failed_traces), len(group), row, _describe_why(failed_traces, "it", lack)),
+                *(failed_traces[0].response_id, format_count(count, "such group"), self._name),
             )
 
     def _warn_of_quotations(self, traces: Sequence[Trace]) -> None:
@@ -561,6 +568,8 @@ class _TrainerBatch(NamedTuple):
     rows: list[dict[str, Any]]
     rule: FailedRewardRule
     trainer: TrainerSettings
+    record_count: int
+    """The records of the run before the call is scored."""
 
 
 @contextmanager
@@ -610,7 +619,11 @@ def _read_rows(columns: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]
 
 
 def _log_metrics(
-    log_metric: Any, jury_name: str, traces: Sequence[Trace], factors: Iterable[float | None]
+    log_metric: Any,
+    jury_name: str,
+    traces: Sequence[Trace],
+    factors: Iterable[float | None],
+    is_free: Callable[[Call], bool],
 ) -> None:
     if log_metric is None:
         return
@@ -620,7 +633,7 @@ def _log_metrics(
     findings = count_trace_findings(traces)
     if findings.quotable:
         log_metric(f"{jury_name}/unsupported", findings.unsupported / findings.quotable)
-    _log_reply_shares(log_metric, jury_name, traces)
+    _log_reply_shares(log_metric, jury_name, traces, is_free)
     if missing_count := sum(map(_states_no_answer, traces)):
         log_metric(f"{jury_name}/no_answer", missing_count / len(traces))
     for trace in traces:
@@ -634,13 +647,15 @@ def _log_metrics(
             log_metric(f"{jury_name}/{name}", fsum(values) / len(values))
 
 
-def _log_reply_shares(log_metric: Any, jury_name: str, traces: Sequence[Trace]) -> None:
-    """Log how many of the judge's replies came from the cache, and how many repair another."""
+def _log_reply_shares(
+    log_metric: Any, jury_name: str, traces: Sequence[Trace], is_free: Callable[[Call], bool]
+) -> None:
+    """Log how many of the judge's replies cost no request, and how many repair another."""
     calls = chain.from_iterable(trace.calls for trace in traces)
     replies = {call.id: call for call in calls if call.fault is None}
     if not replies:
         return
-    cached_count = sum(call.cache_hit for call in replies.values())
+    cached_count = sum(map(is_free, replies.values()))
     log_metric(f"{jury_name}/cached", cached_count / len(replies))
     repair_ids: set[str] = set()
     for trace in traces:

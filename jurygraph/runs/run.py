@@ -814,6 +814,14 @@ def has_erased_text(verdict: Verdict) -> bool:
     )
 
 
+EVALUATION_PHASE = "eval"
+"""The phase of groups that a training's evaluation scores, and a label: their step is one of the training, too."""
+
+
+def is_evaluation(group: Sequence[ScoredResponse]) -> bool:
+    return group[0].trace.labels.get("phase") == EVALUATION_PHASE
+
+
 def read_session(group: Sequence[ScoredResponse]) -> int | None:
     """Return the number of the session of a training that a group's labels name, 1 where it is not stored.
 

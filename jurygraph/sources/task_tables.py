@@ -44,7 +44,7 @@ from jurygraph.schema.frozen_model import (
     StrPath,
     require_unique_ids,
 )
-from jurygraph.schema.task import Messages
+from jurygraph.schema.task import Messages, read_rubric_fields
 from jurygraph.sources.files import (
     MAX_LINE_BYTES,
     FileDigest,
@@ -914,8 +914,8 @@ def _parse_context_cell(cell: str | list[Any]) -> Any:
     return cell
 
 
-def _parse_rubric_cell(location: str, column: str, cell: str | list[Any]) -> TableRow:
-    """Return the rubric in a cell, as `rubric_from_criteria` does, of a list also as JSON."""
+def _parse_rubric_cell(location: str, column: str, cell: str | list[Any]) -> Any:
+    """Return the rubric in a cell, as `read_rubric_fields` does, of a list also as JSON."""
     if isinstance(cell, str) and cell.lstrip().startswith("["):
         try:
             cell = from_json(cell)
@@ -926,28 +926,7 @@ def _parse_rubric_cell(location: str, column: str, cell: str | list[Any]) -> Tab
                 f"is not valid JSON ({error})",
                 "write a list of criteria, or a criterion a line",
             )
-    return rubric_from_criteria(cell)
-
-
-def rubric_from_criteria(criteria: str | list[Any]) -> TableRow:
-    """Return a rubric: a criterion of weight 1 in each line of a text, or a list of criteria.
-
-    Those are texts, or objects as in a task; those that are texts have the ids c1, c2, …
-    """
-    if isinstance(criteria, str):
-        criteria = [line.strip() for line in criteria.splitlines() if line.strip()]
-    enumerated_criteria = enumerate(criteria, start=1)
-    return {
-        "criteria": [_parse_criterion(f"c{number}", value) for number, value in enumerated_criteria]
-    }
-
-
-def _parse_criterion(name: str, value: Any) -> Any:
-    if isinstance(value, str):
-        return {"id": name, "text": value, "weight": 1.0}
-    if isinstance(value, dict):  # in Parquet, each has the fields of all
-        return {field: content for field, content in value.items() if content is not None}
-    return value
+    return read_rubric_fields(cell)
 
 
 def _to_responses(

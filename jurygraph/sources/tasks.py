@@ -17,7 +17,12 @@ from jurygraph.messages import Problem, did_you_mean, quote, shell_quote
 from jurygraph.schema import Response, ResponseLine, Rubric, Task, TaskDefaults, TaskLine
 from jurygraph.schema.conversation import has_replies
 from jurygraph.schema.frozen_model import StrPath
-from jurygraph.schema.task import NO_TASK_DEFAULTS, Profiles, ProfilesLine
+from jurygraph.schema.task import (
+    NO_TASK_DEFAULTS,
+    Profiles,
+    ProfilesLine,
+    read_rubric_fields,
+)
 from jurygraph.sources.files import (
     ByteRange,
     FileDigest,
@@ -161,7 +166,7 @@ class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
 def add_annotation_to_line(line: bytes, rubric: Rubric) -> bytes:
     """Return a line of TASKS with the roles, edges and record of its rubric's annotation; the rest is unchanged."""
     content = json.loads(line)
-    rubric_json = content["rubric"]
+    rubric_json = content["rubric"] = read_rubric_fields(content["rubric"])
     roles = {criterion.id: criterion.role for criterion in rubric.criteria}
     for criterion in rubric_json["criteria"]:
         role = roles[criterion["id"]]
@@ -179,7 +184,7 @@ def add_annotation_to_line(line: bytes, rubric: Rubric) -> bytes:
 def _parse_task_without_graph(line: bytes) -> Any:
     """Parse a line of TASKS as JSON, without the roles, the edges and the record of an annotation."""
     content = json.loads(line)
-    rubric = content.get("rubric")
+    rubric = content["rubric"] = read_rubric_fields(content.get("rubric"))
     if isinstance(rubric, dict):
         for name in ("edges", "annotation"):
             rubric.pop(name, None)

@@ -26,9 +26,16 @@ from jurygraph.agents.data_analyzer import (
 )
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
-from jurygraph.messages import join_names
+from jurygraph.messages import format_count, join_names
 from jurygraph.runs.export_table import json_value_to_text
-from jurygraph.runs.run import Run, ScoredResponse, count_sessions, read_session
+from jurygraph.runs.run import (
+    EVALUATION_PHASE,
+    Run,
+    ScoredResponse,
+    count_sessions,
+    is_evaluation,
+    read_session,
+)
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import LedgerRecord
 from jurygraph.schema import Trace
@@ -303,6 +310,8 @@ class LabelledSteps:
     followed with `wait`, tasks in a row with one value are a step. Erased responses have no label; a group of them
     belongs to the step around it. Where no response has a label `step`, the steps that groups were recorded with count.
 
+    Groups of evaluations are left out: another set of prompts has other rewards.
+
     `notes` are sentences about steps that recur or are missing, about runs without the last ones, and about steps that
     are of groups.
 
@@ -332,14 +341,19 @@ class LabelledSteps:
     def _order_steps(self, run: Run) -> dict[StepName, list[int]]:
         """Return the record numbers of each step's groups, by the step's name."""
         groups_by_run: dict[str, list[_RecordedGroup]] = defaultdict(list)
+        evaluation_count = 0
         for _, record in _iter_group_records(run, 0, is_run_finished=True):
             group = run.group(record)
+            if is_evaluation(group):
+                evaluation_count += 1
+                continue
             name = self._read_step_name(record, group)
             step = None if name is None else _SessionStep(name, read_session(group))
             ledger_path = run.source.ledger.path_of_ledger_with(record.seq)
             groups_by_run[ledger_path.parent.name].append(
                 _RecordedGroup(record.seq, record.at, step)
             )
+        self._note_evaluations(evaluation_count)
         step_positions: list[tuple[int, int, StepName]] = []
         steps_by_run: dict[str, list[_SessionStep]] = {}
         for run_name, recorded_groups in groups_by_run.items():
@@ -393,9 +407,13 @@ class LabelledSteps:
         """Yield steps of consecutive groups with the same value of the label."""
         step: list[ScoredGroup] = []
         step_names: list[StepName] = []
+        evaluation_count = 0
         with closing(_iter_groups_as_written(self._folder, self._wait)) as groups:
             for run, record in groups:
                 group = run.group(record)
+                if is_evaluation(group):
+                    evaluation_count += 1
+                    continue
                 name = self._read_step_name(record, group)
                 if name is not None and step_names[-1:] != [name]:
                     if name in step_names and not is_recorded:
@@ -410,9 +428,16 @@ class LabelledSteps:
                 step.append(group)
         if step:
             yield StepGroups(step, *step_names[-1:])
+        self._note_evaluations(evaluation_count)
         if len(set(step_names)) < len(step_names):
             self.notes.append(
                 "steps recorded again, as after a restart, are more steps here; without --follow they are joined"
+            )
+
+    def _note_evaluations(self, count: int) -> None:
+        if count:
+            self.notes.append(
+                f"{format_count(count, 'group')} of evaluations (label phase={EVALUATION_PHASE}) left out"
             )
 
     def _read_step_name(self, record: LedgerRecord, group: ScoredGroup) -> StepName | None:

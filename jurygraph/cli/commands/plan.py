@@ -71,7 +71,10 @@ def plan(
                 name = Path(tasks).name
                 written_plans = write_plans(jury, lines, name, Path(out), report)
                 with exit_on_interrupt("interrupted; nothing was written"):
-                    count = run_interruptible(runner, written_plans, jury.context.threads)
+                    lacking = run_interruptible(runner, written_plans, jury.context.threads)
+            print_messages(lacking.describe())
             requests = count_requests(jury)
-    content = {"plans": out, "tasks": count, "requests": requests and requests.to_json()}
-    print_report(json, content, [f"wrote {count} plans to {out}", *format_request_lines(requests)])
+    content = {"plans": out, "tasks": len(lines), "requests": requests and requests.to_json()}
+    print_report(
+        json, content, [f"wrote {len(lines)} plans to {out}", *format_request_lines(requests)]
+    )

@@ -162,7 +162,8 @@ def _open_or_write_plans(
             lines = stack.enter_context(file)
             plans = Path(stack.enter_context(TemporaryDirectory())) / "plans.jsonl"
             with progress("planning", len(lines), "tasks") as report:
-                jury.run(write_plans(jury, lines, Path(tasks).name, plans, report))
+                lacking = jury.run(write_plans(jury, lines, Path(tasks).name, plans, report))
+            print_messages(lacking.describe())
         yield stack.enter_context(closing(PlansFile(plans, jury)))
 
 

@@ -100,7 +100,7 @@ def watch(
     report = monitor.report(analyzer)
     report.notes = [*notes, *report.notes]
     if is_monitoring_complete:
-        _refuse_untestable_run(run, report, can_choose_steps=step_label is None and every != 1)
+        _refuse_run_without_reward(run, report)
     for note in report.notes:
         print_message(note)
     lines = list(format_report_lines(report.sections))
@@ -119,6 +119,7 @@ def watch(
     )
     if not is_monitoring_complete:
         raise typer.Exit(ExitCode.INTERRUPTED)
+    _refuse_few_steps(run, report, can_choose_steps=step_label is None and every != 1)
     if any(alert.adverse for alert in analyzer.alerts):
         raise typer.Exit(ExitCode.SOME_FAILED)
 
@@ -127,7 +128,7 @@ def _choose_alert_label(alert: "Alert") -> str:
     return _ADVERSE_ALERT_MARK if alert.adverse else "change"
 
 
-def _refuse_untestable_run(run: "Path", report: "Report", can_choose_steps: bool) -> None:
+def _refuse_few_steps(run: "Path", report: "Report", can_choose_steps: bool) -> None:
     from jurygraph.agents.data_analyzer import FIRST_TESTED_STEP
 
     steps = report.figures["steps"]
@@ -136,6 +137,9 @@ def _refuse_untestable_run(run: "Path", report: "Report", can_choose_steps: bool
         raise InputError(
             f"{run}: steps: {steps}; the tests need at least {FIRST_TESTED_STEP}; {advice}"
         )
+
+
+def _refuse_run_without_reward(run: "Path", report: "Report") -> None:
     tested_series = [row["series"] for row in report.figures["series"] if row["steps"]]
     if "reward" not in tested_series:
         raise InputError(

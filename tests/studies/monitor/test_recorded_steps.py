@@ -114,6 +114,25 @@ def test_steps_that_a_restart_repeats_have_the_groups_of_both_sessions(
     assert explained.splitlines()[1] == "Labels: step 8, session 1. Prompt: 1: ?"
 
 
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_evaluations_are_no_part_of_the_trend(
+    train: Any, tmp_path: Path, is_followed: bool
+) -> None:
+    train(tmp_path, (8, 9))
+    evaluated = jg.Response(id="r", text="9: it is 0.5", labels={"step": 9, "phase": "eval"})
+
+    def evaluate_and_close() -> None:
+        with jg.Jury(**CONFIG) as jury, jury.record(tmp_path / "0") as recorder:
+            jury.score(TASK, [evaluated])
+            recorder.close_run()
+
+    if not is_followed:
+        evaluate_and_close()
+    steps = LabelledSteps(tmp_path / "0", "step", evaluate_and_close if is_followed else None)
+    assert count_groups(steps) == {8: 2, 9: 2}
+    assert steps.notes == ["1 group of evaluations (label phase=eval) left out"]
+
+
 def test_the_only_session_is_found_and_not_told(train: Any, tmp_path: Path) -> None:
     train(tmp_path, (8,))
     shown = run_command("show", tmp_path / "0", "--label", "session=1", "--json")
