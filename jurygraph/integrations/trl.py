@@ -68,7 +68,7 @@ _MAX_CALLS_KEPT = 64
 _MAX_ROWS_LISTED = 5
 _PART_AND_EXAMPLE_BY_FIELD = {
     "reference": ("a reference", "reference='answer'"),
-    "rubric": ("a rubric", "rubric='criteria'"),
+    "rubric": ("a rubric", "rubric='rubric'"),
     "stakeholders": ("stakeholders", "stakeholders='people'"),
 }
 COHORTS_HINT = "`jurygraph serve` judges a group whose members arrive apart, by its cohorts"

@@ -254,7 +254,9 @@ def test_replies_that_were_repaired_or_cost_no_request_are_logged(
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path))
 
     def script(body: dict[str, Any], number: int) -> Answer:
-        return reply_with("It is kind.") if number == 1 else judge_reply(body)
+        is_repair = any(message["role"] == "assistant" for message in body["messages"])
+        is_wrong = "Ann" in str(body["messages"]) and not is_repair
+        return reply_with("It is kind.") if is_wrong else judge_reply(body)
 
     rubric = {"criteria": [{"id": "kind", "text": "Is it kind?", "weight": 1}]}
     shares = []
