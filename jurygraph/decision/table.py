@@ -697,7 +697,12 @@ def _worst_value(value: Floats, applicable: Bools, is_penalty: bool, axis: int) 
 
 def _has_failed_by_turn(is_failed_turn: Bools) -> Bools:
     """Return for each turn whether it or one before it fails, from which turns fail, [T,R,K] each."""
-    return np.asarray(np.logical_or.accumulate(is_failed_turn, axis=0))
+    has_failed = np.zeros_like(is_failed_turn[0])
+    failed_by_turn = []
+    for turn in is_failed_turn:
+        has_failed = has_failed | turn
+        failed_by_turn.append(has_failed)
+    return np.stack(failed_by_turn)
 
 
 def _reduce_question_columns(cells: FilledCells, reduce: str) -> FilledCells:
