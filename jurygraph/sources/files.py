@@ -303,6 +303,11 @@ def _write_temporary_file(chunks: Iterable[bytes]) -> IO[bytes]:
     return temporary_file
 
 
+def sha256_of_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def file_change_stamp(file: IO[bytes]) -> tuple[int, int]:
     """Return values that change when a file is written: its size in bytes, and its modification time in nanoseconds."""
     status = os.fstat(file.fileno())
@@ -340,11 +345,6 @@ def read_model_line(file: TextFile, line: TextLine, model: type[N]) -> N:
     return entry
 
 
-def parse_lines(file: TextFile, model: type[N]) -> Iterator[tuple[TextLine, N | Problem]]:
-    """Yield every line of the file as a model, or the error in it."""
-    return ((line, parse_json_line(line.text, model)) for line in file.lines())
-
-
 def reread_line(file: TextFile, span: ByteRange, model: type[N]) -> N:
     return model.model_validate_json(file.read(span), strict=True)
 
@@ -363,20 +363,12 @@ def validate_at_location(location: str, model: type[N], content: Any) -> N:
 
 
 def raise_field_error(location: str, problem: Problem) -> NoReturn:
-    raise InputError(_format_problem(location, problem))
+    field = f", field {problem.field}" if problem.path else ""
+    raise InputError(f"{location}{field}: {problem}")
 
 
 def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
-    raise InputError(describe_line_error(name, line, problem))
-
-
-def describe_line_error(name: str, line: int, problem: Problem) -> str:
-    return _format_problem(f"{name}, line {line}", problem)
-
-
-def _format_problem(location: str, problem: Problem) -> str:
-    field = f", field {problem.field}" if problem.path else ""
-    return f"{location}{field}: {problem}"
+    raise_field_error(f"{name}, line {line}", problem)
 
 
 class TaskKeyedFile(Generic[N]):
@@ -528,6 +520,7 @@ def is_nested_deeper(text: str, value: Any, max_depth: int) -> bool:
 
 
 def _count_nesting_levels(value: Any) -> int:
-    if isinstance(value, dict):
-        return 1 + max(map(_count_nesting_levels, value.values()), default=0)
-    return 1 + max(map(_count_nesting_levels, value), default=0) if isinstance(value, list) else 0
+    if not isinstance(value, dict | list):
+        return 0
+    parts = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(_count_nesting_levels, parts), default=0)

@@ -43,7 +43,13 @@ from jurygraph.schema.rating import (
     Vote,
 )
 from jurygraph.sources.files import TextFile, raise_field_error, validate_at_location
-from jurygraph.sources.task_tables import TableRow, is_csv, missing_column_error, read_rows
+from jurygraph.sources.task_tables import (
+    TableRow,
+    is_csv,
+    missing_column_error,
+    read_first_row,
+    read_rows,
+)
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -196,14 +202,14 @@ def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
     for position, vote in file.rows:
         if vote.label is not None:
             text = str(vote.label)
+            location = f"{file.path}, {position}"
             path = (file.columns["label"],)
             if DECIMAL_COMMA_PATTERN.fullmatch(text):
-                problem = describe_decimal_comma(path, text)
-                raise_field_error(f"{file.path}, {position}", problem)
+                raise_field_error(location, describe_decimal_comma(path, text))
             number = float(text)
             if not math.isfinite(number):
                 problem = Problem(path, f"is {quote(text)}", "write a finite number")
-                raise_field_error(f"{file.path}, {position}", problem)
+                raise_field_error(location, problem)
             vote = vote.model_copy(update={"label": number})
         rows.append((position, vote))
     return replace(file, rows=tuple(rows))
@@ -355,7 +361,7 @@ def iter_file_columns(
     """
     headers = {}
     if columns and len(paths) > 1:
-        headers = {path: set(next(read_rows(path), ("", {}))[1]) for path in paths}
+        headers = {path: set(read_first_row(path)) for path in paths}
     for path in paths:
         file_columns = dict(columns)
         for name, column in columns.items():
