@@ -291,17 +291,15 @@ class RewardRow(NamedTuple):
 
     def to_reward(self, decision: Decision) -> Reward:
         names = [spec.name for spec in decision.specs]
-        terms = []
-        for spec, value in zip(decision.specs, self.terms, strict=True):
-            contribution = None if value is None else spec.weight * value
-            terms.append(
-                {
-                    "name": spec.name,
-                    "weight": spec.weight,
-                    "value": value,
-                    "contribution": contribution,
-                }
-            )
+        terms = [
+            {
+                "name": spec.name,
+                "weight": spec.weight,
+                "value": value,
+                "contribution": None if value is None else spec.weight * value,
+            }
+            for spec, value in zip(decision.specs, self.terms, strict=True)
+        ]
         fields = self._asdict()
         del fields["gate_values"]  # `gates` has them
         fields["components"] = dict(zip(names, self.components, strict=True))
@@ -704,18 +702,17 @@ def _compute_table_result(
     # Not for speed alone: as a quotient of sums of weights, the coverage of a complete row could be .9999….
     if _is_fully_judged(decision, table):
         fused_rewards = fuse(decision, components)
-        full_coverage = np.ones_like(fused_rewards.value)
-        no_failure_mask = np.zeros_like(fused_rewards.value, dtype=np.bool_)
+        value = fused_rewards.value
         return GroupResult(
-            components,
-            fused_rewards,
-            components,
-            fused_rewards,
-            fused_rewards.value,
-            fused_rewards.value,
-            full_coverage,
-            no_failure_mask,
-            dropped_question_ids,
+            components=components,
+            fused=fused_rewards,
+            partial=components,
+            partial_fused=fused_rewards,
+            low=value,
+            high=value,
+            coverage=np.ones_like(value),
+            failed_by_rule=np.zeros_like(value, dtype=np.bool_),
+            dropped=dropped_question_ids,
         )
     lacks_verdict = [
         lacks_score(verdict_code).any(axis=1)

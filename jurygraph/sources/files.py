@@ -345,6 +345,11 @@ def read_model_line(file: TextFile, line: TextLine, model: type[N]) -> N:
     return entry
 
 
+def parse_lines(file: TextFile, model: type[N]) -> Iterator[tuple[TextLine, N | Problem]]:
+    """Yield every line of the file as a model, or the error in it."""
+    return ((line, parse_json_line(line.text, model)) for line in file.lines())
+
+
 def reread_line(file: TextFile, span: ByteRange, model: type[N]) -> N:
     return model.model_validate_json(file.read(span), strict=True)
 
@@ -363,12 +368,20 @@ def validate_at_location(location: str, model: type[N], content: Any) -> N:
 
 
 def raise_field_error(location: str, problem: Problem) -> NoReturn:
-    field = f", field {problem.field}" if problem.path else ""
-    raise InputError(f"{location}{field}: {problem}")
+    raise InputError(_format_problem(location, problem))
 
 
 def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
-    raise_field_error(f"{name}, line {line}", problem)
+    raise InputError(describe_line_error(name, line, problem))
+
+
+def describe_line_error(name: str, line: int, problem: Problem) -> str:
+    return _format_problem(f"{name}, line {line}", problem)
+
+
+def _format_problem(location: str, problem: Problem) -> str:
+    field = f", field {problem.field}" if problem.path else ""
+    return f"{location}{field}: {problem}"
 
 
 class TaskKeyedFile(Generic[N]):
