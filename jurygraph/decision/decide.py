@@ -187,26 +187,24 @@ def fuse_reward_bounds(
         worst_case_values[name] = np.where(present[name], low, 0.0)
         best_case_values[name] = np.where(present[name], high, 0.0)
     ends = (worst_case_values, best_case_values)
-    floor = np.asarray(fusion.collaborative(worst_case_values, weights))
-    ceiling = np.asarray(fusion.collaborative(best_case_values, weights))
+    # The least rewards and the greatest ones, [2,R].
+    bounds = np.stack([fusion.collaborative(values, weights) for values in ends])
     for gate in decision.gates:
         name = gate.component
         low, high = spans[name]
         span = (_clip_values(low, 0.0, 1.0), _clip_values(high, 0.0, 1.0))
-        gated_floor, gated_ceiling = _bounds_after_gate(gate, (floor, ceiling), span, ends, weights)
-        floor = np.where(present[name], gated_floor, floor)
-        ceiling = np.where(present[name], gated_ceiling, ceiling)
-    floor = floor * decision.scale
-    ceiling = ceiling * decision.scale
+        gated_bounds = _bounds_after_gate(gate, bounds, span, ends, weights)
+        bounds = np.where(present[name], gated_bounds, bounds)
+    bounds = bounds * decision.scale
     if decision.clip is not None:
-        floor = _clip_values(floor, *decision.clip)
-        ceiling = _clip_values(ceiling, *decision.clip)
+        bounds = _clip_values(bounds, *decision.clip)
+    floor, ceiling = bounds
     return floor, ceiling
 
 
 def _bounds_after_gate(
     gate: RewardGate,
-    bounds: BoundArrays,
+    bounds: Floats,
     span: BoundArrays,
     ends: tuple[RowValuesByName, RowValuesByName],
     weights: Mapping[str, float],

@@ -202,14 +202,14 @@ def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
     for position, vote in file.rows:
         if vote.label is not None:
             text = str(vote.label)
-            location = f"{file.path}, {position}"
             path = (file.columns["label"],)
             if DECIMAL_COMMA_PATTERN.fullmatch(text):
-                raise_field_error(location, describe_decimal_comma(path, text))
+                problem = describe_decimal_comma(path, text)
+                raise_field_error(f"{file.path}, {position}", problem)
             number = float(text)
             if not math.isfinite(number):
                 problem = Problem(path, f"is {quote(text)}", "write a finite number")
-                raise_field_error(location, problem)
+                raise_field_error(f"{file.path}, {position}", problem)
             vote = vote.model_copy(update={"label": number})
         rows.append((position, vote))
     return replace(file, rows=tuple(rows))
