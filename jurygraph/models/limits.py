@@ -9,7 +9,7 @@ import math
 import re
 import threading
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,17 +17,11 @@ from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from fractions import Fraction
 from math import inf
+from random import uniform
 from typing import NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception,
-    stop_after_attempt,
-    wait_random_exponential,
-)
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.request import (
@@ -37,6 +31,7 @@ from jurygraph.models.request import (
     fault_at_deadline,
 )
 from jurygraph.schema import Price as Price
+from jurygraph.schema.frozen_model import iter_json_values
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -477,68 +472,33 @@ async def call_with_retries(
     `MAX_RETRY_AFTER_SECONDS`: then its message includes this. `until` is a time of the running loop's clock: a wait
     that would last until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`.
     """
-    failed = []
-    try:
-        return await once()  # most requests succeed at once, without what a retry loop costs
-    except Fault as fault:
-        failed.append(fault)
-    random_wait_strategy = wait_random_exponential(multiplier=policy.first, max=policy.longest)
-
-    def wait(state: RetryCallState) -> float:
-        # Jitter is added to the provider's wait, so that a burst does not return as a burst.
-        return _requested_wait(_last_error(state)) + random_wait_strategy(state)
-
-    def check_time_left(state: RetryCallState) -> None:
-        last = _last_error(state)
-        ends = _loop_time() + (state.next_action.sleep if state.next_action else 0.0)
-        if isinstance(last, Fault) and until is not None and ends >= until:
-            raise Fault(
-                "deadline", f"no time is left to ask again after {last.kind}: {last}"
-            ) from last
-
-    async def attempt() -> T:
-        if failed:
-            raise failed.pop()  # the first attempt, for tenacity to count
-        return await once()
-
-    loop = AsyncRetrying(
-        retry=retry_if_exception(_should_retry),
-        wait=wait,
-        stop=stop_after_attempt(policy.attempts),
-        before_sleep=check_time_left,
-        sleep=asyncio.sleep,
-        reraise=True,
-    )
-    try:
-        return await loop(attempt)
-    except Fault as fault:
-        requested = _requested_wait(fault)
-        if fault.kind not in RETRYABLE_FAULT_KINDS or requested <= MAX_RETRY_AFTER_SECONDS:
-            raise
-        raise Fault(
-            fault.kind,
-            f"the provider asks for a wait of {requested:.0f} s, more than the limit of "
-            f"{MAX_RETRY_AFTER_SECONDS:.0f} s: {fault}",
-            fault.retry_after,
-        ) from fault.__cause__
-
-
-def _last_error(state: RetryCallState) -> BaseException | None:
-    return state.outcome.exception() if state.outcome else None
-
-
-def _should_retry(error: BaseException) -> bool:
-    """Return True if another attempt may succeed, and may start soon enough."""
-    return (
-        isinstance(error, Fault)
-        and error.kind in RETRYABLE_FAULT_KINDS
-        and _requested_wait(error) <= MAX_RETRY_AFTER_SECONDS
-    )
-
-
-def _requested_wait(error: BaseException | None) -> float:
-    """Return the seconds of the provider's `Retry-After`, 0 without one."""
-    return (isinstance(error, Fault) and error.retry_after) or 0.0
+    max_random_wait = min(policy.first, policy.longest)
+    attempt_number = 0
+    while True:
+        attempt_number += 1
+        try:
+            return await once()
+        except Fault as fault:
+            requested_wait = fault.retry_after or 0.0
+            if fault.kind not in RETRYABLE_FAULT_KINDS:
+                raise
+            if requested_wait > MAX_RETRY_AFTER_SECONDS:
+                raise Fault(
+                    fault.kind,
+                    f"the provider asks for a wait of {requested_wait:.0f} s, more than the limit of "
+                    f"{MAX_RETRY_AFTER_SECONDS:.0f} s: {fault}",
+                    fault.retry_after,
+                ) from fault.__cause__
+            if attempt_number >= policy.attempts:
+                raise
+            # Jitter is added to the provider's wait, so that a burst does not return as a burst.
+            wait = requested_wait + uniform(0.0, max_random_wait)
+            if until is not None and _loop_time() + wait >= until:
+                raise Fault(
+                    "deadline", f"no time is left to ask again after {fault.kind}: {fault}"
+                ) from fault
+        max_random_wait = min(2.0 * max_random_wait, policy.longest)
+        await asyncio.sleep(wait)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
@@ -593,7 +553,8 @@ def max_reply_tokens_of(parameters: Mapping[str, JsonValue], default_max_reply_t
     The largest limit counts wherever it is set (in `extra_body` too), times the number of replies.
     `default_max_reply_tokens` is the default if none is set.
     """
-    numbers = list(_walk_named_numbers(dict(parameters)))
+    values = iter_json_values(dict(parameters))
+    numbers = [(path[-1], number) for path, number in values if isinstance(number, int)]
     limit = max(
         (number for name, number in numbers if name in TOKEN_LIMIT_PARAMETERS),
         default=default_max_reply_tokens,
@@ -624,17 +585,6 @@ def _replace_nested_token_limits(value: JsonValue, max_reply_tokens: int) -> Jso
     if isinstance(value, list):
         return [_replace_nested_token_limits(inner, max_reply_tokens) for inner in value]
     return value
-
-
-def _walk_named_numbers(value: JsonValue) -> Iterator[tuple[str, int]]:
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            if isinstance(inner, int):
-                yield name, inner
-            yield from _walk_named_numbers(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _walk_named_numbers(inner)
 
 
 class Budget:
@@ -684,7 +634,7 @@ class Budget:
     def reserve(self, cost: float | None) -> "BudgetReservation":
         """Reserve a call and its maximum cost, if known. Raises `Fault` of kind `budget` if a limit may be exceeded."""
         most = _to_fraction(cost)
-        refusal = self._budget_refusal_reason(most)
+        refusal = self._refusal_reason(most, self._reserved)
         if refusal is not None:
             raise Fault("budget", refusal)
         self._in_flight += 1
@@ -699,28 +649,18 @@ class Budget:
 
         Raises `Fault` of kind `deadline` if it still waits at `until`, a time of the running loop.
         """
-        while self._can_afford_later(cost):
+        most = _to_fraction(cost)
+        # it waits as long as only the reservations in flight leave too little
+        while self._refusal_reason(most, self._reserved) and not self._refusal_reason(most):
             freed_future = asyncio.get_running_loop().create_future()
             self._waiting.append(freed_future)
             async with fault_at_deadline(until):
                 await freed_future
         return self.reserve(cost)
 
-    def _can_afford_later(self, cost: float | None) -> bool:
-        """Return True if only the reservations in flight leave too little."""
-        if self.max_cost is None or self._overrun is not None or self._has_no_call_left():
-            return False
-        most = _to_fraction(cost)
-        return (
-            most is not None
-            and self._spent + most <= self.max_cost < self._spent + self._reserved + most
-        )
-
-    def _has_no_call_left(self) -> bool:
-        return self._max_calls is not None and self.calls + self._in_flight >= self._max_calls
-
-    def _budget_refusal_reason(self, most: Fraction | None) -> str | None:
-        if self._has_no_call_left():
+    def _refusal_reason(self, most: Fraction | None, reserved: Fraction = Fraction()) -> str | None:
+        """Return why no request of this maximum cost may be sent while so much is reserved; None if one may."""
+        if self._max_calls is not None and self.calls + self._in_flight >= self._max_calls:
             limit = "1 call" if self._max_calls == 1 else f"{self._max_calls} calls"
             return (
                 f"the limit of {limit} is reached ({self.calls} sent, {self._in_flight} in flight); raise --max-calls "
@@ -740,11 +680,11 @@ class Budget:
                 f"{limit} cannot be held, as the price of the model is unknown; state it under `calls.prices` in the "
                 "config, or leave --max-cost out"
             )
-        if self._spent + self._reserved + most <= self.max_cost:
+        if self._spent + reserved + most <= self.max_cost:
             return None
         return (
-            f"{limit} might be passed: {spent_amount_text}, {_format_dollars(self._reserved)} reserved for requests "
-            f"in flight, and this one may cost {_format_dollars(most)}; raise --max-cost to go on"
+            f"{limit} might be passed: {spent_amount_text}, {_format_dollars(reserved)} reserved for requests in "
+            f"flight, and this one may cost {_format_dollars(most)}; raise --max-cost to go on"
         )
 
     def _settle_request(self, most: Fraction | None, bill: Fraction | None) -> None:

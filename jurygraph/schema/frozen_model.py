@@ -420,12 +420,14 @@ def require_unique_ids(
         earlier_ids.add(name)
 
 
-def suggest_name(name: str, known_names: Iterable[str]) -> str:
+def suggest_name(
+    name: str,
+    known_names: Iterable[str],
+    otherwise: str = "name one that is listed, or list it too",
+) -> str:
     """Return a hint for an unknown name: the nearest known one, if there is any."""
     similar_name = nearest_name(name, sorted(known_names))
-    if similar_name is None:
-        return "name one that is listed, or list it too"
-    return f"did you mean {quote(similar_name)}?"
+    return otherwise if similar_name is None else f"did you mean {quote(similar_name)}?"
 
 
 M = TypeVar("M", bound="ParamsModel")

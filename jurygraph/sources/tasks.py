@@ -226,26 +226,22 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         self.shard = shard
         with ExitStack() as exit_stack, explain_full_temp_disk():
             enter_context = exit_stack.enter_context
-            self._responses: TextFile | None
-            if columns is not None:
+            self.columns = columns
+            self._responses: TextFile | None = None
+            self.responses_file: FileDigest | None = None
+            if columns is not None:  # the responses of a table have the table's digest
                 self._tasks, self._responses = enter_context(open_table_as_lines(path, columns))
             else:
                 self._tasks = enter_context(closing(TextFile(path)))
-                self._responses = (
-                    None if responses is None else enter_context(closing(TextFile(responses)))
-                )
-            self._edges = (
-                None if edges is None else enter_context(closing(AnnotatedTasksFile(edges)))
-            )
-            self.columns = columns
+                if responses is not None:
+                    self._responses = enter_context(closing(TextFile(responses)))
+                    self.responses_file = self._responses.file_digest
             self.tasks_file = self._tasks.file_digest
-            self.responses_file: FileDigest | None = None
-            # The responses of a table have the table's digest.
-            if columns is None and self._responses is not None:
-                self.responses_file = self._responses.file_digest
+            self._edges: AnnotatedTasksFile | None = None
             self.edges_file: FileDigest | None = None
             self.graphs = 0
-            if self._edges is not None:
+            if edges is not None:
+                self._edges = enter_context(AnnotatedTasksFile(edges))
                 self.edges_file = self._edges.file_digest
                 self.graphs = len(self._edges)
             self._index: dict[str, _TaskPlace] = {}
