@@ -220,7 +220,7 @@ def _import_ratings(
     }
     print_report(json, {"tasks_file": tasks, "ratings_file": ratings, **counts}, ())
     print_message(_format_counts(counts))
-    print_messages([*table.notes, *notes_on_similar_names(annotators)])
+    print_messages(notes_on_similar_names(annotators))
     arguments = _format_consensus_arguments(ratings, table.votes, ())
     if not any(isinstance(vote.label, str) for vote in table.votes):
         print_message(f"next: jurygraph study reviewers {shell_quote(ratings)}")

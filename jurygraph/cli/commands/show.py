@@ -354,7 +354,7 @@ def export(
     audit-bundle, parquet and xlsx need `-o`, which replaces a file. A name that ends in .gz is compressed. csv is UTF-8
     without a mark, so that Excel garbles letters such as ü of a file that is opened, not imported: give it xlsx.
 
-    The first sheet of xlsx says which agent is better, and has the run's date, models, cost and weights; the second has
+    The first sheet of xlsx says which agent is better, and names the run's models; the second has
     question, answer, agent, reward, judged share (both to four decimals) and what was lost in words, with the sum,
     failed rewards first, then the lowest; the last has the columns of csv. A text is never a formula there, whatever it
     begins with; control characters are escaped, and texts are cut at 32,767 characters.
