@@ -132,34 +132,31 @@ def notes_on_similar_names(names: Iterable[str]) -> Iterator[str]:
             )
 
 
-_FIELDS_BY_FOREIGN_NAME = {
-    **dict.fromkeys(
-        ("prompt", "question", "input", "instruction", "messages", "problem"), ("query",)
+_FOREIGN_NAMES_BY_FIELD = {
+    "messages": ("message",),
+    "query": ("prompt", "question", "input", "instruction", "messages", "problem", "message"),
+    "text": ("completion", "output", "answer", "response", "content"),
+    "reference": (
+        *("completion", "output", "answer", "response", "content"),
+        *("expected", "ground_truth", "gold", "target", "solution", "label"),
     ),
-    "message": ("messages", "query"),
-    **dict.fromkeys(
-        ("completion", "output", "answer", "response", "content"), ("text", "reference")
-    ),
-    **dict.fromkeys(
-        ("expected", "ground_truth", "gold", "target", "solution", "label"), ("reference",)
-    ),
-    **dict.fromkeys(("completions", "outputs", "answers", "candidates"), ("responses",)),
-    **dict.fromkeys(("contexts", "documents", "passages"), ("context",)),
-    "model": ("agent", "judges"),
-    **dict.fromkeys(("system", "policy", "bot", "assistant"), ("agent",)),
-    "component": ("components",),
-    "weight": ("reward",),
-    "match_mode": ("trajectory_match_mode",),
+    "responses": ("completions", "outputs", "answers", "candidates"),
+    "context": ("contexts", "documents", "passages"),
+    "agent": ("model", "system", "policy", "bot", "assistant"),
+    "judges": ("model",),
+    "components": ("component",),
+    "reward": ("weight",),
+    "trajectory_match_mode": ("match_mode",),
 }
-"""The fields that other projects' names mean, the first one that is there."""
+"""Names of other projects by the field that they mean; a name that is in several rows means the first one there is."""
 
 
 def find_meant_field(name: str, fields: Collection[str]) -> str | None:
     """Return the field that a name of other projects means; None if it means none of these."""
-    return next(
-        (field for field in _FIELDS_BY_FOREIGN_NAME.get(name.casefold(), ()) if field in fields),
-        None,
-    )
+    for field, foreign_names in _FOREIGN_NAMES_BY_FIELD.items():
+        if field in fields and name.casefold() in foreign_names:
+            return field
+    return None
 
 
 def nearest_name(name: str, candidates: Iterable[str], min_similarity: float = 0.5) -> str | None:
