@@ -108,11 +108,11 @@ class DisplayedRun:
         self.next_update_time = end + _UPDATE_PAUSE_FACTOR * (end - start)
 
 
-def show_run(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
+async def show_run(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     return "run.html", {"title": displayed_run.name, **displayed_run.figures}
 
 
-def show_table(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
+async def show_table(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     index = displayed_run.index
     query = TableQuery.from_url(request.query)
     page = read_table_page(index, query)
@@ -189,7 +189,7 @@ async def show_verification(
     ) else "verification.html", context
 
 
-def show_response(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
+async def show_response(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     name = _require_parameter(request, "id")
     run = displayed_run.run
     scored = run.find_scored_response(name)
@@ -236,7 +236,7 @@ def is_partial_page_request(request: web.Request) -> bool:
     return request.headers.get("HX-Request") == "true"
 
 
-def show_verdict(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
+async def show_verdict(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     view = build_question_view(
         displayed_run.run,
         _require_parameter(request, "id"),
@@ -299,9 +299,7 @@ def _require_parameter(request: web.Request, name: str) -> str:
     return value
 
 
-PageHandler = Callable[
-    [DisplayedRun, web.Request], TemplateAndContext | Awaitable[TemplateAndContext]
-]
+PageHandler = Callable[[DisplayedRun, web.Request], Awaitable[TemplateAndContext]]
 
 PAGE_HANDLERS: Mapping[str, PageHandler] = {
     "/": show_run,

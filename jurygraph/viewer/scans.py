@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import closing
-from functools import partial
 from typing import TypeVar
 
 from jurygraph.display import ProgressCallback
@@ -37,7 +36,12 @@ class RunScanQueue:
 
     async def check(self, function: Callable[[Run, ProgressCallback], T]) -> T:
         """Return what a function finds in the run, which reports its progress and stops where the server ends."""
-        return await self.call(partial(self._check_run, function))
+
+        def check_run() -> T:
+            with closing(Run.open(self._folder)) as run:
+                return function(run, self._stop_if_server_ends)
+
+        return await self.call(check_run)
 
     async def call(self, function: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
@@ -59,10 +63,6 @@ class RunScanQueue:
         """Take note of progress; raises `CancelledError` where the server ends."""
         if self._is_ending:
             raise CancelledError("the server ends")
-
-    def _check_run(self, function: Callable[[Run, ProgressCallback], T]) -> T:
-        with closing(Run.open(self._folder)) as run:
-            return function(run, self._stop_if_server_ends)
 
     def _get_agent_ranker(self, records: int) -> AgentRanker:
         if self._ranker is None or records != self._records:
