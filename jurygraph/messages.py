@@ -334,14 +334,11 @@ def _describe_validation_error(
         return Problem(
             path, f"has a key that is {describe_value(key)}", "write its name, in quotes"
         )
-    if (
-        kind.startswith("float")
-        and isinstance(value, str)
-        and DECIMAL_COMMA_PATTERN.fullmatch(value)
-    ):
-        return describe_decimal_comma(path, value)
-    if kind.startswith("float") and isinstance(value, str) and _NOT_FINITE_PATTERN.fullmatch(value):
-        return Problem(path, f"is {quote(value)}, not a finite number", "write one")
+    if kind.startswith("float") and isinstance(value, str):
+        if DECIMAL_COMMA_PATTERN.fullmatch(value):
+            return describe_decimal_comma(path, value)
+        if _NOT_FINITE_PATTERN.fullmatch(value):
+            return Problem(path, f"is {quote(value)}, not a finite number", "write one")
     if kind in _EXPECTED_VALUE_BY_ERROR_TYPE:
         example = _EXAMPLE_BY_ERROR_AND_FIELD.get((kind, path[-1] if path else None), "")
         return Problem(
