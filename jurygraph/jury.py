@@ -72,7 +72,7 @@ from jurygraph.schema import (
     Trace,
     digest_of,
 )
-from jurygraph.schema.frozen_model import require_argument_type
+from jurygraph.schema.frozen_model import StrPath, require_argument_type
 from jurygraph.schema.task import ProfilesLine
 from jurygraph.schema.trace import permitted_purpose
 from jurygraph.sources import locate_config_errors, parse_config_mapping, read_config
@@ -138,14 +138,14 @@ class Jury(ShortRepr):
         gateway: Gateway | Gateways | None = None,
         max_cost: float | None = None,
         max_calls: int | None = None,
-        code_folder: str | Path | None = None,
-        record: str | Path | None = None,
+        code_folder: StrPath | None = None,
+        record: StrPath | None = None,
         **settings: Any,
     ) -> None:
-        require_argument_type("record", record, str | Path | None, "give the folder of a run")
+        require_argument_type("record", record, StrPath | None, "give the folder of a run")
         require_argument_type("max_cost", max_cost, int | float | None, "give US dollars")
         require_argument_type("max_calls", max_calls, int | None, "give a number of calls")
-        require_argument_type("code_folder", code_folder, str | Path | None, "give a path")
+        require_argument_type("code_folder", code_folder, StrPath | None, "give a path")
         self.config = config = _config_from_arguments(config, settings)
         refuse_secrets_in_config(config)
         folder_modules = (
@@ -216,13 +216,13 @@ class Jury(ShortRepr):
     @classmethod
     def from_config(
         cls,
-        source: str | Path | Mapping[str, Any] | Config,
+        source: StrPath | Mapping[str, Any] | Config,
         *,
         model: Any = None,
         max_cost: float | None = None,
         max_calls: int | None = None,
-        code_folder: str | Path | None = None,
-        record: str | Path | None = None,
+        code_folder: StrPath | None = None,
+        record: StrPath | None = None,
     ) -> Self:
         """Return a jury from a YAML file, a mapping or a Config, with the other arguments of the class.
 
@@ -233,7 +233,7 @@ class Jury(ShortRepr):
             "source", source, (str, Path, Mapping, Config), "give a file, a dict or a Config"
         )
         path = None
-        if isinstance(source, str | Path):
+        if isinstance(source, StrPath):
             path = Path(source)
             config = read_config(path, model)
             code_folder = code_folder or path.parent
@@ -365,7 +365,7 @@ class Jury(ShortRepr):
             return await outcome_futures[0]
 
         traces = self._result_or_raise(await start_in_new_context(score, self.config.langsmith))
-        if listener is not None:
+        if listener:
             for trace in traces:
                 listener(
                     RewardGiven(task_id=trace.task_id, response_id=trace.response_id, trace=trace)
@@ -427,7 +427,7 @@ class Jury(ShortRepr):
                 for group in finished:
                     traces = self._result_or_raise(group.outcome)
                     done_group_count += 1
-                    if progress is not None:
+                    if progress:
                         progress(done_group_count, total)
                     yield traces
 
@@ -538,7 +538,7 @@ class Jury(ShortRepr):
             if isinstance(item, Group) and item.plan is None
         ]
         missing_plans = iter(await self._plan_without_profiles(unplanned_tasks, sink))
-        context = self.context if listener is None else replace(self.context, listener=listener)
+        context = replace(self.context, listener=listener) if listener else self.context
         outcome_futures = []
         for item in groups_or_outcomes:
             if not isinstance(item, Group):
@@ -568,7 +568,7 @@ class Jury(ShortRepr):
     ) -> Sequence[Plan | Exception]:
         """Return the plan of each task, or the error that prevents it."""
         # for one task alone, the prepare graph would cost as much again as `ascore` does
-        if len(tasks) == 1 and (plan_or_error := plan_by_code(tasks[0], self.context)) is not None:
+        if len(tasks) == 1 and (plan_or_error := plan_by_code(tasks[0], self.context)):
             return [plan_or_error]
         return await self._prepare_batch([(task, None) for task in tasks], sink) if tasks else ()
 
@@ -608,7 +608,7 @@ class Jury(ShortRepr):
         return self.run(self.ascore(task, responses, plan, step=step, phase=phase))
 
     @contextmanager
-    def record(self, folder: str | Path, phase: str | None = None) -> "Iterator[OpenEndedRecorder]":
+    def record(self, folder: StrPath, phase: str | None = None) -> "Iterator[OpenEndedRecorder]":
         """Store what is scored inside the block in a run without a file of tasks; see `OpenEndedRecorder`.
 
             with jury.record("run") as recorder:
@@ -622,7 +622,7 @@ class Jury(ShortRepr):
         writes it.
         """
         self._require_open()
-        require_argument_type("folder", folder, str | Path, "give the folder of a run")
+        require_argument_type("folder", folder, StrPath, "give the folder of a run")
         if self._record_in is not None:
             raise InputError(
                 f"this jury records into {self._record_in} already; give `phase` to `score`, or make another jury"

@@ -7,7 +7,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, islice
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 M = TypeVar("M", bound="BaseModel")
+_ModelClass = type["BaseModel"]
 FieldPath = tuple[str | int, ...]
 
 _MAX_SUGGESTION_CANDIDATES = 10_000
@@ -60,9 +61,7 @@ def validate(model: type[M], value: Any) -> M | Problem:
         return describe_validation_error(error, model, value)
 
 
-def describe_validation_error(
-    error: ValidationError, model: type[BaseModel], value: Any
-) -> Problem:
+def describe_validation_error(error: ValidationError, model: _ModelClass, value: Any) -> Problem:
     """Describe why `value` is no valid `model`. An unknown key comes first: it often explains a missing field."""
     errors = error.errors(include_url=False)
     unknown_keys = [e for e in errors if e["type"] == "extra_forbidden"]
@@ -321,7 +320,7 @@ def _error_path(error: ErrorDetails, value: Any) -> FieldPath:
 
 
 def _describe_validation_error(
-    error: ErrorDetails, path: FieldPath, value: Any, model: type[BaseModel]
+    error: ErrorDetails, path: FieldPath, value: Any, model: _ModelClass
 ) -> Problem:
     kind = error["type"]
     location = error["loc"]
@@ -368,7 +367,7 @@ def _count_path_indices(path: FieldPath) -> int:
 
 
 def _describe_missing_field(
-    error: ErrorDetails, path: FieldPath, value: Any, model: type[BaseModel]
+    error: ErrorDetails, path: FieldPath, value: Any, model: _ModelClass
 ) -> Problem:
     if isinstance(path[-1], int):  # the only lists of a fixed length are pairs
         return Problem(path[:-1], f"is a list of {len(value)}", "write a pair of two")
@@ -384,7 +383,7 @@ def _describe_missing_field(
 
 
 def _describe_unknown_field(
-    error: ErrorDetails, path: FieldPath, __: Any, model: type[BaseModel]
+    error: ErrorDetails, path: FieldPath, __: Any, model: _ModelClass
 ) -> Problem:
     models_with_field = _find_field_owners(error, path, model)
     fields = [owner.model_fields.items() for owner in models_with_field]
@@ -416,9 +415,7 @@ def _describe_unknown_field(
     return Problem(path, "unknown", hint or names_hint)
 
 
-def _fields_with_subfield(
-    name: str, models: Iterable[type[BaseModel]], inner: FieldPath
-) -> list[str]:
+def _fields_with_subfield(name: str, models: Iterable[_ModelClass], inner: FieldPath) -> list[str]:
     """Return the fields whose own fields, or those of their entries, include one of this name."""
     return [
         section
@@ -431,7 +428,7 @@ def _fields_with_subfield(
 
 
 def _describe_wrong_choice(
-    error: ErrorDetails, path: FieldPath, value: Any, _: type[BaseModel]
+    error: ErrorDetails, path: FieldPath, value: Any, _: _ModelClass
 ) -> Problem:
     context = error.get("ctx", {})
     expected = str(context.get("expected", context.get("expected_tags")))
@@ -441,7 +438,7 @@ def _describe_wrong_choice(
 
 
 def _describe_wrong_union_tag(
-    error: ErrorDetails, path: FieldPath, value: Any, model: type[BaseModel]
+    error: ErrorDetails, path: FieldPath, value: Any, model: _ModelClass
 ) -> Problem:
     key = str(error.get("ctx", {})["discriminator"]).strip("'")
     if error["type"] == "union_tag_not_found":
@@ -450,7 +447,7 @@ def _describe_wrong_union_tag(
 
 
 def _describe_validator_error(
-    error: ErrorDetails, path: FieldPath, _: Any, __: type[BaseModel]
+    error: ErrorDetails, path: FieldPath, _: Any, __: _ModelClass
 ) -> Problem:
     """Return a validator's own message; if it begins with a field in backquotes, the error is about that field."""
     message = str(error.get("ctx", {}).get("error", error["msg"]))
@@ -462,9 +459,7 @@ def _describe_validator_error(
     return Problem((*path, *steps), message[field.end() :])
 
 
-_PROBLEM_DESCRIBERS: dict[
-    str, Callable[[ErrorDetails, FieldPath, Any, type[BaseModel]], Problem]
-] = {
+_PROBLEM_DESCRIBERS = {
     "missing": _describe_missing_field,
     "extra_forbidden": _describe_unknown_field,
     "literal_error": _describe_wrong_choice,
@@ -475,8 +470,8 @@ _PROBLEM_DESCRIBERS: dict[
 
 
 def _find_field_owners(
-    error: ErrorDetails, path: FieldPath, model: type[BaseModel]
-) -> list[type[BaseModel]]:
+    error: ErrorDetails, path: FieldPath, model: _ModelClass
+) -> list[_ModelClass]:
     """Return the models that may have the field of an error: of a union, those that the error's location names."""
     models = _find_pydantic_models(model, path[:-1]) or [model]
     models_named_in_error = [
@@ -485,14 +480,14 @@ def _find_field_owners(
     return models_named_in_error or models
 
 
-def _literal_tags(model: type[BaseModel]) -> Iterable[Any]:
+def _literal_tags(model: _ModelClass) -> Iterable[Any]:
     """Return the values of a model's literal fields, such as `kind`."""
     for field in model.model_fields.values():
         if get_origin(field.annotation) is Literal:
             yield from get_args(field.annotation)
 
 
-def _find_pydantic_models(annotation: Any, path: FieldPath) -> list[type[BaseModel]]:
+def _find_pydantic_models(annotation: Any, path: FieldPath) -> list[_ModelClass]:
     """Return the models that may occur at a path, by the annotations of a model."""
     from pydantic import BaseModel  # imported lazily: most commands only shorten texts
 

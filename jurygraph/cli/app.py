@@ -116,7 +116,7 @@ COMMANDS_BY_HEADING = {
     },
 }
 """The commands as the help groups them."""
-COMMANDS: dict[str, CommandEntry] = {}
+COMMANDS = {}
 for _commands in COMMANDS_BY_HEADING.values():
     COMMANDS.update(_commands)
 
@@ -249,7 +249,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run_command(argv: Sequence[str] | None) -> None:
-    if logging.lastResort is not None:  # it writes warnings to standard error
+    if logging.lastResort:  # it writes warnings to standard error
         logging.lastResort.setFormatter(_PrintableLogFormatter())
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

@@ -35,7 +35,6 @@ def option(
 
 TasksFileArgument = Annotated[str, argument("TASKS", "JSONL file of tasks, .gz too; - for stdin.")]
 RunFolderArgument = Annotated[Path, argument("RUN", "Folder of a run.")]
-NewRunOption = Annotated[Path, option("RUN2", "Folder of the new run.", "-o", "--out")]
 ConfigFileOption = Annotated[
     Path | None,
     option("F", "Config.", show_default="jury.yaml next to TASKS, or in the current folder"),
@@ -65,9 +64,6 @@ PlotFileOption = Annotated[
 ]
 HtmlFileOption = Annotated[
     Path | None, option("F", "Write the report as a page of HTML, too.", "--html")
-]
-OutputFileOption = Annotated[
-    str | None, option("F", "File to write.", "-o", "--out", show_default="standard output")
 ]
 StatusOption = Annotated[
     Literal["ok", "degraded", "failed", "gated"] | None,

@@ -416,7 +416,7 @@ class Run(ShortRepr):
     def task(self, task_id: str) -> Task | None:
         """Return a task as it was given to planning; None where its texts were erased."""
         content = self.stored_task_record(task_id)
-        return None if content is None else Task.model_validate(content["task"])
+        return Task.model_validate(content["task"]) if content else None
 
     def short_query(self, task_id: str, max_length: int = 60) -> str:
         """Return the first words of a task's query, as one line of at most so many characters."""

@@ -230,7 +230,7 @@ def _verdict_row(
     verdict: RecordedVerdict, fields: Iterable[str], counts_as: float | None
 ) -> ExportRow:
     others = [name for name in verdict.responses if name != verdict.about]
-    derived_cells: ExportRow = {
+    derived_cells = {
         "compared_with": others[0] if len(verdict.responses) == 2 and len(others) == 1 else None,
         "failure": verdict.failure.kind if verdict.failure else None,
         "quote": verdict.evidence[0].quote if verdict.evidence else None,

@@ -42,8 +42,7 @@ SINGLE_RESPONSES_PER_GROUP = 8
 """Single responses without a reward that count as one group: a judge that cannot read one answer is no outage."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Submission:
+class Submission(NamedTuple):
     """Responses of one task as a request brings them. The task comes whole, or is one of the server's by its id."""
 
     responses: Sequence[Response]

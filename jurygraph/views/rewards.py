@@ -3,7 +3,6 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from math import fsum
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, join_names
+from jurygraph.messages import did_you_mean, join_names, suggest_known_name
 from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.run import Run, read_labels_with_session
 from jurygraph.runs.store.packing import judge_differences
@@ -39,8 +38,7 @@ class ComponentValue(NamedTuple):
         return is_filled_in(self.judged, self.counted)
 
 
-@dataclass(frozen=True)
-class RewardColumn:
+class RewardColumn(NamedTuple):
     """A column of the table: its name, and its value of a response, a `ComponentValue` for a component."""
 
     name: str
@@ -57,30 +55,29 @@ class RewardColumn:
         return not is_number, key if is_number else json_value_to_text(key)
 
 
-def _status(trace: TraceWithoutTexts) -> str:
-    return f"{trace.status}, gated" if trace.gates else trace.status
-
-
 def _count_unsupported_verdicts(trace: TraceWithoutTexts) -> int:
     verdicts = trace.body["verdicts"]
     return sum("unsupported" in verdict and not verdict.get("superseded") for verdict in verdicts)
 
 
-def _largest_judge_difference(trace: TraceWithoutTexts) -> float | None:
-    return max(judge_differences(trace.body["verdicts"]), default=None)
-
-
-_COLUMNS: Mapping[str, RewardColumn] = {
+_COLUMNS = {
     column.name: column
     for column in (
         RewardColumn("response", attrgetter("response_id"), True),
         RewardColumn("agent", attrgetter("agent"), True),
-        RewardColumn("status", _status, True),
+        RewardColumn(
+            "status",
+            lambda trace: f"{trace.status}, gated" if trace.gates else trace.status,
+            True,
+        ),
         RewardColumn("reward", attrgetter("value")),
         RewardColumn("best", attrgetter("best")),
         RewardColumn("coverage", attrgetter("coverage")),
         RewardColumn("gates", lambda trace: ", ".join(trace.gates) or None, True),
-        RewardColumn("disagreement", _largest_judge_difference),
+        RewardColumn(
+            "disagreement",
+            lambda trace: max(judge_differences(trace.body["verdicts"]), default=None),
+        ),
         RewardColumn("unsupported", _count_unsupported_verdicts),
     )
 }
@@ -149,7 +146,7 @@ class ResponseSelection(NamedTuple):
                     if self._includes_trace(trace):
                         yield trace
         if self.agent is not None and self.agent not in agents:
-            hint = did_you_mean(self.agent, agents) or f"known: {', '.join(agents) or 'none'}"
+            hint = suggest_known_name(self.agent, agents)
             raise InputError(f"{run.folder}: has no response of agent {self.agent!r}; {hint}")
         if wanted_labels and not has_labelled_response:
             raise InputError(f"{run.folder}: {self._describe_missing_label(values_by_label)}")
@@ -182,8 +179,7 @@ class ResponseSelection(NamedTuple):
         return self.agent in (None, trace.agent) and (matches_status or is_gated)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RewardTable:
+class RewardTable(NamedTuple):
     """The rewards of the selected responses: a row of values for each, and the reward itself, None where it failed.
 
     Columns of text come first. `left_out` describes the failed rewards, which the mean leaves out, and `findings` those
@@ -305,18 +301,16 @@ def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> R
             name.removeprefix(PREDICTED_COLUMN_PREFIX), reviewer_questions
         )
         if wanted_question in reviewer_questions:
-            get_predicted_scores = scores.predicted
             return RewardColumn(
                 name,
-                lambda trace: get_predicted_scores(stored_response_location(trace)).get(
+                lambda trace: scores.predicted(stored_response_location(trace)).get(
                     wanted_question
                 ),
             )
     question = find_question_id(name.removeprefix("question."), questions)
     if question in questions:
-        read_scores = scores.questions
         return RewardColumn(
-            name, lambda trace: read_scores(stored_response_location(trace)).get(question)
+            name, lambda trace: scores.questions(stored_response_location(trace)).get(question)
         )
     labels = {f"label.{label}": None for trace in run.traces() for label in trace.labels}
     if name in labels or (name.startswith("label.") and not run.tasks_scored):

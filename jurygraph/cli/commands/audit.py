@@ -1,7 +1,6 @@
 """`jurygraph verify`, `seal`, `close` and `erase`: check, sign, close and erase parts of a run."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -86,7 +85,7 @@ def _verify_run(
     run: Path, deep: bool, expect_head: str | None, signer: str | None, allow_files_outside: bool
 ) -> tuple[JsonFields, list[str]]:
     """Verify one run; return its report as JSON values, and as lines."""
-    with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
+    with redirect_stdout_to_stderr(), Run.open(run) as stored_run:
         modules = stored_run.modules() if deep else None  # before anything takes long
         with progress("verifying", stored_run.ledger.count, "records") as report:
             result = verify_run(stored_run, report, expect_head, signer)
@@ -197,7 +196,7 @@ def seal(
     """
     with (
         redirect_stdout_to_stderr(),
-        closing(Run.open(run)) as stored_run,
+        Run.open(run) as stored_run,
         progress("verifying", stored_run.ledger.count, "records") as report,
     ):
         written_seal = seal_run(stored_run, key, report)

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import webbrowser
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -74,7 +73,7 @@ def demo(
         options = ScoreOptions(tasks=str(tasks), config=examples / example.config, run=run)
         with redirect_stdout_to_stderr():
             scored = score_tasks(options)
-        with closing(Run.open(run)) as stored_run:
+        with Run.open(run) as stored_run:
             found[name] = example.read_demo_findings(stored_run, scored.run_totals.summary)
         print_result(f"{name}: {example.sentence}")
         for line in found[name].lines:
@@ -103,7 +102,7 @@ def _write_page(folder: Path, response: str) -> Path:
     from jurygraph.viewer.report import render_response_report  # lazily: it loads Jinja
 
     page = folder / "lowest.html"
-    with closing(Run.open(folder / "maths")) as run:
+    with Run.open(folder / "maths") as run:
         write_output(page, [render_response_report(run, response).encode()])
     return page
 

@@ -42,7 +42,7 @@ def graph(
         jurygraph graph score > score.mmd
         jurygraph graph --task tasks.jsonl --id task-1 > rubric.mmd
     """
-    if machine is not None and task is not None:
+    if machine and task is not None:
         raise InputError(f"{machine} and --task: each draws another graph; remove one")
     if task_id is not None and task is None:
         raise InputError("--id: needs a file of tasks; name it with --task")

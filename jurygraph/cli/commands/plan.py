@@ -1,6 +1,5 @@
 """`jurygraph plan`: make the plans of tasks before there are responses."""
 
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -64,9 +63,8 @@ def plan(
         folder = None if allow_files_outside else folder_of_tasks_file(tasks)
         with jury, locate_config_errors(path, model):
             print_messages(collect_jury_notes(jury))
-            defaults = jury.config.task_defaults
             with (
-                closing(TaskLinesFile(tasks, defaults=defaults, folder=folder)) as lines,
+                TaskLinesFile(tasks, defaults=jury.config.task_defaults, folder=folder) as lines,
                 open_runner() as runner,
                 progress("planning", len(lines), "tasks") as report,
             ):

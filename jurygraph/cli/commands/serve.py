@@ -158,10 +158,8 @@ def _open_or_write_plans(
         plans = Path(tasks)
         if not is_plans_file(tasks):
             folder = None if allow_files_outside else folder_of_tasks_file(tasks)
-            defaults = jury.config.task_defaults
-            lines = stack.enter_context(
-                closing(TaskLinesFile(tasks, defaults=defaults, folder=folder))
-            )
+            file = TaskLinesFile(tasks, defaults=jury.config.task_defaults, folder=folder)
+            lines = stack.enter_context(file)
             plans = Path(stack.enter_context(TemporaryDirectory())) / "plans.jsonl"
             with progress("planning", len(lines), "tasks") as report:
                 jury.run(write_plans(jury, lines, Path(tasks).name, plans, report))

@@ -166,7 +166,7 @@ _MODULES_BY_EXTRA = {
 
 def _check_extras() -> Iterator[SetupCheck]:
     for extra, modules in _MODULES_BY_EXTRA.items():
-        missing = [module for module in modules if find_spec(module) is None]
+        missing = [module for module in modules if not find_spec(module)]
         detail = f"missing {', '.join(missing)}" if missing else "installed"
         yield SetupCheck("extra", None if missing else True, f"{extra}: {detail}")
 

@@ -10,7 +10,6 @@ from jurygraph.cli.options import (
     AgentOption,
     JsonOption,
     LabelFilterOption,
-    OutputFileOption,
     RunFolderArgument,
     SortColumnOption,
     StatusOption,
@@ -245,9 +244,10 @@ def explain(
     response_selection = ResponseSelection(status, agent, sort, limit, _parse_label_options(label))
     _refuse_contradictory_options(response, {}, response_selection._asdict(), json)
     if response is None and response_selection == ResponseSelection():
-        hint = "name one with --response ID, or several with --label, --status, --agent or --limit"
-        hint = f"{hint}; `jurygraph show {shell_quote(run)}` lists them"
-        raise InputError(f"--response: is missing; {hint}")
+        raise InputError(
+            "--response: is missing; name one with --response ID, or several with --label, --status, "
+            f"--agent or --limit; `jurygraph show {shell_quote(run)}` lists them"
+        )
     with Run.open(run) as stored_run:
         if response is not None:
             _print_explanation(stored_run, response, what_if, json)
@@ -295,7 +295,9 @@ def export(
             "F.parquet; ratings: one row per vote of a judge; audit-bundle: a self-verifying zip.",
         ),
     ] = None,
-    output: OutputFileOption = None,
+    output: Annotated[
+        str | None, option("F", "File to write.", "-o", "--out", show_default="standard output")
+    ] = None,
     texts: Annotated[
         bool, option(None, "Add the columns prompt and text to a table.", "--texts")
     ] = False,
@@ -363,7 +365,7 @@ def export(
             )
     if output is None and exporter.needs_file:
         raise InputError(f"--to {form}: needs an output file; name one with -o")
-    if exporter.required_library is not None:
+    if exporter.required_library:
         import_library(exporter.required_library)  # before a large run is read
     with Run.open(run) as stored_run:
         if output is not None:

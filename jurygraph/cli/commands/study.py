@@ -48,7 +48,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import MeasurementLevel
 from jurygraph.messages import join_names, notes_on_similar_names, shell_quote
-from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
+from jurygraph.runs.reports.gate import parse_ci_thresholds
 from jurygraph.runs.run import Run
 from jurygraph.sources.ratings import NameByField, iter_file_columns, read_ratings, read_texts
 from jurygraph.studies.report import Report
@@ -414,9 +414,7 @@ def judge(
     output.write(report)
     exit_code = ExitCode.SUCCESS
     for row in report.figures["judges"]:
-        missed_conditions = failed_thresholds(thresholds, judge_report.gate_values(row))
-        print_missed_conditions(missed_conditions, row["judge"])
-        if missed_conditions:
+        if print_missed_conditions(thresholds, judge_report.gate_values(row), row["judge"]):
             exit_code = ExitCode.SOME_FAILED
     raise typer.Exit(exit_code)
 

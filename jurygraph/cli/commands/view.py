@@ -51,7 +51,7 @@ def view(
     with ExitStack() as exit_stack:
         runs = {}
         for letter, folder in zip("ab", [run, *([] if other is None else [other])], strict=False):
-            stored_run = exit_stack.enter_context(closing(Run.open(folder)))
+            stored_run = exit_stack.enter_context(Run.open(folder))
             index = exit_stack.enter_context(closing(RunIndex(stored_run)))
             responses = stored_run.ledger.count_records("trace")
             with progress("indexing", responses, "responses") as report:

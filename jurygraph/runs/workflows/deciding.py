@@ -6,7 +6,6 @@ responses is decided in a tenth of a second. The bits are those of `rescore`.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, pairwise
 from sys import intern
@@ -95,7 +94,7 @@ def pack_group(
     task = group.record.key
     survey = run.source.survey_without_texts(group.survey)
     content = run.stored_task_record(task)
-    inputs = None if content is None else digest_decision_inputs(content, survey)
+    inputs = digest_decision_inputs(content, survey) if content else None
     is_per_response = all(
         question.scope == "response" and question.material == SUBMITTED_MATERIAL_NAME
         for question in survey.questions
@@ -109,7 +108,7 @@ def pack_group(
     return PackedGroupVerdicts(
         plan=DecisionKey(inputs, group.survey, group.decision, number),
         task=task,
-        task_cluster=None if content is None else content["task"].get("group"),
+        task_cluster=content["task"].get("group") if content else None,
         responses=names,
         agents=[trace.agent for trace in traces],
         cell_counts=cell_counts,
@@ -117,8 +116,7 @@ def pack_group(
     )
 
 
-@dataclass(frozen=True)
-class _DecisionBatch:
+class _DecisionBatch(NamedTuple):
     """Groups of one plan: the first of their tasks, the table of their verdicts, and the sizes of the groups."""
 
     task: str
