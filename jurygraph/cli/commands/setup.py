@@ -142,7 +142,10 @@ def _run_checks(config: Path | None) -> Iterator[SetupCheck]:
     ]
     keys_text = ", ".join(sorted(keys)) or "no API key in the environment; none is required"
     yield SetupCheck("keys", True if keys else None, keys_text)
-    yield from _check_extras()
+    for extra, modules in _MODULES_BY_EXTRA.items():
+        missing = [module for module in modules if find_spec(module) is None]
+        detail = f"missing {', '.join(missing)}" if missing else "installed"
+        yield SetupCheck("extra", None if missing else True, f"{extra}: {detail}")
     try:
         with tempfile.TemporaryFile(dir=Path.cwd()):
             yield SetupCheck("write access", True, str(Path.cwd()))
@@ -162,13 +165,6 @@ _MODULES_BY_EXTRA = {
     "xlsx": ["openpyxl"],
 }
 """The modules of the extras that a user installs."""
-
-
-def _check_extras() -> Iterator[SetupCheck]:
-    for extra, modules in _MODULES_BY_EXTRA.items():
-        missing = [module for module in modules if not find_spec(module)]
-        detail = f"missing {', '.join(missing)}" if missing else "installed"
-        yield SetupCheck("extra", None if missing else True, f"{extra}: {detail}")
 
 
 def _check_config(path: Path) -> Iterator[SetupCheck]:
