@@ -246,37 +246,41 @@ async def show_verdict(displayed_run: DisplayedRun, request: web.Request) -> Tem
 
 
 async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
-    """Compare the second run with the first. Raises `InputError` where they have no response in common."""
+    """Compare the second run with the first, once for their records as they are now.
+
+    Raises `InputError` where they have no response in common.
+    """
     other = displayed_run.other
     if other is None:
         raise InputError("compare: name two runs, `jurygraph view RUN RUN2`")
-    report = await _compare_runs(displayed_run, other)
-    lowest_rewards, highest_rewards = zip(
-        *(run.figures["buckets"][:2] for run in (displayed_run, other)), strict=True
-    )
-    ends = {"lowest": min(lowest_rewards), "highest": max(highest_rewards)}
-    return "compare.html", {"title": "B − A", "other": other, "report": report, **ends}
-
-
-async def _compare_runs(before: DisplayedRun, after: DisplayedRun) -> Report:
-    """Return the comparison of two runs as they are now; it is computed once for their records."""
-    state = before.index.records, after.index.records
-    if before.comparison is None or before.comparison[0] != state:
-        for displayed_run in (before, after):
-            displayed_run.index.complete()
-            # both rankings take as much memory again
-            await displayed_run.scans.call(displayed_run.scans.forget)
+    runs = (displayed_run, other)
+    state = displayed_run.index.records, other.index.records
+    if displayed_run.comparison is None or displayed_run.comparison[0] != state:
+        for run in runs:
+            run.index.complete()
+            await run.scans.call(run.scans.forget)  # both rankings take as much memory again
+        differences = comparison.describe_setting_differences(
+            displayed_run.run.header, other.run.header
+        )
         compare = partial(
             comparison.compare,
-            before.index.compared_responses(),
-            after.index.compared_responses(),
-            differing_settings=list(
-                comparison.describe_setting_differences(before.run.header, after.run.header)
-            ),
+            displayed_run.index.compared_responses(),
+            other.index.compared_responses(),
+            differing_settings=list(differences),
             max_flips_listed=_MAX_FLIPS_LISTED,
         )
-        before.comparison = state, await before.scans.call(compare)
-    return before.comparison[1]
+        displayed_run.comparison = state, await displayed_run.scans.call(compare)
+    lowest_rewards, highest_rewards = zip(
+        *(run.figures["buckets"][:2] for run in runs), strict=True
+    )
+    context = {
+        "title": "B − A",
+        "other": other,
+        "report": displayed_run.comparison[1],
+        "lowest": min(lowest_rewards),
+        "highest": max(highest_rewards),
+    }
+    return "compare.html", context
 
 
 def send_config(displayed_run: DisplayedRun, request: web.Request) -> web.Response:

@@ -18,12 +18,10 @@ from jurygraph.schema import Criterion, Edge, ResponseLine, Rubric, TaskLine, Tr
 from jurygraph.sources.config import config_file_schema
 from jurygraph.sources.tasks import TaskLinesFile
 
-StateMachineName = Literal["prepare", "score", "annotate", "investigate"]
-
 
 def graph(
     machine: Annotated[
-        StateMachineName | None,
+        Literal["prepare", "score", "annotate", "investigate"] | None,
         typer.Argument(
             metavar="MACHINE",
             help="State machine to draw: prepare, score, annotate or investigate.",
