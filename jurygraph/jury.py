@@ -14,7 +14,7 @@ from collections.abc import (
     Sized,
 )
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, aclosing, contextmanager
+from contextlib import ExitStack, aclosing, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from inspect import iscoroutinefunction
@@ -47,7 +47,6 @@ from jurygraph.graphs.groups import (
     Group,
     GroupLike,
     GroupOutcome,
-    PlannedGroup,
     make_planned_group,
     make_settled_future,
     split_into_batches,
@@ -233,28 +232,27 @@ class Jury(ShortRepr):
         require_argument_type(
             "source", source, (str, Path, Mapping, Config), "give a file, a dict or a Config"
         )
+        path = None
         if isinstance(source, StrPath):
             path = Path(source)
             config = read_config(path, model)
-            with locate_config_errors(path, model, "model"):
-                jury = cls(
-                    config,
-                    max_cost=max_cost,
-                    max_calls=max_calls,
-                    code_folder=code_folder or path.parent,
-                    record=record,
-                )
-            jury._config_file = path
-            return jury
-        if isinstance(source, Config) and model is None:
+            code_folder = code_folder or path.parent
+        elif isinstance(source, Config) and model is None:
             config = source
         else:
             config = parse_config_mapping(
                 {**dict(source), **({} if model is None else {"model": model})}
             )
-        return cls(
-            config, max_cost=max_cost, max_calls=max_calls, code_folder=code_folder, record=record
-        )
+        with nullcontext() if path is None else locate_config_errors(path, model, "model"):
+            jury = cls(
+                config,
+                max_cost=max_cost,
+                max_calls=max_calls,
+                code_folder=code_folder,
+                record=record,
+            )
+        jury._config_file = path
+        return jury
 
     async def aprepare(
         self, task: Task, profiles: ProfilesLine | None = None, sink: "CallSink | None" = None
@@ -534,17 +532,27 @@ class Jury(ShortRepr):
             result_or_error(partial(self._check_group, item)) if isinstance(item, Group) else item
             for item in groups
         ]
+        unplanned_tasks = [
+            item.task
+            for item in groups_or_outcomes
+            if isinstance(item, Group) and item.plan is None
+        ]
+        missing_plans = iter(await self._plan_without_profiles(unplanned_tasks, sink))
         context = replace(self.context, listener=listener) if listener else self.context
         outcome_futures = []
-        for item in await self._plan_groups(groups_or_outcomes, sink):
-            if isinstance(item, PlannedGroup):
-                with redact_errors():
-                    self.open()
-                outcome_futures.append(
-                    active_groups.admit_group(item, context.with_model_clients(self.gateways, sink))
-                )
-            else:
+        for item in groups_or_outcomes:
+            if not isinstance(item, Group):
                 outcome_futures.append(make_settled_future(item))
+                continue
+            plan = item.plan or next(missing_plans)
+            if isinstance(plan, Exception):
+                outcome_futures.append(make_settled_future(plan))
+                continue
+            with redact_errors():
+                self.open()
+            planned_group = make_planned_group(item, plan)
+            clients_context = context.with_model_clients(self.gateways, sink)
+            outcome_futures.append(active_groups.admit_group(planned_group, clients_context))
         return outcome_futures
 
     def _check_group(self, group: Group) -> Group:
@@ -555,32 +563,14 @@ class Jury(ShortRepr):
         check_group(group, self.context)
         return group
 
-    async def _plan_groups(
-        self, groups_or_outcomes: "Sequence[Group | GroupOutcome]", sink: "CallSink | None"
-    ) -> "list[PlannedGroup | GroupOutcome]":
-        """Return checked groups with their plans, or with the errors that prevent them. Missing plans are made."""
-        tasks = [
-            item.task
-            for item in groups_or_outcomes
-            if isinstance(item, Group) and item.plan is None
-        ]
-        plans: Sequence[Plan | Exception] = ()
+    async def _plan_without_profiles(
+        self, tasks: Sequence[Task], sink: "CallSink | None"
+    ) -> Sequence[Plan | Exception]:
+        """Return the plan of each task, or the error that prevents it."""
         # for one task alone, the prepare graph would cost as much again as `ascore` does
         if len(tasks) == 1 and (plan_or_error := plan_by_code(tasks[0], self.context)):
-            plans = [plan_or_error]
-        elif tasks:
-            plans = await self._prepare_batch([(task, None) for task in tasks], sink)
-        plans_or_errors = iter(plans)
-        planned_groups_or_outcomes: list[PlannedGroup | GroupOutcome] = []
-        for item in groups_or_outcomes:
-            if not isinstance(item, Group):
-                planned_groups_or_outcomes.append(item)
-                continue
-            plan = item.plan or next(plans_or_errors)
-            planned_groups_or_outcomes.append(
-                plan if isinstance(plan, Exception) else make_planned_group(item, plan)
-            )
-        return planned_groups_or_outcomes
+            return [plan_or_error]
+        return await self._prepare_batch([(task, None) for task in tasks], sink) if tasks else ()
 
     @property
     def max_concurrent_groups(self) -> int:

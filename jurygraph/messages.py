@@ -131,33 +131,32 @@ def notes_on_similar_names(names: Iterable[str]) -> Iterator[str]:
             )
 
 
-_FIELDS_BY_FOREIGN_NAME = {
-    **dict.fromkeys(
-        ("prompt", "question", "input", "instruction", "messages", "problem"), ("query",)
+_RESPONSE_NAMES = ("completion", "output", "response")
+_FOREIGN_NAMES_BY_FIELD = {
+    "messages": ("message",),
+    "query": ("prompt", "question", "input", "instruction", "messages", "problem", "message"),
+    "text": (*_RESPONSE_NAMES, "answer", "content"),
+    "responses": (*_RESPONSE_NAMES, "completions", "outputs", "answers", "candidates"),
+    "reference": (
+        *(*_RESPONSE_NAMES, "answer", "content"),
+        *("expected", "ground_truth", "gold", "target", "solution", "label"),
     ),
-    "message": ("messages", "query"),
-    **dict.fromkeys(("completion", "output", "response"), ("text", "responses", "reference")),
-    **dict.fromkeys(("answer", "content"), ("text", "reference")),
-    **dict.fromkeys(
-        ("expected", "ground_truth", "gold", "target", "solution", "label"), ("reference",)
-    ),
-    **dict.fromkeys(("completions", "outputs", "answers", "candidates"), ("responses",)),
-    **dict.fromkeys(("contexts", "documents", "passages"), ("context",)),
-    "model": ("agent", "judges"),
-    **dict.fromkeys(("system", "policy", "bot", "assistant"), ("agent",)),
-    "component": ("components",),
-    "weight": ("reward",),
-    "match_mode": ("trajectory_match_mode",),
+    "context": ("contexts", "documents", "passages"),
+    "agent": ("model", "system", "policy", "bot", "assistant"),
+    "judges": ("model",),
+    "components": ("component",),
+    "reward": ("weight",),
+    "trajectory_match_mode": ("match_mode",),
 }
-"""The fields that other projects' names mean, the first one that is there."""
+"""Names of other projects by the field that they mean; a name that is in several rows means the first one there is."""
 
 
 def find_meant_field(name: str, fields: Collection[str]) -> str | None:
     """Return the field that a name of other projects means; None if it means none of these."""
-    return next(
-        (field for field in _FIELDS_BY_FOREIGN_NAME.get(name.casefold(), ()) if field in fields),
-        None,
-    )
+    for field, foreign_names in _FOREIGN_NAMES_BY_FIELD.items():
+        if field in fields and name.casefold() in foreign_names:
+            return field
+    return None
 
 
 def nearest_name(name: str, candidates: Iterable[str], min_similarity: float = 0.5) -> str | None:
@@ -335,14 +334,11 @@ def _describe_validation_error(
         return Problem(
             path, f"has a key that is {describe_value(key)}", "write its name, in quotes"
         )
-    if (
-        kind.startswith("float")
-        and isinstance(value, str)
-        and DECIMAL_COMMA_PATTERN.fullmatch(value)
-    ):
-        return describe_decimal_comma(path, value)
-    if kind.startswith("float") and isinstance(value, str) and _NOT_FINITE_PATTERN.fullmatch(value):
-        return Problem(path, f"is {quote(value)}, not a finite number", "write one")
+    if kind.startswith("float") and isinstance(value, str):
+        if DECIMAL_COMMA_PATTERN.fullmatch(value):
+            return describe_decimal_comma(path, value)
+        if _NOT_FINITE_PATTERN.fullmatch(value):
+            return Problem(path, f"is {quote(value)}, not a finite number", "write one")
     if kind in _EXPECTED_VALUE_BY_ERROR_TYPE:
         example = _EXAMPLE_BY_ERROR_AND_FIELD.get((kind, path[-1] if path else None), "")
         return Problem(

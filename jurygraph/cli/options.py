@@ -163,45 +163,9 @@ _COLUMN_OPTION_BY_ROLE = {
 """The option for each role of a column."""
 
 
-def _column_option(role: str, help_text: str) -> Any:
-    return option("C", help_text, _COLUMN_OPTION_BY_ROLE[role])
-
-
-PromptColumnOption = Annotated[str | None, _column_option("prompt", "Prompts of a table.")]
-ResponseColumnsOption = Annotated[
-    list[str] | None,
-    _column_option("response", "Responses of a table; repeat it for several agents."),
-]
-ReferenceColumnOption = Annotated[str | None, _column_option("reference", "References of a table.")]
-RubricColumnOption = Annotated[
-    str | None, _column_option("rubric", "Rubrics of a table: a criterion a line, or a JSON list.")
-]
-IdColumnOption = Annotated[
-    str | None,
-    option(
-        "C", "Ids of a table's rows.", _COLUMN_OPTION_BY_ROLE["id"], show_default="row-1, row-2, …"
-    ),
-]
-GroupByOption = Annotated[
-    str | None, _column_option("group_by", "Table rows with the same value here are one task.")
-]
-TableAgentColumnOption = Annotated[
-    str | None, _column_option("agent", "Agents that wrote the responses of a table.")
-]
-
-
-MessagesColumnOption = Annotated[
-    str | None,
-    _column_option("messages", "Conversations: lists of messages, instead of the two above."),
-]
-ContextColumnOption = Annotated[
-    str | None,
-    _column_option("context", "Context of a table's prompts: a passage, or a JSON list."),
-]
-WorkspaceColumnOption = Annotated[
-    str | None,
-    _column_option("workspace", "Folders or archives with the files of a table's responses."),
-]
+def column_option(role: str, help_text: str, **settings: Any) -> Any:
+    """Return the option for the column of a role; its help shows what `option` shows."""
+    return option("C", help_text, _COLUMN_OPTION_BY_ROLE[role], **settings)
 
 
 def _parse_response_start(text: str) -> int | str:

@@ -10,7 +10,6 @@ model, which ends the run. A reward that failed is therefore an error, which it 
 its HTTP protocol, too: `--remote_rm_url http://HOST:PORT/get_reward` needs no code.
 """
 
-import os
 from collections.abc import Sequence
 from math import nan
 from pathlib import Path
@@ -41,9 +40,6 @@ def reward_func(
     if not len(queries) == len(prompts) == len(labels) or not queries:
         counts = f"{len(queries)} queries, {len(prompts)} prompts and {len(labels)} labels"
         raise InputError(f"there are {counts}; give each sample one of each")
-    if record is not None and not os.environ.get("RANK"):
-        # projects that an older template made name {rank}, and the processes of OpenRLHF have none
-        record = str(record).replace("{rank}", "{pid}")
     jury = find_shared_jury(config, record)
     samples = [read_sample(*sample) for sample in zip(queries, prompts, labels, strict=True)]
 

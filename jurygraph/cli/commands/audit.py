@@ -78,7 +78,16 @@ def verify(
     if json:
         return
     for content in contents:
-        _print_open_run_notes(content, bool(expect_head or content["sealed"]))
+        if content["unsigned"]:
+            print_message(
+                f"{content['unsigned']} erasures after the seal are unsigned; run `seal` to sign the run again"
+            )
+        if not content["closed"]:
+            is_end_known = expect_head or content["sealed"]
+            lost_end_note = "" if is_end_known else "; if it was once, or had more, its end is lost"
+            print_message(
+                f"the run is not closed: more records may follow this head{lost_end_note}"
+            )
 
 
 def _verify_run(
@@ -97,17 +106,6 @@ def _verify_run(
         run, result, deep_verification_counts, expect_head is not None
     )
     return {"run": str(run), **result._asdict(), "deep": deep_verification_counts}, list(lines)
-
-
-def _print_open_run_notes(content: JsonFields, is_run_end_known: bool) -> None:
-    unsigned_erasure_count = content["unsigned"]
-    if unsigned_erasure_count:
-        print_message(
-            f"{unsigned_erasure_count} erasures after the seal are unsigned; run `seal` to sign the run again"
-        )
-    if not content["closed"]:
-        lost_end_note = "" if is_run_end_known else "; if it was once, or had more, its end is lost"
-        print_message(f"the run is not closed: more records may follow this head{lost_end_note}")
 
 
 def _format_verification_lines(

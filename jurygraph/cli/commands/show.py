@@ -1,9 +1,8 @@
 """`jurygraph show`, `explain` and `export`: print or convert the contents of a run."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -110,13 +109,7 @@ def show(
                 print_result(trace_to_json_line(read(address)))
         else:
             names = None if columns is None else ["response", *split_names(columns)]
-            table = build_reward_table(stored_run, response_selection, names)
-            print_reward_table(table)
-            # with the columns that nobody chose, the second one has the agents
-            if names is None and len({row[1] for row in table.rows}) > 1:
-                print_message(f"who is better: jurygraph study ranking {shell_quote(run)}")
-            if stored_run.header.is_open_ended:
-                _print_group_number_warning(stored_run)
+            print_reward_table(build_reward_table(stored_run, response_selection, names))
             print_if_run_unfinished(stored_run)
 
 
@@ -129,23 +122,6 @@ def _parse_label_options(texts: Sequence[str] | None) -> tuple[LabelText, ...] |
             raise InputError(f"--label: expected NAME=VALUE, such as step=312, got {text!r}")
         labels.append((name, value))
     return tuple(labels) or None
-
-
-_GROUP_NUMBER_PATTERN = re.compile(r"@(?:[^@/]*:)?(\d+)(?:#[^/]*)?/\d+$")
-_MAX_TRACES_CHECKED = 256
-
-
-def _print_group_number_warning(run: Run) -> None:
-    """Say that the number of a group is no step, where a label has another step: a trainer's groups are counted."""
-    for trace in islice(run.traces(), _MAX_TRACES_CHECKED):
-        number = _GROUP_NUMBER_PATTERN.search(trace.response_id)
-        step = trace.labels.get("step")
-        if number is not None and step is not None and number[1] != str(step):
-            print_message(
-                "the number after @ counts the groups of a task: "
-                f"{trace.response_id} is of step {step}, its label `step`"
-            )
-            return
 
 
 def _show_response(run: Run, response: str, texts: bool) -> None:
@@ -356,7 +332,7 @@ def export(
     audit-bundle, parquet and xlsx need `-o`, which replaces a file. A name that ends in .gz is compressed. csv is UTF-8
     without a mark, so that Excel garbles letters such as ü of a file that is opened, not imported: give it xlsx.
 
-    The first sheet of xlsx says which agent is better, and has the run's date, models, cost and weights; the second has
+    The first sheet of xlsx says which agent is better, and names the run's models; the second has
     question, answer, agent, reward, judged share (both to four decimals) and what was lost in words, with the sum,
     failed rewards first, then the lowest; the last has the columns of csv. A text is never a formula there, whatever it
     begins with; control characters are escaped, and texts are cut at 32,767 characters.

@@ -16,7 +16,7 @@ from jurygraph.cli.options import (
     StepLabelOption,
     option,
 )
-from jurygraph.cli.render.text import escape_line, print_message, print_report
+from jurygraph.cli.render.text import escape_line, print_message, print_messages, print_report
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
 from jurygraph.messages import format_count
@@ -101,21 +101,18 @@ def watch(
     report.notes = [*notes, *report.notes]
     if is_monitoring_complete:
         _refuse_run_without_reward(run, report)
-    for note in report.notes:
-        print_message(note)
+    print_messages(report.notes)
     lines = list(format_report_lines(report.sections))
     if analyzer.alerts:
         lines.insert(0, "")
     print_report(json, {"report": report.to_json()}, lines)
-    alert_sentences = [
-        f"{_choose_alert_label(alert)}: {alert.sentence}" for alert in analyzer.alerts
-    ]
     *tables, summary, answer = report.sections
-    sentences_adverse_first = sorted(
-        alert_sentences, key=lambda line: not line.startswith(_ADVERSE_ALERT_MARK)
-    )
+    alerts_adverse_first = sorted(analyzer.alerts, key=lambda alert: not alert.adverse)
+    alert_sentences = [
+        f"{_choose_alert_label(alert)}: {alert.sentence}" for alert in alerts_adverse_first
+    ]
     output.write_report_files(
-        replace(report, sections=[answer, summary, *sentences_adverse_first, *tables])
+        replace(report, sections=[answer, summary, *alert_sentences, *tables])
     )
     if not is_monitoring_complete:
         raise typer.Exit(ExitCode.INTERRUPTED)

@@ -11,7 +11,6 @@ from jurygraph.cli.render.text import (
     print_report,
 )
 from jurygraph.display import format_number
-from jurygraph.messages import join_names
 from jurygraph.schema.frozen_model import JsonMapping
 
 if TYPE_CHECKING:
@@ -39,10 +38,6 @@ def format_result_lines(summary: "Summary") -> list[str]:
             f"unsupported: {summary.unsupported.total()} of {summary.quotable} that need a "
             f"quotation ({', '.join(marks)})"
         )
-        if len(summary.agents) > 1:
-            rows = sorted(summary.agents.values(), key=lambda row: -row.unsupported)
-            counts = join_names(f"{row.agent or '(no agent)'} {row.unsupported}" for row in rows)
-            lines.append(escape_line(f"unsupported by agent: {counts}"))
     if summary.discarded:
         counts = _join_counts(summary.discarded.items())
         lines.append(escape_line(f"discarded for low confidence: {counts}"))
@@ -52,10 +47,6 @@ def format_result_lines(summary: "Summary") -> list[str]:
         ellipsis = ", …" if summary.unseen > len(summary.unseen_responses) else ""
         lines.append(
             escape_line(f"looked nothing up: a judge with tools, in {responses}: {names}{ellipsis}")
-        )
-    if summary.not_applicable and len(summary.agents) > 1:
-        lines.append(
-            "not applicable: adds nothing to a reward, so that means of agents may rest on different components"
         )
     lines += map(escape_line, summary.unanswered)
     models = sorted(summary.bill.models.items())
