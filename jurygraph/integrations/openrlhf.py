@@ -22,6 +22,8 @@ from jurygraph.integrations.samples import read_label_fields, read_response, rea
 from jurygraph.integrations.single_samples import judge_sample
 from jurygraph.schema import Response, Task
 
+_FIELDS_HINT = "a label is the reference, or the JSON of an object with `reference` or `rubric`"
+
 
 def reward_func(
     queries: Sequence[str],
@@ -44,7 +46,9 @@ def reward_func(
     samples = [read_sample(*sample) for sample in zip(queries, prompts, labels, strict=True)]
 
     opened_jury = jury.open()
-    judged = opened_jury.run(gather_all(judge_sample(jury, *sample, failed) for sample in samples))
+    judged = opened_jury.run(
+        gather_all(judge_sample(jury, *sample, failed, _FIELDS_HINT) for sample in samples)
+    )
     traces = [trace for trace, _ in judged]
     rewards = [value for _, value in judged]
     logged_values: dict[str, list[float]] = {}

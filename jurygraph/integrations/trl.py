@@ -48,6 +48,7 @@ from jurygraph.integrations.task_columns import (
     list_task_fields,
     refuse_unnamed_columns,
 )
+from jurygraph.jury import Jury
 from jurygraph.messages import format_count, list_first
 from jurygraph.models.request import REPAIR_CALL_PURPOSE
 from jurygraph.runs.reports.summary import count_trace_findings
@@ -285,18 +286,30 @@ class JuryScorer:
             raise
 
     def check(self, dataset: Iterable[Mapping[str, Any]]) -> None:
-        """Read the rows of a data set as a training will. Raises `InputError` that lists the first wrong rows."""
+        """Read the rows of a data set as a training will, and log doubtful references, the first of each kind.
+
+        Raises `InputError` that lists the first wrong rows.
+        """
         problems = []
+        rows_by_doubt: dict[str, list[str]] = defaultdict(list)
         for index, row in enumerate(dataset):
             try:
-                self._check_row(index, row)
+                task = self._check_row(index, row)
             except InputError as error:
                 problems.append(str(error))
+                continue
+            for doubt in _describe_doubts(self.jury.open(), task):
+                rows_by_doubt[doubt].append(f"{index + 1} ({format_value(task.reference, 60)})")
+        for doubt, rows in rows_by_doubt.items():
+            log.warning("%s (rows %s)", doubt, ", ".join(list_first(rows, _MAX_ROWS_LISTED)))
         if problems:
             raise InputError("\n".join(list_first(list(dict.fromkeys(problems)), _MAX_ROWS_LISTED)))
 
-    def _check_row(self, index: int, row: Mapping[str, Any]) -> None:
-        """Raise `InputError` for a row of a data set without a prompt, with a wrong cell, or nothing to judge by."""
+    def _check_row(self, index: int, row: Mapping[str, Any]) -> Task:
+        """Return the task of a row of a data set.
+
+        Raises `InputError` for one without a prompt, with a wrong cell, or nothing to judge by.
+        """
         if not isinstance(row, Mapping):
             raise InputError(
                 f"the data set has {format_value(row, 60)} in the place of a row; give a list of rows, each a mapping, "
@@ -318,6 +331,7 @@ class JuryScorer:
         if has_nothing_to_judge_by(jury, tasks[0]):
             lack = describe_missing_fields(jury, tasks[0], cells, self._columns)
             raise InputError(f"{describe(0, prompt)} has nothing to be judged by: {lack}")
+        return tasks[0]
 
     def _read_trainer_batch(
         self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
@@ -607,6 +621,16 @@ def _states_no_answer(trace: Trace) -> bool:
     return any(verdict.reason == NO_ANSWER_REASON for verdict in trace.verdicts)
 
 
+def _describe_doubts(jury: Jury, task: Task) -> Iterator[str]:
+    """Yield a sentence for each evaluator that may read the reference of a task as its author did not mean it."""
+    if not task.reference:
+        return
+    for name, evaluator in jury.evaluators.items():
+        doubt = evaluator.describe_doubtful_reference(task.reference)
+        if doubt is not None:
+            yield f"{name}: a reference {doubt}"
+
+
 def _read_rows(columns: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]]:
     """Yield the row of each sample: the values of those columns that have one for each."""
     lists = {
@@ -702,8 +726,8 @@ class JuryReward(partial[Awaitable[RewardValues]]):
     def check(self, dataset: Iterable[Mapping[str, Any]]) -> None:
         """Read every row of a data set, with its `prompt`, as the training will, before it starts.
 
-        Nothing is judged. Raises `InputError` that lists the first rows which would end the training, or never get a
-        reward.
+        Nothing is judged. References that an evaluator may not read as they are meant are logged. Raises `InputError`
+        that lists the first rows which would end the training, or never get a reward.
         """
         self.scorer.check(dataset)
 

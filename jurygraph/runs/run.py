@@ -699,6 +699,15 @@ class Run(ShortRepr):
         last_session = read_session(self.group(self.source.ledger.record_at(last_number)))
         return last_session is not None and last_session > 1
 
+    def labels_with_session(self, trace: Trace) -> JsonMapping:
+        """Return the labels of a response, with the first session, which is not stored, where others followed it.
+
+        An erased response has no labels.
+        """
+        if "step" in trace.labels and "session" not in trace.labels and self.is_continued:
+            return {**trace.labels, "session": 1}
+        return trace.labels
+
     def group_of_response(self, response_id: str) -> list[ScoredResponse]:
         """Return the traces of the group of a response. Raises as `find_trace`."""
         require_argument_type("response_id", response_id, str, "use the `response_id` of a trace")
@@ -843,16 +852,6 @@ def count_sessions(sessions: Iterable[int | None]) -> int:
             return 0
         current_session = session
     return current_session
-
-
-def read_labels_with_session(run: Run, trace: Trace) -> JsonMapping:
-    """Return the labels of a response, with that of the first session, which is not stored, where others followed it.
-
-    An erased response has no labels.
-    """
-    if "step" in trace.labels and "session" not in trace.labels and run.is_continued:
-        return {**trace.labels, "session": 1}
-    return trace.labels
 
 
 def is_verdict_reusable(verdict: RecordedVerdict) -> bool:

@@ -279,12 +279,34 @@ def read_penalty_component_names(folder: Path) -> frozenset[str]:
 
 
 def split_steps_by_task_count(
-    stream: Iterable[ScoredGroup], every: int
+    stream: Iterable[ScoredGroup], every: int, notes: list[str]
 ) -> Generator[StepGroups, None, None]:
-    """Yield steps of `every` tasks each; an incomplete step at the end is dropped."""
-    groups = iter(stream)
+    """Yield steps of `every` tasks each, without evaluations; an incomplete step at the end is dropped.
+
+    A sentence about evaluations that were left out is added to the `notes` at the end.
+    """
+    groups = _leave_out_evaluations(stream, notes)
     while len(step := list(islice(groups, every))) == every:
         yield StepGroups(step)
+
+
+def _leave_out_evaluations(
+    stream: Iterable[ScoredGroup], notes: list[str]
+) -> Iterator[ScoredGroup]:
+    evaluation_count = 0
+    for group in stream:
+        if is_evaluation(group):
+            evaluation_count += 1
+        else:
+            yield group
+    notes += _describe_evaluations(evaluation_count)
+
+
+def _describe_evaluations(count: int) -> list[str]:
+    if not count:
+        return []
+    groups = format_count(count, "group")
+    return [f"{groups} of evaluations (label phase={EVALUATION_PHASE}) left out"]
 
 
 class _SessionStep(NamedTuple):
@@ -353,7 +375,7 @@ class LabelledSteps:
             groups_by_run[ledger_path.parent.name].append(
                 _RecordedGroup(record.seq, record.at, step)
             )
-        self._note_evaluations(evaluation_count)
+        self.notes += _describe_evaluations(evaluation_count)
         step_positions: list[tuple[int, int, StepName]] = []
         steps_by_run: dict[str, list[_SessionStep]] = {}
         for run_name, recorded_groups in groups_by_run.items():
@@ -428,16 +450,10 @@ class LabelledSteps:
                 step.append(group)
         if step:
             yield StepGroups(step, *step_names[-1:])
-        self._note_evaluations(evaluation_count)
+        self.notes += _describe_evaluations(evaluation_count)
         if len(set(step_names)) < len(step_names):
             self.notes.append(
                 "steps recorded again, as after a restart, are more steps here; without --follow they are joined"
-            )
-
-    def _note_evaluations(self, count: int) -> None:
-        if count:
-            self.notes.append(
-                f"{format_count(count, 'group')} of evaluations (label phase={EVALUATION_PHASE}) left out"
             )
 
     def _read_step_name(self, record: LedgerRecord, group: ScoredGroup) -> StepName | None:

@@ -13,7 +13,7 @@ from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, join_names, suggest_known_name
 from jurygraph.runs.export_table import json_value_to_text
-from jurygraph.runs.run import Run, read_labels_with_session
+from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import judge_differences
 from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
 from jurygraph.schema import Trace
@@ -83,6 +83,8 @@ _COLUMNS = {
 }
 _FIXED_COLUMNS = ("response", "agent", "status", "reward", "best", "coverage")
 """Columns that are shown by default, `best` where it differs; the others, and `query`, only if they are named."""
+_SESSION_COLUMN = "label.session"
+_COLUMNS_SHOWN_IF_DIFFERENT = ("best", _SESSION_COLUMN)
 _MAX_TABLE_COLUMNS = 12
 """So many columns a terminal shows beside each other; a table with more leaves the predictions to `--columns`."""
 PREDICTED_COLUMN_PREFIX = "predicted."
@@ -137,7 +139,7 @@ class ResponseSelection(NamedTuple):
                     agents[trace.agent] = None
                 labels: JsonMapping = {}
                 if wanted_labels:
-                    labels = read_labels_with_session(run, read(stored_response_location(trace)))
+                    labels = run.labels_with_session(read(stored_response_location(trace)))
                 texts = {name: json_value_to_text(value) for name, value in labels.items()}
                 for name, text in texts.items():
                     values_by_label[name][text] = None
@@ -207,8 +209,8 @@ def build_reward_table(
 ) -> RewardTable:
     """Return the table of rewards with the columns of these names, by default the components.
 
-    `best` is a column by default where it differs because components do not apply to some responses. Raises
-    `InputError` for an unknown column or agent.
+    `best` is a column by default where it differs because components do not apply to some responses, and the session of
+    a training where the responses are of several. Raises `InputError` for an unknown column or agent.
     """
     from jurygraph.runs.reports.summary import (  # lazily: it loads LangGraph
         ComponentValuesByOutcome,
@@ -219,6 +221,8 @@ def build_reward_table(
     shows_default_columns = names is None
     if names is None:
         names = [*_FIXED_COLUMNS, *_components_by_column(run)]
+        if run.is_continued:
+            names.append(_SESSION_COLUMN)
         predicted_columns = predicted_score_column_names(run)
         # without `best`, which most tables leave out
         if len(names) - 1 + len(predicted_columns) <= _MAX_TABLE_COLUMNS:
@@ -244,10 +248,8 @@ def build_reward_table(
             "unsupported" in verdict for verdict in trace.body["verdicts"]
         )
     if shows_default_columns:
-        index = columns.index(_COLUMNS["best"])
-        if len({row[index] for row in rows}) < 2:
-            for values in (columns, *rows):
-                del values[index]
+        for name in _COLUMNS_SHOWN_IF_DIFFERENT:
+            _drop_column_of_one_value(name, columns, rows)
     # a second pass over the verdicts, which most runs do without
     findings = count_findings(run, responses) if has_unsupported_verdict else FindingCounts()
     return RewardTable(
@@ -257,6 +259,16 @@ def build_reward_table(
         left_out=parts.failed,
         findings=findings,
     )
+
+
+def _drop_column_of_one_value(
+    name: str, columns: list[RewardColumn], rows: Sequence[list[Any]]
+) -> None:
+    for index, column in enumerate(columns):
+        if column.name == name and len({row[index] for row in rows}) < 2:
+            for values in (columns, *rows):
+                del values[index]
+            return
 
 
 def _components_by_column(run: Run) -> dict[str, str]:
@@ -316,7 +328,9 @@ def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> R
     if name in labels or (name.startswith("label.") and not run.tasks_scored):
         label = name.removeprefix("label.")
         return RewardColumn(
-            name, lambda trace: read(stored_response_location(trace)).labels.get(label), True
+            name,
+            lambda trace: run.labels_with_session(read(stored_response_location(trace))).get(label),
+            True,
         )
     columns = [*_STANDARD_COLUMNS, *components, *predicted_score_column_names(run), *labels]
     short_question_names = [_short_question_name(question) for question in questions]

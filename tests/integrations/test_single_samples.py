@@ -71,6 +71,16 @@ def test_wrong_samples_of_verl_are_named(config: str) -> None:
         asyncio.run(compute_score("math", "x", "4", EXTRA))
 
 
+def test_what_the_data_lack_is_named_with_where_it_goes(tmp_path: Path) -> None:
+    path = tmp_path / "needs.yaml"
+    path.write_text("evaluators: [maths.accuracy]\n")
+    with pytest.raises(NoRewardError, match="no reference to be judged by; give the reference as"):
+        asyncio.run(compute_score("math", "4", None, EXTRA, config=str(path)))
+    with pytest.raises(NoRewardError, match="no reference to be judged by; a label is the ref"):
+        openrlhf.reward_func(["2 + 2? 4"], ["2 + 2?"], [""], config=str(path))
+    find_shared_jury(str(path)).close()
+
+
 class Sample:
     """A DataProto of one sample, as verl 0.9.1 hands it to `run_single`."""
 

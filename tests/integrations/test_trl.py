@@ -793,3 +793,14 @@ def test_the_rows_of_a_data_set_are_checked_before_a_training(opened: list[JuryR
     assert unasked == "row 5 of the data set: has no `prompt`; it has points, solution"
     with pytest.raises(InputError, match="has 'prompt' in the place of a row; give a list of rows"):
         opened[0].check(["prompt", "solution"])
+
+
+def test_references_that_no_value_can_be_read_from_are_noted_before_a_training(
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture
+) -> None:
+    opened.append(reward_function(Config(evaluators=("maths.accuracy",)), reference="solution"))
+    references = ["80", "about eighty", "about 80 or so", "Paris"]
+    opened[0].check([{"prompt": "8 * 10?", "solution": text} for text in references])
+    words, unreadable = (record.message for record in caplog.records)
+    assert "only the same words are right (rows 2 ('about eighty'), 4 ('Paris'))" in words
+    assert "nothing is judged by it (rows 3 ('about 80 or so'))" in unreadable

@@ -37,7 +37,7 @@ from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.interchange.writers import EXPORTERS, ExportContent, Exporter, read_advantages
 from jurygraph.messages import shell_quote
 from jurygraph.runs.export_table import import_library, json_value_to_text
-from jurygraph.runs.run import Run, read_labels_with_session
+from jurygraph.runs.run import Run
 from jurygraph.runs.table_reader import TableOptions
 from jurygraph.views.rewards import (
     LabelText,
@@ -277,7 +277,7 @@ def _print_explanation(run: Run, response_id: str, what_if: bool, json: bool) ->
     content = explanation.to_dict(what_if) if json else {}
     reward, *reasons = explanation.sentences(what_if)
     if run.header.is_open_ended:
-        labels = read_labels_with_session(run, explanation.trace).items()
+        labels = run.labels_with_session(explanation.trace).items()
         labels_text = ", ".join(f"{name} {json_value_to_text(value)}" for name, value in labels)
         prompt = run.short_query(explanation.trace.task_id, _MAX_PROMPT_LENGTH)
         reasons.insert(0, f"Labels: {labels_text or 'none'}. Prompt: {prompt}")
