@@ -161,8 +161,10 @@ def check_final_answer(text: str, reference: str | None) -> CorrectAnswer | bool
     if expected is None or expected.value is None:
         return False
     span = find_final_answer(text)
-    answer = None if span is None else parse_answer(span.text)
-    if span is None or answer is None or answer.value is None:
+    if span is None:
+        return False
+    answer = parse_answer(span.text)
+    if answer is None or answer.value is None:
         return False
     return compare_answer_values(answer, expected) is True and CorrectAnswer(span, answer)
 

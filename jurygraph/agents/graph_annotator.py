@@ -81,7 +81,7 @@ class DomainProfile(NamedTuple):
 
     name: str
     text: str
-    examples: str = ""
+    examples: str
 
 
 def load_domain(name: str, where: str = "annotation.domain") -> DomainProfile:
@@ -733,10 +733,9 @@ class GraphAnnotator:
         for group in batches:
             for sample in range(votes):
                 first = sample * len(group) // votes
-                questions.append(([*group[first:], *group[:first]], sample))
-        results = await gather_all(
-            self._ask_edges(rotated_pairs, roles, sample) for rotated_pairs, sample in questions
-        )
+                rotated_pairs = [*group[first:], *group[:first]]
+                questions.append(self._ask_edges(rotated_pairs, roles, sample))
+        results = await gather_all(questions)
         return list(zip(batches, _split_into_batches(results, votes), strict=True))
 
     @property

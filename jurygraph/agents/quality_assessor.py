@@ -377,7 +377,9 @@ def _locate_fault(step: ReasoningStep, fault: FaultReply, are_quotes_checked: bo
     return UnsoundStep(step.number, fault.reason, evidence, missing_evidence_text)
 
 
-def _build_verdict(unsound_steps: Sequence[UnsoundStep], steps: int, call: str) -> Verdict:
+def _build_verdict(
+    unsound_steps: Sequence[UnsoundStep], steps: int, call: str | None = None
+) -> Verdict:
     """Return the verdict on an aspect, which depends on its first unsound step only."""
     if not unsound_steps:
         return Verdict(score=1.0, met=True, reason=f"none of {steps} steps is unsound", call=call)
@@ -427,11 +429,8 @@ class Arithmetic(CodeEvaluator):
         false_steps = find_false_calculations(
             chat_to_prompt_text(inputs.task.query), inputs.response.text, steps
         )
-        if not false_steps:
-            reason = f"in none of {len(steps)} steps a false calculation is written"
-            return Verdict(score=1.0, met=True, reason=reason)
-        first = false_steps[0]
-        reason = f"step {first.step} of {len(steps)} is wrong: {first.reason}"
-        score = (first.step - 1) / len(steps)
-        evidence = tuple(chain.from_iterable(error.evidence for error in false_steps))
-        return Verdict(score=score, met=False, native=first.step, reason=reason, evidence=evidence)
+        reason = f"in none of {len(steps)} steps a false calculation is written"
+        if false_steps:
+            first = false_steps[0]
+            reason = f"step {first.step} of {len(steps)} is wrong: {first.reason}"
+        return _build_verdict(false_steps, len(steps)).model_copy(update={"reason": reason})

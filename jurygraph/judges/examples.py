@@ -344,14 +344,14 @@ def swap_texts(text: str, first: str, second: str) -> str | None:
 
     Each part is on lines of its own; if it occurs more than once, its last place counts.
     """
-    second_text_start = _find_last_index(second, text, len(text))
-    first_start = (
-        None if second_text_start is None else _find_last_index(first, text, second_text_start)
-    )
-    if first_start is None or second_text_start is None:
+    second_start = _find_last_index(second, text, len(text))
+    if second_start is None:
         return None
-    text_between = text[first_start + len(first) : second_text_start]
-    text_after = text[second_text_start + len(second) :]
+    first_start = _find_last_index(first, text, second_start)
+    if first_start is None:
+        return None
+    text_between = text[first_start + len(first) : second_start]
+    text_after = text[second_start + len(second) :]
     return f"{text[:first_start]}{second}{text_between}{first}{text_after}"
 
 

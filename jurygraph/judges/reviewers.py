@@ -100,8 +100,8 @@ class PredictionForm(Scale):
     `exclusion` is the value, at one end, that says that the dimension does not apply; then the scale is the rest.
     """
 
-    step: float | None = 1.0
-    exclusion: float | None = None
+    step: float | None
+    exclusion: float | None
 
     def reply_model(self, compact: bool) -> type[FrozenModel]:
         return _prediction_reply_model(self, compact)

@@ -213,11 +213,10 @@ class FactClaim(NamedTuple):
 
 def read_claims(kind: ClaimsSpec, data: Any) -> list[FactClaim]:
     """Return the claims of one kind in a response's data, in their order; two paths to one value give one claim."""
-    nodes = {}
-    for node in chain.from_iterable(path.find(data) for path in kind.paths):
-        nodes[node.location] = node
+    nodes = chain.from_iterable(path.find(data) for path in kind.paths)
+    node_by_location = {node.location: node for node in nodes}
     claims = []
-    for location, node in nodes.items():
+    for location, node in node_by_location.items():
         parent = reduce(getitem, location[:-1], data)
         record = parent if isinstance(parent, dict) else {}
         order_key = value_sort_key(None if kind.order is None else record.get(kind.order))
@@ -526,32 +525,27 @@ class ConfirmedClaims(CodeEvaluator):
             inputs.response.data is None or any(findings_by_kind.values())
         ):
             return Verdict.abstain(f"the response's data claims no {kind}")
-        return _build_claim_kind_verdict(findings_by_kind[kind], kind)
-
-
-def _build_claim_kind_verdict(all_findings: Sequence[FactFinding], kind: str) -> Verdict:
-    finding_by_key = {compute_claim_key(finding): finding for finding in reversed(all_findings)}
-    findings = [*reversed(finding_by_key.values())]
-    if not findings:
+        finding_by_key = {
+            compute_claim_key(finding): finding for finding in reversed(findings_by_kind[kind])
+        }
+        findings = [*reversed(finding_by_key.values())]
+        if not findings:
+            reason = "the response's data claims nothing that could be looked up"
+            return Verdict(score=0.0, met=False, reason=reason)
+        unconfirmed_findings = [finding for finding in findings if finding["found"] != "confirmed"]
+        confirmed_claim_count = len(findings) - len(unconfirmed_findings)
+        reasons = [f"{confirmed_claim_count} of {len(findings)} {kind} are confirmed"]
+        reasons += list_first([*map(describe_finding, unconfirmed_findings)], _MAX_SHOWN_CLAIMS)
+        shown_findings = unconfirmed_findings[:_MAX_SHOWN_CLAIMS] or findings[:1]
+        evidence = chain.from_iterable(map(make_claim_evidence, shown_findings))
         return Verdict(
-            score=0.0,
-            met=False,
-            reason="the response's data claims nothing that could be looked up",
+            score=confirmed_claim_count / len(findings),
+            met=not unconfirmed_findings,
+            native=confirmed_claim_count,
+            scale=(0, len(findings)),
+            reason="; ".join(reasons),
+            evidence=tuple(evidence),
         )
-    unconfirmed_findings = [finding for finding in findings if finding["found"] != "confirmed"]
-    confirmed_claim_count = len(findings) - len(unconfirmed_findings)
-    reasons = [f"{confirmed_claim_count} of {len(findings)} {kind} are confirmed"]
-    reasons += list_first([*map(describe_finding, unconfirmed_findings)], _MAX_SHOWN_CLAIMS)
-    shown_findings = unconfirmed_findings[:_MAX_SHOWN_CLAIMS] or findings[:1]
-    evidence = chain.from_iterable(map(make_claim_evidence, shown_findings))
-    return Verdict(
-        score=confirmed_claim_count / len(findings),
-        met=not unconfirmed_findings,
-        native=confirmed_claim_count,
-        scale=(0, len(findings)),
-        reason="; ".join(reasons),
-        evidence=tuple(evidence),
-    )
 
 
 def make_claim_evidence(finding: FactFinding) -> Sequence[Evidence]:

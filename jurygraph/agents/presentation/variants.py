@@ -12,6 +12,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, product
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
@@ -342,24 +343,20 @@ def _draw_orders(items: Sequence[T], rng: random.Random) -> Iterator[list[T]]:
         yield rng.sample(items, len(items))
 
 
-def _make_reordering_generator(kind: str) -> VariantGenerator:
-    """Return a family that permutes the sections of a kind, or the records of its only section."""
-
-    def draw(document: FactDocument, rng: random.Random) -> VariantDraws:
-        sections = [section for section in document if section.kind == kind]
-        orders = _draw_orders(sections, rng)
-        if sections and kind != "stakeholder":
-            (section,) = sections
-            record_orders = _draw_orders(section.records, rng)
-            orders = ([section._replace(records=tuple(records))] for records in record_orders)
-        for order in orders:
-            others = iter(order)
-            yield (
-                tuple(next(others) if other.kind == kind else other for other in document),
-                Layout(),
-            )
-
-    return draw
+def _reorder(kind: str, document: FactDocument, rng: random.Random) -> VariantDraws:
+    """Permute the sections of a kind, or the records of its only section."""
+    sections = [section for section in document if section.kind == kind]
+    orders = _draw_orders(sections, rng)
+    if sections and kind != "stakeholder":
+        (section,) = sections
+        record_orders = _draw_orders(section.records, rng)
+        orders = ([section._replace(records=tuple(records))] for records in record_orders)
+    for order in orders:
+        others = iter(order)
+        yield (
+            tuple(next(others) if other.kind == kind else other for other in document),
+            Layout(),
+        )
 
 
 def _shuffle_attributions(document: FactDocument, rng: random.Random) -> VariantDraws:
@@ -397,10 +394,10 @@ def _vary_typography(document: FactDocument, rng: random.Random) -> VariantDraws
 
 
 FAMILIES: dict[PresentationFamily, VariantGenerator] = {
-    "stakeholder-section-order": _make_reordering_generator("stakeholder"),
-    "satisfaction-summary-order": _make_reordering_generator("summary"),
+    "stakeholder-section-order": partial(_reorder, "stakeholder"),
+    "satisfaction-summary-order": partial(_reorder, "summary"),
     "shared-benefit-attribution": _shuffle_attributions,
-    "trade-off-order": _make_reordering_generator("tradeoffs"),
+    "trade-off-order": partial(_reorder, "tradeoffs"),
     "format-conversion": _vary_format,
     "section-header": _vary_headings,
     "low-level-formatting": _vary_typography,

@@ -186,16 +186,13 @@ class ToolsMatch(TrajectoryEvaluator):
             f"{call.path}: is no JSON of an object" for call in unparsable_calls[:_MAX_LISTED_ITEMS]
         ]
         success = f"{len(calls)} calls match the reference's {len(reference_calls)} ({mode})"
-        evidence: tuple[Evidence, ...] = ()
-        if problems:
-            wrong_calls = extra_calls if mode != "superset" else unparsable_calls
-            evidence = _make_evidence_of_calls(inputs.response, wrong_calls)
+        wrong_calls = extra_calls if mode != "superset" else unparsable_calls
         return Verdict(
             score=float(not problems),
             met=not problems,
             native=len(calls),
             reason="; ".join(problems) or success,
-            evidence=evidence,
+            evidence=_make_evidence_of_calls(inputs.response, wrong_calls),
         )
 
     def _list_reference_calls(self, task: TaskView, only: Sequence[str]) -> list[AgentToolCall]:
