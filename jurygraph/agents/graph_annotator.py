@@ -127,8 +127,6 @@ _MAX_REPLY_ENTRIES = 1024
 
 EdgeReasonText = Annotated[str, Field(max_length=1000)]
 ShortText = Annotated[str, Field(max_length=600)]
-Percent = Annotated[int, Field(strict=True, ge=0, le=100)]
-EdgeKindOrNone = Literal["none", "weak", "strong", "activation"]
 
 
 # No docstrings below: they would be part of the JSON schema that a model is given.
@@ -148,8 +146,8 @@ class EdgeReply(FrozenModel):
     reason: EdgeReasonText
     parent: ShortText
     child: ShortText
-    relation: EdgeKindOrNone
-    confidence: Percent
+    relation: Literal["none", "weak", "strong", "activation"]
+    confidence: Annotated[int, Field(strict=True, ge=0, le=100)]
 
     @property
     def confidence_share(self) -> float:

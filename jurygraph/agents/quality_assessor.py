@@ -84,7 +84,14 @@ def split_steps(text: str) -> tuple[ReasoningStep, ...]:
     Text before the first marker belongs to the first step. Every letter or digit of the reasoning belongs to one step,
     and every step has at least one.
     """
-    start, end, is_single_line = _find_reasoning(text)
+    start, end = find_reasoning_range(text)
+    is_single_line = "\n" not in text[start:end].strip()
+    answer = find_final_answer(text) if end - start == len(text) else None
+    if answer is not None:
+        line = find_answer_line_start(text, answer)
+        sentence = [line, *_find_sentence_starts(text, line, answer.start)][-1]
+        has_calculation = any(map(str.isdigit, text[sentence : answer.start]))
+        end = answer.end if has_calculation else sentence
     step_boundaries = [start, *_find_step_starts(text, start, end, is_single_line), end]
     steps = []
     for step_start, step_end in pairwise(step_boundaries):
@@ -99,18 +106,6 @@ def split_steps(text: str) -> tuple[ReasoningStep, ...]:
         ReasoningStep(number, start, end, text[start:end])
         for number, (start, end) in enumerate(steps, start=1)
     )
-
-
-def _find_reasoning(text: str) -> tuple[int, int, bool]:
-    start, end = find_reasoning_range(text)
-    is_single_line = "\n" not in text[start:end].strip()
-    answer = find_final_answer(text) if end - start == len(text) else None
-    if answer is None:
-        return start, end, is_single_line
-    line = find_answer_line_start(text, answer)
-    sentence = [line, *_find_sentence_starts(text, line, answer.start)][-1]
-    has_calculation = any(map(str.isdigit, text[sentence : answer.start]))
-    return start, answer.end if has_calculation else sentence, is_single_line
 
 
 def _find_step_starts(text: str, start: int, end: int, is_single_line: bool) -> Iterable[int]:

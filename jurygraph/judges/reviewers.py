@@ -156,10 +156,6 @@ def _prediction_reply_model(form: PredictionForm, compact: bool) -> type[FrozenM
     )
 
 
-ReadyDimensionSetName = Literal["ideas"]
-"""Names of the ready sets of dimensions."""
-
-
 class Dimension(FrozenModel):
     """A dimension that reviewers score: a text, a scale in steps (None: any number), and anchors for values.
 
@@ -240,7 +236,7 @@ class ReviewerJudge(Evaluator):
     """
 
     class Params(ParamsModel):
-        dimensions: ReadyDimensionSetName | DimensionByName
+        dimensions: Literal["ideas"] | DimensionByName
         """What is scored, by name: {quality: {text: ..., scale: [1, 5]}}, or a ready set: `ideas`."""
         history: str | ReviewerHistoryParam | None = None
         """RATINGS file with reviewers' scores of other items; in Python also a loaded history."""

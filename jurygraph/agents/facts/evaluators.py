@@ -305,7 +305,23 @@ async def look_up(
 ) -> list[FactFinding]:
     claims = read_claims(kind, data)
     findings = [await _look_up_claim(claim, tables) for claim in claims]
-    return findings if kind.merged is None else _merge_findings(claims, findings, kind.merged)
+    if kind.merged is None:
+        return findings
+    merged_findings: list[FactFinding] = []
+    for index, finding in enumerate(findings):
+        previous = merged_findings[-1] if merged_findings else None
+        if (
+            previous is not None
+            and compute_claim_key(previous) == compute_claim_key(finding)
+            and are_adjacent_claims(claims[index - 1], claims[index])
+        ):
+            previous["at"] += finding["at"]
+            previous["values"][kind.merged] += 1
+        else:
+            finding["values"][kind.merged] = 1
+            finding["own"] = sorted({*finding["own"], kind.merged})
+            merged_findings.append(finding)
+    return merged_findings
 
 
 async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTable]) -> FactFinding:
@@ -374,26 +390,6 @@ def _build_finding(claim: FactClaim, status: FindingStatus, **fields: Any) -> Fa
         "places": [],
         **fields,  # type: ignore[typeddict-item]
     }
-
-
-def _merge_findings(
-    claims: Sequence[FactClaim], findings: Sequence[FactFinding], name: str
-) -> list[FactFinding]:
-    merged_findings: list[FactFinding] = []
-    for index, finding in enumerate(findings):
-        previous = merged_findings[-1] if merged_findings else None
-        if (
-            previous is not None
-            and compute_claim_key(previous) == compute_claim_key(finding)
-            and are_adjacent_claims(claims[index - 1], claims[index])
-        ):
-            previous["at"] += finding["at"]
-            previous["values"][name] += 1
-        else:
-            finding["values"][name] = 1
-            finding["own"] = sorted({*finding["own"], name})
-            merged_findings.append(finding)
-    return merged_findings
 
 
 def compute_claim_key(finding: FactFinding) -> tuple[Any, ...]:

@@ -137,14 +137,23 @@ def write_canonical_form(document: FactDocument) -> str:
     """Return what a document says, whatever the order of people, of shared items and names, and of trade-offs."""
     section_contents = []
     for section in document:
-        records: list[Any] = [dict(record) for record in section.records]
-        for record in records:
-            if section.kind == "shared" and isinstance(record.get(SERVED_PEOPLE_FIELD), list):
-                record[SERVED_PEOPLE_FIELD] = sorted(record[SERVED_PEOPLE_FIELD])
+        records = _change_served_people(section, sorted)
         if section.kind in ("summary", "shared", "tradeoffs"):
             records.sort(key=lambda record: json.dumps(record, sort_keys=True))
         section_contents.append([section.kind, section.name, records])
     return json.dumps(sorted(section_contents, key=json.dumps), sort_keys=True)
+
+
+def _change_served_people(
+    section: Section, change: Callable[[list[str]], list[str]]
+) -> list[FactRecord]:
+    """Return copies of the records of a section, each with a change of the names that it serves, if it is shared."""
+    records = [dict(record) for record in section.records]
+    for record in records:
+        names = record.get(SERVED_PEOPLE_FIELD)
+        if section.kind == "shared" and isinstance(names, list):
+            record[SERVED_PEOPLE_FIELD] = change(names)
+    return records
 
 
 def render_document(document: FactDocument, layout: Layout = Layout()) -> str:  # noqa: B008 - an immutable tuple
@@ -365,11 +374,7 @@ def _shuffle_attributions(document: FactDocument, rng: random.Random) -> Variant
     for _ in range(MAX_ORDER_DRAWS):
         sections = []
         for section in document:
-            records = [dict(record) for record in section.records]
-            for record in records:
-                names = record.get(SERVED_PEOPLE_FIELD)
-                if section.kind == "shared" and isinstance(names, list):
-                    record[SERVED_PEOPLE_FIELD] = rng.sample(names, len(names))
+            records = _change_served_people(section, lambda names: rng.sample(names, len(names)))
             sections.append(section._replace(records=tuple(records)))
         yield tuple(sections), Layout()
 

@@ -35,7 +35,7 @@ from jurygraph.errors import ConfigError, PlanError
 from jurygraph.messages import join_names, nearest_name, quote, shorten
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
-from jurygraph.schema.conversation import RenderedText
+from jurygraph.schema.conversation import ChatMessage, RenderedText
 from jurygraph.schema.frozen_model import Count, Id, ParamsModel, ReadOnlyFields, canonical_json
 from jurygraph.schema.task import ReferenceCall
 
@@ -457,14 +457,11 @@ class GroundedAnswer(TrajectoryEvaluator):
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         answer = inputs.response.view("last_reply").text
         query = inputs.task.query
-        messages = list(list_messages(inputs.response))
-        words_of_others = []
         if isinstance(query, str):
-            words_of_others.append(query)
-        else:
-            messages = [*query, *messages]
+            query = (ChatMessage(role="user", content=query),)
+        messages = [*query, *list_messages(inputs.response)]
         results = [message.text for message in messages if message.role == "tool"]
-        words_of_others += [
+        words_of_others = [
             message.text for message in messages if message.role not in ("assistant", "tool")
         ]
         figures = _find_numbers_and_codes(answer)
