@@ -663,7 +663,7 @@ class Constraints(Evaluator):
                         f"{error_location}, field check.params: {quote(check.function)} is called as (task, response, "
                         f"**params): {error}; change the params, or the function"
                     ) from error
-            if any(not source.startswith("$") for source, _ in check.items):
+            if check.claim_kinds:
                 facts = load_facts(view)
                 _require_known_sources(error_location, facts, check)
                 digest_params = facts.digest_params
