@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations_with_replacement
-from math import comb, prod
+from math import comb
 from typing import Annotated, Any
 
 import numpy as np
@@ -161,8 +161,10 @@ class PanelVotes:
 
     def _count_vote_combinations(self, judges: Sequence[str]) -> int:
         """Count the combinations of votes of these judges; votes of the same judge have no order."""
-        size = len(self.levels)
-        return prod(comb(votes + size - 1, votes) for votes in Counter(judges).values())
+        ways = 1
+        for votes in Counter(judges).values():
+            ways *= comb(votes + len(self.levels) - 1, votes)
+        return ways
 
     def _evidence_of_combinations(self, judges: tuple[str, ...]) -> Floats:
         """Return the evidence of each combination of votes of these judges, [C,K]."""

@@ -405,8 +405,10 @@ class _DecomposedProtocol(ScoringProtocol):
         return findings
 
     def max_reasons(self, people: People) -> int:
-        counts = [max(_TYPICAL_CONSTRAINT_COUNT, len(person.constraints)) for person in people]
-        return 1 + sum(counts) + len(counts)
+        number = 1
+        for person in people:
+            number += max(_TYPICAL_CONSTRAINT_COUNT, len(person.constraints)) + 1
+        return number
 
 
 class AdaptiveWeightsProtocol(_DecomposedProtocol):
