@@ -306,17 +306,6 @@ class VerdictTable:
             columns[name] = columns[name].replace_verdict_code(~is_kept, code)
         return replace(self, columns=columns)
 
-    def without_other_judges(self, judge: str) -> "VerdictTable":
-        """Return the table as if the other judges of this judge's questions had not been asked."""
-        columns = dict(self.columns)
-        for name, judge_by_seat in self.judges.items():
-            if judge in judge_by_seat:
-                is_other_judge = np.resize(
-                    [seat != judge for seat in judge_by_seat], columns[name].value.shape[1]
-                )
-                columns[name] = columns[name].replace_verdict_code(is_other_judge, ABSENT_CODE)
-        return replace(self, columns=columns)
-
     def judged_and_requested_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
         settled_codes = (

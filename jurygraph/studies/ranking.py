@@ -13,11 +13,10 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from jurygraph.arrays import Floats
 from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME, STAKEHOLDERS_COMPONENT_NAME
 from jurygraph.display import format_number
 from jurygraph.errors import InputError
-from jurygraph.messages import format_count, join_names, notes_on_similar_names
+from jurygraph.messages import format_count, notes_on_similar_names
 from jurygraph.runs.reports.summary import mean_without_none
 from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
@@ -28,7 +27,6 @@ from jurygraph.sources.config import apply_settings
 from jurygraph.studies import symbols
 from jurygraph.studies.report import (
     Columns,
-    FigureRows,
     Figures,
     Plot,
     PlotSeries,
@@ -57,18 +55,6 @@ _BISECTION_STEPS = 20
 _RELATIVE_CHANGE_SIZES = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _MAX_CONFIGS_DECIDED = 4096
-
-
-def _agent_name(row: Figures) -> str:
-    return agent_label(row["agent"])
-
-
-_SINGLE_JUDGE_COLUMN_KEYS: Columns = {
-    "by this judge alone": "judge",
-    "agent": _agent_name,
-    "mean reward": "mean",
-    "left out": "left_out",
-}
 _MAX_CRITERIA_VARIED = 12
 """Most criteria whose weights are tried: each takes up to 28 decisions of the whole run."""
 
@@ -247,23 +233,13 @@ class AgentRanker:
         if key not in self._means:
             if len(self._means) >= _MAX_CONFIGS_DECIDED:
                 self._means.clear()
-            self._means[key] = self._mean_reward_by_agent(self.tables.decide(config).values.value)
+            rewards = self.tables.decide(config).values.value
+            rewards_by_agent = {}
+            for number, agent in enumerate(self.agents):
+                has_reward = (self.agent == number) & ~np.isnan(rewards)
+                rewards_by_agent[agent] = rewards[has_reward].tolist()
+            self._means[key] = mean_reward_by_agent(rewards_by_agent)
         return self._means[key]
-
-    def _mean_reward_by_agent(self, rewards: Floats) -> dict[str, float]:
-        rewards_by_agent = {}
-        for number, agent in enumerate(self.agents):
-            rewards_by_agent[agent] = rewards[(self.agent == number) & ~np.isnan(rewards)].tolist()
-        return mean_reward_by_agent(rewards_by_agent)
-
-    def rank_by_single_judge(self, config: Config, judge: str) -> list[Figures]:
-        """Return a row for each agent, the best first, as if a judge's colleagues had not been asked."""
-        rewards = self.tables.decide(config, judge).values.value
-        rows = []
-        for agent, mean in self._mean_reward_by_agent(rewards).items():
-            left_out = np.isnan(rewards[self.agent == self.agents.index(agent)]).sum()
-            rows.append({"agent": agent, "mean": mean, "left_out": int(left_out)})
-        return rows
 
     def mean_rewards_function(self, key: str, settings: Sequence[str]) -> MeanRewardsFunction:
         """Return the ranking as a function of one setting; `settings` are tried with it."""
@@ -481,20 +457,12 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
         conclusion += _conclude_inputs(ranker, components, config)
     conclusion += [sentence for pair in neighbours for sentence in pair.sentences()]
     conclusion += [rank_gap.sentence for rank_gap in gaps]
-    orders = {judge: ranker.rank_by_single_judge(config, judge) for judge in ranker.tables.judges}
-    rank_rows_by_judge = [
-        {"judge": judge, **row} for judge, order in orders.items() for row in order
-    ]
-    if rank_rows_by_judge:
-        figures["judges"] = rank_rows_by_judge
     if not pairs:
         conclusion.append(
             "there is one agent alone, so that no order can turn"
             if any(means)
             else "no response names an agent; score a table with --agent-column, a file with `agent`"
         )
-    elif rank_rows_by_judge:
-        conclusion += compare_orders(means, orders)
     by_name = {_agent_name(row): row["mean"] for row in agents}
     series = PlotSeries.from_estimates_with_intervals("mean reward", by_name)
     plots = [Plot("Mean reward of each agent, with its 95 % interval", "points", [series])]
@@ -506,7 +474,6 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
                 ["component (points behind)", "weight", *map(_agent_name, agents)],
                 [[row.component, row.weight, *row.agents] for row in components],
             ),
-            ReportTable.of(_SINGLE_JUDGE_COLUMN_KEYS, rank_rows_by_judge, left=2),
         ],
         [
             *_notes(
@@ -520,28 +487,8 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
     )
 
 
-def compare_orders(means: Mapping[str, float], orders: Mapping[str, FigureRows]) -> Iterator[str]:
-    """Yield by which judges alone the agents have another order than by all, and by which some of them are equal."""
-    others = []
-    level = []
-    for judge, order in orders.items():
-        rewards_by_agent = {row["agent"]: row["mean"] for row in order}
-        # in the order by all judges; below zero where the next agent is ahead
-        leads_over_next_agent = [
-            rewards_by_agent[a] - rewards_by_agent[b]
-            for a, b in pairwise(means)
-            if {a, b} <= rewards_by_agent.keys()
-        ]
-        if rewards_by_agent.keys() != means.keys() or min(leads_over_next_agent) < 0:
-            others.append(judge)
-        elif min(leads_over_next_agent) == 0:
-            level.append(judge)
-    if others:
-        yield f"By {join_names(others)} alone the order is another one: see the last table."
-    if level:
-        yield f"By {join_names(level)} alone some agents are equal: see the last table."
-    if not others and not level:
-        yield "Each judge alone gives this order, too."
+def _agent_name(row: Figures) -> str:
+    return agent_label(row["agent"])
 
 
 def _notes(

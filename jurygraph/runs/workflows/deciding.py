@@ -7,7 +7,7 @@ responses is decided in a tenth of a second. The bits are those of `rescore`.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from sys import intern
 from typing import Any, NamedTuple
 
@@ -124,14 +124,11 @@ class _DecisionBatch(NamedTuple):
     table: VerdictTable
     sizes: Sequence[int]
 
-    def decide(
-        self, decision: Decision, combiners: Combiners, judge: str | None = None
-    ) -> TableRewards:
-        table = self.table if judge is None else self.table.without_other_judges(judge)
+    def decide(self, decision: Decision, combiners: Combiners) -> TableRewards:
         if len(self.sizes) == 1 or can_be_decided_together(decision, self.questions, combiners):
-            return compute_reward_values(decision, table, combiners)
+            return compute_reward_values(decision, self.table, combiners)
         edges = np.cumsum([0, *self.sizes]).tolist()
-        tables = [table.select(slice(*ends)) for ends in pairwise(edges)]
+        tables = [self.table.select(slice(*ends)) for ends in pairwise(edges)]
         return _concatenate_rewards(
             compute_reward_values(decision, table, combiners) for table in tables
         )
@@ -202,17 +199,8 @@ class VerdictTables:
         table = _unpack_table(questions, sum(sizes), first.cell_counts, cells)
         self._batches.append(_DecisionBatch(first.task, questions, table, sizes))
 
-    @property
-    def judges(self) -> list[str]:
-        """Return the names of judges that answer a question together, sorted."""
-        panels = chain.from_iterable(batch.table.judges.values() for batch in self._batches)
-        return sorted({judge for seats in panels if len({*seats}) > 1 for judge in seats if judge})
-
-    def decide(self, config: Config, judge: str | None = None) -> DecidedRewards:
-        """Return the rewards that `rescore` gives under a config, or would without a judge's colleagues.
-
-        Raises as it does.
-        """
+    def decide(self, config: Config) -> DecidedRewards:
+        """Return the rewards that `rescore` gives under a config. Raises as it does."""
         refuse_changed_questions(self.run, config)
         combiners = self._load_combiners(config)
         check_recipe(config, self.run.header.evaluators)
@@ -223,7 +211,7 @@ class VerdictTables:
         names = sorted({name for decision in decisions for name in _counted_components(decision)})
         values = [TableRewards(*np.zeros((4, 0)))._replace(judged=np.zeros((0, len(names))))]
         for batch, decision in zip(self._batches, decisions, strict=True):
-            rewards = batch.decide(decision, combiners, judge)
+            rewards = batch.decide(decision, combiners)
             # a task without a rubric may go without its component
             judged = np.full((len(rewards.value), len(names)), np.nan)
             judged[:, [names.index(name) for name in _counted_components(decision)]] = (
