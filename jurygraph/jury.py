@@ -365,7 +365,7 @@ class Jury(ShortRepr):
             return await outcome_futures[0]
 
         traces = self._result_or_raise(await start_in_new_context(score, self.config.langsmith))
-        if listener:
+        if listener is not None:
             for trace in traces:
                 listener(
                     RewardGiven(task_id=trace.task_id, response_id=trace.response_id, trace=trace)
@@ -427,7 +427,7 @@ class Jury(ShortRepr):
                 for group in finished:
                     traces = self._result_or_raise(group.outcome)
                     done_group_count += 1
-                    if progress:
+                    if progress is not None:
                         progress(done_group_count, total)
                     yield traces
 
@@ -538,7 +538,7 @@ class Jury(ShortRepr):
             if isinstance(item, Group) and item.plan is None
         ]
         missing_plans = iter(await self._plan_without_profiles(unplanned_tasks, sink))
-        context = replace(self.context, listener=listener) if listener else self.context
+        context = self.context if listener is None else replace(self.context, listener=listener)
         outcome_futures = []
         for item in groups_or_outcomes:
             if not isinstance(item, Group):

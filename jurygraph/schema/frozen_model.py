@@ -341,7 +341,7 @@ class FrozenModel(ShortRepr, BaseModel):
             error_location = f"{name}.{problem.field}".removesuffix(".")
             model_type_errors = [item for item in error.errors() if item["type"] == "model_type"]
             class_names = {item["ctx"]["class_name"] for item in model_type_errors}
-            if len(class_names) == 1 and problem.remedy == "write an object":
+            if len(class_names) == 1 and (problem.remedy or "").startswith("write an object"):
                 problem = replace(problem, remedy=f"write {class_names.pop()}(…)")
             raise InputError(f"{error_location}: {problem}") from None
 

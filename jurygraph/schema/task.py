@@ -1,6 +1,5 @@
 """A task with its rubric, and its stakeholders with what their profiles ask for; and the responses to it."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
@@ -17,7 +16,7 @@ from pydantic import (
     ModelWrapValidatorHandler,
     model_validator,
 )
-from pydantic_core import core_schema
+from pydantic_core import core_schema, from_json
 
 from jurygraph.messages import (
     RUBRIC_FORMS,
@@ -54,6 +53,7 @@ from jurygraph.schema.frozen_model import (
     NumberRange,
     PositiveNumber,
     UnitInterval,
+    decode_json_strictly,
     digest_of,
     require_unique_ids,
     suggest_name,
@@ -219,28 +219,34 @@ class Rubric(FrozenModel):
 
 
 def read_rubric_fields(value: Any) -> Any:
-    """Return the fields of a rubric: of its JSON, or of a criterion of weight 1 in each line of a text.
+    """Return the fields of a rubric: of a JSON object or list, or of a criterion of weight 1 in each line of a text.
 
     A list has texts, with the ids c1, c2, …, or criteria as objects. Any other value, such as broken JSON, is returned
     as it is.
     """
-    content = _read_json_or_lines(value) if isinstance(value, str) else value
+    content = value
+    if isinstance(value, str):
+        is_json = value.lstrip().startswith(("{", "["))
+        content = _read_json(value) if is_json else split_criteria(value)
     if not isinstance(content, list | tuple):
         return content
     enumerated_items = enumerate(content, start=1)
     return {"criteria": [_read_criterion(f"c{number}", item) for number, item in enumerated_items]}
 
 
-def _read_json_or_lines(text: str) -> Any:
+def split_criteria(text: str) -> list[str]:
+    """Return the lines of a text that are not blank, each a criterion."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _read_json(text: str) -> Any:
+    """Return the value of a JSON text; the text itself where it is broken, ambiguous or nested too deeply."""
     try:
-        content = json.loads(text)
+        from_json(text)  # which refuses half of a surrogate pair, and what is nested too deeply
+        content = decode_json_strictly(text)
     except ValueError:
-        if text.lstrip().startswith(("{", "[")):
-            return text
-        content = text
-    if not isinstance(content, str):
-        return content
-    return [line.strip() for line in content.splitlines() if line.strip()]
+        return text
+    return text if isinstance(content, Problem) else content
 
 
 def _read_criterion(name: str, value: Any) -> Any:

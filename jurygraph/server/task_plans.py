@@ -63,7 +63,7 @@ class TaskPlans:
         return PlannedTask.model_construct(task=task, plan=plan)
 
     def _remove_failed_plan(self, key: str, planning: "asyncio.Task[Plan]") -> None:
-        if planning.cancelled() or planning.exception():
+        if planning.cancelled() or planning.exception() is not None:
             self._plans.pop(key, None)
 
 

@@ -43,7 +43,7 @@ from jurygraph.schema.frozen_model import (
     StrPath,
     require_unique_ids,
 )
-from jurygraph.schema.task import Messages, read_rubric_fields
+from jurygraph.schema.task import Messages, read_rubric_fields, split_criteria
 from jurygraph.sources.files import (
     MAX_LINE_BYTES,
     FileDigest,
@@ -908,7 +908,7 @@ def _parse_list_cell(cell: Any) -> Any:
 
 
 def _parse_rubric_cell(location: str, column: str, cell: str | list[Any]) -> Any:
-    """Return the rubric in a cell, as `read_rubric_fields` does, of a list also as JSON."""
+    """Return the rubric in a cell: of a list, also as JSON, or of a criterion in each line."""
     if isinstance(cell, str) and cell.lstrip().startswith("["):
         try:
             cell = from_json(cell)
@@ -919,7 +919,7 @@ def _parse_rubric_cell(location: str, column: str, cell: str | list[Any]) -> Any
                 f"is not valid JSON ({error})",
                 "write a list of criteria, or a criterion a line",
             )
-    return read_rubric_fields(cell)
+    return read_rubric_fields(split_criteria(cell) if isinstance(cell, str) else cell)
 
 
 def _to_responses(

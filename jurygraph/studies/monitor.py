@@ -366,7 +366,7 @@ class LabelledSteps:
         evaluation_count = 0
         for _, record in _iter_group_records(run, 0, is_run_finished=True):
             group = run.group(record)
-            if is_evaluation(group):
+            if is_evaluation(group, record):
                 evaluation_count += 1
                 continue
             name = self._read_step_name(record, group)
@@ -433,7 +433,7 @@ class LabelledSteps:
         with closing(_iter_groups_as_written(self._folder, self._wait)) as groups:
             for run, record in groups:
                 group = run.group(record)
-                if is_evaluation(group):
+                if is_evaluation(group, record):
                     evaluation_count += 1
                     continue
                 name = self._read_step_name(record, group)

@@ -43,6 +43,16 @@ BAD_LINES = [
         "field rubric.criteria[0].weight: is 0, so it would not count",
         "give it a weight, or",
     ),
+    (
+        HEAD + '"rubric": "' + "[" * 100_000 + '"}',
+        "field rubric: is the text '[[[",
+        "a criterion in",
+    ),
+    (
+        HEAD + r'"rubric": "[\"\\ud800 x\"]"}',
+        "field rubric: is the text",
+        "a criterion in each line",
+    ),
     (HEAD + '"rubric": 7}', "field rubric: is the number 7", "a criterion in each line, or a list"),
     (
         HEAD + '"rubric": "[\\"It is far"}',

@@ -110,7 +110,7 @@ def doctor(
     Keys are listed by name only. With --config, the config is loaded and its jury opened: evaluators, models, and the
     files and examples that it names. Nothing is sent to a model; `jurygraph score --dry-run` plans tasks without one.
 
-    Exit codes: 0 done; 2 the config cannot run.
+    Exit codes: 0 done; 2 the config cannot be loaded, or its jury not be opened.
 
     \b
     Example:

@@ -99,9 +99,9 @@ def watch(
         is_monitoring_complete = False
     report = monitor.report(analyzer)
     report.notes = [*notes, *report.notes]
+    print_messages(report.notes)
     if is_monitoring_complete:
         _refuse_run_without_reward(run, report)
-    print_messages(report.notes)
     lines = list(format_report_lines(report.sections))
     if analyzer.alerts:
         lines.insert(0, "")
@@ -138,7 +138,7 @@ def _refuse_few_steps(run: "Path", report: "Report", can_choose_steps: bool) -> 
 
 def _refuse_run_without_reward(run: "Path", report: "Report") -> None:
     tested_series = [row["series"] for row in report.figures["series"] if row["steps"]]
-    if "reward" not in tested_series:
+    if report.figures["steps"] and "reward" not in tested_series:
         raise InputError(
             f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`"
         )

@@ -22,13 +22,15 @@ class LackingTasks:
         questions = plan.survey.questions
         left_out = {question.id for question in questions if question.missing is not None}
         self._failing_tasks += _will_fail(plan.decision, left_out)
+        missing_fields: set[tuple[str, str]] = set()
         for question in questions:
             if question.id in left_out:
                 continue
             evaluator = self._evaluators[question.evaluator]
             missing = evaluator.describe_missing_fields(plan.survey.views[question.view])
             if missing is not None:
-                self._lacking_task_counts[question.evaluator, missing] += 1
+                missing_fields.add((question.evaluator, missing))
+        self._lacking_task_counts.update(sorted(missing_fields))
 
     def describe(self) -> Iterator[str]:
         """Yield a sentence on each evaluator that lacks something, and one on the rewards that will fail."""
