@@ -16,7 +16,7 @@ from statistics import median, quantiles
 from time import perf_counter
 from typing import Any, TypeVar
 
-from aiohttp import ClientSession, TCPConnector, web
+from aiohttp import ClientSession, TCPConnector
 
 from benchmarks.figure import Figure, at_least, at_most
 from benchmarks.tail import QUICK, REPLIES_A_SLOW_ONE, SLOW
@@ -28,7 +28,7 @@ from jurygraph.runs.workflows.plans_file import PlannedTask
 from jurygraph.server.app import RewardServer
 from jurygraph.server.reward_service import RewardService
 from jurygraph.server.settings import ServerSettings
-from jurygraph.web_access import host_names_with_port, listen
+from jurygraph.web_access import serve_app
 
 T = TypeVar("T")
 CLIENTS = 32
@@ -85,15 +85,10 @@ async def serving(config: Any, plans: Any = None, **settings: Any) -> AsyncItera
         service = RewardService(jury, ServerSettings(**settings), tasks)
         hosts: set[str] = set()
         server = RewardServer(service, allowed_hosts=hosts, token=None)
-        runner = web.AppRunner(server.app, access_log=None, handler_cancellation=True)
-        await runner.setup()
-        port = await listen(runner, "127.0.0.1", 0)
-        hosts |= host_names_with_port("127.0.0.1", port)
-        try:
+        listening = serve_app(server.app, hosts, "127.0.0.1", 0, handler_cancellation=True)
+        async with listening as port:
             yield f"http://127.0.0.1:{port}/v1/score"
             await server.drain_requests()
-        finally:
-            await runner.cleanup()
 
 
 async def _run_clients(url: str, load: str, amount: float, clients: int) -> list[float]:

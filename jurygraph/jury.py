@@ -14,7 +14,7 @@ from collections.abc import (
     Sized,
 )
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, aclosing, contextmanager
+from contextlib import ExitStack, aclosing, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from inspect import iscoroutinefunction
@@ -47,7 +47,6 @@ from jurygraph.graphs.groups import (
     Group,
     GroupLike,
     GroupOutcome,
-    PlannedGroup,
     make_planned_group,
     make_settled_future,
     split_into_batches,
@@ -73,7 +72,7 @@ from jurygraph.schema import (
     Trace,
     digest_of,
 )
-from jurygraph.schema.frozen_model import require_argument_type
+from jurygraph.schema.frozen_model import StrPath, require_argument_type
 from jurygraph.schema.task import ProfilesLine
 from jurygraph.schema.trace import permitted_purpose
 from jurygraph.sources import locate_config_errors, parse_config_mapping, read_config
@@ -139,14 +138,14 @@ class Jury(ShortRepr):
         gateway: Gateway | Gateways | None = None,
         max_cost: float | None = None,
         max_calls: int | None = None,
-        code_folder: str | Path | None = None,
-        record: str | Path | None = None,
+        code_folder: StrPath | None = None,
+        record: StrPath | None = None,
         **settings: Any,
     ) -> None:
-        require_argument_type("record", record, str | Path | None, "give the folder of a run")
+        require_argument_type("record", record, StrPath | None, "give the folder of a run")
         require_argument_type("max_cost", max_cost, int | float | None, "give US dollars")
         require_argument_type("max_calls", max_calls, int | None, "give a number of calls")
-        require_argument_type("code_folder", code_folder, str | Path | None, "give a path")
+        require_argument_type("code_folder", code_folder, StrPath | None, "give a path")
         self.config = config = _config_from_arguments(config, settings)
         refuse_secrets_in_config(config)
         folder_modules = (
@@ -217,13 +216,13 @@ class Jury(ShortRepr):
     @classmethod
     def from_config(
         cls,
-        source: str | Path | Mapping[str, Any] | Config,
+        source: StrPath | Mapping[str, Any] | Config,
         *,
         model: Any = None,
         max_cost: float | None = None,
         max_calls: int | None = None,
-        code_folder: str | Path | None = None,
-        record: str | Path | None = None,
+        code_folder: StrPath | None = None,
+        record: StrPath | None = None,
     ) -> Self:
         """Return a jury from a YAML file, a mapping or a Config, with the other arguments of the class.
 
@@ -233,28 +232,27 @@ class Jury(ShortRepr):
         require_argument_type(
             "source", source, (str, Path, Mapping, Config), "give a file, a dict or a Config"
         )
-        if isinstance(source, str | Path):
+        path = None
+        if isinstance(source, StrPath):
             path = Path(source)
             config = read_config(path, model)
-            with locate_config_errors(path, model, "model"):
-                jury = cls(
-                    config,
-                    max_cost=max_cost,
-                    max_calls=max_calls,
-                    code_folder=code_folder or path.parent,
-                    record=record,
-                )
-            jury._config_file = path
-            return jury
-        if isinstance(source, Config) and model is None:
+            code_folder = code_folder or path.parent
+        elif isinstance(source, Config) and model is None:
             config = source
         else:
             config = parse_config_mapping(
                 {**dict(source), **({} if model is None else {"model": model})}
             )
-        return cls(
-            config, max_cost=max_cost, max_calls=max_calls, code_folder=code_folder, record=record
-        )
+        with nullcontext() if path is None else locate_config_errors(path, model, "model"):
+            jury = cls(
+                config,
+                max_cost=max_cost,
+                max_calls=max_calls,
+                code_folder=code_folder,
+                record=record,
+            )
+        jury._config_file = path
+        return jury
 
     async def aprepare(
         self, task: Task, profiles: ProfilesLine | None = None, sink: "CallSink | None" = None
@@ -502,7 +500,7 @@ class Jury(ShortRepr):
         """
         self._claim_for_process()
         # None also for the command line, whose job records by itself.
-        recorder = self._open_recorder()
+        recorder = self.open_recorder()
         if recorder is None:
             return await self._plan_and_admit(groups, active_groups, sink, listener)
         begun_groups = [result_or_error(partial(recorder.begin, group)) for group in groups]
@@ -534,17 +532,27 @@ class Jury(ShortRepr):
             result_or_error(partial(self._check_group, item)) if isinstance(item, Group) else item
             for item in groups
         ]
+        unplanned_tasks = [
+            item.task
+            for item in groups_or_outcomes
+            if isinstance(item, Group) and item.plan is None
+        ]
+        missing_plans = iter(await self._plan_without_profiles(unplanned_tasks, sink))
         context = self.context if listener is None else replace(self.context, listener=listener)
         outcome_futures = []
-        for item in await self._plan_groups(groups_or_outcomes, sink):
-            if isinstance(item, PlannedGroup):
-                with redact_errors():
-                    self.open()
-                outcome_futures.append(
-                    active_groups.admit_group(item, context.with_model_clients(self.gateways, sink))
-                )
-            else:
+        for item in groups_or_outcomes:
+            if not isinstance(item, Group):
                 outcome_futures.append(make_settled_future(item))
+                continue
+            plan = item.plan or next(missing_plans)
+            if isinstance(plan, Exception):
+                outcome_futures.append(make_settled_future(plan))
+                continue
+            with redact_errors():
+                self.open()
+            planned_group = make_planned_group(item, plan)
+            clients_context = context.with_model_clients(self.gateways, sink)
+            outcome_futures.append(active_groups.admit_group(planned_group, clients_context))
         return outcome_futures
 
     def _check_group(self, group: Group) -> Group:
@@ -555,32 +563,14 @@ class Jury(ShortRepr):
         check_group(group, self.context)
         return group
 
-    async def _plan_groups(
-        self, groups_or_outcomes: "Sequence[Group | GroupOutcome]", sink: "CallSink | None"
-    ) -> "list[PlannedGroup | GroupOutcome]":
-        """Return checked groups with their plans, or with the errors that prevent them. Missing plans are made."""
-        tasks = [
-            item.task
-            for item in groups_or_outcomes
-            if isinstance(item, Group) and item.plan is None
-        ]
-        plans: Sequence[Plan | Exception] = ()
+    async def _plan_without_profiles(
+        self, tasks: Sequence[Task], sink: "CallSink | None"
+    ) -> Sequence[Plan | Exception]:
+        """Return the plan of each task, or the error that prevents it."""
         # for one task alone, the prepare graph would cost as much again as `ascore` does
-        if len(tasks) == 1 and (plan_or_error := plan_by_code(tasks[0], self.context)) is not None:
-            plans = [plan_or_error]
-        elif tasks:
-            plans = await self._prepare_batch([(task, None) for task in tasks], sink)
-        plans_or_errors = iter(plans)
-        planned_groups_or_outcomes: list[PlannedGroup | GroupOutcome] = []
-        for item in groups_or_outcomes:
-            if not isinstance(item, Group):
-                planned_groups_or_outcomes.append(item)
-                continue
-            plan = item.plan or next(plans_or_errors)
-            planned_groups_or_outcomes.append(
-                plan if isinstance(plan, Exception) else make_planned_group(item, plan)
-            )
-        return planned_groups_or_outcomes
+        if len(tasks) == 1 and (plan_or_error := plan_by_code(tasks[0], self.context)):
+            return [plan_or_error]
+        return await self._prepare_batch([(task, None) for task in tasks], sink) if tasks else ()
 
     @property
     def max_concurrent_groups(self) -> int:
@@ -618,7 +608,7 @@ class Jury(ShortRepr):
         return self.run(self.ascore(task, responses, plan, step=step, phase=phase))
 
     @contextmanager
-    def record(self, folder: str | Path, phase: str | None = None) -> "Iterator[OpenEndedRecorder]":
+    def record(self, folder: StrPath, phase: str | None = None) -> "Iterator[OpenEndedRecorder]":
         """Store what is scored inside the block in a run without a file of tasks; see `OpenEndedRecorder`.
 
             with jury.record("run") as recorder:
@@ -632,21 +622,21 @@ class Jury(ShortRepr):
         writes it.
         """
         self._require_open()
-        require_argument_type("folder", folder, str | Path, "give the folder of a run")
+        require_argument_type("folder", folder, StrPath, "give the folder of a run")
         if self._record_in is not None:
             raise InputError(
                 f"this jury records into {self._record_in} already; give `phase` to `score`, or make another jury"
             )
         self._record_in = folder
         try:
-            recorder = self._open_recorder(phase)
+            recorder = self.open_recorder(phase)
             assert recorder is not None
             yield recorder
         finally:
             self._release_recorder()
             self._record_in = None
 
-    def _open_recorder(self, phase: str | None = None) -> "OpenEndedRecorder | None":
+    def open_recorder(self, phase: str | None = None) -> "OpenEndedRecorder | None":
         """Return the recorder of the jury, None if it has none; its run is opened with the first use."""
         if self._record_in is None:
             return None

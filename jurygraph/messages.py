@@ -7,7 +7,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, islice
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 M = TypeVar("M", bound="BaseModel")
+_ModelClass = type["BaseModel"]
 FieldPath = tuple[str | int, ...]
 
 _MAX_SUGGESTION_CANDIDATES = 10_000
@@ -60,9 +61,7 @@ def validate(model: type[M], value: Any) -> M | Problem:
         return describe_validation_error(error, model, value)
 
 
-def describe_validation_error(
-    error: ValidationError, model: type[BaseModel], value: Any
-) -> Problem:
+def describe_validation_error(error: ValidationError, model: _ModelClass, value: Any) -> Problem:
     """Describe why `value` is no valid `model`. An unknown key comes first: it often explains a missing field."""
     errors = error.errors(include_url=False)
     unknown_keys = [e for e in errors if e["type"] == "extra_forbidden"]
@@ -132,34 +131,32 @@ def notes_on_similar_names(names: Iterable[str]) -> Iterator[str]:
             )
 
 
-_FIELDS_BY_FOREIGN_NAME = {
-    **dict.fromkeys(
-        ("prompt", "question", "input", "instruction", "messages", "problem"), ("query",)
+_RESPONSE_NAMES = ("completion", "output", "response")
+_FOREIGN_NAMES_BY_FIELD = {
+    "messages": ("message",),
+    "query": ("prompt", "question", "input", "instruction", "messages", "problem", "message"),
+    "text": (*_RESPONSE_NAMES, "answer", "content"),
+    "responses": (*_RESPONSE_NAMES, "completions", "outputs", "answers", "candidates"),
+    "reference": (
+        *(*_RESPONSE_NAMES, "answer", "content"),
+        *("expected", "ground_truth", "gold", "target", "solution", "label"),
     ),
-    "message": ("messages", "query"),
-    **dict.fromkeys(
-        ("completion", "output", "answer", "response", "content"), ("text", "reference")
-    ),
-    **dict.fromkeys(
-        ("expected", "ground_truth", "gold", "target", "solution", "label"), ("reference",)
-    ),
-    **dict.fromkeys(("completions", "outputs", "answers", "candidates"), ("responses",)),
-    **dict.fromkeys(("contexts", "documents", "passages"), ("context",)),
-    "model": ("agent", "judges"),
-    **dict.fromkeys(("system", "policy", "bot", "assistant"), ("agent",)),
-    "component": ("components",),
-    "weight": ("reward",),
-    "match_mode": ("trajectory_match_mode",),
+    "context": ("contexts", "documents", "passages"),
+    "agent": ("model", "system", "policy", "bot", "assistant"),
+    "judges": ("model",),
+    "components": ("component",),
+    "reward": ("weight",),
+    "trajectory_match_mode": ("match_mode",),
 }
-"""The fields that other projects' names mean, the first one that is there."""
+"""Names of other projects by the field that they mean; a name that is in several rows means the first one there is."""
 
 
 def find_meant_field(name: str, fields: Collection[str]) -> str | None:
     """Return the field that a name of other projects means; None if it means none of these."""
-    return next(
-        (field for field in _FIELDS_BY_FOREIGN_NAME.get(name.casefold(), ()) if field in fields),
-        None,
-    )
+    for field, foreign_names in _FOREIGN_NAMES_BY_FIELD.items():
+        if field in fields and name.casefold() in foreign_names:
+            return field
+    return None
 
 
 def nearest_name(name: str, candidates: Iterable[str], min_similarity: float = 0.5) -> str | None:
@@ -324,7 +321,7 @@ def _error_path(error: ErrorDetails, value: Any) -> FieldPath:
 
 
 def _describe_validation_error(
-    error: ErrorDetails, path: FieldPath, value: Any, model: type[BaseModel]
+    error: ErrorDetails, path: FieldPath, value: Any, model: _ModelClass
 ) -> Problem:
     kind = error["type"]
     location = error["loc"]
@@ -337,14 +334,11 @@ def _describe_validation_error(
         return Problem(
             path, f"has a key that is {describe_value(key)}", "write its name, in quotes"
         )
-    if (
-        kind.startswith("float")
-        and isinstance(value, str)
-        and DECIMAL_COMMA_PATTERN.fullmatch(value)
-    ):
-        return describe_decimal_comma(path, value)
-    if kind.startswith("float") and isinstance(value, str) and _NOT_FINITE_PATTERN.fullmatch(value):
-        return Problem(path, f"is {quote(value)}, not a finite number", "write one")
+    if kind.startswith("float") and isinstance(value, str):
+        if DECIMAL_COMMA_PATTERN.fullmatch(value):
+            return describe_decimal_comma(path, value)
+        if _NOT_FINITE_PATTERN.fullmatch(value):
+            return Problem(path, f"is {quote(value)}, not a finite number", "write one")
     if kind in _EXPECTED_VALUE_BY_ERROR_TYPE:
         example = _EXAMPLE_BY_ERROR_AND_FIELD.get((kind, path[-1] if path else None), "")
         return Problem(
@@ -362,8 +356,10 @@ def _describe_validation_error(
     return Problem(path, f"is {describe_value(value)}", error["msg"])
 
 
+RUBRIC_FORMS = " with `criteria`, a text with a criterion in each line, or a list of criteria"
 _EXAMPLE_BY_ERROR_AND_FIELD: Mapping[tuple[str, str | int | None], str] = {
     ("tuple_type", "scale"): ", such as [1, 5]",
+    ("model_type", "rubric"): RUBRIC_FORMS,
     ("string_type", "model"): ": openai/gpt-5-mini, or openai-compatible:URL#NAME",
 }
 """What is said of the type that a field should have, by error and name."""
@@ -374,7 +370,7 @@ def _count_path_indices(path: FieldPath) -> int:
 
 
 def _describe_missing_field(
-    error: ErrorDetails, path: FieldPath, value: Any, model: type[BaseModel]
+    error: ErrorDetails, path: FieldPath, value: Any, model: _ModelClass
 ) -> Problem:
     if isinstance(path[-1], int):  # the only lists of a fixed length are pairs
         return Problem(path[:-1], f"is a list of {len(value)}", "write a pair of two")
@@ -390,7 +386,7 @@ def _describe_missing_field(
 
 
 def _describe_unknown_field(
-    error: ErrorDetails, path: FieldPath, __: Any, model: type[BaseModel]
+    error: ErrorDetails, path: FieldPath, __: Any, model: _ModelClass
 ) -> Problem:
     models_with_field = _find_field_owners(error, path, model)
     fields = [owner.model_fields.items() for owner in models_with_field]
@@ -422,9 +418,7 @@ def _describe_unknown_field(
     return Problem(path, "unknown", hint or names_hint)
 
 
-def _fields_with_subfield(
-    name: str, models: Iterable[type[BaseModel]], inner: FieldPath
-) -> list[str]:
+def _fields_with_subfield(name: str, models: Iterable[_ModelClass], inner: FieldPath) -> list[str]:
     """Return the fields whose own fields, or those of their entries, include one of this name."""
     return [
         section
@@ -437,7 +431,7 @@ def _fields_with_subfield(
 
 
 def _describe_wrong_choice(
-    error: ErrorDetails, path: FieldPath, value: Any, _: type[BaseModel]
+    error: ErrorDetails, path: FieldPath, value: Any, _: _ModelClass
 ) -> Problem:
     context = error.get("ctx", {})
     expected = str(context.get("expected", context.get("expected_tags")))
@@ -447,7 +441,7 @@ def _describe_wrong_choice(
 
 
 def _describe_wrong_union_tag(
-    error: ErrorDetails, path: FieldPath, value: Any, model: type[BaseModel]
+    error: ErrorDetails, path: FieldPath, value: Any, model: _ModelClass
 ) -> Problem:
     key = str(error.get("ctx", {})["discriminator"]).strip("'")
     if error["type"] == "union_tag_not_found":
@@ -456,7 +450,7 @@ def _describe_wrong_union_tag(
 
 
 def _describe_validator_error(
-    error: ErrorDetails, path: FieldPath, _: Any, __: type[BaseModel]
+    error: ErrorDetails, path: FieldPath, _: Any, __: _ModelClass
 ) -> Problem:
     """Return a validator's own message; if it begins with a field in backquotes, the error is about that field."""
     message = str(error.get("ctx", {}).get("error", error["msg"]))
@@ -468,9 +462,7 @@ def _describe_validator_error(
     return Problem((*path, *steps), message[field.end() :])
 
 
-_PROBLEM_DESCRIBERS: dict[
-    str, Callable[[ErrorDetails, FieldPath, Any, type[BaseModel]], Problem]
-] = {
+_PROBLEM_DESCRIBERS = {
     "missing": _describe_missing_field,
     "extra_forbidden": _describe_unknown_field,
     "literal_error": _describe_wrong_choice,
@@ -481,8 +473,8 @@ _PROBLEM_DESCRIBERS: dict[
 
 
 def _find_field_owners(
-    error: ErrorDetails, path: FieldPath, model: type[BaseModel]
-) -> list[type[BaseModel]]:
+    error: ErrorDetails, path: FieldPath, model: _ModelClass
+) -> list[_ModelClass]:
     """Return the models that may have the field of an error: of a union, those that the error's location names."""
     models = _find_pydantic_models(model, path[:-1]) or [model]
     models_named_in_error = [
@@ -491,14 +483,14 @@ def _find_field_owners(
     return models_named_in_error or models
 
 
-def _literal_tags(model: type[BaseModel]) -> Iterable[Any]:
+def _literal_tags(model: _ModelClass) -> Iterable[Any]:
     """Return the values of a model's literal fields, such as `kind`."""
     for field in model.model_fields.values():
         if get_origin(field.annotation) is Literal:
             yield from get_args(field.annotation)
 
 
-def _find_pydantic_models(annotation: Any, path: FieldPath) -> list[type[BaseModel]]:
+def _find_pydantic_models(annotation: Any, path: FieldPath) -> list[_ModelClass]:
     """Return the models that may occur at a path, by the annotations of a model."""
     from pydantic import BaseModel  # imported lazily: most commands only shorten texts
 

@@ -55,13 +55,6 @@ class ScriptedJudge(ShortRepr, Backend):
         self.model = self.name = name
         if isinstance(answers, str) or not isinstance(answers, Mapping | Sequence):
             raise InputError(f"answers: is {describe_type(answers)}; give a dict or a list")
-        self._validate_scripted_answers(answers)
-        self.requests: list[Request] = []
-        self._answers = answers
-        self._unscripted: list[str] = []
-
-    @staticmethod
-    def _validate_scripted_answers(answers: Mapping[str, Answer] | Sequence[Answer]) -> None:
         entries = answers.items() if isinstance(answers, Mapping) else enumerate(answers)
         for key, answer in entries:
             if isinstance(answers, Mapping):
@@ -71,6 +64,9 @@ class ScriptedJudge(ShortRepr, Backend):
                     f"answers[{key!r}]: is {describe_type(answer)}; give True or False, a number, a list of booleans, "
                     "a dict, a text or a function"
                 )
+        self.requests: list[Request] = []
+        self._answers = answers
+        self._unscripted: list[str] = []
 
     def _repr_parts(self) -> list[tuple[str, Any]]:
         return [("answers", self._answers), ("requests", len(self.requests))]

@@ -6,7 +6,8 @@ open can reach it by another name of this machine. A server that others can reac
 
 import hmac
 import os
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -14,6 +15,7 @@ from aiohttp import web
 from jurygraph.errors import InputError
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
+_LOOPBACK_HOSTS_IN_URL = ("127.0.0.1", "localhost", "[::1]")
 
 
 def require_origin(
@@ -35,8 +37,32 @@ def matches_token(candidate: str, token: str) -> bool:
     return hmac.compare_digest(candidate.encode(errors="replace"), token.encode())
 
 
-async def listen(runner: web.BaseRunner, host: str, port: int) -> int:
-    """Begin to listen, and return the port. Raises `InputError` where nothing can listen there."""
+@asynccontextmanager
+async def serve_app(
+    app: web.Application,
+    allowed_hosts: set[str],
+    host: str,
+    port: int,
+    *,
+    handler_cancellation: bool = False,
+) -> AsyncIterator[int]:
+    """Serve an application inside the block, and yield the port.
+
+    `allowed_hosts` gets the names, with the port, under which it may be asked. With `handler_cancellation` a request
+    ends where its client goes. Raises `InputError` where nothing can listen there.
+    """
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=handler_cancellation)
+    await runner.setup()
+    try:
+        await _listen(runner, host, port)
+        bound_port = runner.addresses[0][1]
+        allowed_hosts |= {f"{name}:{bound_port}" for name in (*_LOOPBACK_HOSTS_IN_URL, host)}
+        yield bound_port
+    finally:
+        await runner.cleanup()
+
+
+async def _listen(runner: web.BaseRunner, host: str, port: int) -> None:
     site = web.TCPSite(runner, host, port, backlog=1024)
     try:
         await site.start()
@@ -44,11 +70,3 @@ async def listen(runner: web.BaseRunner, host: str, port: int) -> int:
         reason = error.strerror if error.errno is None else os.strerror(error.errno)
         problem = f"{host}:{port}: cannot be listened on ({reason})"
         raise InputError(f"{problem}; name another with --port, or 0 for a free one") from None
-    bound_port: int = runner.addresses[0][1]
-    return bound_port
-
-
-def host_names_with_port(host: str, port: int) -> set[str]:
-    """Return the names, with the port, under which a server on this host may be asked."""
-    names = (LOOPBACK_HOSTS[0], LOOPBACK_HOSTS[1], f"[{LOOPBACK_HOSTS[2]}]", host)
-    return {f"{name}:{port}" for name in names}

@@ -1,6 +1,7 @@
 """The project's own bounds on its code, where ruff has none: see also pyproject.toml."""
 
 import ast
+import importlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,6 +60,19 @@ def _type_name(node: ast.stmt) -> str | None:
         name = node.targets[0].id
     is_type = re.fullmatch("[A-Z][A-Za-z]*[a-z][A-Za-z]*", name)
     return name if is_type else None
+
+
+def test_code_that_a_test_hands_to_another_process_imports_what_there_is() -> None:
+    """Such code is a text, which mypy does not read; the tests that run it may be rare."""
+    import_line = re.compile(r"^\s*from (jurygraph[\w.]*) import (\w+)$", re.MULTILINE)
+    missing = [
+        f"{test}: {name} of {module}"
+        for test in Path(__file__).parent.rglob("test_*.py")
+        for module, name in import_line.findall(test.read_text(encoding="utf-8"))
+        if not hasattr(importlib.import_module(module), name)
+        and not (PACKAGE.parent / module.replace(".", "/") / f"{name}.py").exists()
+    ]
+    assert missing == []
 
 
 def test_docstrings_name_what_the_code_has() -> None:

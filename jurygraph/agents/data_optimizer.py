@@ -54,7 +54,7 @@ def words(text: str) -> list[str]:
         if len(character_run) <= MAX_WORD_LENGTH:
             word_pieces.append(character_run)
         else:
-            word_pieces.extend(_cut_into_pieces(character_run, 5))
+            word_pieces += _cut_into_pieces(character_run, 5)
     return word_pieces
 
 
@@ -184,23 +184,21 @@ class GroupDiversity:
     def __init__(self, texts: Sequence[str], task_texts: Iterable[str] = ()) -> None:
         length = MAX_WORDS_PER_GROUP // max(1, len(texts))
         truncated_texts = (text[: length * MAX_WORD_LENGTH] for text in texts)
-        self._words = [
+        words_by_response = [
             tuple(filter(has_letter_or_digit, words(text)))[:length] for text in truncated_texts
         ]
-        vocabularies = [set(response_words) for response_words in self._words]
+        vocabularies = [set(response_words) for response_words in words_by_response]
         response_count_by_word = Counter(chain.from_iterable(vocabularies))
         shared_words = {word for word, count in response_count_by_word.items() if count > 1}
         for text in task_texts:
             shared_words.update(words(text))
         shared_words_by_response = [
             tuple(filter(shared_words.__contains__, response_words))
-            for response_words in self._words
+            for response_words in words_by_response
         ]
         self.known_share = [
-            len(set(shared_response_words)) / len(vocabulary) if vocabulary else 0.0
-            for shared_response_words, vocabulary in zip(
-                shared_words_by_response, vocabularies, strict=True
-            )
+            len(vocabulary & shared_words) / len(vocabulary) if vocabulary else 0.0
+            for vocabulary in vocabularies
         ]
         response_counts_by_n = {}
         for n in _NGRAM_SIZES:

@@ -27,13 +27,11 @@ from jurygraph.agents.maths.comparison import are_equal_numbers, compare_answer_
 from jurygraph.agents.maths.reading import AnswerValue, parse_answer
 from jurygraph.agents.quality_assessor import facts_for_prompt
 from jurygraph.agents.roles import Deriver, DeriverInput, require_client, shared_prompt_variables
-from jurygraph.arrays import Bools, Floats
 from jurygraph.concurrency import gather_all
 from jurygraph.decision.combiners import (
     Combiner,
     Component,
     InputMatrices,
-    ScoreMatrix,
     count_true,
     weighted_mean,
 )
@@ -161,8 +159,10 @@ def check_final_answer(text: str, reference: str | None) -> CorrectAnswer | bool
     if expected is None or expected.value is None:
         return False
     span = find_final_answer(text)
-    answer = None if span is None else parse_answer(span.text)
-    if span is None or answer is None or answer.value is None:
+    if span is None:
+        return False
+    answer = parse_answer(span.text)
+    if answer is None or answer.value is None:
         return False
     return compare_answer_values(answer, expected) is True and CorrectAnswer(span, answer)
 
@@ -365,9 +365,31 @@ class ContrastRanking(Combiner):
     def combine(self, matrices: InputMatrices, params: RawParams) -> Component:
         pairs = sorted(params["twos"].items())
         matrix_pairs = [(matrices[original], matrices[contrast]) for original, contrast in pairs]
-        margin, is_judged, has_contrast, fill_value = _compute_margins(matrix_pairs)
-        win_values = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill_value)
-        value, present = weighted_mean(win_values, np.where(has_contrast, 1.0, 0.0))
+        contrast_count = max(contrast.value.shape[1] for _, contrast in matrix_pairs)
+        # [R,V]: the response's score minus its contrast's, by the mean over the pairs of inputs
+        margin, size = np.zeros((2, len(matrix_pairs[0][0].value), contrast_count))
+        fill_value = np.ones_like(margin)
+        is_judged = np.full(margin.shape, True)
+        for original, contrast in matrix_pairs:
+            pad_widths = ((0, 0), (0, contrast_count - contrast.value.shape[1]))
+            columns: Sequence[Any] = (contrast.value, contrast.applicable, contrast.judged)
+            value, is_applicable, is_contrast_judged = (
+                np.pad(column, pad_widths) for column in columns
+            )
+            # The response has one column, which stands beside a column for each of its contrasts.
+            is_applicable &= original.applicable
+            weight = original.input_weight
+            margin += np.where(is_applicable, weight * (original.value - value), 0.0)
+            size += np.where(is_applicable, weight, 0.0)
+            # The fill of the one without a verdict; over several inputs the lowest, so that none makes up for it.
+            unjudged_value = np.where(is_contrast_judged, original.value, value)
+            is_unjudged = is_applicable & ~(is_contrast_judged & original.judged)
+            is_judged &= ~is_unjudged
+            fill_value = np.where(is_unjudged, np.minimum(fill_value, unjudged_value), fill_value)
+        has_contrast = size > 0.0
+        margin /= np.where(has_contrast, size, 1.0)
+        win_value = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill_value)
+        value, present = weighted_mean(win_value, np.where(has_contrast, 1.0, 0.0))
         is_pair_judged = has_contrast & is_judged
         diagnostics = {"pairs": count_true(is_pair_judged)}
         judged_margin = np.where(is_pair_judged, margin, np.nan)
@@ -375,37 +397,6 @@ class ContrastRanking(Combiner):
             if not np.isnan(column).all():
                 diagnostics[f"pair {number}"] = column
         return Component(value, present, {}, diagnostics)
-
-
-def _compute_margins(
-    matrix_pairs: Sequence[tuple[ScoreMatrix, ScoreMatrix]],
-) -> tuple[Floats, Bools, Bools, Floats]:
-    """Return for each pair, [R,V]: the margin, if all of it was judged, if it exists, and its value if unjudged.
-
-    The margin is the response's score minus its contrast's, by the mean over the pairs of inputs.
-    """
-    contrast_count = max(contrast.value.shape[1] for _, contrast in matrix_pairs)
-    margin, size = np.zeros((2, len(matrix_pairs[0][0].value), contrast_count))
-    fill_value = np.ones_like(margin)
-    is_judged = np.full(margin.shape, True)
-    for original, contrast in matrix_pairs:
-        pad_widths = ((0, 0), (0, contrast_count - contrast.value.shape[1]))
-        columns: Sequence[Any] = (contrast.value, contrast.applicable, contrast.judged)
-        value, is_applicable, is_contrast_judged = (
-            np.pad(column, pad_widths) for column in columns
-        )
-        # The response has one column, which stands beside a column for each of its contrasts.
-        is_applicable &= original.applicable
-        weight = original.input_weight
-        margin += np.where(is_applicable, weight * (original.value - value), 0.0)
-        size += np.where(is_applicable, weight, 0.0)
-        # The fill of the one without a verdict; over several inputs the lowest, so that none makes up for it.
-        unjudged_value = np.where(is_contrast_judged, original.value, value)
-        is_unjudged = is_applicable & ~(is_contrast_judged & original.judged)
-        is_judged &= ~is_unjudged
-        fill_value = np.where(is_unjudged, np.minimum(fill_value, unjudged_value), fill_value)
-    has_contrast = size > 0.0
-    return margin / np.where(has_contrast, size, 1.0), is_judged, has_contrast, fill_value
 
 
 CONTRASTS_MATERIAL_NAME = "contrasts"

@@ -81,7 +81,7 @@ class DomainProfile(NamedTuple):
 
     name: str
     text: str
-    examples: str = ""
+    examples: str
 
 
 def load_domain(name: str, where: str = "annotation.domain") -> DomainProfile:
@@ -127,8 +127,6 @@ _MAX_REPLY_ENTRIES = 1024
 
 EdgeReasonText = Annotated[str, Field(max_length=1000)]
 ShortText = Annotated[str, Field(max_length=600)]
-Percent = Annotated[int, Field(strict=True, ge=0, le=100)]
-EdgeKindOrNone = Literal["none", "weak", "strong", "activation"]
 
 
 # No docstrings below: they would be part of the JSON schema that a model is given.
@@ -148,8 +146,8 @@ class EdgeReply(FrozenModel):
     reason: EdgeReasonText
     parent: ShortText
     child: ShortText
-    relation: EdgeKindOrNone
-    confidence: Percent
+    relation: Literal["none", "weak", "strong", "activation"]
+    confidence: Annotated[int, Field(strict=True, ge=0, le=100)]
 
     @property
     def confidence_share(self) -> float:
@@ -733,10 +731,9 @@ class GraphAnnotator:
         for group in batches:
             for sample in range(votes):
                 first = sample * len(group) // votes
-                questions.append(([*group[first:], *group[:first]], sample))
-        results = await gather_all(
-            self._ask_edges(rotated_pairs, roles, sample) for rotated_pairs, sample in questions
-        )
+                rotated_pairs = [*group[first:], *group[:first]]
+                questions.append(self._ask_edges(rotated_pairs, roles, sample))
+        results = await gather_all(questions)
         return list(zip(batches, _split_into_batches(results, votes), strict=True))
 
     @property

@@ -82,26 +82,23 @@ async def read_profiles(
     Returns None if nothing is read. Raises `InputError` if `line` does not fit the task, `PlanError` if no
     constraint is found in a profile, and `ModelError` or `BudgetExceeded` if the model gave no usable reply.
     """
-    hand_written_profiles = None
-    stakeholder_ids = set()
+    profiles = Profiles(stakeholders=(), by={})
     if line is not None:
         for profile_error in profile_line_problems(task, line):
             raise InputError(
                 f"profiles of task {task.id!r}, field {profile_error.field}: {profile_error}"
             )
-        hand_written_profiles = line.to_profiles()
-        stakeholder_ids = {stakeholder.id for stakeholder in hand_written_profiles.stakeholders}
-    people = sort_by_id(task.stakeholders)
+        profiles = line.to_profiles()
+    stakeholder_ids = {stakeholder.id for stakeholder in profiles.stakeholders}
     unread_people = [
         person
-        for person in people
+        for person in sort_by_id(task.stakeholders)
         if has_text_profile_only(person) and person.id not in stakeholder_ids
     ]
     if not unread_people or client is None:
-        return hand_written_profiles
+        return None if line is None else profiles
     # All are read before the first failure is raised, each profile by itself.
     results = await gather_all(_ask_constraints(task, person, client) for person in unread_people)
-    profiles = hand_written_profiles or Profiles(stakeholders=(), by={})
     profiled_stakeholders = [*profiles.stakeholders]
     model_by_stakeholder = {**profiles.by}
     dropped_notes = []

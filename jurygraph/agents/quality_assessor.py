@@ -84,7 +84,14 @@ def split_steps(text: str) -> tuple[ReasoningStep, ...]:
     Text before the first marker belongs to the first step. Every letter or digit of the reasoning belongs to one step,
     and every step has at least one.
     """
-    start, end, is_single_line = _find_reasoning(text)
+    start, end = find_reasoning_range(text)
+    is_single_line = "\n" not in text[start:end].strip()
+    answer = find_final_answer(text) if end - start == len(text) else None
+    if answer is not None:
+        line = find_answer_line_start(text, answer)
+        sentence = [line, *_find_sentence_starts(text, line, answer.start)][-1]
+        has_calculation = any(map(str.isdigit, text[sentence : answer.start]))
+        end = answer.end if has_calculation else sentence
     step_boundaries = [start, *_find_step_starts(text, start, end, is_single_line), end]
     steps = []
     for step_start, step_end in pairwise(step_boundaries):
@@ -99,18 +106,6 @@ def split_steps(text: str) -> tuple[ReasoningStep, ...]:
         ReasoningStep(number, start, end, text[start:end])
         for number, (start, end) in enumerate(steps, start=1)
     )
-
-
-def _find_reasoning(text: str) -> tuple[int, int, bool]:
-    start, end = find_reasoning_range(text)
-    is_single_line = "\n" not in text[start:end].strip()
-    answer = find_final_answer(text) if end - start == len(text) else None
-    if answer is None:
-        return start, end, is_single_line
-    line = find_answer_line_start(text, answer)
-    sentence = [line, *_find_sentence_starts(text, line, answer.start)][-1]
-    has_calculation = any(map(str.isdigit, text[sentence : answer.start]))
-    return start, answer.end if has_calculation else sentence, is_single_line
 
 
 def _find_step_starts(text: str, start: int, end: int, is_single_line: bool) -> Iterable[int]:
@@ -377,7 +372,9 @@ def _locate_fault(step: ReasoningStep, fault: FaultReply, are_quotes_checked: bo
     return UnsoundStep(step.number, fault.reason, evidence, missing_evidence_text)
 
 
-def _build_verdict(unsound_steps: Sequence[UnsoundStep], steps: int, call: str) -> Verdict:
+def _build_verdict(
+    unsound_steps: Sequence[UnsoundStep], steps: int, call: str | None = None
+) -> Verdict:
     """Return the verdict on an aspect, which depends on its first unsound step only."""
     if not unsound_steps:
         return Verdict(score=1.0, met=True, reason=f"none of {steps} steps is unsound", call=call)
@@ -427,11 +424,8 @@ class Arithmetic(CodeEvaluator):
         false_steps = find_false_calculations(
             chat_to_prompt_text(inputs.task.query), inputs.response.text, steps
         )
-        if not false_steps:
-            reason = f"in none of {len(steps)} steps a false calculation is written"
-            return Verdict(score=1.0, met=True, reason=reason)
-        first = false_steps[0]
-        reason = f"step {first.step} of {len(steps)} is wrong: {first.reason}"
-        score = (first.step - 1) / len(steps)
-        evidence = tuple(chain.from_iterable(error.evidence for error in false_steps))
-        return Verdict(score=score, met=False, native=first.step, reason=reason, evidence=evidence)
+        reason = f"in none of {len(steps)} steps a false calculation is written"
+        if false_steps:
+            first = false_steps[0]
+            reason = f"step {first.step} of {len(steps)} is wrong: {first.reason}"
+        return _build_verdict(false_steps, len(steps)).model_copy(update={"reason": reason})

@@ -244,6 +244,10 @@ class Evaluator(Configurable, ABC):
         is_missing = bool(fields) and all(getattr(view, field) in (None, "") for field in fields)
         return " or ".join(fields) if is_missing else None
 
+    def describe_doubtful_reference(self, reference: str) -> str | None:
+        """Return how a reference is read where its author may have meant something else; None for all others."""
+        return None
+
     @property
     def branch(self) -> GraphBranchName:
         """Return the branch of the score graph that this evaluator belongs to."""

@@ -116,7 +116,7 @@ COMMANDS_BY_HEADING = {
     },
 }
 """The commands as the help groups them."""
-COMMANDS: dict[str, CommandEntry] = {}
+COMMANDS = {}
 for _commands in COMMANDS_BY_HEADING.values():
     COMMANDS.update(_commands)
 
@@ -249,7 +249,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run_command(argv: Sequence[str] | None) -> None:
-    if logging.lastResort is not None:  # it writes warnings to standard error
+    if logging.lastResort:  # it writes warnings to standard error
         logging.lastResort.setFormatter(_PrintableLogFormatter())
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -262,7 +262,8 @@ def _run_command(argv: Sequence[str] | None) -> None:
         finally:
             sys.stdout.flush()
     except JurygraphError as error:
-        _exit_with_message(str(error), _choose_exit_code(error))
+        codes = (code for kind, code in _EXIT_CODE_BY_ERROR.items() if isinstance(error, kind))
+        _exit_with_message(str(error), next(codes, ExitCode.WRONG_INPUT))
     except OSError as error:
         problem = f"{error.filename or 'a file'}: {error.strerror or error}"
         _exit_with_message(problem, ExitCode.WRONG_INPUT)
@@ -272,13 +273,6 @@ def _run_command(argv: Sequence[str] | None) -> None:
             f"this is a bug in jurygraph, please report it: {type(error).__name__}: {error}",
             ExitCode.INTERNAL_ERROR,
         )
-
-
-def _choose_exit_code(error: JurygraphError) -> ExitCode:
-    for kind, code in _EXIT_CODE_BY_ERROR.items():
-        if isinstance(error, kind):
-            return code
-    return ExitCode.WRONG_INPUT
 
 
 def _make_printable(text: str) -> str:

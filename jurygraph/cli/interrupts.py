@@ -84,7 +84,7 @@ class _InterruptHandler:
             _exit_now()
         self.was_interrupted = True
         limit = ""
-        if self._stop is not None:
+        if self._stop:
             limit = f" after the questions in flight, at most {STOP_GRACE_SECONDS} s"
         _write_to_stderr(f"stopping{limit}; press again to stop now")
         watchdog_timer = threading.Timer(STOP_GRACE_SECONDS + _CANCEL_GRACE_SECONDS, _exit_now)
@@ -94,9 +94,9 @@ class _InterruptHandler:
 
     def _end_task(self) -> None:
         assert self.task is not None, "the handler is installed by the task"
-        if self._stop is not None:
+        if self._stop:
             self._stop()
-        self._loop.call_later(0 if self._stop is None else STOP_GRACE_SECONDS, self.task.cancel)
+        self._loop.call_later(STOP_GRACE_SECONDS if self._stop else 0, self.task.cancel)
 
 
 def _exit_now() -> NoReturn:

@@ -79,9 +79,8 @@ def collect_jury_notes(jury: "Jury") -> list[str]:
         and model_evaluators
         and evaluators_with_judges.issuperset(model_evaluators)
     ):
-        model = jury.config.model
         notes.append(
-            f"model: no evaluator asks {model} here, since each names its judges; "
+            f"model: no evaluator asks {jury.config.model} here, since each names its judges; "
             "change `models`, or leave out `judges`"
         )
     return list(dict.fromkeys(notes))

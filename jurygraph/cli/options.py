@@ -35,7 +35,6 @@ def option(
 
 TasksFileArgument = Annotated[str, argument("TASKS", "JSONL file of tasks, .gz too; - for stdin.")]
 RunFolderArgument = Annotated[Path, argument("RUN", "Folder of a run.")]
-NewRunOption = Annotated[Path, option("RUN2", "Folder of the new run.", "-o", "--out")]
 ConfigFileOption = Annotated[
     Path | None,
     option("F", "Config.", show_default="jury.yaml next to TASKS, or in the current folder"),
@@ -65,9 +64,6 @@ PlotFileOption = Annotated[
 ]
 HtmlFileOption = Annotated[
     Path | None, option("F", "Write the report as a page of HTML, too.", "--html")
-]
-OutputFileOption = Annotated[
-    str | None, option("F", "File to write.", "-o", "--out", show_default="standard output")
 ]
 StatusOption = Annotated[
     Literal["ok", "degraded", "failed", "gated"] | None,
@@ -167,45 +163,9 @@ _COLUMN_OPTION_BY_ROLE = {
 """The option for each role of a column."""
 
 
-def _column_option(role: str, help_text: str) -> Any:
-    return option("C", help_text, _COLUMN_OPTION_BY_ROLE[role])
-
-
-PromptColumnOption = Annotated[str | None, _column_option("prompt", "Prompts of a table.")]
-ResponseColumnsOption = Annotated[
-    list[str] | None,
-    _column_option("response", "Responses of a table; repeat it for several agents."),
-]
-ReferenceColumnOption = Annotated[str | None, _column_option("reference", "References of a table.")]
-RubricColumnOption = Annotated[
-    str | None, _column_option("rubric", "Rubrics of a table: a criterion a line, or a JSON list.")
-]
-IdColumnOption = Annotated[
-    str | None,
-    option(
-        "C", "Ids of a table's rows.", _COLUMN_OPTION_BY_ROLE["id"], show_default="row-1, row-2, …"
-    ),
-]
-GroupByOption = Annotated[
-    str | None, _column_option("group_by", "Table rows with the same value here are one task.")
-]
-TableAgentColumnOption = Annotated[
-    str | None, _column_option("agent", "Agents that wrote the responses of a table.")
-]
-
-
-MessagesColumnOption = Annotated[
-    str | None,
-    _column_option("messages", "Conversations: lists of messages, instead of the two above."),
-]
-ContextColumnOption = Annotated[
-    str | None,
-    _column_option("context", "Context of a table's prompts: a passage, or a JSON list."),
-]
-WorkspaceColumnOption = Annotated[
-    str | None,
-    _column_option("workspace", "Folders or archives with the files of a table's responses."),
-]
+def column_option(role: str, help_text: str, **settings: Any) -> Any:
+    """Return the option for the column of a role; its help shows what `option` shows."""
+    return option("C", help_text, _COLUMN_OPTION_BY_ROLE[role], **settings)
 
 
 def _parse_response_start(text: str) -> int | str:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from itertools import count
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jurygraph.models.gateway import Gateways
     from jurygraph.runs.reports.bill import CallCosts
     from jurygraph.runs.reports.estimate import RemainingWork
-    from jurygraph.runs.workflows.planning import PlannedTasks, PlanNotes
+    from jurygraph.runs.workflows.planning import PlanNotes
     from jurygraph.runs.workflows.stored_work import StoredJobProgress
     from jurygraph.runs.workflows.task_file_job import TaskFileJob
     from jurygraph.runs.workflows.totals import RunTotals
@@ -227,7 +227,7 @@ def _to_evaluation_config(runs: Sequence[Path], config: "Config") -> "Config":
 
     judges: list[str] = []
     for folder in runs:
-        with closing(Run.open(folder)) as run:
+        with Run.open(folder) as run:
             judges += run.judges
     judges += config.purpose.reward_judges or ()
     purpose = {
@@ -261,7 +261,6 @@ def score_tasks(options: ScoreOptions) -> ScoredWork:
 
 def forecast_remaining(opened_job: OpenedJob, runner: asyncio.Runner) -> "RemainingWork":
     """Return what is left to score and the requests that it takes; nothing is sent or written."""
-    from jurygraph.runs.reports.summary import describe_lacking_tasks
     from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
 
     work_estimator = RemainingWorkEstimator(opened_job.job, opened_job.stored_work)
@@ -269,16 +268,7 @@ def forecast_remaining(opened_job: OpenedJob, runner: asyncio.Runner) -> "Remain
     with progress("estimating", opened_job.stored_work.remaining.responses, "responses") as report:
         expected = run_interruptible(runner, work_estimator.forecast(report), threads)
     _print_plan_notes(work_estimator.plan_notes)
-    for (name, needs), number in work_estimator.lacking.items():
-        sentence = describe_lacking_tasks(name, number, expected.tasks, needs)
-        print_message(
-            f"{sentence}; or leave them out: `if_missing: not_applicable`; else their rewards may fail"
-        )
-    if work_estimator.tasks_without_question:
-        print_message(
-            f"rewards of {work_estimator.tasks_without_question} of {expected.tasks} tasks will "
-            "fail: they lack what each question that counts needs (`if_missing: not_applicable`)"
-        )
+    print_messages(work_estimator.lacking_tasks.describe())
     return expected
 
 
@@ -306,7 +296,12 @@ def score_remaining(opened_job: OpenedJob, runner: asyncio.Runner) -> None:
             planned_tasks = run_interruptible(
                 runner, job_planner.plan(report), threads, stop_switch.stop
             )
-        _print_planning_notes(planned_tasks)
+        if planned_tasks.unanswered_annotations:
+            print_message(
+                f"graphs: {planned_tasks.unanswered_annotations} pairs or roles of criteria without "
+                "an answer and an edge; criteria that would depend on them count as supported"
+            )
+        _print_plan_notes(planned_tasks.notes)
         job_scorer = JobScorer(
             job=job,
             stored_work=stored_work,
@@ -354,15 +349,6 @@ def _print_nothing_to_score(opened_job: OpenedJob) -> None:
             "what its judges looked up was not looked up again: "
             f"jurygraph verify {shell_quote(job.folder)} --deep does so"
         )
-
-
-def _print_planning_notes(planned_tasks: "PlannedTasks") -> None:
-    if planned_tasks.unanswered_annotations:
-        print_message(
-            f"graphs: {planned_tasks.unanswered_annotations} pairs or roles of criteria without "
-            "an answer and an edge; criteria that would depend on them count as supported"
-        )
-    _print_plan_notes(planned_tasks.notes)
 
 
 def _print_plan_notes(plans: "PlanNotes") -> None:

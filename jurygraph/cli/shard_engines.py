@@ -211,6 +211,8 @@ class RayShardEngine:
 
 
 def _exit_without_ray() -> None:
-    line = "error: --engine ray: Ray did not start within 150 s; use --processes N, or a less busy machine\n"
-    os.write(2, line.encode())
+    os.write(
+        2,
+        b"error: --engine ray: Ray did not start within 150 s; use --processes N, or a less busy machine\n",
+    )
     os._exit(ExitCode.WRONG_INPUT)

@@ -30,7 +30,6 @@ from jurygraph.errors import InputError
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.runs.reports.bill import CallCosts
-    from jurygraph.runs.run import Run
 
 _POLL_SECONDS = 0.5
 _EXIT_CODES_BY_GRAVITY = (
@@ -77,7 +76,10 @@ def score_in_shards(options: ScoreOptions) -> ScoredWork:
     merged_run = Run.open_if_closed(options.run)
     if merged_run is not None:
         with merged_run:
-            _remove_merged_shards(merged_run, folder)
+            origins = map(merged_run.folder_of_origin, merged_run.header.merged)
+            has_these_shards = {origin.parent for origin in origins} == {folder.resolve()}
+        if has_these_shards and folder.is_dir():  # the command was killed before it removed them
+            shutil.rmtree(folder)
         return score_tasks(options)
     refuse_existing_run(options.run)
     engine, number = _open_shard_engine(options, _read_begun_shard_count(folder))
@@ -104,13 +106,6 @@ def _refuse_unshardable_options(options: ScoreOptions) -> None:
     for option, path in (("TASKS", options.tasks), ("--responses", options.responses)):
         if path == "-":
             raise InputError(f"{option}: each shard reads it, so name a file, not standard input")
-
-
-def _remove_merged_shards(merged_run: "Run", folder: Path) -> None:
-    """Remove the shards that a run was merged from, where the command was killed before it did."""
-    sources = {merged_run.folder_of_origin(origin).parent for origin in merged_run.header.merged}
-    if sources == {folder.resolve()} and folder.is_dir():
-        shutil.rmtree(folder)
 
 
 def _read_begun_shard_count(folder: Path) -> int | None:
@@ -191,7 +186,12 @@ class _Shards:
                 scored, total = self._count_scored_responses()
                 if report is None and total:
                     label = f"scoring in {len(codes)} shards"
-                    bar = progress(label, total, "responses", self._describe_request_count)
+                    bar = progress(
+                        label,
+                        total,
+                        "responses",
+                        lambda: f"{self._calls} requests" if self._calls else "",
+                    )
                     report = stack.enter_context(bar)
                 if report is not None:
                     report(scored - reported_response_count)
@@ -212,9 +212,6 @@ class _Shards:
                     self._calls += run.ledger.count_records("call")
                     total = run.header.header_of_all_shards().extent.responses
         return scored, total
-
-    def _describe_request_count(self) -> str:
-        return f"{self._calls} requests" if self._calls else ""
 
     def _require_complete_shards(self, codes: Sequence[int | None]) -> None:
         """Raise `typer.Exit` with the gravest exit code unless all shards are complete; print their last messages."""

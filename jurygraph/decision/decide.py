@@ -187,26 +187,24 @@ def fuse_reward_bounds(
         worst_case_values[name] = np.where(present[name], low, 0.0)
         best_case_values[name] = np.where(present[name], high, 0.0)
     ends = (worst_case_values, best_case_values)
-    floor = np.asarray(fusion.collaborative(worst_case_values, weights))
-    ceiling = np.asarray(fusion.collaborative(best_case_values, weights))
+    # The least rewards and the greatest ones, [2,R].
+    bounds = np.stack([fusion.collaborative(values, weights) for values in ends])
     for gate in decision.gates:
         name = gate.component
         low, high = spans[name]
         span = (_clip_values(low, 0.0, 1.0), _clip_values(high, 0.0, 1.0))
-        gated_floor, gated_ceiling = _bounds_after_gate(gate, (floor, ceiling), span, ends, weights)
-        floor = np.where(present[name], gated_floor, floor)
-        ceiling = np.where(present[name], gated_ceiling, ceiling)
-    floor = floor * decision.scale
-    ceiling = ceiling * decision.scale
+        gated_bounds = _bounds_after_gate(gate, bounds, span, ends, weights)
+        bounds = np.where(present[name], gated_bounds, bounds)
+    bounds = bounds * decision.scale
     if decision.clip is not None:
-        floor = _clip_values(floor, *decision.clip)
-        ceiling = _clip_values(ceiling, *decision.clip)
+        bounds = _clip_values(bounds, *decision.clip)
+    floor, ceiling = bounds
     return floor, ceiling
 
 
 def _bounds_after_gate(
     gate: RewardGate,
-    bounds: BoundArrays,
+    bounds: Floats,
     span: BoundArrays,
     ends: tuple[RowValuesByName, RowValuesByName],
     weights: Mapping[str, float],
@@ -291,17 +289,15 @@ class RewardRow(NamedTuple):
 
     def to_reward(self, decision: Decision) -> Reward:
         names = [spec.name for spec in decision.specs]
-        terms = []
-        for spec, value in zip(decision.specs, self.terms, strict=True):
-            contribution = None if value is None else spec.weight * value
-            terms.append(
-                {
-                    "name": spec.name,
-                    "weight": spec.weight,
-                    "value": value,
-                    "contribution": contribution,
-                }
-            )
+        terms = [
+            {
+                "name": spec.name,
+                "weight": spec.weight,
+                "value": value,
+                "contribution": None if value is None else spec.weight * value,
+            }
+            for spec, value in zip(decision.specs, self.terms, strict=True)
+        ]
         fields = self._asdict()
         del fields["gate_values"]  # `gates` has them
         fields["components"] = dict(zip(names, self.components, strict=True))
@@ -704,18 +700,17 @@ def _compute_table_result(
     # Not for speed alone: as a quotient of sums of weights, the coverage of a complete row could be .9999….
     if _is_fully_judged(decision, table):
         fused_rewards = fuse(decision, components)
-        full_coverage = np.ones_like(fused_rewards.value)
-        no_failure_mask = np.zeros_like(fused_rewards.value, dtype=np.bool_)
+        value = fused_rewards.value
         return GroupResult(
-            components,
-            fused_rewards,
-            components,
-            fused_rewards,
-            fused_rewards.value,
-            fused_rewards.value,
-            full_coverage,
-            no_failure_mask,
-            dropped_question_ids,
+            components=components,
+            fused=fused_rewards,
+            partial=components,
+            partial_fused=fused_rewards,
+            low=value,
+            high=value,
+            coverage=np.ones_like(value),
+            failed_by_rule=np.zeros_like(value, dtype=np.bool_),
+            dropped=dropped_question_ids,
         )
     lacks_verdict = [
         lacks_score(verdict_code).any(axis=1)

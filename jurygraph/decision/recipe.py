@@ -397,12 +397,12 @@ class _ComponentSpecBuilder:
         if predicts_reviewers:
             panel = self.config.panel
             where = "panel.if_skipped"
-            update = {
-                "reduce": panel.reduce,
-                "min_confidence": panel.min_confidence,
-                "if_skipped": panel.if_skipped or if_skipped,
-            }
-            settings = settings.model_copy(update=update)
+            settings = InputConfig(
+                verdicts_of=evaluator_name,
+                reduce=panel.reduce,
+                min_confidence=panel.min_confidence,
+                if_skipped=panel.if_skipped or if_skipped,
+            )
         inputs = {}
         for key, group in sorted(groups.items()):
             weights = {question.id: self._declared_weight(question) for question in group}

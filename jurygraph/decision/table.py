@@ -306,17 +306,6 @@ class VerdictTable:
             columns[name] = columns[name].replace_verdict_code(~is_kept, code)
         return replace(self, columns=columns)
 
-    def without_other_judges(self, judge: str) -> "VerdictTable":
-        """Return the table as if the other judges of this judge's questions had not been asked."""
-        columns = dict(self.columns)
-        for name, judge_by_seat in self.judges.items():
-            if judge in judge_by_seat:
-                is_other_judge = np.resize(
-                    [seat != judge for seat in judge_by_seat], columns[name].value.shape[1]
-                )
-                columns[name] = columns[name].replace_verdict_code(is_other_judge, ABSENT_CODE)
-        return replace(self, columns=columns)
-
     def judged_and_requested_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
         settled_codes = (
@@ -656,28 +645,19 @@ def _reduce_turn_scores(
     """
     # Each is [T,R,K].
     cells = FilledCells._make(map(np.stack, zip(*turns, strict=True)))
-    applicable = cells.applicable
-    count = count_true(applicable, axis=0)
-    has_applicable_turn = np.greater(count, 0.0)
-    is_failed_turn = applicable & (cells.met == is_penalty)
+    count = count_true(cells.applicable, axis=0)
+    is_failed_turn = cells.applicable & (cells.met == is_penalty)
+    is_met = is_failed_turn.any(axis=0) == is_penalty
     if reduction == "first_failure":
-        before = applicable & ~_has_failed_by_turn(is_failed_turn)
+        before = cells.applicable & ~_has_failed_by_turn(is_failed_turn)
         share = count_true(before, axis=0) / np.maximum(count, 1.0)
         reduced_value = 1.0 - share if is_penalty else share
     elif reduction == "min":
-        reduced_value = _worst_value(cells.value, applicable, is_penalty)
+        reduced_value = _worst_value(cells.value, cells.applicable, is_penalty, axis=0)
     else:
         reduced_value = _mean_of_cells(cells, count, axis=0)
-    if reduction in ("first_failure", "min"):
-        is_met = is_failed_turn.any(axis=0) == is_penalty
-    else:
         is_met = _are_half_met(cells, count, axis=0)
-    return FilledCells(
-        value=np.where(has_applicable_turn, reduced_value, 0.0),
-        met=is_met & has_applicable_turn,
-        judged=_are_all_judged(cells, has_applicable_turn, axis=0),
-        applicable=has_applicable_turn,
-    )
+    return _make_reduced_cells(cells, count, reduced_value, is_met, axis=0)
 
 
 def deciding_turns(
@@ -688,7 +668,8 @@ def deciding_turns(
     value, met, _, applicable = map(np.stack, zip(*turns, strict=True))
     is_deciding_turn = applicable
     if reduction == "min":
-        is_deciding_turn = applicable & (value == _worst_value(value, applicable, is_penalty))
+        worst_value = _worst_value(value, applicable, is_penalty, axis=0)
+        is_deciding_turn = applicable & (value == worst_value)
     elif reduction == "first_failure":
         has_failed = _has_failed_by_turn(applicable & (met == is_penalty))
         is_after_failure = np.concatenate([np.zeros_like(has_failed[:1]), has_failed[:-1]])
@@ -696,11 +677,11 @@ def deciding_turns(
     return np.asarray(is_deciding_turn.any(axis=2))
 
 
-def _worst_value(value: Floats, applicable: Bools, is_penalty: bool) -> Floats:
-    """Return the worst value of the turns that apply: the lowest, of a penalty the highest."""
+def _worst_value(value: Floats, applicable: Bools, is_penalty: bool, axis: int) -> Floats:
+    """Return the worst value along an axis of the cells that apply: the lowest, of a penalty the highest."""
     if is_penalty:
-        return np.asarray(np.where(applicable, value, 0.0).max(axis=0))
-    return np.asarray(np.where(applicable, value, 1.0).min(axis=0))
+        return np.asarray(np.where(applicable, value, 0.0).max(axis))
+    return np.asarray(np.where(applicable, value, 1.0).min(axis))
 
 
 def _has_failed_by_turn(is_failed_turn: Bools) -> Bools:
@@ -715,24 +696,34 @@ def _has_failed_by_turn(is_failed_turn: Bools) -> Bools:
 
 def _reduce_question_columns(cells: FilledCells, reduce: str) -> FilledCells:
     """Return the applicable columns of a question as one; a row without any gets a cell that does not apply."""
-    value, applicable = cells.value, cells.applicable
-    count = count_true(applicable)
-    has_applicable_cell = np.greater(count, 0.0)
+    count = count_true(cells.applicable)
     if reduce == "mean":
         reduced_value = _mean_of_cells(cells, count, axis=-1)
     elif reduce == "median":
         # Sorted behind all scores, a cell that does not apply is beyond the count.
-        reduced_value = _median(np.where(applicable, value, np.inf), count)
-    elif reduce == "min":
-        least_value = np.min(np.where(applicable, value, 1.0), axis=1)
-        reduced_value = np.where(has_applicable_cell, least_value, 0.0)
+        reduced_value = _median(np.where(cells.applicable, cells.value, np.inf), count)
     else:
-        reduced_value = np.max(np.where(applicable, value, 0.0), axis=1)
+        is_highest = reduce == "max"
+        reduced_value = _worst_value(cells.value, cells.applicable, is_highest, axis=-1)
+    is_met = _are_half_met(cells, count, axis=-1)
+    reduced_cells = _make_reduced_cells(cells, count, reduced_value, is_met, axis=-1)
+    return FilledCells._make(array[:, None] for array in reduced_cells)
+
+
+def _make_reduced_cells(
+    cells: FilledCells, count: Floats, value: Floats, met: Bools, axis: int
+) -> FilledCells:
+    """Return what the cells along an axis become, of which `count` apply.
+
+    Where none applies, neither does what they become; its value is 0, and it is judged if all of them are.
+    """
+    has_applicable_cell = np.greater(count, 0.0)
+    is_settled = cells.judged | ~cells.applicable
     return FilledCells(
-        value=reduced_value[:, None],
-        met=_are_half_met(cells, count, axis=-1)[:, None],
-        judged=_are_all_judged(cells, has_applicable_cell, axis=-1)[:, None],
-        applicable=has_applicable_cell[:, None],
+        value=np.where(has_applicable_cell, value, 0.0),
+        met=met & has_applicable_cell,
+        judged=np.where(has_applicable_cell, is_settled.all(axis), cells.judged.all(axis)),
+        applicable=has_applicable_cell,
     )
 
 
@@ -747,20 +738,13 @@ def _are_half_met(cells: FilledCells, count: Floats, axis: int) -> Bools:
     return np.asarray(met_count * 2 >= np.maximum(count, 1.0))
 
 
-def _are_all_judged(cells: FilledCells, has_applicable_cell: Bools, axis: int) -> Bools:
-    """Return where all cells that apply along an axis are judged, or all cells where none applies."""
-    is_settled = cells.judged | ~cells.applicable
-    return np.where(has_applicable_cell, is_settled.all(axis), cells.judged.all(axis))
-
-
 def _median(value: Floats, count: Floats) -> Floats:
-    """Return the median of the first `count` [R] of each row's sorted values [R,K], 0 where there are none."""
+    """Return the median of the first `count` [R] of each row's sorted values [R,K]; the first where there are none."""
     sorted_values = np.sort(value, axis=1)
-    lower = np.maximum(count - 1, 0).astype(np.int64) // 2
-    upper = np.maximum(count.astype(np.int64) // 2, lower)
     rows = np.arange(len(value))
-    middle = (sorted_values[rows, lower] + sorted_values[rows, upper]) / 2.0
-    return np.where(count > 0, middle, 0.0)
+    lower = sorted_values[rows, np.maximum(count - 1, 0).astype(np.int64) // 2]
+    upper = sorted_values[rows, count.astype(np.int64) // 2]
+    return np.asarray((lower + upper) / 2.0)
 
 
 def dropped_questions(decision: Decision, table: VerdictTable) -> frozenset[str]:

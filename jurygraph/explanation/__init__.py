@@ -126,9 +126,9 @@ def _find_combiners(specs: Sequence[ComponentSpec]) -> Combiners:
         try:
             combiners[spec.combiner] = spec.implementation or load_combiner(spec.combiner)
         except ConfigError as error:
-            hint = "give `plan=jury.prepare(task)`, from a jury that has this combiner"
             raise InputError(
-                f"the plan was made elsewhere, and here its combiner is missing: {error}; {hint}"
+                f"the plan was made elsewhere, and here its combiner is missing: {error}; "
+                "give `plan=jury.prepare(task)`, from a jury that has this combiner"
             ) from error
     return combiners
 

@@ -27,12 +27,13 @@ from jurygraph.messages import (
     format_factor_for_sentence,
     format_number_for_sentence,
     join_names,
+    list_first,
     shorten,
 )
 from jurygraph.schema import Decision, FrozenModel, GateResult, Question, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
-from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME, TurnReduction
+from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
 
 _MIN_POINTS_SHOWN = 0.5e-4
@@ -117,12 +118,13 @@ class _ComponentPart(NamedTuple):
 def build_term_line(component: ExplainedTerm) -> PointsLine:
     term = component.term
     parts = _component_summands(component)
-    only_summand = parts[0] if len(parts) == 1 else None
     notes = [] if component.is_judged else ["not judged"]
     verdicts: Sequence[ExplainedVerdict] = ()
-    if only_summand:
+    if len(parts) == 1:
+        (only_summand,) = parts
         notes.append(only_summand.note)
         verdicts = only_summand.verdicts
+        parts = []  # the line of the component says it all
     elif not parts:
         notes += _describe_component_rule(component)
         verdicts = component.verdicts
@@ -133,8 +135,6 @@ def build_term_line(component: ExplainedTerm) -> PointsLine:
     note = "; ".join(filter(None, notes))
     component_summand = _ComponentPart(term.name, term.value or 0.0, 1.0, verdicts, note)
     line = _points_line(component, component_summand, (term.name,))
-    if only_summand:
-        return line
     return line.model_copy(update={"parts": _part_lines(component, parts)})
 
 
@@ -204,13 +204,7 @@ def _describe_judge_disagreement(
             disagreement_texts.append(f"{label_prefix}{scores_text}")
     if not disagreement_texts:
         return ""
-    return f"judges differ{rule}: {_join_first_reasons(disagreement_texts)}"
-
-
-def _join_first_reasons(reasons: list[str]) -> str:
-    if len(reasons) > _MAX_REASONS_LISTED:
-        reasons[_MAX_REASONS_LISTED:] = [f"and {len(reasons) - _MAX_REASONS_LISTED} more"]
-    return "; ".join(reasons)
+    return f"judges differ{rule}: {'; '.join(list_first(disagreement_texts, _MAX_REASONS_LISTED))}"
 
 
 def _judge_name(verdict: ExplainedVerdict) -> str:
@@ -316,7 +310,7 @@ def _component_parts_of_input(
     return parts
 
 
-_TURN_REDUCTION_PHRASES: Mapping[TurnReduction, str] = {
+_TURN_REDUCTION_PHRASES = {
     "mean": "the mean of its turns",
     "min": "the worst of its turns",
     "last": "its last turn",
@@ -432,7 +426,7 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
         if len(subjects) > len(names):
             loss_text += f", {len(subjects)} times"
         loss_texts.append(loss_text)
-    return _join_first_reasons(loss_texts)
+    return "; ".join(list_first(loss_texts, _MAX_REASONS_LISTED))
 
 
 def _describe_loss(verdict: ExplainedVerdict) -> str:
@@ -666,7 +660,7 @@ def _describe_effects(explained_verdict: ExplainedVerdict) -> Iterator[tuple[str
             "Discarded",
             f"confidence {verdict.confidence:.4f} is below {explained_verdict.required_confidence:.4f}",
         )
-    if verdict.unsupported is not None:
+    if verdict.unsupported:
         yield "Unsupported", TEXT_BY_UNSUPPORTED_TREATMENT[verdict.unsupported]
     if explained_verdict.effect == "not_applicable":
         gate = verdict.gated_by

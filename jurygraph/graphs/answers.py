@@ -10,7 +10,6 @@ import sqlite3
 import sysconfig
 from collections.abc import Callable, Sequence
 from functools import partial
-from operator import is_
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, TypeVar
@@ -308,17 +307,10 @@ def _verify_quotes(item: VerdictOrMaterial, text: str) -> VerdictOrMaterial:
             searched_quote_count += evidence.start is None or evidence.end is None
             may_search = searched_quote_count <= MAX_QUOTES_SEARCHED
             update = _locate_quotation(text, evidence, may_search=may_search)
-        is_evidence_unchanged = all(
-            getattr(evidence, name) == value for name, value in update.items()
-        )
-        checked_evidence.append(
-            evidence if is_evidence_unchanged else evidence.model_copy(update=update)
-        )
-    return (
-        item
-        if all(map(is_, checked_evidence, item.evidence))
-        else item.model_copy(update={"evidence": tuple(checked_evidence)})
-    )
+        checked_evidence.append(evidence.model_copy(update=update) if update else evidence)
+    if checked_evidence == list(item.evidence):
+        return item
+    return item.model_copy(update={"evidence": tuple(checked_evidence)})
 
 
 def _locate_quotation(text: str, evidence: Evidence, *, may_search: bool) -> JsonFields:

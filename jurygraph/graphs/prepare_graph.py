@@ -85,8 +85,7 @@ def plan_by_code(task: Task, context: GraphContext) -> Plan | Exception | None:
     if _has_unread_profiles(planning, context) or _lacks_rubric_graph(planning, context):
         return None
     try:
-        if _has_weights(planning, context):
-            planning = cast(TaskPlanning, {**planning, **_weigh_task(planning, context)})
+        planning = cast(TaskPlanning, {**planning, **_weigh_task(planning, context)})
         plan: Plan = _plan_questions(planning, context)["plan"]
     except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
         return _to_config_error(error, task, context.config.task_defaults)

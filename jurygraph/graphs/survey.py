@@ -9,7 +9,7 @@ from jurygraph.decision.combiners import raise_as_plan_error
 from jurygraph.errors import ConfigError, PlanError, add_part_to_plan_errors
 from jurygraph.graphs.routing import DATA_MATERIAL_NAME, required_material_names
 from jurygraph.graphs.user_calls import call_component_method
-from jurygraph.messages import describe_type, nearest_name, quote
+from jurygraph.messages import describe_type, quote
 from jurygraph.schema import (
     Audience,
     Criterion,
@@ -23,7 +23,7 @@ from jurygraph.schema import (
     TaskView,
     Wave,
 )
-from jurygraph.schema.frozen_model import JsonFields
+from jurygraph.schema.frozen_model import JsonFields, suggest_name
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.schema.task import TaskBackground, sort_by_id
 from jurygraph.schema.verdict import (
@@ -48,7 +48,15 @@ _RESERVED_QUESTION_IDS = (
 
 
 def _toolset_fields(owner: Configurable) -> JsonFields:
-    return {} if owner.toolset is None else owner.toolset.to_plan_fields()
+    """Return the fields of a question or derivation that a plan fixes about its tools."""
+    toolset = owner.toolset
+    if toolset is None:
+        return {}
+    return {
+        "tools": toolset.specs,
+        "max_steps": toolset.max_steps,
+        "max_tokens": toolset.max_tokens,
+    }
 
 
 def digests_of_tool_files(
@@ -320,10 +328,8 @@ def _require_deriver_of_material(
 ) -> None:
     for name in needs:
         if name not in available_material_names:
-            hint = "list one that does under `derivers`"
-            suggestion = nearest_name(name, sorted(available_material_names))
-            if suggestion:
-                hint = f"did you mean {suggestion!r}?"
+            remedy = "list one that does under `derivers`"
+            hint = suggest_name(name, available_material_names, remedy)
             raise ConfigError(
                 f"{key}: {user!r} needs material {name!r}, which no deriver gives; {hint}"
             )
@@ -422,10 +428,7 @@ def _dependencies_by_node(
         if question.when is not None:
             name = question.when.question
             if name not in ids:
-                suggestion = nearest_name(name, ids)
-                hint = f"there are {', '.join(ids)}"
-                if suggestion:
-                    hint = f"did you mean {suggestion!r}?"
+                hint = suggest_name(name, ids, f"there are {', '.join(ids)}")
                 raise PlanError(
                     f"{question.id!r} waits for question {name!r}, which no evaluator asks; {hint}"
                 )

@@ -83,6 +83,11 @@ def describe_first_failure(traces: Iterable[Trace]) -> str:
     return "" if failure is None else f": {failure}"
 
 
+def is_power_of_ten(count: int) -> bool:
+    """Return whether a failure of this number in its kind is logged: the first, the tenth, the hundredth and so on."""
+    return str(count).strip("0") == "1"
+
+
 def fill_failed(
     rewards: Sequence[float | None],
     rule: FailedRewardRule,

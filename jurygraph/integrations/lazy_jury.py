@@ -20,7 +20,7 @@ from jurygraph.integrations.failed_rewards import OutageGuard
 from jurygraph.jury import Jury
 from jurygraph.runs.open_ended_recorder import resolve_recording_folder
 from jurygraph.runs.run import Run
-from jurygraph.schema import Config, Trace
+from jurygraph.schema import Call, Config, Trace
 from jurygraph.sources.files import explain_unreadable_file
 
 log = logging.getLogger(__name__)
@@ -84,6 +84,17 @@ class LazyJury:
         """
         self.open()
         return self._session
+
+    def count_records(self) -> int:
+        """Return the number of records of the run so far, 0 without one."""
+        recorder = self.open().open_recorder()
+        return 0 if recorder is None else recorder.count_records()
+
+    def is_answered_without_request(self, call: Call, record_count: int) -> bool:
+        """Return whether a reply was in the cache, or in the run when it had this many records."""
+        recorder = self.open().open_recorder()
+        is_recorded = recorder is not None and recorder.has_reply(call.id, record_count)
+        return call.cache_hit or is_recorded
 
     async def score(self, groups: Sequence[Group]) -> list[list[Trace]]:
         """Return the traces of groups, in their order. Raises as `Jury.ascore_many`."""

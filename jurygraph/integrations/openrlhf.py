@@ -10,7 +10,6 @@ model, which ends the run. A reward that failed is therefore an error, which it 
 its HTTP protocol, too: `--remote_rm_url http://HOST:PORT/get_reward` needs no code.
 """
 
-import os
 from collections.abc import Sequence
 from math import nan
 from pathlib import Path
@@ -22,6 +21,8 @@ from jurygraph.integrations.lazy_jury import find_shared_jury
 from jurygraph.integrations.samples import read_label_fields, read_response, read_task
 from jurygraph.integrations.single_samples import judge_sample
 from jurygraph.schema import Response, Task
+
+_FIELDS_HINT = "a label is the reference, or the JSON of an object with `reference` or `rubric`"
 
 
 def reward_func(
@@ -41,14 +42,13 @@ def reward_func(
     if not len(queries) == len(prompts) == len(labels) or not queries:
         counts = f"{len(queries)} queries, {len(prompts)} prompts and {len(labels)} labels"
         raise InputError(f"there are {counts}; give each sample one of each")
-    if record is not None and not os.environ.get("RANK"):
-        # projects that an older template made name {rank}, and the processes of OpenRLHF have none
-        record = str(record).replace("{rank}", "{pid}")
     jury = find_shared_jury(config, record)
     samples = [read_sample(*sample) for sample in zip(queries, prompts, labels, strict=True)]
 
     opened_jury = jury.open()
-    judged = opened_jury.run(gather_all(judge_sample(jury, *sample, failed) for sample in samples))
+    judged = opened_jury.run(
+        gather_all(judge_sample(jury, *sample, failed, _FIELDS_HINT) for sample in samples)
+    )
     traces = [trace for trace, _ in judged]
     rewards = [value for _, value in judged]
     logged_values: dict[str, list[float]] = {}

@@ -17,7 +17,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import Problem, validate
 from jurygraph.schema import Response, Task
 from jurygraph.schema.frozen_model import digest_of
-from jurygraph.sources.task_tables import rubric_from_criteria
+from jurygraph.schema.task import read_rubric_fields
 
 _TASK_DIGEST_LENGTH = 16
 """Hexadecimal digits of a name that is made from a task's content."""
@@ -63,21 +63,10 @@ def _read_json_cell(value: Any) -> Any:
         return value
 
 
-def _read_rubric(value: Any) -> Any:
-    """Return a rubric; a list, or a text that does not begin as JSON, has criteria as in a table."""
-    rubric = _read_json_cell(value)
-    is_broken_json = isinstance(rubric, str) and rubric.lstrip().startswith(("{", "["))
-    return (
-        rubric_from_criteria(rubric)
-        if isinstance(rubric, str | list) and not is_broken_json
-        else rubric
-    )
-
-
 _CELL_READER_BY_FIELD: Mapping[str, Callable[[Any], Any]] = {
     "id": str,
     "reference": _read_reference_cell,
-    "rubric": _read_rubric,
+    "rubric": read_rubric_fields,
     "stakeholders": _read_json_cell,
 }
 
@@ -103,7 +92,7 @@ def complete_task_content(content: Any) -> Any:
         return content
     task_content = dict(content)
     if "rubric" in task_content:
-        task_content["rubric"] = _read_rubric(task_content["rubric"])
+        task_content["rubric"] = read_rubric_fields(task_content["rubric"])
     if "id" not in task_content:
         # messages of LangChain and others are dumped, as their own `model_dump` does it
         jsonable_content = to_jsonable_python(task_content, by_alias=False, fallback=dict)

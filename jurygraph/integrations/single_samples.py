@@ -12,16 +12,18 @@ from jurygraph.integrations.failed_rewards import (
     read_ungrouped_failure_rule,
 )
 from jurygraph.integrations.lazy_jury import LazyJury, compares_responses
+from jurygraph.integrations.task_columns import has_nothing_to_judge_by, list_lacking_fields
 from jurygraph.schema import Response, Task, Trace
 
 SERVER_HINT = "use `jurygraph serve`, whose cohorts judge a group as one"
 
 
 async def judge_sample(
-    jury: LazyJury, task: Task, response: Response, failed: str | float
+    jury: LazyJury, task: Task, response: Response, failed: str | float, fields_hint: str
 ) -> tuple[Trace, float]:
     """Return the trace of a sample with its reward, or what a failed one becomes.
 
+    `fields_hint` says where the trainer's data have what a task is judged by, for a task without it.
     Raises `InputError` where the jury of a config compares responses, and `NoRewardError` by the rule `raise`.
     """
     rule = read_ungrouped_failure_rule(failed)
@@ -31,6 +33,9 @@ async def judge_sample(
     ((trace,),) = await jury.score([Group(task, [response])])
     rewards = [trace.reward.value]
     why = describe_first_failure([trace])
+    if rewards == [None] and has_nothing_to_judge_by(jury.open(), task):
+        fields = " or ".join(list_lacking_fields(jury.open(), task))
+        why = f": the task has no {fields} to be judged by; {fields_hint}"
     jury.outages.observe(rewards, why, task)
     setting = f"`failed` is `raise`{', by `auto`' if failed == 'auto' else ''}"
     (value,) = fill_failed(rewards, rule, why=why, setting=setting).values

@@ -71,6 +71,11 @@ def has_nothing_to_judge_by(jury: Jury, task: Task) -> bool:
     )
 
 
+def list_lacking_fields(jury: Jury, task: Task) -> list[str]:
+    """Return the fields of a task that evaluators of a jury need and it lacks."""
+    return [field for field in list_task_fields(jury) if _lacks_field(jury, task, field)]
+
+
 def describe_missing_fields(
     jury: Jury, task: Task, row: Mapping[str, Any], columns: Mapping[str, str | None]
 ) -> str:

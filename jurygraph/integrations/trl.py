@@ -9,7 +9,7 @@ None where the judge failed. Nothing of TRL is imported; what is read of its tra
 import asyncio
 import logging
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -31,6 +31,7 @@ from jurygraph.integrations.failed_rewards import (
     FilledRewards,
     describe_first_failure,
     fill_failed,
+    is_power_of_ten,
     read_failed_reward_rule,
 )
 from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury, compares_responses
@@ -47,10 +48,12 @@ from jurygraph.integrations.task_columns import (
     list_task_fields,
     refuse_unnamed_columns,
 )
-from jurygraph.messages import list_first
+from jurygraph.jury import Jury
+from jurygraph.messages import format_count, list_first
 from jurygraph.models.request import REPAIR_CALL_PURPOSE
 from jurygraph.runs.reports.summary import count_trace_findings
-from jurygraph.schema import Material, RecordedVerdict, Task, Trace
+from jurygraph.runs.run import EVALUATION_PHASE
+from jurygraph.schema import Call, Material, RecordedVerdict, Task, Trace
 
 log = logging.getLogger(__name__)
 
@@ -61,14 +64,12 @@ FIRST_VERSION_WITH_MASK = (1, 6)
 """TRL's first version that leaves out a row without any reward (PR 5902); before, its reward was 0."""
 _TRAINERS_WITHOUT_MASK = ("SDPO", "OnlineDPO", "NashMD", "XPO")
 """Beginnings of the names of trainers that sum with `nansum` and mask nothing, in trl 1.16, too."""
-EVALUATION_PHASE = "eval"
-"""The phase of groups that `trainer.evaluate` scores, and a label: their step is one of the training, too."""
 _MAX_CALLS_KEPT = 64
 """Calls that wait for the other functions; of a trainer that never calls these, the last ones are kept."""
 _MAX_ROWS_LISTED = 5
 _PART_AND_EXAMPLE_BY_FIELD = {
     "reference": ("a reference", "reference='answer'"),
-    "rubric": ("a rubric", "rubric='criteria'"),
+    "rubric": ("a rubric", "rubric='rubric'"),
     "stakeholders": ("stakeholders", "stakeholders='people'"),
 }
 COHORTS_HINT = "`jurygraph serve` judges a group whose members arrive apart, by its cohorts"
@@ -197,12 +198,13 @@ class JuryScorer:
     def _reset_process_state(self) -> None:
         self._guard = Lock()
         self._calls: list[_SharedTrainerCall] = []
+        self._failed_group_counts: Counter[tuple[str, str]] = Counter()
         self._warnings: set[str] = set()
         """The warnings that were logged: each is logged once."""
 
-    def _warn_once(self, message: str, *arguments: Any, kind: str = "") -> None:
-        if message + kind not in self._warnings:
-            self._warnings.add(message + kind)
+    def _warn_once(self, message: str, *arguments: Any) -> None:
+        if message not in self._warnings:
+            self._warnings.add(message)
             log.warning(message, *arguments)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -284,18 +286,30 @@ class JuryScorer:
             raise
 
     def check(self, dataset: Iterable[Mapping[str, Any]]) -> None:
-        """Read the rows of a data set as a training will. Raises `InputError` that lists the first wrong rows."""
+        """Read the rows of a data set as a training will, and log doubtful references, the first of each kind.
+
+        Raises `InputError` that lists the first wrong rows.
+        """
         problems = []
+        rows_by_doubt: dict[str, list[str]] = defaultdict(list)
         for index, row in enumerate(dataset):
             try:
-                self._check_row(index, row)
+                task = self._check_row(index, row)
             except InputError as error:
                 problems.append(str(error))
+                continue
+            for doubt in _describe_doubts(self.jury.open(), task):
+                rows_by_doubt[doubt].append(f"{index + 1} ({format_value(task.reference, 60)})")
+        for doubt, rows in rows_by_doubt.items():
+            log.warning("%s (rows %s)", doubt, ", ".join(list_first(rows, _MAX_ROWS_LISTED)))
         if problems:
             raise InputError("\n".join(list_first(list(dict.fromkeys(problems)), _MAX_ROWS_LISTED)))
 
-    def _check_row(self, index: int, row: Mapping[str, Any]) -> None:
-        """Raise `InputError` for a row of a data set without a prompt, with a wrong cell, or nothing to judge by."""
+    def _check_row(self, index: int, row: Mapping[str, Any]) -> Task:
+        """Return the task of a row of a data set.
+
+        Raises `InputError` for one without a prompt, with a wrong cell, or nothing to judge by.
+        """
         if not isinstance(row, Mapping):
             raise InputError(
                 f"the data set has {format_value(row, 60)} in the place of a row; give a list of rows, each a mapping, "
@@ -317,6 +331,7 @@ class JuryScorer:
         if has_nothing_to_judge_by(jury, tasks[0]):
             lack = describe_missing_fields(jury, tasks[0], cells, self._columns)
             raise InputError(f"{describe(0, prompt)} has nothing to be judged by: {lack}")
+        return tasks[0]
 
     def _read_trainer_batch(
         self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
@@ -347,7 +362,8 @@ class JuryScorer:
                 ]
                 groups.append(Group(tasks[part[0]], responses, phase=phase))
                 members.append(part)
-        return _TrainerBatch(groups, members, prompts, rows, rule, trainer)
+        record_count = self.jury.count_records()
+        return _TrainerBatch(groups, members, prompts, rows, rule, trainer, record_count)
 
     def _check_columns(
         self,
@@ -465,7 +481,8 @@ class JuryScorer:
         scored_traces = [trace for trace in traces if trace is not None]
         self._warn_of_quotations(scored_traces)
         self._warn_of_missing_answers(scored_traces)
-        _log_metrics(columns.get("log_metric"), self._name, scored_traces, factors)
+        is_free = partial(self.jury.is_answered_without_request, record_count=batch.record_count)
+        _log_metrics(columns.get("log_metric"), self._name, scored_traces, factors, is_free)
         _log_trace_columns(columns.get("log_extra"), self._name, scored_traces, factors)
         return ScoredBatch(values, [trace.reward.value is not None for trace in scored_traces])
 
@@ -494,17 +511,21 @@ class JuryScorer:
         return describe_missing_fields(jury, task, batch.rows[index], self._columns)
 
     def _warn_of_failure(self, group: Sequence[Trace], row: str, lack: str) -> None:
-        """Log the first failed rewards of each kind: what the trainer logs of later ones does not say why."""
+        """Log why rewards of a group failed, by kind: of the first such group, the tenth and so on."""
         traces_by_kind: dict[str, list[Trace]] = defaultdict(list)
         for trace in group:
             if trace.reward.value is None:
                 traces_by_kind[_kind_of_failure(trace)].append(trace)
         for kind, failed_traces in traces_by_kind.items():
-            why = _describe_why(failed_traces, row, lack)
-            self._warn_once(
-                "%d of the %d rewards of a group failed (%s)%s (said once a kind; %s/failed has the share of all)",
-                *(len(failed_traces), len(group), failed_traces[0].response_id, why, self._name),
-                kind=kind + lack,
+            self._failed_group_counts[kind, lack] += 1
+            count = self._failed_group_counts[kind, lack]
+            if not is_power_of_ten(count):
+                continue
+            log.warning(
+                "%d of the %d rewards of %s failed%s (response %s; %s so far: the first, the tenth and so on are said; "
+                "%s/failed has the share of all)",
+                *(len(failed_traces), len(group), row, _describe_why(failed_traces, "it", lack)),
+                *(failed_traces[0].response_id, format_count(count, "such group"), self._name),
             )
 
     def _warn_of_quotations(self, traces: Sequence[Trace]) -> None:
@@ -561,6 +582,8 @@ class _TrainerBatch(NamedTuple):
     rows: list[dict[str, Any]]
     rule: FailedRewardRule
     trainer: TrainerSettings
+    record_count: int
+    """The records of the run before the call is scored."""
 
 
 @contextmanager
@@ -598,6 +621,16 @@ def _states_no_answer(trace: Trace) -> bool:
     return any(verdict.reason == NO_ANSWER_REASON for verdict in trace.verdicts)
 
 
+def _describe_doubts(jury: Jury, task: Task) -> Iterator[str]:
+    """Yield a sentence for each evaluator that may read the reference of a task as its author did not mean it."""
+    if not task.reference:
+        return
+    for name, evaluator in jury.evaluators.items():
+        doubt = evaluator.describe_doubtful_reference(task.reference)
+        if doubt is not None:
+            yield f"{name}: a reference {doubt}"
+
+
 def _read_rows(columns: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]]:
     """Yield the row of each sample: the values of those columns that have one for each."""
     lists = {
@@ -610,7 +643,11 @@ def _read_rows(columns: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]
 
 
 def _log_metrics(
-    log_metric: Any, jury_name: str, traces: Sequence[Trace], factors: Iterable[float | None]
+    log_metric: Any,
+    jury_name: str,
+    traces: Sequence[Trace],
+    factors: Iterable[float | None],
+    is_free: Callable[[Call], bool],
 ) -> None:
     if log_metric is None:
         return
@@ -620,7 +657,7 @@ def _log_metrics(
     findings = count_trace_findings(traces)
     if findings.quotable:
         log_metric(f"{jury_name}/unsupported", findings.unsupported / findings.quotable)
-    _log_reply_shares(log_metric, jury_name, traces)
+    _log_reply_shares(log_metric, jury_name, traces, is_free)
     if missing_count := sum(map(_states_no_answer, traces)):
         log_metric(f"{jury_name}/no_answer", missing_count / len(traces))
     for trace in traces:
@@ -634,13 +671,15 @@ def _log_metrics(
             log_metric(f"{jury_name}/{name}", fsum(values) / len(values))
 
 
-def _log_reply_shares(log_metric: Any, jury_name: str, traces: Sequence[Trace]) -> None:
-    """Log how many of the judge's replies came from the cache, and how many repair another."""
+def _log_reply_shares(
+    log_metric: Any, jury_name: str, traces: Sequence[Trace], is_free: Callable[[Call], bool]
+) -> None:
+    """Log how many of the judge's replies cost no request, and how many repair another."""
     calls = chain.from_iterable(trace.calls for trace in traces)
     replies = {call.id: call for call in calls if call.fault is None}
     if not replies:
         return
-    cached_count = sum(call.cache_hit for call in replies.values())
+    cached_count = sum(map(is_free, replies.values()))
     log_metric(f"{jury_name}/cached", cached_count / len(replies))
     repair_ids: set[str] = set()
     for trace in traces:
@@ -687,8 +726,8 @@ class JuryReward(partial[Awaitable[RewardValues]]):
     def check(self, dataset: Iterable[Mapping[str, Any]]) -> None:
         """Read every row of a data set, with its `prompt`, as the training will, before it starts.
 
-        Nothing is judged. Raises `InputError` that lists the first rows which would end the training, or never get a
-        reward.
+        Nothing is judged. References that an evaluator may not read as they are meant are logged. Raises `InputError`
+        that lists the first rows which would end the training, or never get a reward.
         """
         self.scorer.check(dataset)
 

@@ -22,6 +22,10 @@ from jurygraph.integrations.samples import read_response, read_task, read_task_f
 from jurygraph.integrations.single_samples import judge_sample
 from jurygraph.schema import Trace
 
+_FIELDS_HINT = (
+    'name the field of the task that has it in the class of the judge, as in `reference = "answer"`'
+)
+
 
 class JuryJudge:
     """A judge whose rewards are what each component adds; their sum, `trace.reward`, is the jury's reward.
@@ -49,7 +53,9 @@ class JuryJudge:
             completion = [message.model_dump(mode="json") for message in trace.messages]
         converted_task = read_task(_read_prompt(task), self._read_task_fields(task))
         response = read_response(completion)
-        scored, value = await judge_sample(jury, converted_task, response, self.failed)
+        scored, value = await judge_sample(
+            jury, converted_task, response, self.failed, _FIELDS_HINT
+        )
         name = getattr(self, "reward_name", "jury")
         return split_reward_by_term(scored, value, name)
 

@@ -71,7 +71,7 @@ async def compute_score(
     assert config is not None
     jury = find_shared_jury(config, record)
     task = read_task(*_read_extra_fields(extra_info_fields, ground_truth))
-    trace, value = await judge_sample(jury, task, read_response(solution_str), failed)
+    trace, value = await judge_sample(jury, task, read_response(solution_str), failed, _FIELDS_HINT)
     # every sample has the same keys, because verl takes those of the first
     components = {
         f"jury_{name}": nan if value is None else value
@@ -108,6 +108,9 @@ async def _ask_server(
         problem = f"task {task_id!r}: the judge failed, and verl has no mask"
         raise NoRewardError(f"{problem}; start the server with `--failed neutral`")
     return {"score": reward, "jury_task": task_id}
+
+
+_FIELDS_HINT = "give the reference as `ground_truth`, and a rubric as `rubric` in `extra_info`"
 
 
 def _read_query(extra_info_fields: Mapping[str, Any]) -> Any:

@@ -81,13 +81,11 @@ def _to_trial(location: FileLocation, sample: Sample) -> Trial | ImportNote:
         for key, value in labels.items()
         if value is None
     ]
-    parts = [field for field in _OMITTED_SAMPLE_FIELDS if sample.other.get(field)]
+    metadata = sample.other
+    parts = [field for field in _OMITTED_SAMPLE_FIELDS if metadata.pop(field, None)]
     if parts:
         notes.append(ImportNote(OMITTED_EVENTS_IMPORT_NOTE, f"{name}: {', '.join(parts)}"))
-    metadata = {
-        key: value for key, value in sample.other.items() if key not in _OMITTED_SAMPLE_FIELDS
-    }
-    scores = {key: nonempty_fields(**score.other) for key, score in score_by_name.items()}
+    scores = {key: score.other for key, score in score_by_name.items()}
     metadata |= nonempty_fields(scores=nonempty_fields(**scores))
     return Trial(
         location=location,

@@ -4,7 +4,7 @@ Runs of one example are trials of one task; the outputs of an example are the re
 form, plain or as its constructors, or in OpenAI's.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from jurygraph.interchange.rows import ImportedRow, ImportNote, RowKey, nonempty_fields
@@ -150,14 +150,13 @@ def _find_messages_key_path(side: JsonMapping) -> FieldPath:
     return ()
 
 
-def _get_value_at_path(value: Any, path: Sequence[str | int]) -> Any:
-    for key in path:
-        has_value_at_key = isinstance(value, list) and bool(value)
-        if isinstance(value, Mapping):
-            has_value_at_key = key in value
-        if not has_value_at_key:
-            return None
-        value = value[key]
+def _get_value_at_path(value: Any, path: FieldPath) -> Any:
+    """Return the value at a path; None where the path leads to nothing."""
+    try:
+        for key in path:
+            value = value[key]
+    except (LookupError, TypeError):
+        return None
     return value
 
 

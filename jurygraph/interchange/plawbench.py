@@ -2,6 +2,7 @@
 
 import math
 import re
+from itertools import pairwise
 
 from jurygraph.interchange.rows import (
     NOT_EMPTY,
@@ -94,9 +95,7 @@ def parse_scored_sub_items(text: str) -> list[JsonFields]:
             start = mark.start() if is_numbering else earlier.end()
         starts.append(start)
         earlier = mark
-    ends = [*starts[1:], len(text)]
     items = []
-    for index, mark in enumerate(marks):
-        sub_item_text = text[starts[index] : ends[index]].strip()
-        items.append({"text": sub_item_text, "weight": float(mark[1])})
+    for mark, (start, end) in zip(marks, pairwise([*starts, len(text)]), strict=True):
+        items.append({"text": text[start:end].strip(), "weight": float(mark[1])})
     return items

@@ -1,7 +1,7 @@
 """Tables of rated texts: a row for each text that an annotator labelled."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from jurygraph.errors import InputError
@@ -12,8 +12,6 @@ from jurygraph.schema.rating import RatedText, Rating, Vote
 from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.ratings import (
     NO_NAMES,
-    NUMERAL_PATTERN,
-    FileRows,
     NameByField,
     read_rated_texts,
     read_texts,
@@ -24,11 +22,10 @@ RATED_TABLE_COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
 
 
 class RatedTable(NamedTuple):
-    """The tasks and the votes of a table, both in its order; and notes on labels that may be slips."""
+    """The tasks and the votes of a table, both in its order."""
 
     tasks: list[TaskLine]
     votes: list[RatedText]
-    notes: list[str]
 
 
 def read_rated_table(
@@ -68,21 +65,7 @@ def read_rated_table(
             )
         people = [vote.annotator for vote in item_votes]
         tasks.append(item_to_task(str(path), item, item_votes, people, texts, prompts))
-    return RatedTable(tasks, votes, list(_note_word_among_numbers(file)))
-
-
-def _note_word_among_numbers(file: FileRows[RatedText]) -> Iterator[str]:
-    """Yield a note on the first word among labels of which most are numbers."""
-    labels = [(position, str(vote.label)) for position, vote in file.rows if vote.label is not None]
-    words = [
-        (position, label) for position, label in labels if not NUMERAL_PATTERN.fullmatch(label)
-    ]
-    if 0 < 2 * len(words) < len(labels):
-        position, word = words[0]
-        where = f"{file.path}, {position}, field {file.columns['label']}"
-        others = f"{len(labels) - len(words)} of {len(labels)} labels are numbers"
-        hint = "a history takes numbers alone: write one, or empty the cell"
-        yield f"{where}: is {quote(word)}, and {others}; {hint}"
+    return RatedTable(tasks, votes)
 
 
 def item_to_task(

@@ -46,12 +46,11 @@ class ImportedComparison(TaskRow):
         rejected_texts = (self.rejected,) if isinstance(self.rejected, str) else self.rejected
         if not chosen_texts or not rejected_texts:
             return None, [ImportNote(UNPAIRED_ROWS_IMPORT_NOTE, name)]
-        agents: list[str | None] = list(self.models or ())
-        if len(agents) != len(chosen_texts) + len(rejected_texts):
-            agents = [self.chosen_model] * len(chosen_texts) + [self.rejected_model] * len(
-                rejected_texts
-            )
         texts = (*chosen_texts, *rejected_texts)
+        agents: list[str | None] = list(self.models or ())
+        if len(agents) != len(texts):
+            agents = [self.chosen_model] * len(chosen_texts)
+            agents += [self.rejected_model] * len(rejected_texts)
         preference_flags = [True] * len(chosen_texts) + [False] * len(rejected_texts)
         entries = zip(texts, preference_flags, agents, strict=True)
         shuffled_text_entries = sorted(

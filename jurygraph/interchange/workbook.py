@@ -1,15 +1,12 @@
 """Write a run as a workbook for Excel: two sheets that anybody can read, who is better first, and one with everything.
 
-Below the agents stand the date of the run, its models, their cost, and what counted with which weight.
-
 No spreadsheet evaluates a text of a run; one that looks like a formula is marked as text for who edits it, too.
 """
 
 import json
-import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,18 +21,14 @@ from jurygraph.errors import InputError
 from jurygraph.messages import (
     escape_multiline_text,
     format_count,
-    format_number_for_sentence,
-    format_time,
     shorten,
 )
 from jurygraph.runs.export_table import ExportTable, json_value_to_text
-from jurygraph.runs.reports.bill import CallBill, ReplySource, source_of_reply
 from jurygraph.runs.reports.summary import mean_without_none
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import read_stored_groups
-from jurygraph.schema import Call
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.views.agents import (
     RankedAgent,
@@ -68,8 +61,6 @@ class SheetColumn(NamedTuple):
 
 _MAX_QUESTION_LENGTH = 300
 _MAX_ANSWER_LENGTH = 1000
-_MAX_WEIGHTS_LISTED = 40
-"""Weights that are listed: of tasks with rubrics of their own there may be thousands."""
 _FOUR_DECIMALS_FORMAT = "0.0000"
 """As on pages and in the terminal."""
 _RESPONSE_SHEET_COLUMNS = (
@@ -93,27 +84,6 @@ _AGENT_SHEET_COLUMNS = (
     SheetColumn("Is the best better than it?", 70, has_wrapped_text=True),
 )
 
-_LEGEND_ROWS = (
-    (
-        "Mean reward, From, To",
-        "the mean of what did not fail, and its 95 % interval over the tasks",
-    ),
-    ("Judged", "the share of the weight that was judged; without the rest a reward is degraded"),
-    (
-        "Weight in Rewards",
-        "of a criterion: its share of the weights that apply, penalties left out",
-    ),
-    (
-        "0.9 of 1, 0.1 of 1",
-        "of a criterion: the judge's probability that it is met; few models state 1 or 0",
-    ),
-    (
-        "component.NAME, term.NAME",
-        "the score of what was judged, and what counts, with what the failure rule puts for the rest",
-    ),
-    ("Not applicable", "adds nothing, so that means of agents may rest on different components"),
-)
-"""What is said in few words on the sheets, below the agents."""
 SheetRow = Sequence[JsonValue]
 SheetRows = Sequence[SheetRow]
 
@@ -122,10 +92,8 @@ def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
     """Return the columns of the sheet of agents, and a row for each agent, the best first.
 
     The interval is over tasks, or groups of tasks. The components come last, those in which agents differ most first.
-    What the run was, cost and counted follows after an empty row.
+    Below the agents stand what the ranking concludes, and the models of the run.
     """
-    bill = CallBill()
-    times = []
     rewards = []
     values: dict[tuple[str, str], list[float | None]] = defaultdict(list)
     for group in read_stored_groups(run):
@@ -137,46 +105,28 @@ def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
             for name in trace.names:
                 judged, _ = trace.component(name)
                 values[name, agent].append(None if trace.value is None else judged)
-            times.append(trace.current_run_record.at)
-            for call in map(Call.model_validate, trace.body.get("calls", ())):
-                bill.add(call, source_of_reply(run, call))
-    for call in run.planning_calls():
-        bill.add(call, source_of_reply(run, call))
-    rows: list[SheetRow] = []
-    limits = reward_limits_of_decisions(
-        list(run.decisions()), min((row.least for row in rewards), default=0.0)
-    )
-    agents = rank_agents(rewards, limits)
+    lowest_reward = min((row.least for row in rewards), default=0.0)
+    agents = rank_agents(rewards, reward_limits_of_decisions(list(run.decisions()), lowest_reward))
     means = {
         key: (mean_without_none(judged), len(judged) - judged.count(None))
         for key, judged in values.items()
     }
     components = compare_components(agents, means, run.config)
-    titles = [f"{row.component}: mean of the judged (points behind)" for row in components]
-    columns = [*_AGENT_SHEET_COLUMNS, *(SheetColumn(title, 30) for title in titles)]
+    columns = [*_AGENT_SHEET_COLUMNS]
+    for component in components:
+        title = f"{component.component}: mean of the judged (points behind)"
+        columns.append(SheetColumn(title, 30))
+    rows: list[SheetRow] = []
     for number, row in enumerate(agents):
         means_of_agent = [str(component.agents[number]) for component in components]
         rows.append((*_agent_cells(row), *means_of_agent))
-    conclusion_rows: list[SheetRow] = [(sentence,) for sentence in conclude_ranking(agents)]
+    empty_cells = [None] * (len(columns) - 2)
+    for sentence in conclude_ranking(agents):
+        rows.append((sentence, None, *empty_cells))
     if not run.is_closed:
         count = format_count(run.tasks_scored, "group" if run.header.is_open_ended else "task")
-        conclusion_rows.append((f"Not finished: {count} so far",))
-    conclusion_rows.append(())
-    if times:
-        scoring_time_texts = dict.fromkeys(map(format_time, (min(times), max(times))))
-        conclusion_rows.append(("Scored", " to ".join(scoring_time_texts) + " UTC"))
-    conclusion_rows.append(("Models", ", ".join(run.judges) or "none"))
-    conclusion_rows.append(("Cost", _format_bill(bill)))
-    conclusion_rows += _read_weights(run)
-    if all(map(math.isfinite, limits)):
-        conclusion_rows.append(
-            ("Rewards can be", " to ".join(map(format_number_for_sentence, limits)))
-        )
-    conclusion_rows += _LEGEND_ROWS
-    rows += (
-        (*conclusion_row, *[None] * (len(columns) - len(conclusion_row)))
-        for conclusion_row in conclusion_rows
-    )
+        rows.append((f"Not finished: {count} so far", None, *empty_cells))
+    rows.append(("Models", ", ".join(run.judges) or "none", *empty_cells))
     return columns, rows
 
 
@@ -184,64 +134,15 @@ def _agent_cells(row: RankedAgent) -> SheetRow:
     ends: SheetRow = (None, None, None) if row.mean is None else row.mean[:3]
     if row.mean is not None and row.missing_interval is not None:
         ends = (row.mean.value, row.missing_interval, None)
-    failed_response_count = row.responses - row.scored
-    differences = [
-        None if difference is None else difference.sentence for difference in (row.lead, row.gap)
-    ]
     return (
         agent_label(row.agent),
         *ends,
         row.responses,
         row.units,
-        failed_response_count,
-        *differences,
+        row.responses - row.scored,
+        None if row.lead is None else row.lead.sentence,
+        None if row.gap is None else row.gap.sentence,
     )
-
-
-def _format_bill(bill: CallBill) -> str:
-    billed_tallies = [bill.costs_by_source["sent"], bill.costs_by_source["unanswered"]]
-    requests = sum(call_costs.number for call_costs in billed_tallies)
-    unpriced_count = sum(call_costs.unpriced for call_costs in billed_tallies)
-    is_cost_unknown = 0 < requests == unpriced_count
-    cost_amount_text = (
-        "unknown"
-        if is_cost_unknown
-        else f"${sum(call_costs.cost for call_costs in billed_tallies):.4f}"
-    )
-    parts = [f"{cost_amount_text}, {format_count(requests, 'request')} to models"]
-    if unpriced_count and not is_cost_unknown:
-        parts.append(f"{unpriced_count} of them without a known price")
-    origin_text_by_source: dict[ReplySource, str] = {
-        "cached": "from the cache",
-        "carried": "from another run",
-    }
-    for source, origin in origin_text_by_source.items():
-        number = bill.costs_by_source[source].number
-        if number:
-            parts.append(f"{number} more {origin}")
-    return ", ".join(parts)
-
-
-def _read_weights(run: Run) -> Iterator[tuple[str, JsonValue]]:
-    """Yield what counted, with its weight: each component, and its criteria or evaluators where it has several."""
-    weights = defaultdict(set)
-    for decision in run.decisions():
-        for spec in decision.effective_specs:
-            weights[f"Weight of {spec.name}"].add(spec.weight)
-            if len(spec.inputs) > 1:
-                for name, use in spec.inputs.items():
-                    label = f"Weight of {spec.name}: {name}"
-                    weights[label].add(use.signed_weight)
-    for label, values in list(weights.items())[:_MAX_WEIGHTS_LISTED]:
-        low, *others = sorted(values)
-        yield (
-            label,
-            f"{format_number_for_sentence(low)} to {format_number_for_sentence(others[-1])}"
-            if others
-            else low,
-        )
-    if len(weights) > _MAX_WEIGHTS_LISTED:
-        yield f"and {len(weights) - _MAX_WEIGHTS_LISTED} more weights", None
 
 
 def read_response_rows(run: Run, report: ProgressCallback) -> list[SheetRow]:

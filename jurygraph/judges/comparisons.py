@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, create_model
 
 from jurygraph.agents.roles import (
     Evaluator,
-    EvaluatorAnswer,
+    EvaluatorAnswers,
     EvaluatorInput,
     QuotableTexts,
     QuoteTexts,
@@ -126,10 +126,8 @@ class ComparisonJudge(Evaluator):
     def read_scores(self, reply: Any) -> list[Verdict]:
         """Return the verdicts of a reply, in the order in which responses were shown, without reason and evidence."""
 
-    async def compare(
-        self, inputs: EvaluatorInput, responses: Sequence[Response]
-    ) -> list[Verdict] | Verdict:
-        """Return the verdicts on the responses, shown in this order; a failed one if there is no usable reply.
+    async def compare(self, inputs: EvaluatorInput, responses: Sequence[Response]) -> list[Verdict]:
+        """Return the verdicts on the responses, shown in this order; failed ones if there is no usable reply.
 
         They are marked if there is no quotation for a preference.
         """
@@ -197,7 +195,7 @@ class ComparisonJudge(Evaluator):
             request,
             reply_model,
             read=read,
-            fail=failed_verdict,
+            fail=lambda fault: [failed_verdict(fault)] * len(responses),
             find_reply_flaw=find_reply_flaw,
             record_tool_results=record_tool_results,
             character_count=character_count,
@@ -266,7 +264,7 @@ class Pairwise(ComparisonJudge):
 
     async def answer(self, inputs: EvaluatorInput) -> Verdict:
         verdicts = await self.compare(inputs, inputs.responses)
-        return verdicts if isinstance(verdicts, Verdict) else verdicts[0]
+        return verdicts[0]
 
 
 class Listwise(ComparisonJudge):
@@ -304,7 +302,7 @@ class Listwise(ComparisonJudge):
             for rank in ranks
         ]
 
-    async def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswer | Sequence[EvaluatorAnswer]:
+    async def answer(self, inputs: EvaluatorInput) -> EvaluatorAnswers:
         size = len(inputs.responses)
         if size > MAX_RESPONSES_SHOWN:
             return Verdict.fail(
@@ -314,7 +312,7 @@ class Listwise(ComparisonJudge):
             )
         step = 1 if inputs.sample % 2 == 0 else -1
         verdicts = await self.compare(inputs, inputs.responses[::step])
-        return verdicts if isinstance(verdicts, Verdict) else verdicts[::step]
+        return verdicts[::step]
 
 
 @lru_cache(maxsize=MAX_RESPONSES_SHOWN * 2)

@@ -10,10 +10,11 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, groupby
+from itertools import chain
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
@@ -351,8 +352,8 @@ async def judge_items(
     variables: ReadOnlyFields,
     response: str,
     *,
-    sample: int = 0,
-    compact: bool = False,
+    sample: int,
+    compact: bool,
     passages: Mapping[str, str] | None = None,
 ) -> list[Verdict]:
     """Return a verdict on each item, from one call; the keys of `items` are their names in the reply and in the prompt.
@@ -481,17 +482,14 @@ class JudgeEvaluator(BatchEvaluator):
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts, in the order of `batch`. Batches depend on ids only, so that equal inputs always give
         equal batches."""
-
-        def sort_key(index: int) -> tuple[str, int, str, str]:
-            inputs = batch[index]
-            batch_key = self.batch_key(inputs)
-            return inputs.response.id, inputs.sample, batch_key, inputs.question.id
-
-        order = sorted(range(len(batch)), key=sort_key)
+        indices_by_key = defaultdict(list)
+        for index, inputs in enumerate(batch):
+            # what may share a call
+            key = (inputs.response.id, inputs.sample, self.batch_key(inputs))
+            indices_by_key[key].append(index)
         calls = []
-        # the first three parts of the key say what may share a call
-        for _, group in groupby(order, key=lambda index: sort_key(index)[:3]):
-            indices = list(group)
+        for _, indices in sorted(indices_by_key.items()):
+            indices.sort(key=lambda index: batch[index].question.id)
             for start in range(0, len(indices), MAX_ITEMS_PER_CALL):
                 calls.append(indices[start : start + MAX_ITEMS_PER_CALL])
         results = await gather_all(

@@ -189,11 +189,6 @@ def _groups_by_key(ratings: RatingsFile) -> Mapping[str, str]:
     return {key: group for key, (group, _) in groups.items()}
 
 
-_MIN_SCORES_FOR_NOTE = 10
-_MIN_COVERED_SCALE_SHARE = 0.7
-"""What 1 to 5 takes of 1 to 7 is less, what 1 to 4 takes of 1 to 5 is more."""
-
-
 class ReviewerHistory:
     """Examples by reviewer, dimension and domain, in an order that does not depend on the order of the file."""
 
@@ -224,7 +219,7 @@ class ReviewerHistory:
         """All reviewers in the file, including those without examples."""
         self.name = ratings.name
         self._ratings = ratings
-        self._scales = dict(sorted(scales.items()))
+        self._dimensions = sorted(scales)
         self._examples_of: dict[tuple[str, str | None], list[Example]] = defaultdict(list)
         """The examples by dimension, and by dimension and domain, in order."""
         for example in self.examples:
@@ -286,10 +281,7 @@ class ReviewerHistory:
         return set(chain.from_iterable(self._texts.get(name, ()) for name in names))
 
     def notes(self) -> Iterator[str]:
-        """Describe the number of ratings, those that are not read or shown, and dimensions without any.
-
-        Also scales of which the scores take a small part: their range may be another one.
-        """
+        """Describe the number of ratings, those that are not read or shown, and dimensions without any."""
         total = len(self._ratings.rows)
         reviewers = format_count(len({example.reviewer for example in self.examples}), "reviewer")
         yield f"Of {format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
@@ -303,23 +295,15 @@ class ReviewerHistory:
             yield f"Not read: {unread_columns_text}{hint}."
         for kind, number, first in self.left_out:
             yield f"Left out: {format_count(number, 'rating')} {OMISSION_REASON_TEXTS[kind]}; the first is {first}."
-        for dimension, scale in self._scales.items():
-            scores = [example.score for example in self._examples_of.get((dimension, None), ())]
-            if not scores:
-                rated_dimensions = {rating.dimension for _, rating in self._ratings.rows}
-                suggestion = None
-                if dimension not in rated_dimensions:
-                    suggestion = did_you_mean(dimension, sorted(filter(None, rated_dimensions)))
-                end = "." if suggestion is None else f"; {suggestion}"
-                yield f"No rating for {quote(dimension)} can be shown{end}"
+        rated_dimensions = {rating.dimension for _, rating in self._ratings.rows}
+        for dimension in self._dimensions:
+            if (dimension, None) in self._examples_of:
                 continue
-            low, high = min(scores), max(scores)
-            is_scale_wide = high - low < _MIN_COVERED_SCALE_SHARE * (scale[1] - scale[0])
-            if is_scale_wide and len(scores) >= _MIN_SCORES_FOR_NOTE:
-                yield (
-                    f"The scores of {quote(dimension)} go from {low:g} to {high:g}, on a scale from {scale[0]:g} to "
-                    f"{scale[1]:g}; if reviewers could not give the others, narrow `scale`."
-                )
+            suggestion = None
+            if dimension not in rated_dimensions:
+                suggestion = did_you_mean(dimension, sorted(filter(None, rated_dimensions)))
+            end = "." if suggestion is None else f"; {suggestion}"
+            yield f"No rating for {quote(dimension)} can be shown{end}"
 
     @cached_property
     def digest(self) -> str:
@@ -360,14 +344,14 @@ def swap_texts(text: str, first: str, second: str) -> str | None:
 
     Each part is on lines of its own; if it occurs more than once, its last place counts.
     """
-    second_text_start = _find_last_index(second, text, len(text))
-    first_start = (
-        None if second_text_start is None else _find_last_index(first, text, second_text_start)
-    )
-    if first_start is None or second_text_start is None:
+    second_start = _find_last_index(second, text, len(text))
+    if second_start is None:
         return None
-    text_between = text[first_start + len(first) : second_text_start]
-    text_after = text[second_text_start + len(second) :]
+    first_start = _find_last_index(first, text, second_start)
+    if first_start is None:
+        return None
+    text_between = text[first_start + len(first) : second_start]
+    text_after = text[second_start + len(second) :]
     return f"{text[:first_start]}{second}{text_between}{first}{text_after}"
 
 

@@ -10,6 +10,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import product
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar
 
@@ -89,7 +90,6 @@ class ScoringProtocol(SingleCallEvaluator):
         shift = inputs.sample if self.settings.rotate else 0
         people = rotate(inputs.task.people, shift)
         reply_model = self.reply_model(people)
-        max_reply_tokens = TOKENS_PER_REASON * self.max_reasons(people)
         # named by position; an id is untrusted, so that it is part of the fenced text
         named_people = zip(person_names(len(people)), people, strict=True)
         variables = {
@@ -104,7 +104,7 @@ class ScoringProtocol(SingleCallEvaluator):
             reply_model,
             variables,
             sample=inputs.sample,
-            max_reply_tokens=max_reply_tokens,
+            max_reply_tokens=TOKENS_PER_REASON * self.max_reasons(people),
         )
 
         def restore_person_id(match: re.Match[str]) -> str:
@@ -118,10 +118,8 @@ class ScoringProtocol(SingleCallEvaluator):
                 findings[subject] = finding._replace(reason=reason)
             return findings
 
-        response = inputs.response.text
-        subjects = self.subjects(people)
         return await request_finding_verdicts(
-            client, request, reply_model, response, subjects, find
+            client, request, reply_model, inputs.response.text, self.subjects(people), find
         )
 
 
@@ -387,10 +385,7 @@ class _DecomposedProtocol(ScoringProtocol):
     """First parts of the subjects: the kinds of question for each person."""
 
     def subjects(self, people: People) -> Sequence[str]:
-        subjects = []
-        for kind in self.subject_kinds:
-            subjects += [f"{kind}/{person.id}" for person in people]
-        return subjects
+        return [f"{kind}/{person.id}" for kind, person in product(self.subject_kinds, people)]
 
     def reply_model(self, people: People) -> type[FrozenModel]:
         return _decomposed_reply_model(len(people))

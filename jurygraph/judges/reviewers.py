@@ -100,8 +100,8 @@ class PredictionForm(Scale):
     `exclusion` is the value, at one end, that says that the dimension does not apply; then the scale is the rest.
     """
 
-    step: float | None = 1.0
-    exclusion: float | None = None
+    step: float | None
+    exclusion: float | None
 
     def reply_model(self, compact: bool) -> type[FrozenModel]:
         return _prediction_reply_model(self, compact)
@@ -154,10 +154,6 @@ def _prediction_reply_model(form: PredictionForm, compact: bool) -> type[FrozenM
         value=(value | None, ...),
         confidence=(confidence | None, ...),
     )
-
-
-ReadyDimensionSetName = Literal["ideas"]
-"""Names of the ready sets of dimensions."""
 
 
 class Dimension(FrozenModel):
@@ -240,7 +236,7 @@ class ReviewerJudge(Evaluator):
     """
 
     class Params(ParamsModel):
-        dimensions: ReadyDimensionSetName | DimensionByName
+        dimensions: Literal["ideas"] | DimensionByName
         """What is scored, by name: {quality: {text: ..., scale: [1, 5]}}, or a ready set: `ideas`."""
         history: str | ReviewerHistoryParam | None = None
         """RATINGS file with reviewers' scores of other items; in Python also a loaded history."""

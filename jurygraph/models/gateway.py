@@ -134,10 +134,6 @@ class Gateway:
         """Return what requests name the model by."""
         return self.backend.provider, self.backend.endpoint, self.backend.model
 
-    def note_earlier_answer(self) -> None:
-        """Note that the server answered in an earlier process, so that even its first outage is waited for."""
-        self._limiter.has_answered = True
-
     def count_matching_parameters(self, request: Request | Call) -> int:
         return sum(request.parameters.get(name) == value for name, value in self.parameters.items())
 
@@ -620,11 +616,8 @@ class DryRunBackend(Backend):
     can_run_tools = False
 
     def __init__(self, gateway: Gateway, sink: CallSink | None) -> None:
-        other = gateway.backend
-        self.provider = other.provider
-        self.endpoint = other.endpoint
-        self.model = other.model
-        self.capabilities = other.capabilities
+        self.provider, self.endpoint, self.model = gateway.identity
+        self.capabilities = gateway.backend.capabilities
         self.requests: dict[str, Request] = {}
         self.lacks_reply = False
         self._gateway = gateway
@@ -706,7 +699,10 @@ class Gateways(dict[str | None, Gateway]):
             gateway._limiter.divide_rate_limits(number)
 
     def note_earlier_answers(self, replied: Iterable[ModelAddress]) -> None:
-        """Note the models of an earlier process that replied to calls; no more are read than show all."""
+        """Note the models of an earlier process that replied to calls, so that even their first outage is waited for.
+
+        No more are read than show all.
+        """
         identities = {gateway.identity for gateway in self.values()}
         answered_identities = set()
         for identity in replied:
@@ -715,7 +711,7 @@ class Gateways(dict[str | None, Gateway]):
                 break
         for gateway in self.values():
             if gateway.identity in answered_identities:
-                gateway.note_earlier_answer()
+                gateway._limiter.has_answered = True
 
     @property
     def is_recording(self) -> bool:

@@ -12,7 +12,7 @@ import math
 import re
 from bisect import bisect_right
 from codecs import getincrementaldecoder
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
@@ -54,6 +54,7 @@ from jurygraph.schema.frozen_model import (
     JsonObject,
     ReadOnlyFields,
     decode_json_strictly,
+    iter_json_values,
 )
 
 if TYPE_CHECKING:
@@ -396,8 +397,10 @@ def _find_answer_flaw(data: Any, answer_as_json: Any) -> Problem | None:
     `answer_as_json` is `data` as the pydantic model parsed and dumped it. An error is a field left to its default, or a
     boolean for a number, since Python accepts True for 1.
     """
-    values = dict(_walk_json_values(data))
-    for path, answer_value in _walk_json_values(answer_as_json):
+    values: dict[FieldPath, Any] = {}
+    for path, value in iter_json_values(data):
+        values.setdefault(path, value)  # of an object itself: its keys have its path, too
+    for path, answer_value in iter_json_values(answer_as_json):
         if path not in values:
             if isinstance(values.get(path[:-1]), dict):
                 return Problem(path, "is missing", "write every field")
@@ -408,19 +411,6 @@ def _find_answer_flaw(data: Any, answer_as_json: Any) -> Problem | None:
                 "write a value of the type that is asked for",
             )
     return None
-
-
-def _walk_json_values(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
-    """Yield a JSON value and all values inside it, in order, each with its path."""
-    # Not `iter_json_values`: that yields the keys of objects, too, under the path of their object.
-    yield path, value
-    parts: Iterable[tuple[str | int, Any]] = ()
-    if isinstance(value, dict):
-        parts = value.items()
-    elif isinstance(value, list):
-        parts = enumerate(value)
-    for step, part in parts:
-        yield from _walk_json_values(part, (*path, step))
 
 
 def probability_of_true(reply: Reply, path: Sequence[str | int]) -> float | None:
@@ -523,7 +513,7 @@ def find_boolean_offset(text: str, path: Sequence[str | int]) -> int | None:
         match.start() for match in _STRING_OR_BOOLEAN_PATTERN.finditer(text) if match[0][0] != '"'
     )
     try:  # the words stand in the order of the document, unless a field occurs twice
-        values = _walk_json_values(json.loads(double_wrong_backslashes(text)))
+        values = iter_json_values(json.loads(double_wrong_backslashes(text)))
         boolean_paths = [location for location, value in values if isinstance(value, bool)]
         offset_by_path = dict(zip(boolean_paths, boolean_offsets, strict=True))
         return offset_by_path.get(tuple(path))

@@ -9,7 +9,7 @@ import math
 import re
 import threading
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -37,6 +37,7 @@ from jurygraph.models.request import (
     fault_at_deadline,
 )
 from jurygraph.schema import Price as Price
+from jurygraph.schema.frozen_model import iter_json_values
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -593,7 +594,8 @@ def max_reply_tokens_of(parameters: Mapping[str, JsonValue], default_max_reply_t
     The largest limit counts wherever it is set (in `extra_body` too), times the number of replies.
     `default_max_reply_tokens` is the default if none is set.
     """
-    numbers = list(_walk_named_numbers(dict(parameters)))
+    values = iter_json_values(dict(parameters))
+    numbers = [(path[-1], number) for path, number in values if isinstance(number, int)]
     limit = max(
         (number for name, number in numbers if name in TOKEN_LIMIT_PARAMETERS),
         default=default_max_reply_tokens,
@@ -624,17 +626,6 @@ def _replace_nested_token_limits(value: JsonValue, max_reply_tokens: int) -> Jso
     if isinstance(value, list):
         return [_replace_nested_token_limits(inner, max_reply_tokens) for inner in value]
     return value
-
-
-def _walk_named_numbers(value: JsonValue) -> Iterator[tuple[str, int]]:
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            if isinstance(inner, int):
-                yield name, inner
-            yield from _walk_named_numbers(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _walk_named_numbers(inner)
 
 
 class Budget:
@@ -684,7 +675,7 @@ class Budget:
     def reserve(self, cost: float | None) -> "BudgetReservation":
         """Reserve a call and its maximum cost, if known. Raises `Fault` of kind `budget` if a limit may be exceeded."""
         most = _to_fraction(cost)
-        refusal = self._budget_refusal_reason(most)
+        refusal = self._refusal_reason(most, self._reserved)
         if refusal is not None:
             raise Fault("budget", refusal)
         self._in_flight += 1
@@ -699,28 +690,18 @@ class Budget:
 
         Raises `Fault` of kind `deadline` if it still waits at `until`, a time of the running loop.
         """
-        while self._can_afford_later(cost):
+        most = _to_fraction(cost)
+        # it waits as long as only the reservations in flight leave too little
+        while self._refusal_reason(most, self._reserved) and not self._refusal_reason(most):
             freed_future = asyncio.get_running_loop().create_future()
             self._waiting.append(freed_future)
             async with fault_at_deadline(until):
                 await freed_future
         return self.reserve(cost)
 
-    def _can_afford_later(self, cost: float | None) -> bool:
-        """Return True if only the reservations in flight leave too little."""
-        if self.max_cost is None or self._overrun is not None or self._has_no_call_left():
-            return False
-        most = _to_fraction(cost)
-        return (
-            most is not None
-            and self._spent + most <= self.max_cost < self._spent + self._reserved + most
-        )
-
-    def _has_no_call_left(self) -> bool:
-        return self._max_calls is not None and self.calls + self._in_flight >= self._max_calls
-
-    def _budget_refusal_reason(self, most: Fraction | None) -> str | None:
-        if self._has_no_call_left():
+    def _refusal_reason(self, most: Fraction | None, reserved: Fraction = Fraction()) -> str | None:
+        """Return why no request of this maximum cost may be sent while so much is reserved; None if one may."""
+        if self._max_calls is not None and self.calls + self._in_flight >= self._max_calls:
             limit = "1 call" if self._max_calls == 1 else f"{self._max_calls} calls"
             return (
                 f"the limit of {limit} is reached ({self.calls} sent, {self._in_flight} in flight); raise --max-calls "
@@ -740,11 +721,11 @@ class Budget:
                 f"{limit} cannot be held, as the price of the model is unknown; state it under `calls.prices` in the "
                 "config, or leave --max-cost out"
             )
-        if self._spent + self._reserved + most <= self.max_cost:
+        if self._spent + reserved + most <= self.max_cost:
             return None
         return (
-            f"{limit} might be passed: {spent_amount_text}, {_format_dollars(self._reserved)} reserved for requests "
-            f"in flight, and this one may cost {_format_dollars(most)}; raise --max-cost to go on"
+            f"{limit} might be passed: {spent_amount_text}, {_format_dollars(reserved)} reserved for requests in "
+            f"flight, and this one may cost {_format_dollars(most)}; raise --max-cost to go on"
         )
 
     def _settle_request(self, most: Fraction | None, bill: Fraction | None) -> None:

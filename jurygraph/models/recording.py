@@ -59,9 +59,6 @@ class RecordedLookupLine(FrozenModel):
     arguments: str
     result: str
 
-    def to_stored_lookup(self) -> StoredLookup:
-        return StoredLookup(self.lookup, self.arguments, self.result)
-
 
 class Recording(NamedTuple):
     """The content of a file: calls and lookups by key, and the size in bytes of their lines. A torn line follows."""
@@ -80,14 +77,15 @@ def read_recording(path: str | Path) -> Recording:
     calls: dict[str, RecordedCallLine] = {}
     lookups: dict[str, StoredLookup] = {}
     size = 0
+    has_incomplete_last_line = False
     with closing(TextFile(path)) as file:
         try:
             for line in file.lines():
                 if _LOOKUP_LINE_PATTERN.match(line.text):
-                    recorded_line = read_model_line(file, line, RecordedLookupLine)
-                    lookup = recorded_line.to_stored_lookup()
-                    is_key_valid = recorded_line.key == lookup.lookup.id
-                    lookups.setdefault(recorded_line.key, lookup)
+                    found = read_model_line(file, line, RecordedLookupLine)
+                    is_key_valid = found.key == found.lookup.id
+                    lookup = StoredLookup(found.lookup, found.arguments, found.result)
+                    lookups.setdefault(found.key, lookup)
                 else:
                     call = read_model_line(file, line, RecordedCallLine)
                     is_key_valid = call.key == call.request.digest
@@ -98,8 +96,8 @@ def read_recording(path: str | Path) -> Recording:
         except InputError:
             if not _is_incomplete_line(file.read(ByteRange(size, _MAX_LINE_BYTES))):
                 raise
-            return Recording(calls, lookups, size, has_incomplete_last_line=True)
-    return Recording(calls, lookups, size, has_incomplete_last_line=False)
+            has_incomplete_last_line = True
+    return Recording(calls, lookups, size, has_incomplete_last_line)
 
 
 def _is_incomplete_line(rest: bytes) -> bool:

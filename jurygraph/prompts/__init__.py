@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, first_validation_message
+from jurygraph.messages import first_validation_message, suggest_known_name
 from jurygraph.safety.gates import FENCE_MARK_LENGTH, TextFence
 from jurygraph.schema import FrozenModel, Message
 from jurygraph.schema.conversation import RenderedText
@@ -208,8 +208,7 @@ def read_prompt_source(name: str) -> str:
     """Return the source of a prompt. Raises `InputError` if there is none of that name."""
     names = prompt_names()
     if name not in names:
-        hint = did_you_mean(name, names) or f"there are {', '.join(names)}"
-        raise InputError(f"there is no prompt {name!r}; {hint}")
+        raise InputError(f"there is no prompt {name!r}; {suggest_known_name(name, names)}")
     return files("jurygraph.prompts").joinpath(f"{name}.md").read_text(encoding="utf-8")
 
 

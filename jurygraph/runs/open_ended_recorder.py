@@ -117,6 +117,15 @@ class OpenEndedRecorder:
         """The sink of the run, in which a repeated request finds its reply."""
         return self._recorder.sink
 
+    def count_records(self) -> int:
+        """Return the number of records of the run so far."""
+        return self._run.ledger.count
+
+    def has_reply(self, call_id: str, record_count: int) -> bool:
+        """Return whether a call had its reply when the run had this many records."""
+        record = self._run.ledger.find("call", call_id, record_count)
+        return record is not None and record.content["call"].get("fault") is None
+
     def _note_last_step(self, name: GroupName) -> None:
         key = name.task, name.phase
         self._last_steps[key] = max(name.step, self._last_steps[key])

@@ -416,7 +416,7 @@ class Run(ShortRepr):
     def task(self, task_id: str) -> Task | None:
         """Return a task as it was given to planning; None where its texts were erased."""
         content = self.stored_task_record(task_id)
-        return None if content is None else Task.model_validate(content["task"])
+        return Task.model_validate(content["task"]) if content else None
 
     def short_query(self, task_id: str, max_length: int = 60) -> str:
         """Return the first words of a task's query, as one line of at most so many characters."""
@@ -699,6 +699,15 @@ class Run(ShortRepr):
         last_session = read_session(self.group(self.source.ledger.record_at(last_number)))
         return last_session is not None and last_session > 1
 
+    def labels_with_session(self, trace: Trace) -> JsonMapping:
+        """Return the labels of a response, with the first session, which is not stored, where others followed it.
+
+        An erased response has no labels.
+        """
+        if "step" in trace.labels and "session" not in trace.labels and self.is_continued:
+            return {**trace.labels, "session": 1}
+        return trace.labels
+
     def group_of_response(self, response_id: str) -> list[ScoredResponse]:
         """Return the traces of the group of a response. Raises as `find_trace`."""
         require_argument_type("response_id", response_id, str, "use the `response_id` of a trace")
@@ -814,6 +823,16 @@ def has_erased_text(verdict: Verdict) -> bool:
     )
 
 
+EVALUATION_PHASE = "eval"
+"""The phase of groups that a training's evaluation scores, and a label: their step is one of the training, too."""
+
+
+def is_evaluation(group: Sequence[ScoredResponse], record: LedgerRecord | None = None) -> bool:
+    """Return whether an evaluation scored a group, by its label, or its `record`, which keeps it after an erasure."""
+    recorded_phase = None if record is None else record.content.get("phase")
+    return EVALUATION_PHASE in (recorded_phase, group[0].trace.labels.get("phase"))
+
+
 def read_session(group: Sequence[ScoredResponse]) -> int | None:
     """Return the number of the session of a training that a group's labels name, 1 where it is not stored.
 
@@ -835,16 +854,6 @@ def count_sessions(sessions: Iterable[int | None]) -> int:
             return 0
         current_session = session
     return current_session
-
-
-def read_labels_with_session(run: Run, trace: Trace) -> JsonMapping:
-    """Return the labels of a response, with that of the first session, which is not stored, where others followed it.
-
-    An erased response has no labels.
-    """
-    if "step" in trace.labels and "session" not in trace.labels and run.is_continued:
-        return {**trace.labels, "session": 1}
-    return trace.labels
 
 
 def is_verdict_reusable(verdict: RecordedVerdict) -> bool:

@@ -16,6 +16,7 @@ from jurygraph.runs.export_table import (
     verdicts_about_response,
 )
 from jurygraph.schema import Config, RecordedVerdict, Response, Task, Trace
+from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.files import close_on_error, explain_full_temp_disk
 
@@ -79,6 +80,7 @@ class RunForTables(Protocol):
     def question_scores(self, trace: Trace) -> dict[str, float]: ...
     def predicted_scores(self, trace: Trace) -> dict[str, float]: ...
     def explain_trace(self, trace: Trace) -> "Explanation": ...
+    def labels_with_session(self, trace: Trace) -> JsonMapping: ...
     def responses_with_tasks(self) -> Iterator[TraceWithContent]: ...
 
 
@@ -116,7 +118,10 @@ def open_export_table(
     table = ExportTable(_column_types(*IDENTITY_COLUMNS) | columns | _column_types(*texts))
     with close_on_error(table.close), explain_full_temp_disk():
         for trace, response, task in run.responses_with_tasks():
-            shared_cells = _describe(trace, response, task, options.texts)
+            labels = run.labels_with_session(trace)
+            shared_cells = _describe(trace, response, task, options.texts) | {
+                f"label.{name}": value for name, value in labels.items()
+            }
             for row in iter_table_rows(trace):
                 table.add(row | shared_cells)
             options.report(1)
@@ -190,7 +195,6 @@ def _describe(trace: Trace, response: Response | None, task: Task | None, texts:
             "text": response.text if response else None,
         }
     metadata = {**(task.metadata if task else {}), **(response.metadata if response else {})}
-    row |= {f"label.{name}": value for name, value in trace.labels.items()}
     return row | {f"metadata.{name}": value for name, value in metadata.items()}
 
 
@@ -230,7 +234,7 @@ def _verdict_row(
     verdict: RecordedVerdict, fields: Iterable[str], counts_as: float | None
 ) -> ExportRow:
     others = [name for name in verdict.responses if name != verdict.about]
-    derived_cells: ExportRow = {
+    derived_cells = {
         "compared_with": others[0] if len(verdict.responses) == 2 and len(others) == 1 else None,
         "failure": verdict.failure.kind if verdict.failure else None,
         "quote": verdict.evidence[0].quote if verdict.evidence else None,

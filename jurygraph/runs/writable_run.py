@@ -136,14 +136,13 @@ def _draft_call_record(request: Request, call: Call, *reply: Reply) -> RecordDra
     return RecordDraft("call", call.id, {"call": call.model_dump(mode="json")}, texts)
 
 
-class _TransactionWriter:
+class _TransactionWriter(NamedTuple):
     """Appends at once to a ledger whose transaction is committed later, with the plans that the calls belong to."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    ledger: Ledger
 
     def append(self, drafts: Sequence[RecordDraft]) -> None:
-        self._ledger.append(*drafts)
+        self.ledger.append(*drafts)
 
     async def append_durably(self, drafts: Sequence[RecordDraft]) -> None:
         self.append(drafts)

@@ -256,19 +256,11 @@ class EvaluatorUse(_EvaluatorOrDeriverUse):
         return self.judges if self.escalate is None else self.escalate.judges
 
     @model_validator(mode="after")
-    def _require_same_judges(self) -> Self:
-        if (
-            self.escalate is not None
-            and self.judges
-            and set(self.judges) != set(self.escalate.judges)
-        ):
+    def _check_judges_and_turns(self) -> Self:
+        if self.judges and set(self.judges) != set(self.all_judges):
             raise ValueError(
                 "`judges` are others than those of `escalate`; name the same, or leave `judges` out"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _check_turn_scope(self) -> Self:
         if self.turns is not None and self.scope is None:
             raise ValueError("`turns` needs `scope: turn`; add it, or leave `turns` out")
         if self.scope is not None and self.material is not None:

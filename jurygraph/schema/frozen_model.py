@@ -341,7 +341,7 @@ class FrozenModel(ShortRepr, BaseModel):
             error_location = f"{name}.{problem.field}".removesuffix(".")
             model_type_errors = [item for item in error.errors() if item["type"] == "model_type"]
             class_names = {item["ctx"]["class_name"] for item in model_type_errors}
-            if len(class_names) == 1 and problem.remedy == "write an object":
+            if len(class_names) == 1 and (problem.remedy or "").startswith("write an object"):
                 problem = replace(problem, remedy=f"write {class_names.pop()}(…)")
             raise InputError(f"{error_location}: {problem}") from None
 
@@ -420,12 +420,14 @@ def require_unique_ids(
         earlier_ids.add(name)
 
 
-def suggest_name(name: str, known_names: Iterable[str]) -> str:
+def suggest_name(
+    name: str,
+    known_names: Iterable[str],
+    otherwise: str = "name one that is listed, or list it too",
+) -> str:
     """Return a hint for an unknown name: the nearest known one, if there is any."""
     similar_name = nearest_name(name, sorted(known_names))
-    if similar_name is None:
-        return "name one that is listed, or list it too"
-    return f"did you mean {quote(similar_name)}?"
+    return otherwise if similar_name is None else f"did you mean {quote(similar_name)}?"
 
 
 M = TypeVar("M", bound="ParamsModel")

@@ -11,12 +11,20 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     JsonValue,
     ModelWrapValidatorHandler,
     model_validator,
 )
+from pydantic_core import core_schema, from_json
 
-from jurygraph.messages import format_field_path, quote
+from jurygraph.messages import (
+    RUBRIC_FORMS,
+    Problem,
+    format_field_path,
+    quote,
+    validate,
+)
 from jurygraph.schema.conversation import (
     OMITTED_IF_EMPTY,
     OMITTED_IF_NONE,
@@ -45,6 +53,7 @@ from jurygraph.schema.frozen_model import (
     NumberRange,
     PositiveNumber,
     UnitInterval,
+    decode_json_strictly,
     digest_of,
     require_unique_ids,
     suggest_name,
@@ -209,6 +218,75 @@ class Rubric(FrozenModel):
         return self
 
 
+def read_rubric_fields(value: Any) -> Any:
+    """Return the fields of a rubric: of a JSON object or list, or of a criterion of weight 1 in each line of a text.
+
+    A list has texts, with the ids c1, c2, …, or criteria as objects. Any other value, such as broken JSON, is returned
+    as it is.
+    """
+    content = value
+    if isinstance(value, str):
+        is_json = value.lstrip().startswith(("{", "["))
+        content = _read_json(value) if is_json else split_criteria(value)
+    if not isinstance(content, list | tuple):
+        return content
+    enumerated_items = enumerate(content, start=1)
+    return {"criteria": [_read_criterion(f"c{number}", item) for number, item in enumerated_items]}
+
+
+def split_criteria(text: str) -> list[str]:
+    """Return the lines of a text that are not blank, each a criterion."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _read_json(text: str) -> Any:
+    """Return the value of a JSON text; the text itself where it is broken, ambiguous or nested too deeply."""
+    try:
+        from_json(text)  # which refuses half of a surrogate pair, and what is nested too deeply
+        content = decode_json_strictly(text)
+    except ValueError:
+        return text
+    return text if isinstance(content, Problem) else content
+
+
+def _read_criterion(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return {"id": name, "text": value, "weight": 1.0}
+    if isinstance(value, Mapping):  # in Parquet, each has the fields of all
+        return {field: content for field, content in value.items() if content is not None}
+    return value
+
+
+def _read_rubric(value: str | Sequence[Any]) -> Rubric:
+    rubric = validate(Rubric, read_rubric_fields(value))
+    if isinstance(rubric, Problem):
+        field = f"`{rubric.field}` " if rubric.path else ""
+        forms = "" if rubric.path else RUBRIC_FORMS
+        raise ValueError(f"{field}{rubric}{forms}")
+    return rubric
+
+
+class _RubricForms:
+    """The forms of a rubric, as pydantic validates them: an object, and what `read_rubric_fields` reads."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        text_or_list = core_schema.union_schema(
+            [core_schema.str_schema(), core_schema.list_schema()]
+        )
+        # Other validators would make Python values of JSON, in which a list is no tuple where types are strict.
+        return core_schema.tagged_union_schema(
+            {
+                "object": handler(source),
+                "lines": core_schema.no_info_plain_validator_function(
+                    _read_rubric, json_schema_input_schema=text_or_list
+                ),
+            },
+            lambda value: "lines" if isinstance(value, str | list | tuple) else "object",
+        )
+
+
 Audience = Literal["task", "everyone", "stakeholder", "criterion", "reviewer"]
 NonNegativeNumber = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 
@@ -306,7 +384,7 @@ class TaskMembers(FrozenModel):
 
     stakeholders: tuple[Stakeholder, ...] = ()
     tensions: tuple[Tension, ...] = ()
-    rubric: Rubric | None = None
+    rubric: Annotated[Rubric, _RubricForms()] | None = None
     reviewers: tuple[Id, ...] = ()
 
     @model_validator(mode="after")

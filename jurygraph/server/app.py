@@ -65,7 +65,7 @@ class RewardServer:
         self.app = web.Application(
             middlewares=[self._serve_safely], client_max_size=settings.max_body_bytes
         )
-        self._paths: set[str] = set()
+        self._paths = set()
         for protocol in PROTOCOL_CLASSES:
             self._paths.add(protocol.path)
             request_handler = partial(

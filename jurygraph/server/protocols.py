@@ -263,7 +263,7 @@ class NemoGymProtocol(EndpointProtocol):
         size = self._settings.group_size
         if body.task_id is not None and self._plans.has(body.task_id):
             return [Submission(task_id=body.task_id, responses=[response], cohort_size=size)]
-        prompt: Any = body.responses_create_params.get("input")
+        prompt = body.responses_create_params.get("input")
         if not isinstance(prompt, str | list):
             raise RequestRefusedError(
                 422,
@@ -300,7 +300,7 @@ class NemoGymProtocol(EndpointProtocol):
         return _to_json_bytes(reply)
 
 
-PROTOCOL_CLASSES: tuple[type[EndpointProtocol], ...] = (
+PROTOCOL_CLASSES = (
     ScoreProtocol,
     OpenRlhfProtocol,
     SlimeProtocol,

@@ -19,6 +19,7 @@ from jurygraph.integrations.failed_rewards import (
     OutageGuard,
     describe_first_failure,
     fill_failed,
+    is_power_of_ten,
 )
 from jurygraph.integrations.lazy_jury import compares_responses
 from jurygraph.jury import Jury
@@ -42,8 +43,7 @@ SINGLE_RESPONSES_PER_GROUP = 8
 """Single responses without a reward that count as one group: a judge that cannot read one answer is no outage."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Submission:
+class Submission(NamedTuple):
     """Responses of one task as a request brings them. The task comes whole, or is one of the server's by its id."""
 
     responses: Sequence[Response]
@@ -97,7 +97,7 @@ class FailureLogger:
         key = evaluator, failure.cause, failure.kind
         self._counts[key] += 1
         count = self._counts[key]
-        if str(count).strip("0") == "1":
+        if is_power_of_ten(count):
             what = "a judgement" if count == 1 else f"{count} judgements so far"
             why = f"{failure.kind}, cause {failure.cause}"
             log.warning("%s: %s failed (%s); %s", evaluator, what, why, _FAILURE_HINT)

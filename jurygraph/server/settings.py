@@ -1,13 +1,12 @@
 """The limits and rules of a reward server, and the refusals that its clients get."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from jurygraph.errors import JurygraphError
 from jurygraph.integrations.failed_rewards import FailedRewardRule
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServerSettings:
+class ServerSettings(NamedTuple):
     """Limits of a server, and the rule for failed rewards.
 
     Times are in seconds. The deadline is below the trainers' own: slime gives a request up after 120 s, OpenRLHF after

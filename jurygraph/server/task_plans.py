@@ -37,7 +37,7 @@ class TaskPlans:
             hint = "send the task itself as `task`, or start the server with --tasks"
         else:
             planned_task = self._tasks.get(task_id)
-            if planned_task is not None:
+            if planned_task:
                 return planned_task
             hint = did_you_mean(task_id, self._tasks.ids) or "name a task of the server's --tasks"
         raise RequestRefusedError(422, f"{field}: there is no task {quote(task_id)}; {hint}")

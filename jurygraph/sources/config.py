@@ -31,9 +31,9 @@ from jurygraph.messages import FieldPath as FieldPath
 from jurygraph.messages import (
     Problem,
     describe_value,
-    did_you_mean,
     format_field_path,
     shorten,
+    suggest_known_name,
     validate,
 )
 from jurygraph.schema import Config
@@ -465,8 +465,8 @@ def _with_expanded_preset(value: JsonMapping) -> JsonFields | Problem:
     if isinstance(use, Problem):
         return replace(use, path=(PRESET_KEY, *use.path))
     if use.name not in PRESETS:
-        hint = did_you_mean(use.name, PRESETS) or f"there are {', '.join(PRESETS)}"
-        return Problem((PRESET_KEY,), f"is {describe_value(use.name)}, which is not a preset", hint)
+        problem = f"is {describe_value(use.name)}, which is not a preset"
+        return Problem((PRESET_KEY,), problem, suggest_known_name(use.name, PRESETS))
     for field, signal in _SIGNAL_BY_MODEL_FIELD.items():
         if getattr(use, field) is not None and f"-{signal}-" not in use.name:
             return Problem(

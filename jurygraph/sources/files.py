@@ -303,6 +303,11 @@ def _write_temporary_file(chunks: Iterable[bytes]) -> IO[bytes]:
     return temporary_file
 
 
+def sha256_of_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def file_change_stamp(file: IO[bytes]) -> tuple[int, int]:
     """Return values that change when a file is written: its size in bytes, and its modification time in nanoseconds."""
     status = os.fstat(file.fileno())
@@ -528,6 +533,7 @@ def is_nested_deeper(text: str, value: Any, max_depth: int) -> bool:
 
 
 def _count_nesting_levels(value: Any) -> int:
-    if isinstance(value, dict):
-        return 1 + max(map(_count_nesting_levels, value.values()), default=0)
-    return 1 + max(map(_count_nesting_levels, value), default=0) if isinstance(value, list) else 0
+    if not isinstance(value, dict | list):
+        return 0
+    parts = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(_count_nesting_levels, parts), default=0)

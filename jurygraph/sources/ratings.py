@@ -43,7 +43,13 @@ from jurygraph.schema.rating import (
     Vote,
 )
 from jurygraph.sources.files import TextFile, raise_field_error, validate_at_location
-from jurygraph.sources.task_tables import TableRow, is_csv, missing_column_error, read_rows
+from jurygraph.sources.task_tables import (
+    TableRow,
+    is_csv,
+    missing_column_error,
+    read_first_row,
+    read_rows,
+)
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -355,7 +361,7 @@ def iter_file_columns(
     """
     headers = {}
     if columns and len(paths) > 1:
-        headers = {path: set(next(read_rows(path), ("", {}))[1]) for path in paths}
+        headers = {path: set(read_first_row(path)) for path in paths}
     for path in paths:
         file_columns = dict(columns)
         for name, column in columns.items():

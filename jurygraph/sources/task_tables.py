@@ -5,7 +5,6 @@ is a task with a response in each response column, or one of several rows of a t
 row; its tasks and responses are kept as JSON lines in temporary files."""
 
 import csv
-import hashlib
 import importlib
 import math
 import os
@@ -44,7 +43,7 @@ from jurygraph.schema.frozen_model import (
     StrPath,
     require_unique_ids,
 )
-from jurygraph.schema.task import Messages
+from jurygraph.schema.task import Messages, read_rubric_fields, split_criteria
 from jurygraph.sources.files import (
     MAX_LINE_BYTES,
     FileDigest,
@@ -53,6 +52,7 @@ from jurygraph.sources.files import (
     explain_full_temp_disk,
     explain_unreadable_file,
     file_change_stamp,
+    sha256_of_file,
 )
 
 _MAX_JSON_BYTES = 256 << 20
@@ -92,6 +92,11 @@ def read_rows(path: Path) -> Iterator[RowWithPlace]:
     return reader_by_suffix[suffix](path)
 
 
+def read_first_row(path: StrPath) -> TableRow:
+    """Return the first row of a table; empty if it has none."""
+    return next(read_rows(Path(path)), ("", {}))[1]
+
+
 def _suffix_of(path: Path) -> str:
     """Return the suffix that names the format of a file, which may be gzipped."""
     lowercase_suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -100,11 +105,6 @@ def _suffix_of(path: Path) -> str:
 
 def is_csv(path: Path) -> bool:
     return _suffix_of(path) in (".csv", ".tsv")
-
-
-def sha256_of_file(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def missing_column_error(
@@ -559,7 +559,7 @@ def chat_file_columns(path: StrPath) -> TableColumns | None:
 
 def missing_column_options_error(path: StrPath) -> InputError:
     """Return the error that nobody named the columns of a table. Raises that of a file without a first row."""
-    first_row = next(read_rows(Path(path)), ("", {}))[1]
+    first_row = read_first_row(path)
     hint = "name its columns with --prompt-column and --response-column, or --messages-column"
     for name in _MESSAGES_COLUMN_NAMES:
         if name in first_row:
@@ -605,7 +605,7 @@ def add_columns_of_chats(path: StrPath, columns: TableColumns) -> TableColumns:
     """
     chats = chat_file_columns(path)
     if columns.messages is not None and is_table(path) and Path(path).is_file():
-        first = next(read_rows(Path(path)), ("", {}))[1]
+        first = read_first_row(path)
         found = {role: role for role in _TASK_COLUMN_ROLES if role in first}
         chats = TableColumns(messages=columns.messages, **found)
     if chats is None or columns.messages != chats.messages:
@@ -887,7 +887,10 @@ def _to_task(location: str, row_id: str, cells: RowCells, columns: TableColumns)
         if column is not None:
             content[role] = _parse_list_cell(cells[column])
     if columns.context is not None:
-        content["context"] = _parse_context_cell(cells[columns.context])
+        passages = cells[columns.context]
+        # a list of passages, also as JSON, or a text that is one passage
+        is_text = isinstance(passages, str) and not passages.lstrip().startswith("[")
+        content["context"] = passages if is_text else _parse_list_cell(passages)
     if columns.rubric is not None:
         content["rubric"] = _parse_rubric_cell(location, columns.rubric, cells[columns.rubric])
     names = {"id": id_column, "query": columns.prompt, "rubric": columns.rubric}
@@ -900,22 +903,12 @@ def _parse_list_cell(cell: Any) -> Any:
         return cell
     try:
         return from_json(cell) if cell.strip() else None
-    except ValueError:
+    except ValueError:  # a passage may begin with a bracket
         return cell
 
 
-def _parse_context_cell(cell: str | list[Any]) -> Any:
-    """Return the passages in a cell: a list of them, also as JSON, or a text that is one passage."""
-    if isinstance(cell, str) and cell.lstrip().startswith("["):
-        try:
-            return from_json(cell)
-        except ValueError:  # a passage may begin with a bracket
-            return cell
-    return cell
-
-
-def _parse_rubric_cell(location: str, column: str, cell: str | list[Any]) -> TableRow:
-    """Return the rubric in a cell, as `rubric_from_criteria` does, of a list also as JSON."""
+def _parse_rubric_cell(location: str, column: str, cell: str | list[Any]) -> Any:
+    """Return the rubric in a cell: of a list, also as JSON, or of a criterion in each line."""
     if isinstance(cell, str) and cell.lstrip().startswith("["):
         try:
             cell = from_json(cell)
@@ -926,28 +919,7 @@ def _parse_rubric_cell(location: str, column: str, cell: str | list[Any]) -> Tab
                 f"is not valid JSON ({error})",
                 "write a list of criteria, or a criterion a line",
             )
-    return rubric_from_criteria(cell)
-
-
-def rubric_from_criteria(criteria: str | list[Any]) -> TableRow:
-    """Return a rubric: a criterion of weight 1 in each line of a text, or a list of criteria.
-
-    Those are texts, or objects as in a task; those that are texts have the ids c1, c2, …
-    """
-    if isinstance(criteria, str):
-        criteria = [line.strip() for line in criteria.splitlines() if line.strip()]
-    enumerated_criteria = enumerate(criteria, start=1)
-    return {
-        "criteria": [_parse_criterion(f"c{number}", value) for number, value in enumerated_criteria]
-    }
-
-
-def _parse_criterion(name: str, value: Any) -> Any:
-    if isinstance(value, str):
-        return {"id": name, "text": value, "weight": 1.0}
-    if isinstance(value, dict):  # in Parquet, each has the fields of all
-        return {field: content for field, content in value.items() if content is not None}
-    return value
+    return read_rubric_fields(split_criteria(cell) if isinstance(cell, str) else cell)
 
 
 def _to_responses(

@@ -17,7 +17,12 @@ from jurygraph.messages import Problem, did_you_mean, quote, shell_quote
 from jurygraph.schema import Response, ResponseLine, Rubric, Task, TaskDefaults, TaskLine
 from jurygraph.schema.conversation import has_replies
 from jurygraph.schema.frozen_model import StrPath
-from jurygraph.schema.task import NO_TASK_DEFAULTS, Profiles, ProfilesLine
+from jurygraph.schema.task import (
+    NO_TASK_DEFAULTS,
+    Profiles,
+    ProfilesLine,
+    read_rubric_fields,
+)
 from jurygraph.sources.files import (
     ByteRange,
     FileDigest,
@@ -161,7 +166,7 @@ class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
 def add_annotation_to_line(line: bytes, rubric: Rubric) -> bytes:
     """Return a line of TASKS with the roles, edges and record of its rubric's annotation; the rest is unchanged."""
     content = json.loads(line)
-    rubric_json = content["rubric"]
+    rubric_json = content["rubric"] = read_rubric_fields(content["rubric"])
     roles = {criterion.id: criterion.role for criterion in rubric.criteria}
     for criterion in rubric_json["criteria"]:
         role = roles[criterion["id"]]
@@ -179,7 +184,7 @@ def add_annotation_to_line(line: bytes, rubric: Rubric) -> bytes:
 def _parse_task_without_graph(line: bytes) -> Any:
     """Parse a line of TASKS as JSON, without the roles, the edges and the record of an annotation."""
     content = json.loads(line)
-    rubric = content.get("rubric")
+    rubric = content["rubric"] = read_rubric_fields(content.get("rubric"))
     if isinstance(rubric, dict):
         for name in ("edges", "annotation"):
             rubric.pop(name, None)
@@ -221,26 +226,22 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         self.shard = shard
         with ExitStack() as exit_stack, explain_full_temp_disk():
             enter_context = exit_stack.enter_context
-            self._responses: TextFile | None
-            if columns is not None:
+            self.columns = columns
+            self._responses: TextFile | None = None
+            self.responses_file: FileDigest | None = None
+            if columns is not None:  # the responses of a table have the table's digest
                 self._tasks, self._responses = enter_context(open_table_as_lines(path, columns))
             else:
                 self._tasks = enter_context(closing(TextFile(path)))
-                self._responses = (
-                    None if responses is None else enter_context(closing(TextFile(responses)))
-                )
-            self._edges = (
-                None if edges is None else enter_context(closing(AnnotatedTasksFile(edges)))
-            )
-            self.columns = columns
+                if responses is not None:
+                    self._responses = enter_context(closing(TextFile(responses)))
+                    self.responses_file = self._responses.file_digest
             self.tasks_file = self._tasks.file_digest
-            self.responses_file: FileDigest | None = None
-            # The responses of a table have the table's digest.
-            if columns is None and self._responses is not None:
-                self.responses_file = self._responses.file_digest
+            self._edges: AnnotatedTasksFile | None = None
             self.edges_file: FileDigest | None = None
             self.graphs = 0
-            if self._edges is not None:
+            if edges is not None:
+                self._edges = enter_context(AnnotatedTasksFile(edges))
                 self.edges_file = self._edges.file_digest
                 self.graphs = len(self._edges)
             self._index: dict[str, _TaskPlace] = {}

@@ -37,7 +37,7 @@ from jurygraph.inference.clusters import (
     ratio_interval,
 )
 from jurygraph.inference.sign_flips import ROUNDING_TOLERANCE, holm, nonzero_sums, sign_flip_p
-from jurygraph.messages import format_count, join_names
+from jurygraph.messages import format_count
 from jurygraph.runs.reports.gate import CiThreshold
 from jurygraph.runs.reports.units import (
     SINGULAR_UNIT_LABELS,
@@ -263,7 +263,6 @@ def compare(
         notes.append(
             "intervals by agent and by question allow for the rows compared: those of a table hold together with 95 %"
         )
-    notes += _agent_notes(responses_in_a_by_id, responses_in_b_by_id)
     if questions and not verdicts_in_both_count:
         notes.append(
             "the runs have no verdict in common to compare: their questions, or the names of their judges, are others; "
@@ -625,19 +624,6 @@ def _failure_notes(rewards: Floats) -> Iterator[str]:
             yield (
                 f"means and tests mislead: the {len(failed)} responses that failed in {name} alone have a mean "
                 f"of {failed.mean():.4f} in {other}, and the others one of {kept.mean():.4f}"
-            )
-
-
-def _agent_notes(a: ResponsesById, b: ResponsesById) -> Iterator[str]:
-    """Yield which agents a run of several has alone: runs are compared over the responses that both have."""
-    for name, run, other in (("A", a, b), ("B", b, a)):
-        agents = {response.agent for response in run.values()}
-        missing_in_other = agents.difference(response.agent for response in other.values())
-        if missing_in_other and len(agents) > 1:
-            labels = sorted(map(agent_label, missing_in_other))
-            yield (
-                f"only {name} has {join_names(labels)}: `jurygraph study ranking` on {name} says "
-                "which of its agents is better"
             )
 
 

@@ -807,6 +807,3 @@ def _plots(figures: Figures) -> Iterator[Plot]:
             series.append(PlotSeries(name, values, KAPPAS))
         title = "; ".join(describe_series(line.label.capitalize(), "κ =", line) for line in series)
         yield Plot(title, "line", series, x_label="κ", marks=marks)
-    for name in _CREDIT_FIGURE_NAMES:
-        estimates = {rule: method[name] for rule, method in figures["methods"].items()}
-        yield Plot.bars_of_estimates(name.capitalize(), name, estimates)

@@ -26,9 +26,16 @@ from jurygraph.agents.data_analyzer import (
 )
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
-from jurygraph.messages import join_names
+from jurygraph.messages import format_count, join_names
 from jurygraph.runs.export_table import json_value_to_text
-from jurygraph.runs.run import Run, ScoredResponse, count_sessions, read_session
+from jurygraph.runs.run import (
+    EVALUATION_PHASE,
+    Run,
+    ScoredResponse,
+    count_sessions,
+    is_evaluation,
+    read_session,
+)
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import LedgerRecord
 from jurygraph.schema import Trace
@@ -42,6 +49,8 @@ from jurygraph.studies.report import (
 )
 
 ScoredGroup = list[ScoredResponse]
+_WaitFunction = Callable[[], None] | None
+"""Returns when a run is to be read again; None to read it once."""
 
 
 class StepGroups(NamedTuple):
@@ -71,7 +80,7 @@ def report(analyzer: Analyzer) -> Report:
     for index, series in enumerate(analyzer.series):
         column = np.array([values[index] for values in analyzer.values])
         rows.append(_summarize_series(series.name, column))
-    limits: dict[str, float] = {}
+    limits = {}
     if rows:
         limits = dict(zip(map(str, CUSUM_REFERENCES), analyzer.tests.limits.tolist(), strict=True))
     figures = {
@@ -120,9 +129,7 @@ def _describe_changes(analyzer: Analyzer) -> str:
 
 def _summarize_series(name: str, column: Floats) -> dict[str, Any]:
     values = column[~np.isnan(column)]
-    row: dict[str, Any] = {"series": name, "steps": len(values)} | dict.fromkeys(
-        _SERIES_SUMMARY_NAMES
-    )
+    row = {"series": name, "steps": len(values)} | dict.fromkeys(_SERIES_SUMMARY_NAMES)
     if len(values):
         sd = values.std(ddof=1) if len(values) > 1 else 0.0
         figures = (values.mean(), sd, values.min(), values.max(), values[-1])
@@ -157,12 +164,11 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
         bounds = np.array([agreement, agreement - 3.0 / count**0.5])
         correlation, lowest = np.sin(np.pi / 2.0 * bounds)
         if pairs >= _MIN_PAIRS_FOR_AUTOCORRELATION and lowest > _MAX_HARMLESS_AUTOCORRELATION:
-            problem = (
-                f"depends on the step before (autocorrelation {correlation:.2f}), "
-                "so false alarms are more frequent"
+            yield (
+                f"{series.name} depends on the step before (autocorrelation {correlation:.2f}), "
+                f"so false alarms are more frequent than one in {analyzer.arl:g} steps; "
+                "shuffle the prompts, or make steps of more tasks"
             )
-            remedy = "shuffle the prompts, or make steps of more tasks"
-            yield f"{series.name} {problem} than one in {analyzer.arl:g} steps; {remedy}"
 
 
 def _plots(analyzer: Analyzer) -> list[Plot]:
@@ -201,13 +207,14 @@ def _describe_alert(alert: Alert, since: StepName) -> str:
 def refuse_runs_without_order(folder: Path) -> None:
     """Raise `InputError` for a folder of several runs, such as those of ranks, whose groups are to be counted."""
     if len(run_folder.list_run_folders(folder)) > 1:
-        problem = "has several runs, whose groups have no common order in time"
-        hint = "give their label, such as --step-label step, or merge shards with `jurygraph merge`"
-        raise InputError(f"{folder}: {problem}; {hint}")
+        raise InputError(
+            f"{folder}: has several runs, whose groups have no common order in time; give their label, "
+            "such as --step-label step, or merge shards with `jurygraph merge`"
+        )
 
 
 def iter_scored_groups(
-    folder: Path, wait: Callable[[], None] | None = None
+    folder: Path, wait: _WaitFunction = None
 ) -> Generator[ScoredGroup, None, None]:
     """Yield the groups of a run in the order of its tasks; with `wait`, also those added until the run is closed.
 
@@ -223,21 +230,21 @@ def iter_scored_groups(
 
 
 def _iter_groups_as_written(
-    folder: Path, wait: Callable[[], None] | None
+    folder: Path, wait: _WaitFunction
 ) -> Generator[tuple[Run, LedgerRecord], None, None]:
     """Yield the record of each group, and its run, which is open until the next one is asked for."""
     last_read_sequence_number = 0
     is_run_finished = False
     while not is_run_finished:
-        with closing(Run.open(folder)) as run:
+        with Run.open(folder) as run:
             is_run_finished = run.is_closed or wait is None
-            if run.is_set_of_runs and wait is not None:
+            if wait and run.is_set_of_runs:
                 raise run_folder.folder_of_runs_error(folder)
             groups = _iter_group_records(run, last_read_sequence_number, is_run_finished)
             for sequence_number, group in groups:
                 yield run, group
                 last_read_sequence_number = sequence_number
-        if not is_run_finished and wait is not None:
+        if wait and not is_run_finished:
             wait()
 
 
@@ -267,17 +274,39 @@ def _iter_group_records(
 
 def read_penalty_component_names(folder: Path) -> frozenset[str]:
     """Return the components of a run with a negative weight in its config."""
-    with closing(Run.open(folder)) as run:
+    with Run.open(folder) as run:
         return frozenset(name for name, weight in run.config.reward.items() if weight < 0)
 
 
 def split_steps_by_task_count(
-    stream: Iterable[ScoredGroup], every: int
+    stream: Iterable[ScoredGroup], every: int, notes: list[str]
 ) -> Generator[StepGroups, None, None]:
-    """Yield steps of `every` tasks each; an incomplete step at the end is dropped."""
-    groups = iter(stream)
+    """Yield steps of `every` tasks each, without evaluations; an incomplete step at the end is dropped.
+
+    A sentence about evaluations that were left out is added to the `notes` at the end.
+    """
+    groups = _leave_out_evaluations(stream, notes)
     while len(step := list(islice(groups, every))) == every:
         yield StepGroups(step)
+
+
+def _leave_out_evaluations(
+    stream: Iterable[ScoredGroup], notes: list[str]
+) -> Iterator[ScoredGroup]:
+    evaluation_count = 0
+    for group in stream:
+        if is_evaluation(group):
+            evaluation_count += 1
+        else:
+            yield group
+    notes += _describe_evaluations(evaluation_count)
+
+
+def _describe_evaluations(count: int) -> list[str]:
+    if not count:
+        return []
+    groups = format_count(count, "group")
+    return [f"{groups} of evaluations (label phase={EVALUATION_PHASE}) left out"]
 
 
 class _SessionStep(NamedTuple):
@@ -303,6 +332,8 @@ class LabelledSteps:
     followed with `wait`, tasks in a row with one value are a step. Erased responses have no label; a group of them
     belongs to the step around it. Where no response has a label `step`, the steps that groups were recorded with count.
 
+    Groups of evaluations are left out: another set of prompts has other rewards.
+
     `notes` are sentences about steps that recur or are missing, about runs without the last ones, and about steps that
     are of groups.
 
@@ -310,7 +341,7 @@ class LabelledSteps:
     occurs again after another.
     """
 
-    def __init__(self, folder: Path, label: str, wait: Callable[[], None] | None = None) -> None:
+    def __init__(self, folder: Path, label: str, wait: _WaitFunction = None) -> None:
         self.notes: list[str] = []
         self._folder = folder
         self._label = label
@@ -319,7 +350,7 @@ class LabelledSteps:
         """Whether steps are those that groups were recorded with; None as long as no group was read."""
 
     def __iter__(self) -> Generator[StepGroups, None, None]:
-        with closing(Run.open(self._folder)) as run:
+        with Run.open(self._folder) as run:
             is_recorded = run.header.is_open_ended
             is_finished = self._wait is None or run.is_closed
             if is_finished and (is_recorded or run.is_set_of_runs):
@@ -332,14 +363,19 @@ class LabelledSteps:
     def _order_steps(self, run: Run) -> dict[StepName, list[int]]:
         """Return the record numbers of each step's groups, by the step's name."""
         groups_by_run: dict[str, list[_RecordedGroup]] = defaultdict(list)
+        evaluation_count = 0
         for _, record in _iter_group_records(run, 0, is_run_finished=True):
             group = run.group(record)
+            if is_evaluation(group, record):
+                evaluation_count += 1
+                continue
             name = self._read_step_name(record, group)
             step = None if name is None else _SessionStep(name, read_session(group))
             ledger_path = run.source.ledger.path_of_ledger_with(record.seq)
             groups_by_run[ledger_path.parent.name].append(
                 _RecordedGroup(record.seq, record.at, step)
             )
+        self.notes += _describe_evaluations(evaluation_count)
         step_positions: list[tuple[int, int, StepName]] = []
         steps_by_run: dict[str, list[_SessionStep]] = {}
         for run_name, recorded_groups in groups_by_run.items():
@@ -378,8 +414,10 @@ class LabelledSteps:
         """
         known_steps = [step for step in steps if step is not None]
         if not known_steps:
-            problem = f"a run has only erased responses, and no label {self._label!r} of them"
-            raise InputError(f"{self._folder}: {problem}; read the other runs by themselves")
+            raise InputError(
+                f"{self._folder}: a run has only erased responses, and no label {self._label!r} of them; "
+                "read the other runs by themselves"
+            )
         current_step = known_steps[0]
         filled_steps: list[_SessionStep] = []
         for step in steps:
@@ -391,9 +429,13 @@ class LabelledSteps:
         """Yield steps of consecutive groups with the same value of the label."""
         step: list[ScoredGroup] = []
         step_names: list[StepName] = []
+        evaluation_count = 0
         with closing(_iter_groups_as_written(self._folder, self._wait)) as groups:
             for run, record in groups:
                 group = run.group(record)
+                if is_evaluation(group, record):
+                    evaluation_count += 1
+                    continue
                 name = self._read_step_name(record, group)
                 if name is not None and step_names[-1:] != [name]:
                     if name in step_names and not is_recorded:
@@ -408,6 +450,7 @@ class LabelledSteps:
                 step.append(group)
         if step:
             yield StepGroups(step, *step_names[-1:])
+        self.notes += _describe_evaluations(evaluation_count)
         if len(set(step_names)) < len(step_names):
             self.notes.append(
                 "steps recorded again, as after a restart, are more steps here; without --follow they are joined"
@@ -428,8 +471,10 @@ class LabelledSteps:
                 )
         if self._is_step_of_group:
             if is_labelled:
-                problem = f"task {record.key!r}: has label {self._label!r}, and groups before it have none"
-                raise InputError(f"{problem}; record them apart, or label all")
+                raise InputError(
+                    f"task {record.key!r}: has label {self._label!r}, and groups before it have none; "
+                    "record them apart, or label all"
+                )
             step: int = record.content["step"]
             return step
         values = [_get_label(trace, self._label) for trace in traces]
@@ -450,7 +495,7 @@ def _number_sessions_of_runs(
     """
     if "0" in groups_by_run:
         return dict.fromkeys(groups_by_run, 1)
-    session_by_run: dict[str, int] = {}
+    session_by_run = {}
     session = 0
     session_end = -1
     runs = sorted(groups_by_run.items(), key=lambda run: run[1][0].written_at)
@@ -486,7 +531,7 @@ def _describe_missing_steps(ordered_names: Sequence[StepName]) -> Iterator[str]:
     usual_distance, count = distances.most_common(1)[0]
     if 2 * count <= distances.total():
         return
-    gaps: list[str] = []
+    gaps = []
     for before, after in pairwise(numbers):
         distance = after - before
         if distance > usual_distance and distance % usual_distance == 0:
@@ -504,7 +549,7 @@ def _describe_incomplete_runs(
     A restart may have ended before the steps that it repeats: the last step of a run is that with the last name.
     """
     positions = {name: position for position, name in enumerate(ordered_names)}
-    runs_by_last_step: dict[StepName, list[str]] = defaultdict(list)
+    runs_by_last_step = defaultdict(list)
     for run_name, steps in steps_by_run.items():
         last_step = max(steps, key=positions.__getitem__)
         runs_by_last_step[last_step].append(run_name)
@@ -535,7 +580,7 @@ def _to_step_name(value: JsonValue) -> StepName:
 
 def _join_step_names(ordered_names: Sequence[StepName], chosen: Container[StepName]) -> str:
     """Return the chosen steps, those in a row as `10 to 12`."""
-    parts: list[str] = []
+    parts = []
     for is_chosen, group in groupby(ordered_names, key=lambda name: name in chosen):
         names = list(group)
         if is_chosen:
@@ -545,7 +590,7 @@ def _join_step_names(ordered_names: Sequence[StepName], chosen: Container[StepNa
 
 def iter_training_steps(steps: Iterable[StepGroups]) -> Iterator[TrainingStep]:
     """Yield steps as the analyzer expects them. Components are those of the first step; lengths are in characters."""
-    names: list[str] | None = None
+    names = None
     for step in steps:
         rows = list(chain.from_iterable(step.groups))
         rewards = [trace.reward for trace, _ in rows]
@@ -554,7 +599,7 @@ def iter_training_steps(steps: Iterable[StepGroups]) -> Iterator[TrainingStep]:
         components = {}
         for name in names:
             components[name] = _to_floats(reward.components.get(name) for reward in rewards)
-        lengths: list[int | None] = []
+        lengths = []
         for _, response in rows:
             lengths.append(None if response is None else len(response.text))
         yield TrainingStep(

@@ -5,30 +5,27 @@ reasons that have nothing to do with each other: other tasks would have been dra
 shows, or somebody would have chosen another weight, which is searched for here.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from math import ceil, floor, fsum, log10
-from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 
-from jurygraph.arrays import Floats
 from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME, STAKEHOLDERS_COMPONENT_NAME
 from jurygraph.errors import InputError
-from jurygraph.messages import format_count, join_names, notes_on_similar_names
+from jurygraph.messages import format_count, notes_on_similar_names
 from jurygraph.runs.reports.summary import mean_without_none
 from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import DecidedRewards, PackedGroupVerdicts, VerdictTables
 from jurygraph.schema import Config
+from jurygraph.schema.plan import FailureRule
 from jurygraph.sources.config import apply_settings
 from jurygraph.studies import symbols
 from jurygraph.studies.report import (
     Columns,
-    FigureRows,
     Figures,
     Plot,
     PlotSeries,
@@ -56,18 +53,6 @@ _BISECTION_STEPS = 20
 _RELATIVE_CHANGE_SIZES = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _MAX_CONFIGS_DECIDED = 4096
-
-
-def _agent_name(row: Figures) -> str:
-    return agent_label(row["agent"])
-
-
-_SINGLE_JUDGE_COLUMN_KEYS: Columns = {
-    "by this judge alone": "judge",
-    "agent": _agent_name,
-    "mean reward": "mean",
-    "left out": "left_out",
-}
 _MAX_CRITERIA_VARIED = 12
 """Most criteria whose weights are tried: each takes up to 28 decisions of the whole run."""
 
@@ -77,13 +62,18 @@ MeanRewardsFunction = Callable[[float], dict[str, float]]
 
 @dataclass(frozen=True, kw_only=True)
 class TriedSetting:
-    """A number in the config that decides how verdicts count: its key, its present value, and its range."""
+    """A setting that decides how verdicts count: its key, its present value, and its range or its other choices."""
 
     key: str
     label: str
     value: str
-    low: float
-    high: float
+    choices: Sequence[str] = ()
+    low: float = 0.0
+    high: float = 1.0
+
+    @property
+    def is_number(self) -> bool:
+        return not self.choices
 
     @property
     def name(self) -> str:
@@ -104,26 +94,23 @@ class DecisionMethods:
     """The means by which a run was decided.
 
     Attributes:
-        uses_kappa, uses_temperature: whether a component of a decision depends on κ, or on τ.
+        combiners: the components of all decisions, with their combiners.
         criteria: the weights of the rubric's criteria that can be tried: those that every rubric has, of one weight.
         others: the number of all other criteria of rubrics.
     """
 
-    uses_kappa: bool = False
-    uses_temperature: bool = False
+    combiners: Collection[tuple[str, str]] = ()
     criteria: Mapping[str, float] = field(default_factory=dict)
     others: int = 0
 
 
 def collect_decision_methods(run: Run) -> DecisionMethods:
     """Return the means by which a run was decided; this reads every decision."""
-    uses_kappa = False
-    uses_temperature = False
+    combiners = set()
     rubrics = []
     for decision in run.decisions():
         for spec in decision.effective_specs:
-            uses_kappa |= spec.combiner == "gear"
-            uses_temperature |= spec.name == STAKEHOLDERS_COMPONENT_NAME
+            combiners.add((spec.name, spec.combiner))
             if spec.name == RUBRIC_COMPONENT_NAME:
                 rubrics.append({(name, use.signed_weight) for name, use in spec.inputs.items()})
     names = {name for rubric in rubrics for name, _ in rubric}
@@ -133,15 +120,15 @@ def collect_decision_methods(run: Run) -> DecisionMethods:
     if len(criteria) > _MAX_CRITERIA_VARIED:
         criteria = {}
     return DecisionMethods(
-        uses_kappa=uses_kappa,
-        uses_temperature=uses_temperature,
-        criteria=criteria,
-        others=len(names) - len(criteria),
+        combiners=frozenset(combiners), criteria=criteria, others=len(names) - len(criteria)
     )
 
 
 def list_settings(config: Config, decided_by: DecisionMethods) -> list[TriedSetting]:
-    """Return the numbers that decide how verdicts count, with their ranges; `decided_by` is of the run."""
+    """Return the settings that decide how verdicts count, with their values; `decided_by` is of the run."""
+    combiners = decided_by.combiners
+    components = {component for component, _ in combiners}
+    names = {combiner for _, combiner in combiners}
     settings = []
     weighted_component_names = [name for name, weight in config.reward.items() if weight]
     for name, weight in config.reward.items():
@@ -161,21 +148,62 @@ def list_settings(config: Config, decided_by: DecisionMethods) -> list[TriedSett
             low, high = -high, -low
         key = f"criteria.{name}.weight"
         settings.append(_number_setting(key, f"weight of criterion {name}", weight, low, high))
-    if decided_by.uses_kappa:
-        kappa = config.rubric.kappa
-        max_value = max(10.0, 4.0 * kappa)
-        label = "κ, how strictly prerequisites count"
-        settings.append(_number_setting("rubric.kappa", label, kappa, 0.0, max_value))
-    if decided_by.uses_temperature:
-        temperature = config.weights.temperature
-        max_value = max(100.0, 4.0 * temperature)
+    rubric = config.rubric
+    if names & set(_RUBRIC_AGGREGATION_NAMES):
+        if "gear" in names:
+            max_value = max(10.0, 4.0 * rubric.kappa)
+            label = "κ, how strictly prerequisites count"
+            settings.append(_number_setting("rubric.kappa", label, rubric.kappa, 0.0, max_value))
+        settings.append(
+            _make_choice_setting(
+                "rubric.aggregation",
+                "aggregation of the rubric",
+                rubric.aggregation,
+                _RUBRIC_AGGREGATION_NAMES,
+            )
+        )
+    if STAKEHOLDERS_COMPONENT_NAME in components:
+        weights = config.weights
+        max_value = max(100.0, 4.0 * weights.temperature)
         label = "τ, how alike stakeholders count"
-        settings.append(_number_setting("weights.temperature", label, temperature, 0.01, max_value))
+        settings.append(
+            _number_setting("weights.temperature", label, weights.temperature, 0.01, max_value)
+        )
+        settings.append(
+            _make_choice_setting(
+                "weights.method",
+                "weights of stakeholders",
+                weights.method,
+                ("calibrated", "uniform"),
+            )
+        )
+    for index, gate in enumerate(config.gates):
+        name, off_value = ("above", 1) if gate.kind == "repetition" else ("below", 0)
+        label = f"{gate.kind} gate, where {gate.component} is {name} ({off_value} is off)"
+        settings.append(
+            _number_setting(f"gates.{index}.{name}", label, getattr(gate, name), 0.0, 1.0)
+        )
+    failure = config.failure
+    settings.append(
+        _make_choice_setting(
+            "failure.rule", "what is not judged", failure.rule, get_args(FailureRule)
+        )
+    )
+    label = "least judged share of a reward"
+    settings.append(_number_setting("failure.min_coverage", label, failure.min_coverage, 0.0, 1.0))
     return settings
+
+
+_RUBRIC_AGGREGATION_NAMES = ("flat", "gear", "hard-local", "hard-transitive")
 
 
 def _number_setting(key: str, label: str, value: float, low: float, high: float) -> TriedSetting:
     return TriedSetting(key=key, label=label, value=f"{value:.12g}", low=low, high=high)
+
+
+def _make_choice_setting(key: str, label: str, value: str, choices: Sequence[str]) -> TriedSetting:
+    others = [choice for choice in choices if choice != value]
+    return TriedSetting(key=key, label=label, value=value, choices=others)
 
 
 class AgentRanker:
@@ -203,23 +231,13 @@ class AgentRanker:
         if key not in self._means:
             if len(self._means) >= _MAX_CONFIGS_DECIDED:
                 self._means.clear()
-            self._means[key] = self._mean_reward_by_agent(self.tables.decide(config).values.value)
+            rewards = self.tables.decide(config).values.value
+            rewards_by_agent = {}
+            for number, agent in enumerate(self.agents):
+                has_reward = (self.agent == number) & ~np.isnan(rewards)
+                rewards_by_agent[agent] = rewards[has_reward].tolist()
+            self._means[key] = mean_reward_by_agent(rewards_by_agent)
         return self._means[key]
-
-    def _mean_reward_by_agent(self, rewards: Floats) -> dict[str, float]:
-        rewards_by_agent = {}
-        for number, agent in enumerate(self.agents):
-            rewards_by_agent[agent] = rewards[(self.agent == number) & ~np.isnan(rewards)].tolist()
-        return mean_reward_by_agent(rewards_by_agent)
-
-    def rank_by_single_judge(self, config: Config, judge: str) -> list[Figures]:
-        """Return a row for each agent, the best first, as if a judge's colleagues had not been asked."""
-        rewards = self.tables.decide(config, judge).values.value
-        rows = []
-        for agent, mean in self._mean_reward_by_agent(rewards).items():
-            left_out = np.isnan(rewards[self.agent == self.agents.index(agent)]).sum()
-            rows.append({"agent": agent, "mean": mean, "left_out": int(left_out)})
-        return rows
 
     def mean_rewards_function(self, key: str, settings: Sequence[str]) -> MeanRewardsFunction:
         """Return the ranking as a function of one setting; `settings` are tried with it."""
@@ -307,34 +325,36 @@ class NearestRankReversal:
 def find_nearest_reversals(
     ranker: AgentRanker,
     settings: Sequence[TriedSetting],
-    pairs: Iterable[tuple[str, str]],
+    pairs: Sequence[tuple[str, str]],
     tried_settings: Sequence[str],
-) -> dict[tuple[str, str], NearestRankReversal]:
-    """Return the smallest change that reverses a pair of agents, of which the first is ahead; none where none does.
+) -> list[NearestRankReversal | None]:
+    """Return for each pair of agents, of which the first is ahead, the smallest change that reverses its order.
 
     Each setting moves alone, from its present value outwards on both sides; a pair is done with the first change of a
     size that does, so that no setting is searched farther than the nearest one.
     """
-    nearest_reversals: dict[tuple[str, str], NearestRankReversal] = {}
-    unsolved_pairs = list(pairs)
+    found: list[NearestRankReversal | None] = [None] * len(pairs)
+    numbers = [setting for setting in settings if setting.is_number]
     inner = 0.0
     for relative_change in _RELATIVE_CHANGE_SIZES:
-        if not unsolved_pairs:
+        unsolved_indices = [index for index, reversal in enumerate(found) if reversal is None]
+        if not unsolved_indices:
             break
-        reversals = defaultdict(list)
-        for setting in settings:
+        reversals: dict[int, list[NearestRankReversal]] = {index: [] for index in unsolved_indices}
+        for setting in numbers:
             for start, end in _steps(setting, inner, relative_change):
                 rank = ranker.mean_rewards_function(setting.key, tried_settings)
                 after = rank(end)
-                for pair in unsolved_pairs:
-                    if _is_reversed(after, *pair):
-                        value = _bisect_rank_swap_value(rank, start, end, *pair)
-                        reversals[pair].append(_make_nearest_reversal(setting, value))
-        for pair, candidates in reversals.items():
-            nearest_reversals[pair] = min(candidates, key=attrgetter("share", "key"))
-            unsolved_pairs.remove(pair)
+                for index in unsolved_indices:
+                    if _is_reversed(after, *pairs[index]):
+                        value = _bisect_rank_swap_value(rank, start, end, *pairs[index])
+                        reversals[index].append(_make_nearest_reversal(setting, value))
+        for index, candidates in reversals.items():
+            found[index] = min(
+                candidates, key=lambda reversal: (reversal.share, reversal.key), default=None
+            )
         inner = relative_change
-    return nearest_reversals
+    return found
 
 
 def _steps(
@@ -395,12 +415,13 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
     )
     decided_by = collect_decision_methods(ranker.run)
     settings = list_settings(config, decided_by)
-    turns = find_nearest_reversals(ranker, settings, pairwise(means), tried_settings)
-    neighbours = []
-    for row in ranked_agents:
-        if row.lead is not None:
-            turn = turns.get((row.lead.first, row.lead.second))
-            neighbours.append(NeighbouringAgents(**vars(row.lead), turn=turn))
+    pairs = list(pairwise(means))
+    turns = find_nearest_reversals(ranker, settings, pairs, tried_settings)
+    leads_over_next_agent = [row.lead for row in ranked_agents if row.lead is not None]
+    neighbours = [
+        NeighbouringAgents(**vars(lead), turn=turn)
+        for lead, turn in zip(leads_over_next_agent, turns, strict=True)
+    ]
     gaps = [row.gap for row in ranked_agents if row.gap is not None]
     agents = []
     for row in ranked_agents:
@@ -412,7 +433,7 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
                 "left_out": row.responses - row.scored,
             }
         )
-    searched_setting_keys = [setting.key for setting in settings]
+    searched_setting_keys = [setting.key for setting in settings if setting.is_number]
     figures = {
         "settings": list(tried_settings),
         "agents": agents,
@@ -433,20 +454,12 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
         conclusion.append(conclude_components(first_mean - second_mean, components))
     conclusion += [sentence for pair in neighbours for sentence in pair.sentences()]
     conclusion += [rank_gap.sentence for rank_gap in gaps]
-    orders = {judge: ranker.rank_by_single_judge(config, judge) for judge in ranker.tables.judges}
-    rank_rows_by_judge = [
-        {"judge": judge, **row} for judge, order in orders.items() for row in order
-    ]
-    if rank_rows_by_judge:
-        figures["judges"] = rank_rows_by_judge
-    if not neighbours:
+    if not pairs:
         conclusion.append(
             "there is one agent alone, so that no order can turn"
             if any(means)
             else "no response names an agent; score a table with --agent-column, a file with `agent`"
         )
-    elif rank_rows_by_judge:
-        conclusion += compare_orders(means, orders)
     by_name = {_agent_name(row): row["mean"] for row in agents}
     series = PlotSeries.from_estimates_with_intervals("mean reward", by_name)
     plots = [Plot("Mean reward of each agent, with its 95 % interval", "points", [series])]
@@ -458,7 +471,6 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
                 ["component (points behind)", "weight", *map(_agent_name, agents)],
                 [[row.component, row.weight, *row.agents] for row in components],
             ),
-            ReportTable.of(_SINGLE_JUDGE_COLUMN_KEYS, rank_rows_by_judge, left=2),
         ],
         [
             *_notes(
@@ -472,28 +484,8 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
     )
 
 
-def compare_orders(means: Mapping[str, float], orders: Mapping[str, FigureRows]) -> Iterator[str]:
-    """Yield by which judges alone the agents have another order than by all, and by which some of them are equal."""
-    others = []
-    level = []
-    for judge, order in orders.items():
-        rewards_by_agent = {row["agent"]: row["mean"] for row in order}
-        # in the order by all judges; below zero where the next agent is ahead
-        leads_over_next_agent = [
-            rewards_by_agent[a] - rewards_by_agent[b]
-            for a, b in pairwise(means)
-            if {a, b} <= rewards_by_agent.keys()
-        ]
-        if rewards_by_agent.keys() != means.keys() or min(leads_over_next_agent) < 0:
-            others.append(judge)
-        elif min(leads_over_next_agent) == 0:
-            level.append(judge)
-    if others:
-        yield f"By {join_names(others)} alone the order is another one: see the last table."
-    if level:
-        yield f"By {join_names(level)} alone some agents are equal: see the last table."
-    if not others and not level:
-        yield "Each judge alone gives this order, too."
+def _agent_name(row: Figures) -> str:
+    return agent_label(row["agent"])
 
 
 def _notes(

@@ -60,14 +60,6 @@ class ToolSet:
         """The records of all tools; each investigation needs them, and a schema takes .3 ms to make."""
         return tuple(tool.spec for tool in self.tools.values())
 
-    def to_plan_fields(self) -> JsonFields:
-        """Return the fields of a question or derivation that a plan fixes."""
-        return {
-            "tools": self.specs,
-            "max_steps": self.max_steps,
-            "max_tokens": self.max_tokens,
-        }
-
 
 class Tool(Configurable, ABC):
     """A tool: set `name`, `description` and `Arguments`, a pydantic model, and implement `run`.

@@ -4,7 +4,6 @@ Texts stand in fences that are longer than any in them, or are escaped: none of 
 """
 
 import re
-from collections.abc import Iterator
 
 from jurygraph.explanation.points import describe_reason
 from jurygraph.messages import escape_multiline_text, shorten
@@ -38,11 +37,16 @@ def response_to_markdown(run: Run, name: str) -> str:
             f"{criterion.id}: {criterion.text}"
             for criterion in task_and_response.task.rubric.criteria
         ]
+    notes = []  # how values were computed, such as by a majority of judges that differ
+    for term in view.lost:
+        for line in term.parts or (term,):
+            if line.note:
+                notes.append(f"{', '.join(line.names)}: {line.note}")
     blocks = [
         Report({}, sentences).to_markdown(),
         _format_code_block("Question", task_and_response.query),
         _format_code_block("Answer", answer),
-        Report({}, [_build_reward_sum_table(view)], [*criteria, *_term_notes(view)]).to_markdown(),
+        Report({}, [_build_reward_sum_table(view)], [*criteria, *notes]).to_markdown(),
         Report({}, [_build_verdict_table(view)]).to_markdown(),
     ]
     return "\n".join(blocks)
@@ -69,14 +73,6 @@ def _build_reward_sum_table(view: TraceView) -> ReportTable:
         rows.append((change.name, "", change.before, "", change.after, ""))
     rows.append(("reward", "", "", "", reward.value, ""))
     return ReportTable(_REWARD_SUM_COLUMNS, rows)
-
-
-def _term_notes(view: TraceView) -> Iterator[str]:
-    """Yield how values were computed, such as by a majority of judges that differ."""
-    for term in view.lost:
-        for line in term.parts or (term,):
-            if line.note:
-                yield f"{', '.join(line.names)}: {line.note}"
 
 
 def _build_verdict_table(view: TraceView) -> ReportTable:

@@ -108,11 +108,11 @@ class DisplayedRun:
         self.next_update_time = end + _UPDATE_PAUSE_FACTOR * (end - start)
 
 
-def show_run(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
+async def show_run(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     return "run.html", {"title": displayed_run.name, **displayed_run.figures}
 
 
-def show_table(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
+async def show_table(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     index = displayed_run.index
     query = TableQuery.from_url(request.query)
     page = read_table_page(index, query)
@@ -145,7 +145,7 @@ async def show_ranking(displayed_run: DisplayedRun, request: web.Request) -> Tem
     tried_settings = changes.settings
     if tried_settings:
         changed = await displayed_run.scans.rank(lambda ranker: ranker.rank(tried_settings))
-    if scanned_setting is not None:
+    if scanned_setting is not None and scanned_setting.is_number:
         ends = scanned_setting.low, scanned_setting.high
         turns = await displayed_run.scans.rank(
             lambda ranker: find_rank_swaps(
@@ -189,7 +189,7 @@ async def show_verification(
     ) else "verification.html", context
 
 
-def show_response(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
+async def show_response(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     name = _require_parameter(request, "id")
     run = displayed_run.run
     scored = run.find_scored_response(name)
@@ -236,7 +236,7 @@ def is_partial_page_request(request: web.Request) -> bool:
     return request.headers.get("HX-Request") == "true"
 
 
-def show_verdict(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
+async def show_verdict(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     view = build_question_view(
         displayed_run.run,
         _require_parameter(request, "id"),
@@ -246,37 +246,41 @@ def show_verdict(displayed_run: DisplayedRun, request: web.Request) -> TemplateA
 
 
 async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
-    """Compare the second run with the first. Raises `InputError` where they have no response in common."""
+    """Compare the second run with the first, once for their records as they are now.
+
+    Raises `InputError` where they have no response in common.
+    """
     other = displayed_run.other
     if other is None:
         raise InputError("compare: name two runs, `jurygraph view RUN RUN2`")
-    report = await _compare_runs(displayed_run, other)
-    lowest_rewards, highest_rewards = zip(
-        *(run.figures["buckets"][:2] for run in (displayed_run, other)), strict=True
-    )
-    ends = {"lowest": min(lowest_rewards), "highest": max(highest_rewards)}
-    return "compare.html", {"title": "B − A", "other": other, "report": report, **ends}
-
-
-async def _compare_runs(before: DisplayedRun, after: DisplayedRun) -> Report:
-    """Return the comparison of two runs as they are now; it is computed once for their records."""
-    state = before.index.records, after.index.records
-    if before.comparison is None or before.comparison[0] != state:
-        for displayed_run in (before, after):
-            displayed_run.index.complete()
-            # both rankings take as much memory again
-            await displayed_run.scans.call(displayed_run.scans.forget)
+    runs = (displayed_run, other)
+    state = displayed_run.index.records, other.index.records
+    if displayed_run.comparison is None or displayed_run.comparison[0] != state:
+        for run in runs:
+            run.index.complete()
+            await run.scans.call(run.scans.forget)  # both rankings take as much memory again
+        differences = comparison.describe_setting_differences(
+            displayed_run.run.header, other.run.header
+        )
         compare = partial(
             comparison.compare,
-            before.index.compared_responses(),
-            after.index.compared_responses(),
-            differing_settings=list(
-                comparison.describe_setting_differences(before.run.header, after.run.header)
-            ),
+            displayed_run.index.compared_responses(),
+            other.index.compared_responses(),
+            differing_settings=list(differences),
             max_flips_listed=_MAX_FLIPS_LISTED,
         )
-        before.comparison = state, await before.scans.call(compare)
-    return before.comparison[1]
+        displayed_run.comparison = state, await displayed_run.scans.call(compare)
+    lowest_rewards, highest_rewards = zip(
+        *(run.figures["buckets"][:2] for run in runs), strict=True
+    )
+    context = {
+        "title": "B − A",
+        "other": other,
+        "report": displayed_run.comparison[1],
+        "lowest": min(lowest_rewards),
+        "highest": max(highest_rewards),
+    }
+    return "compare.html", context
 
 
 def send_config(displayed_run: DisplayedRun, request: web.Request) -> web.Response:
@@ -299,9 +303,7 @@ def _require_parameter(request: web.Request, name: str) -> str:
     return value
 
 
-PageHandler = Callable[
-    [DisplayedRun, web.Request], TemplateAndContext | Awaitable[TemplateAndContext]
-]
+PageHandler = Callable[[DisplayedRun, web.Request], Awaitable[TemplateAndContext]]
 
 PAGE_HANDLERS: Mapping[str, PageHandler] = {
     "/": show_run,

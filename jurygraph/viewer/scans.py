@@ -6,8 +6,6 @@ The thread opens the run itself: a ledger belongs to the thread of the pages. Bo
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import closing
-from functools import partial
 from typing import TypeVar
 
 from jurygraph.display import ProgressCallback
@@ -33,11 +31,25 @@ class RunScanQueue:
         """Return what a function computes with the ranker of the run as it is in the index."""
         self._index.complete()
         records = self._index.records
-        return await self.call(lambda: function(self._get_agent_ranker(records)))
+
+        def rank_agents() -> T:
+            if self._ranker is None or records != self._records:
+                self.forget()
+                run = Run.open(self._folder)
+                self._ranker = AgentRanker(run, self._index.iter_packed_groups())
+                self._records = records
+            return function(self._ranker)
+
+        return await self.call(rank_agents)
 
     async def check(self, function: Callable[[Run, ProgressCallback], T]) -> T:
         """Return what a function finds in the run, which reports its progress and stops where the server ends."""
-        return await self.call(partial(self._check_run, function))
+
+        def check_run() -> T:
+            with Run.open(self._folder) as run:
+                return function(run, self._stop_if_server_ends)
+
+        return await self.call(check_run)
 
     async def call(self, function: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
@@ -59,14 +71,3 @@ class RunScanQueue:
         """Take note of progress; raises `CancelledError` where the server ends."""
         if self._is_ending:
             raise CancelledError("the server ends")
-
-    def _check_run(self, function: Callable[[Run, ProgressCallback], T]) -> T:
-        with closing(Run.open(self._folder)) as run:
-            return function(run, self._stop_if_server_ends)
-
-    def _get_agent_ranker(self, records: int) -> AgentRanker:
-        if self._ranker is None or records != self._records:
-            self.forget()
-            self._ranker = AgentRanker(Run.open(self._folder), self._index.iter_packed_groups())
-            self._records = records
-        return self._ranker

@@ -6,7 +6,7 @@ run by another name of this machine. Bound to anything else it needs a token as 
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from importlib.resources import files
 from typing import Any
 
@@ -37,7 +37,6 @@ _STATIC_FILE_TYPES = {
     "htmx-4.0.1.min.js": "text/javascript",
 }
 RUNS_APP_KEY = web.AppKey("runs", dict[str, DisplayedRun])
-CHECK_TASKS_APP_KEY = web.AppKey("checks", list[asyncio.Task[None]])
 TEMPLATES_APP_KEY = web.AppKey("templates", Environment)
 
 
@@ -61,23 +60,20 @@ def make_app(
     app.router.add_get("/{run:[ab]}/config.yaml", _send_config)
     for path, page in PAGE_HANDLERS.items():
         app.router.add_get(f"/{{run:[ab]}}{path}", _serve(page))
-    app.on_startup.append(_start_run_checks)
-    app.on_cleanup.append(_close_runs)
+    app.cleanup_ctx.append(_check_runs)
     return app
 
 
-async def _start_run_checks(app: web.Application) -> None:
-    """Begin to look for changed records, of which every page then tells."""
-    app[CHECK_TASKS_APP_KEY] = [
-        asyncio.create_task(displayed_run.check_records())
-        for displayed_run in app[RUNS_APP_KEY].values()
+async def _check_runs(app: web.Application) -> AsyncIterator[None]:
+    """Look for changed records while pages are served, all of which then tell of them; close the scans at the end."""
+    displayed_runs = app[RUNS_APP_KEY].values()
+    checks = [
+        asyncio.create_task(displayed_run.check_records()) for displayed_run in displayed_runs
     ]
-
-
-async def _close_runs(app: web.Application) -> None:
-    for displayed_run in app[RUNS_APP_KEY].values():
+    yield
+    for displayed_run in displayed_runs:
         displayed_run.scans.close()
-    await asyncio.gather(*app[CHECK_TASKS_APP_KEY], return_exceptions=True)
+    await asyncio.gather(*checks, return_exceptions=True)
 
 
 def _make_request_guard(allowed_hosts: Collection[str], token: str | None) -> Any:
@@ -155,20 +151,13 @@ async def _send_config(request: web.Request) -> web.StreamResponse:
     return send_config(displayed_run, request)
 
 
-def _serve(
-    page: PageHandler,
-) -> RequestHandler:
+def _serve(page: PageHandler) -> RequestHandler:
     async def handler(request: web.Request) -> web.StreamResponse:
         letter, displayed_run = _find_run(request)
         runs = request.app[RUNS_APP_KEY]
         for run in runs.values():
             run.update()
-        page_or_awaitable = page(displayed_run, request)
-        template, context = (
-            await page_or_awaitable
-            if isinstance(page_or_awaitable, Awaitable)
-            else page_or_awaitable
-        )
+        template, context = await page(displayed_run, request)
         nonce = secrets.token_urlsafe(16)
         shared_context = {
             "letter": letter,

@@ -26,6 +26,8 @@ from jurygraph.schema import Decision
 NO_AGENT_LABEL = "(no agent)"
 _MIN_RELIABLE_UNIT_COUNT = 20
 """With fewer, the interval of a difference is rough."""
+Limits = tuple[float, float]
+"""The least and the greatest reward, or difference of rewards, that is possible."""
 UNBOUNDED_LIMITS = (-np.inf, np.inf)
 
 
@@ -141,7 +143,7 @@ def _compare_agents(
     totals: UnitTotals,
     units: str,
     pairs: int,
-    limits: tuple[float, float],
+    limits: Limits,
 ) -> AgentDifference:
     """Return the difference of two agents that have a mean each, from the totals of both, [2,U].
 
@@ -204,7 +206,7 @@ def _estimate_mean_difference(sums: Floats, counts: Floats) -> tuple[Estimate, b
     return estimate, True
 
 
-def clip_to_limits(estimate: Estimate, limits: tuple[float, float]) -> Estimate:
+def clip_to_limits(estimate: Estimate, limits: Limits) -> Estimate:
     """Return the estimate cut off at the limits; where its value is outside, they are not those of its rewards."""
     low_limit, high_limit = limits
     # a combiner of one's own may give more than 1, and rounding a little more
@@ -218,9 +220,7 @@ def clip_to_limits(estimate: Estimate, limits: tuple[float, float]) -> Estimate:
     )
 
 
-def reward_limits_of_decisions(
-    decisions: Sequence[Decision], lowest_reward: float
-) -> tuple[float, float]:
+def reward_limits_of_decisions(decisions: Sequence[Decision], lowest_reward: float) -> Limits:
     """Return the least and the greatest reward that some decisions can give; of none, any is possible.
 
     With a combiner of one's own, which may give more than 1, they are those of the clip, if there is one.
@@ -237,9 +237,7 @@ def reward_limits_of_decisions(
     return min(limits)[0], max(high for _, high in limits)
 
 
-def _reward_limits_of_decision(
-    decision: Decision, *, all_criteria_apply: bool
-) -> tuple[float, float]:
+def _reward_limits_of_decision(decision: Decision, *, all_criteria_apply: bool) -> Limits:
     if all(spec.combiner in BUILTIN_COMBINER_PATHS for spec in decision.effective_specs):
         return reward_limits(decision, all_criteria_apply=all_criteria_apply)
     return decision.clip or UNBOUNDED_LIMITS
@@ -287,7 +285,7 @@ def conclude_ranking(agents: Iterable[RankedAgent]) -> list[str]:
     return ["No agent is shown to be better than another: each difference may be chance."]
 
 
-def rank_agents(rewards: Iterable[UnitRewards], limits: tuple[float, float]) -> list[RankedAgent]:
+def rank_agents(rewards: Iterable[UnitRewards], limits: Limits) -> list[RankedAgent]:
     """Return the agents, the best mean first and those without a mean last; failed rewards are in no mean.
 
     `limits` are the least and the greatest reward that is possible.
@@ -307,7 +305,7 @@ def rank_agents(rewards: Iterable[UnitRewards], limits: tuple[float, float]) -> 
 
 
 def rank_agents_by_mean(
-    agents: Sequence[str], totals: UnitTotals, units: str, limits: tuple[float, float]
+    agents: Sequence[str], totals: UnitTotals, units: str, limits: Limits
 ) -> list[RankedAgent]:
     """Return agents in the order of their means, those without one last, from their totals [A,U] in this order.
 

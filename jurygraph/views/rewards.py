@@ -3,7 +3,6 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from math import fsum
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, join_names
+from jurygraph.messages import did_you_mean, join_names, suggest_known_name
 from jurygraph.runs.export_table import json_value_to_text
-from jurygraph.runs.run import Run, read_labels_with_session
+from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import judge_differences
 from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
 from jurygraph.schema import Trace
@@ -39,8 +38,7 @@ class ComponentValue(NamedTuple):
         return is_filled_in(self.judged, self.counted)
 
 
-@dataclass(frozen=True)
-class RewardColumn:
+class RewardColumn(NamedTuple):
     """A column of the table: its name, and its value of a response, a `ComponentValue` for a component."""
 
     name: str
@@ -57,35 +55,36 @@ class RewardColumn:
         return not is_number, key if is_number else json_value_to_text(key)
 
 
-def _status(trace: TraceWithoutTexts) -> str:
-    return f"{trace.status}, gated" if trace.gates else trace.status
-
-
 def _count_unsupported_verdicts(trace: TraceWithoutTexts) -> int:
     verdicts = trace.body["verdicts"]
     return sum("unsupported" in verdict and not verdict.get("superseded") for verdict in verdicts)
 
 
-def _largest_judge_difference(trace: TraceWithoutTexts) -> float | None:
-    return max(judge_differences(trace.body["verdicts"]), default=None)
-
-
-_COLUMNS: Mapping[str, RewardColumn] = {
+_COLUMNS = {
     column.name: column
     for column in (
         RewardColumn("response", attrgetter("response_id"), True),
         RewardColumn("agent", attrgetter("agent"), True),
-        RewardColumn("status", _status, True),
+        RewardColumn(
+            "status",
+            lambda trace: f"{trace.status}, gated" if trace.gates else trace.status,
+            True,
+        ),
         RewardColumn("reward", attrgetter("value")),
         RewardColumn("best", attrgetter("best")),
         RewardColumn("coverage", attrgetter("coverage")),
         RewardColumn("gates", lambda trace: ", ".join(trace.gates) or None, True),
-        RewardColumn("disagreement", _largest_judge_difference),
+        RewardColumn(
+            "disagreement",
+            lambda trace: max(judge_differences(trace.body["verdicts"]), default=None),
+        ),
         RewardColumn("unsupported", _count_unsupported_verdicts),
     )
 }
 _FIXED_COLUMNS = ("response", "agent", "status", "reward", "best", "coverage")
 """Columns that are shown by default, `best` where it differs; the others, and `query`, only if they are named."""
+_SESSION_COLUMN = "label.session"
+_COLUMNS_SHOWN_IF_DIFFERENT = ("best", _SESSION_COLUMN)
 _MAX_TABLE_COLUMNS = 12
 """So many columns a terminal shows beside each other; a table with more leaves the predictions to `--columns`."""
 PREDICTED_COLUMN_PREFIX = "predicted."
@@ -140,7 +139,7 @@ class ResponseSelection(NamedTuple):
                     agents[trace.agent] = None
                 labels: JsonMapping = {}
                 if wanted_labels:
-                    labels = read_labels_with_session(run, read(stored_response_location(trace)))
+                    labels = run.labels_with_session(read(stored_response_location(trace)))
                 texts = {name: json_value_to_text(value) for name, value in labels.items()}
                 for name, text in texts.items():
                     values_by_label[name][text] = None
@@ -149,7 +148,7 @@ class ResponseSelection(NamedTuple):
                     if self._includes_trace(trace):
                         yield trace
         if self.agent is not None and self.agent not in agents:
-            hint = did_you_mean(self.agent, agents) or f"known: {', '.join(agents) or 'none'}"
+            hint = suggest_known_name(self.agent, agents)
             raise InputError(f"{run.folder}: has no response of agent {self.agent!r}; {hint}")
         if wanted_labels and not has_labelled_response:
             raise InputError(f"{run.folder}: {self._describe_missing_label(values_by_label)}")
@@ -182,8 +181,7 @@ class ResponseSelection(NamedTuple):
         return self.agent in (None, trace.agent) and (matches_status or is_gated)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RewardTable:
+class RewardTable(NamedTuple):
     """The rewards of the selected responses: a row of values for each, and the reward itself, None where it failed.
 
     Columns of text come first. `left_out` describes the failed rewards, which the mean leaves out, and `findings` those
@@ -211,8 +209,8 @@ def build_reward_table(
 ) -> RewardTable:
     """Return the table of rewards with the columns of these names, by default the components.
 
-    `best` is a column by default where it differs because components do not apply to some responses. Raises
-    `InputError` for an unknown column or agent.
+    `best` is a column by default where it differs because components do not apply to some responses, and the session of
+    a training where the responses are of several. Raises `InputError` for an unknown column or agent.
     """
     from jurygraph.runs.reports.summary import (  # lazily: it loads LangGraph
         ComponentValuesByOutcome,
@@ -223,6 +221,8 @@ def build_reward_table(
     shows_default_columns = names is None
     if names is None:
         names = [*_FIXED_COLUMNS, *_components_by_column(run)]
+        if run.is_continued:
+            names.append(_SESSION_COLUMN)
         predicted_columns = predicted_score_column_names(run)
         # without `best`, which most tables leave out
         if len(names) - 1 + len(predicted_columns) <= _MAX_TABLE_COLUMNS:
@@ -248,10 +248,8 @@ def build_reward_table(
             "unsupported" in verdict for verdict in trace.body["verdicts"]
         )
     if shows_default_columns:
-        index = columns.index(_COLUMNS["best"])
-        if len({row[index] for row in rows}) < 2:
-            for values in (columns, *rows):
-                del values[index]
+        for name in _COLUMNS_SHOWN_IF_DIFFERENT:
+            _drop_column_of_one_value(name, columns, rows)
     # a second pass over the verdicts, which most runs do without
     findings = count_findings(run, responses) if has_unsupported_verdict else FindingCounts()
     return RewardTable(
@@ -261,6 +259,16 @@ def build_reward_table(
         left_out=parts.failed,
         findings=findings,
     )
+
+
+def _drop_column_of_one_value(
+    name: str, columns: list[RewardColumn], rows: Sequence[list[Any]]
+) -> None:
+    for index, column in enumerate(columns):
+        if column.name == name and len({row[index] for row in rows}) < 2:
+            for values in (columns, *rows):
+                del values[index]
+            return
 
 
 def _components_by_column(run: Run) -> dict[str, str]:
@@ -305,24 +313,24 @@ def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> R
             name.removeprefix(PREDICTED_COLUMN_PREFIX), reviewer_questions
         )
         if wanted_question in reviewer_questions:
-            get_predicted_scores = scores.predicted
             return RewardColumn(
                 name,
-                lambda trace: get_predicted_scores(stored_response_location(trace)).get(
+                lambda trace: scores.predicted(stored_response_location(trace)).get(
                     wanted_question
                 ),
             )
     question = find_question_id(name.removeprefix("question."), questions)
     if question in questions:
-        read_scores = scores.questions
         return RewardColumn(
-            name, lambda trace: read_scores(stored_response_location(trace)).get(question)
+            name, lambda trace: scores.questions(stored_response_location(trace)).get(question)
         )
     labels = {f"label.{label}": None for trace in run.traces() for label in trace.labels}
     if name in labels or (name.startswith("label.") and not run.tasks_scored):
         label = name.removeprefix("label.")
         return RewardColumn(
-            name, lambda trace: read(stored_response_location(trace)).labels.get(label), True
+            name,
+            lambda trace: run.labels_with_session(read(stored_response_location(trace))).get(label),
+            True,
         )
     columns = [*_STANDARD_COLUMNS, *components, *predicted_score_column_names(run), *labels]
     short_question_names = [_short_question_name(question) for question in questions]

@@ -2,8 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from jurygraph.decision.decide import NO_MAJORITY_DIAGNOSTIC, SAMPLE_SPREAD_DIAGNOSTIC
 from jurygraph.decision.table import NOT_APPLICABLE_CODE, OK_CODE, WORST_CASE_CODE, ScoreArrays
@@ -14,8 +13,7 @@ from jurygraph.schema import ComponentSpec, Trace
 from jurygraph.schema.frozen_model import JsonFields, JsonMapping
 
 
-@dataclass(frozen=True, kw_only=True)
-class StakeholderView:
+class StakeholderView(NamedTuple):
     """A stakeholder's terms of the difficulty d, weight w, utility, and share of the full utility that is given up.
 
     Terms of d are None where the weights do not come from constraints, and `utility`, in [0, 1], where it does not
@@ -35,8 +33,7 @@ class StakeholderView:
         return None if self.utility is None else 1.0 - self.utility
 
 
-@dataclass(frozen=True, kw_only=True)
-class StakeholderWeightsView:
+class StakeholderWeightsView(NamedTuple):
     """The frozen weights of a term that aggregates utilities (DecompR Eq. 3 to 5).
 
     `rule` says how utilities become one number, and difficulties weights; `tensions` are sentences.
@@ -47,8 +44,7 @@ class StakeholderWeightsView:
     tensions: Sequence[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CriterionNodeView:
+class CriterionNodeView(NamedTuple):
     """A criterion in a rubric graph: p as judged, and q, what its prerequisites leave of it; None if not applicable."""
 
     name: str
@@ -58,8 +54,7 @@ class CriterionNodeView:
     is_judged: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class EdgeView:
+class EdgeView(NamedTuple):
     """A prerequisite; `retention` λ is None where an unmet parent leaves nothing."""
 
     parent: str
@@ -67,8 +62,7 @@ class EdgeView:
     retention: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class RubricGraphView:
+class RubricGraphView(NamedTuple):
     """The rubric graph of a term (GEAR), and how q was inferred."""
 
     rule: str
@@ -76,8 +70,7 @@ class RubricGraphView:
     edges: Sequence[EdgeView]
 
 
-@dataclass(frozen=True, kw_only=True)
-class TermView:
+class TermView(NamedTuple):
     """A term of a reward: contribution = weight × value.
 
     `judged` is the value of the judged part alone; the term `is_filled_in` if the failure rule gave it another one.

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from jurygraph.decision.decide import explain_notes
 from jurygraph.explanation import Explanation
@@ -15,7 +15,7 @@ from jurygraph.explanation.points import (
 )
 from jurygraph.explanation.predictions import PredictedScore, predicted_scores
 from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts, find_combiner
-from jurygraph.messages import format_number_for_sentence, join_names, quote_prose
+from jurygraph.messages import format_number_for_sentence, join_names, list_first, quote_prose
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import Decision, Failure, Material, RecordedVerdict, Response, Trace
 from jurygraph.schema.task import PROFILES_FILE_SOURCE, Task, chat_to_prompt_text
@@ -25,8 +25,7 @@ _MAX_LOSSES_LISTED = 3
 """Losses that are described in words where many responses are."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TraceView:
+class TraceView(NamedTuple):
     """A trace as it is shown.
 
     Attributes:
@@ -108,10 +107,8 @@ def describe_lost_points(explanation: Explanation, criteria: CriterionTexts) -> 
                 (lost_points, f"{gate.kind.capitalize()} gate on {gate.component}: {change}")
             )
     losses.sort(key=lambda loss: -round(loss[0], 4))  # what is printed alike keeps its order
-    sentences = [sentence for _, sentence in losses[:_MAX_LOSSES_LISTED]]
-    if len(losses) > _MAX_LOSSES_LISTED:
-        sentences.append(f"and {len(losses) - _MAX_LOSSES_LISTED} more")
-    sentences = sentences or ["Nothing was lost"]
+    sentences = [sentence for _, sentence in losses] or ["Nothing was lost"]
+    sentences = list_first(sentences, _MAX_LOSSES_LISTED)
     absent = [term.name for term in reward.terms if term.contribution is None]
     if absent:
         sentences.append(f"Not applicable, no effect: {join_names(absent)}")
@@ -171,7 +168,7 @@ def _trace_notes(trace: Trace) -> Iterator[str]:
         models = sorted({edge.model for edge in rubric.edges if edge.model})
         annotators = ", ".join(models) or "a model"
         record = rubric.annotation
-        missing = 0 if record is None else len(record.unanswered) + len(record.unassigned)
+        missing = len(record.unanswered) + len(record.unassigned) if record else 0
         rest = f"; {missing} pairs or criteria have no answer" if missing else ""
         yield f"rubric graph: {len(rubric.edges)} edges, annotated by {annotators}{rest}"
     profiles = None if trace.plan is None else trace.plan.profiles
@@ -190,8 +187,7 @@ def _describe_profile_source(reader: str) -> str:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskAndResponseView:
+class TaskAndResponseView(NamedTuple):
     """A task and a response, None where they were erased; `criteria` are those of the task's rubric."""
 
     task: Task | None

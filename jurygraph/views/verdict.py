@@ -1,7 +1,7 @@
 """The view of a question: the verdicts on it about one response, and the calls of models behind them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
@@ -12,8 +12,7 @@ from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.views.rewards import find_question_id
 
 
-@dataclass(frozen=True, kw_only=True)
-class QuestionView:
+class QuestionView(NamedTuple):
     """The verdicts on a question about a response; the calls behind them, those for material first."""
 
     task_id: str

@@ -9,8 +9,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from openpyxl import load_workbook
-
 from tests.cli.conftest import LETTERS, Command, folder_contents, read_calls
 from tests.cli.test_templates import answer_anything
 from tests.models.server import run_server
@@ -88,28 +86,6 @@ def test_a_dry_run_says_which_criteria_are_requested_again(
         dry = run(*command, folder / "new.jsonl", *branch, "--dry-run")
         assert server.count == 2
     assert f"run: {reused}\ndecided anew: {again}\n" in dry.out
-
-
-def test_the_workbook_of_a_branch_counts_no_call_of_the_other_run_as_its_own(
-    tmp_path: Path, run: Command
-) -> None:
-    criteria = [{"id": name, "text": f"It is {name}.", "weight": 1.0} for name in ("kind", "short")]
-    task = {"id": "t", "query": "Write.", "responses": [{"id": "a", "text": "Dear Ann."}]}
-    old, new, book = tmp_path / "old", tmp_path / "new", tmp_path / "new.xlsx"
-    with run_server(answer_anything) as server:
-        model = f"openai-compatible:{server.url}#tiny"
-        config = {"evaluators": ["criteria"], "model": model, "calls": {"cache": False}}
-        (tmp_path / "jury.yaml").write_text(json.dumps(config))
-        for folder, number in ((old, 1), (new, 2)):
-            rubric = {"criteria": criteria[:number]}
-            folder.with_suffix(".jsonl").write_text(json.dumps(task | {"rubric": rubric}))
-        command = ("score", "--config", tmp_path / "jury.yaml")
-        assert run(*command, tmp_path / "old.jsonl", "--out", old).code == 0
-        ended = run(*command, tmp_path / "new.jsonl", "--out", new, "--branch", old)
-        assert (ended.code, server.count) == (0, 2), ended.err
-    assert run("export", new, "-o", book).code == 0
-    rows = [row[:2] for row in load_workbook(book)["Agents"].iter_rows(values_only=True)]
-    assert ("Cost", "unknown, 1 request to models, 1 more from another run") in rows
 
 
 def test_a_branch_resumes_with_the_same_command_alone(letters_folder: Path, run: Command):

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Iterator
 from math import isnan
 from pathlib import Path
@@ -72,6 +71,16 @@ def test_wrong_samples_of_verl_are_named(config: str) -> None:
         asyncio.run(compute_score("math", "x", "4", EXTRA))
 
 
+def test_what_the_data_lack_is_named_with_where_it_goes(tmp_path: Path) -> None:
+    path = tmp_path / "needs.yaml"
+    path.write_text("evaluators: [maths.accuracy]\n")
+    with pytest.raises(NoRewardError, match="no reference to be judged by; give the reference as"):
+        asyncio.run(compute_score("math", "4", None, EXTRA, config=str(path)))
+    with pytest.raises(NoRewardError, match="no reference to be judged by; a label is the ref"):
+        openrlhf.reward_func(["2 + 2? 4"], ["2 + 2?"], [""], config=str(path))
+    find_shared_jury(str(path)).close()
+
+
 class Sample:
     """A DataProto of one sample, as verl 0.9.1 hands it to `run_single`."""
 
@@ -132,17 +141,6 @@ def test_openrlhf_gets_rewards_of_what_follows_the_prompt(
     assert task is None or read.id == task
     scored = openrlhf.reward_func(["2 + 2? it is 0.5"], ["2 + 2?"], [label], config=config)
     assert scored == {"rewards": [0.5], "scores": [0.5], "extra_logs": {"jury_graded": [0.5]}}
-
-
-def test_openrlhf_records_each_process_apart_where_an_older_project_names_ranks(
-    config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for rank, field, name in (("", "{pid}", str(os.getpid())), ("3", "{rank}", "3")):
-        monkeypatch.setenv("RANK", rank)
-        record = tmp_path / "run" / "{rank}"
-        openrlhf.reward_func(["2 + 2? it is 0.5"], ["2 + 2?"], ["4"], config=config, record=record)
-        find_shared_jury(config, str(record.with_name(field))).close()
-        assert (tmp_path / "run" / name / "config.yaml").is_file()
 
 
 def test_openrlhf_gets_an_error_for_a_failed_reward(config: str) -> None:

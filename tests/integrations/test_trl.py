@@ -70,10 +70,13 @@ def test_the_end_of_the_process_closes_the_jury_but_not_that_of_the_parent(
     monkeypatch.setattr(lazy_jury.atexit, "register", at_exit.append)
     function = reward_function(CONFIG)
     assert call(function, ["2 + 2?"] * 2, texts([None, 1.0])) == [None, 1.0]
-    call(function, ["2 + 2?"] * 2, texts([None, 1.0]))
-    (record,) = caplog.records
-    warning = r"1 of the 2 rewards of a group failed \(prompt-\w+\S+\): there is no number \(said once a kind;"
-    assert re.match(warning, record.message)
+    for _ in range(9):
+        call(function, ["2 + 2?"] * 2, texts([None, 1.0]))
+    first, tenth = (record.message for record in caplog.records)
+    row = r"row 1 of the call \('2 \+ 2\?'\)"
+    warning = rf"1 of the 2 rewards of {row} failed: there is no number \(response prompt-\S+; "
+    assert re.match(warning + "1 such group so far: the first, the tenth", first)
+    assert re.match(warning + "10 such groups so far", tenth)
     jury = function.scorer.jury.open()
     with monkeypatch.context() as child:
         child.setattr(lazy_jury.os, "getpid", lambda: -1)
@@ -100,11 +103,10 @@ def test_the_warning_of_a_failed_reward_says_why_nothing_was_judged(
     call(function, ["2 + 2?"] * 2, ["4", "5"], solution=[None] * 2)
     call(function, ["2 + 2?"] * 2, ["4", "5"], solution=["It cannot\nbe told."] * 2)
     why, *others = (record.message for record in caplog.records)
-    lack = "row 1 of the call ('2 + 2?') has nothing to be judged by: `reference='solution'` has no value there"
-    assert why.startswith("2 of the 2 rewards of a group failed (")
-    assert f"): {lack} (said" in why
+    lack = "it has nothing to be judged by: `reference='solution'` has no value there"
+    assert why.startswith(f"2 of the 2 rewards of row 1 of the call ('2 + 2?') failed: {lack} (")
     (other,) = others
-    assert "): the task's reference states no final answer (said" in other
+    assert "failed: the task's reference states no final answer (response" in other
 
 
 def test_an_empty_text_is_named_by_column_and_row(
@@ -211,16 +213,16 @@ def test_each_kind_of_failure_is_warned_of_once(
     opened.append(function)
     for completion in ("none", "none", "torn ...", "torn ..."):
         call(function, ["2 + 2?"] * 2, ["1.0", completion])
-    reasons = [re.search(r"\): (.*) \(said", record.message) for record in caplog.records]
+    reasons = [re.search(r"failed: (.*) \(response", record.message) for record in caplog.records]
     assert [found and found[1] for found in reasons] == ["there is no number", "it is torn"]
     caplog.clear()
     other = reward_function(CONFIG)
     opened.append(other)
     call(other, ["2 + 2?"] * 4, ["1.0", "torn ...", "none", "torn ..."], task_id=["a"] * 4)
-    found = [record.message.split(" (said")[0] for record in caplog.records]
+    found = [record.message.split(";")[0] for record in caplog.records]
     assert found == [
-        "2 of the 4 rewards of a group failed (a/2): it is torn",
-        "1 of the 4 rewards of a group failed (a/3): there is no number",
+        "2 of the 4 rewards of row 1 of the call ('2 + 2?') failed: it is torn (response a/2",
+        "1 of the 4 rewards of row 1 of the call ('2 + 2?') failed: there is no number (response a/3",
     ]
 
 
@@ -245,21 +247,25 @@ def test_rewards_are_those_of_the_jury_and_what_is_logged_names_them(
     assert trainer.extra["response_id"][:5] == ["a/1", "a/2", "a/3", "a/4", "b/1"]
 
 
-def test_replies_that_were_repaired_or_come_from_the_cache_are_logged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("has_record", [False, True])
+def test_replies_that_were_repaired_or_cost_no_request_are_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_record: bool
 ) -> None:
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path))
 
     def script(body: dict[str, Any], number: int) -> Answer:
-        return reply_with("It is kind.") if number == 1 else judge_reply(body)
+        is_repair = any(message["role"] == "assistant" for message in body["messages"])
+        is_wrong = "Ann" in str(body["messages"]) and not is_repair
+        return reply_with("It is kind.") if is_wrong else judge_reply(body)
 
     rubric = {"criteria": [{"id": "kind", "text": "Is it kind?", "weight": 1}]}
     shares = []
     with run_server(script) as server:
-        config = {**judge_scripts.config(server.url), "task_defaults": {"rubric": rubric}}
+        config = judge_scripts.config(server.url, cache=not has_record)
+        config["task_defaults"] = {"rubric": rubric}
         for answers in (["Dear Ann.", "Dear Ben."], ["Dear Ann.", "Dear Eve."]):
             trainer = Trainer()
-            function = reward_function(config)
+            function = reward_function(config, record=tmp_path / "run" if has_record else None)
             call(function, ["Write."] * 2, answers, **trainer.columns())
             function.close()
             shares.append([trainer.metrics[f"jury/{name}"] for name in ("cached", "repaired")])
@@ -787,3 +793,14 @@ def test_the_rows_of_a_data_set_are_checked_before_a_training(opened: list[JuryR
     assert unasked == "row 5 of the data set: has no `prompt`; it has points, solution"
     with pytest.raises(InputError, match="has 'prompt' in the place of a row; give a list of rows"):
         opened[0].check(["prompt", "solution"])
+
+
+def test_references_that_no_value_can_be_read_from_are_noted_before_a_training(
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture
+) -> None:
+    opened.append(reward_function(Config(evaluators=("maths.accuracy",)), reference="solution"))
+    references = ["80", "about eighty", "about 80 or so", "Paris"]
+    opened[0].check([{"prompt": "8 * 10?", "solution": text} for text in references])
+    words, unreadable = (record.message for record in caplog.records)
+    assert "only the same words are right (rows 2 ('about eighty'), 4 ('Paris'))" in words
+    assert "nothing is judged by it (rows 3 ('about 80 or so'))" in unreadable

@@ -40,15 +40,6 @@ def test_a_table_of_ratings_makes_tasks_and_votes_that_join(tmp_path: Path) -> N
         ("q1_qwen", "ann", 1.0),
         ("q2_gpt", "bo", None),
     ]
-    assert table.notes == []
-
-
-def test_a_word_among_numbers_is_noted_with_its_place(tmp_path: Path) -> None:
-    (tmp_path / "people.csv").write_text(RATED.replace("bo,3", "bo,40%"))
-    table = read_rated_table(tmp_path / "people.csv", RENAMED)
-    assert [vote.label for vote in table.votes] == ["4", "40%", "1", None]
-    (note,) = table.notes
-    assert "people.csv, line 3, field stars: is '40%', and 2 of 3 labels are numbers; " in note
 
 
 @all_rows(

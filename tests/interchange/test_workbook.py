@@ -4,7 +4,6 @@ import csv
 import json
 import sys
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from openpyxl import load_workbook
 
 import jurygraph as jg
-from jurygraph.interchange import workbook
 from jurygraph.runs.run import Run
 from tests.command import run_command
 from tests.viewer.conftest import LETTERS, record
@@ -126,64 +124,13 @@ def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path
             assert cell == f"{mean['mean']:.4f}{points}{left_out}"
 
 
-def test_below_the_agents_stand_date_models_cost_and_weights(folder: Path) -> None:
-    rows = [row[:2] for row in export(folder)["Agents"].iter_rows(values_only=True)]
-    facts = dict(rows[rows.index((None, None)) + 1 :])
-    with closing(Run.open(folder)) as run:
-        (trace, *_) = run.ledger.records("trace")
-    day = datetime.fromtimestamp(trace.at / 1000.0, UTC).strftime("%Y-%m-%d")
-    assert facts.pop("Scored").startswith(f"{day} ")
-    assert facts == {
-        "Models": "none",
-        "Cost": "$0.0000, 0 requests to models",
-        "Weight of polite": 0.7,
-        "Weight of brief": 0.3,
-        "Rewards can be": "0 to 1",
-        **dict(workbook._LEGEND_ROWS),
-    }
-
-
-def test_a_run_of_a_model_has_its_requests_and_criteria(tmp_path: Path) -> None:
-    judge = jg.testing.ScriptedJudge({"polite": True, "date": False})
-    criteria = jg.criteria({"polite": "It is polite.", "date": {"text": "A date.", "weight": 2}})
+def test_below_the_agents_stand_the_models(tmp_path: Path) -> None:
+    judge = jg.testing.ScriptedJudge({"polite": True})
+    criteria = jg.criteria({"polite": "It is polite."})
     with jg.Jury(model=judge, evaluators=[criteria]) as jury, jury.record(tmp_path / "run"):
         jury.score(jg.Task(id="ann", query="Write to Ann."), ["Dear Ann, please come."])
-    rows = [row[:2] for row in export(tmp_path / "run")["Agents"].iter_rows(values_only=True)]
-    assert rows[-12:-7] == [
-        ("Models", "scripted-judge"),
-        ("Cost", "$0.0000, 1 request to models"),
-        ("Weight of criteria", 1),
-        ("Weight of criteria: date", 2),
-        ("Weight of criteria: polite", 1),
-    ]
-
-
-class Doubled(jg.Combiner):
-    """Twice the score, which no config tells."""
-
-    name = "doubled"
-
-    def combine(self, matrices: Any, params: Any) -> jg.Component:
-        value, present = matrices["short"].mean()
-        return jg.Component(2.0 * value, present, {})
-
-
-def test_no_limits_of_rewards_are_told_where_a_combiner_of_ones_own_may_exceed_them(
-    tmp_path: Path,
-) -> None:
-    @jg.evaluator(layer="check")
-    def short(task: jg.Task, response: jg.Response) -> float:
-        return 0.75
-
-    doubled = {"doubled": {"combiner": Doubled, "inputs": {"short": "short"}}}
-    with (
-        jg.Jury(evaluators=[short], components=doubled, reward={"doubled": 1}) as jury,
-        jury.record(tmp_path / "run"),
-    ):
-        jury.score(jg.Task(id="ann", query="Write."), ["Come."])
-    facts = {row[0]: row[1] for row in export(tmp_path / "run")["Agents"].values}
-    assert facts["(no agent)"] == 1.5
-    assert "Rewards can be" not in facts
+    *_, last_row = export(tmp_path / "run")["Agents"].iter_rows(values_only=True)
+    assert last_row[:3] == ("Models", "scripted-judge", None)
 
 
 def test_what_does_not_apply_and_what_no_model_judged_is_told_beside_a_reward(
@@ -217,9 +164,6 @@ def test_what_does_not_apply_and_what_no_model_judged_is_told_beside_a_reward(
     )
     assert missing.startswith("Not all was judged: kind: RuntimeError no dictionary")
     assert missing.endswith("; it would be between 4 and 5")
-    facts = dict(row[:2] for row in book["Agents"].iter_rows(values_only=True))
-    assert facts["Rewards can be"] == "0 to 6"
-    assert "different components" in facts["Not applicable"]
 
 
 def test_the_last_sheet_has_the_cells_of_csv(folder: Path) -> None:

@@ -37,6 +37,15 @@ def test_strings_share_the_reply_and_keep_a_closer_bound_of_their_own() -> None:
     assert properties["c"]["maxLength"] == 50
 
 
+def test_a_schema_of_ones_own_may_hold_a_tuple_or_a_list_of_anything() -> None:
+    pair = {"type": "array", "prefixItems": [TEXT, TEXT], "minItems": 2, "maxItems": 2}
+    bounded = bound_schema_values(schema(a=TEXT, pair=pair, rest={"type": "array"}), 300)
+    properties = bounded["properties"]
+    lengths = [part["maxLength"] for part in properties["pair"]["prefixItems"]]
+    assert [properties["a"]["maxLength"], *lengths] == [600 // 3] * 3
+    assert properties["rest"] == {"type": "array"}
+
+
 def test_a_judges_reply_on_four_criteria_fits_into_its_tokens() -> None:
     model = _reply_model(
         tuple((f"criterion_{n}", Binary().reply_model(compact=False)) for n in range(1, 5))

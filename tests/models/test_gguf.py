@@ -408,9 +408,9 @@ def test_a_closed_model_is_loaded_again_at_the_next_request(tiny: Path) -> None:
 OPENED_AND_CLOSED = """
 import asyncio, sys
 from pathlib import Path
-from jurygraph.models.backends.gguf import Gguf
+from jurygraph.models.backends.gguf import GgufBackend
 for _ in range(20):
-    model = Gguf(Path(sys.argv[1]), threads=1)
+    model = GgufBackend(Path(sys.argv[1]), threads=1)
     model.open()
     asyncio.run(model.close())
 """

@@ -447,14 +447,14 @@ socket.getaddrinfo = lambda host, *more, **named: (met.append(str(host)), resolv
 import jurygraph
 early = [name for name in ("litellm", "langchain_core", "jurygraph.models") if name in sys.modules]
 import asyncio
-from jurygraph.models.backends.litellm import LiteLLM
+from jurygraph.models.backends.litellm import LiteLLMBackend
 from jurygraph.models.request import Fault
 from tests.models.test_litellm import request
 early += [name for name in ("litellm",) if name in sys.modules]
 async def ask():
     kinds = []
     for model in ("anthropic/claude-sonnet-4-5", "openai/tiny", "together_ai/unheard-of"):
-        backend = LiteLLM(model, os.environ["PLACE"])
+        backend = LiteLLMBackend(model, os.environ["PLACE"])
         try:
             await backend.complete(request(model, answer={"type": "object"}, form="native"), 30.0)
         except Fault as fault:

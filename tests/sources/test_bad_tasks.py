@@ -28,6 +28,7 @@ BAD_LINES = [
     ('["a"]', "line 1: is a list", "each line is one JSON object"),
     ('{"id": "a", "qeury": "?"}', "field qeury: unknown", "did you mean query?"),
     (GOOD.replace("text", "txt"), "field responses[0].txt: unknown", "did you mean text?"),
+    (HEAD + '"completion": "x"}', "field completion: unknown", "did you mean responses?"),
     (HEAD + '"zzzzzz": 1}', "field zzzzzz: unknown", "known here: id, query"),
     ('{"query": "?"}', "field id: is missing", "every task needs it"),
     (GOOD.replace('"x"', "5"), "field responses[0].text: is the number 5", "write text, in quotes"),
@@ -41,6 +42,27 @@ BAD_LINES = [
         HEAD + CRITERION + "}}",
         "field rubric.criteria[0].weight: is 0, so it would not count",
         "give it a weight, or",
+    ),
+    (
+        HEAD + '"rubric": "' + "[" * 100_000 + '"}',
+        "field rubric: is the text '[[[",
+        "a criterion in",
+    ),
+    (
+        HEAD + r'"rubric": "[\"\\ud800 x\"]"}',
+        "field rubric: is the text",
+        "a criterion in each line",
+    ),
+    (HEAD + '"rubric": 7}', "field rubric: is the number 7", "a criterion in each line, or a list"),
+    (
+        HEAD + '"rubric": "[\\"It is far"}',
+        "field rubric: is the text",
+        "an object with `criteria`, a",
+    ),
+    (
+        HEAD + '"rubric": ["It is far.", " "]}',
+        "field rubric.criteria[1].text: is ",
+        "write what must hold",
     ),
     (
         HEAD + '"metadata": {"w": [1, -Infinity]}}',

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError
+from jurygraph.schema import Task
 from jurygraph.sources import open_task_source, read_tasks
 from jurygraph.sources.tasks import open_profiles
 
@@ -48,6 +49,17 @@ def test_each_line_gives_a_task_and_its_responses_in_the_order_of_the_file(tasks
     task, responses = pairs[0]
     assert task.reference == "9"
     assert responses[0].agent == "a"
+
+
+def test_a_rubric_may_be_lines_or_texts_and_is_the_same_rubric(tmp_path: Path):
+    texts = ["It is short.", "It names a season."]
+    criteria = [{"id": f"c{n}", "text": text, "weight": 1} for n, text in enumerate(texts, 1)]
+    forms = [{"criteria": criteria}, criteria, texts, "\n".join(texts) + "\n", json.dumps(texts)]
+    for form in forms:
+        path = tmp_path / "rubrics.jsonl"
+        path.write_text(lines({**EGGS, "rubric": form}))
+        ((task, _),) = read_tasks(path)
+        assert task == Task.model_validate({**task.model_dump(), "rubric": forms[0]})
 
 
 @pytest.mark.parametrize("name", ["tasks.jsonl.gz", "packed"])

@@ -14,13 +14,7 @@ from multidict import MultiDict
 import jurygraph as jg
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
-from jurygraph.studies.ranking import (
-    AgentRanker,
-    RankSwap,
-    collect_decision_methods,
-    find_rank_swaps,
-    list_settings,
-)
+from jurygraph.studies.ranking import AgentRanker, RankSwap, find_rank_swaps
 from jurygraph.testing import ScriptedJudge
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.pages import first_what_if_verdicts
@@ -92,14 +86,6 @@ def test_agents_change_places_where_their_means_cross(slope: float, turns: list[
     ]
     for turn, expected in zip(found, turns, strict=True):
         assert turn.value == pytest.approx(expected.value, abs=1e-3)
-
-
-def test_the_settings_to_try_are_the_weights_and_kappa_of_a_rubric(rubrics: Path) -> None:
-    with closing(Run.open(rubrics)) as run:
-        settings = list_settings(run.config, collect_decision_methods(run))
-    weights = [f"reward.{name}" for name in run.config.reward]
-    weights += ["criteria.core.weight", "criteria.more.weight"]
-    assert [setting.key for setting in settings] == [*weights, "rubric.kappa"]
 
 
 def draw_letters(draw: random.Random) -> list[str]:

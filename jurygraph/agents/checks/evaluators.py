@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, product
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -213,8 +213,9 @@ class _CheckReasons(NamedTuple):
     depends: str
 
 
-_PossibleMeasures = Sequence[Sequence[float | None]]
-"""A measure where unshown values count or not, each where untold ones count or not."""
+_PossibleMeasures = Sequence[float | None]
+"""A measure in four worlds: two in which unshown values do not count, then two in which they do; in the second of
+either two, untold ones count."""
 
 
 class UnknownValues:
@@ -244,20 +245,10 @@ class UnknownValues:
 
     def measure(self, compute_measure: MeasureFunction) -> _PossibleMeasures:
         if not self._unknown:
-            return [[compute_measure({"yes": True, "no": False})] * 2] * 2
+            return [compute_measure({"yes": True, "no": False})] * 4
         return [
-            [
-                compute_measure(
-                    {
-                        "yes": True,
-                        "no": False,
-                        "unshown": is_unshown_counted,
-                        "untold": is_untold_counted,
-                    }
-                )
-                for is_untold_counted in (False, True)
-            ]
-            for is_unshown_counted in (False, True)
+            compute_measure({"yes": True, "no": False, "unshown": unshown, "untold": untold})
+            for unshown, untold in product((False, True), repeat=2)
         ]
 
     def conclude(
@@ -275,17 +266,13 @@ class UnknownValues:
         `share` is the share of the requirement that is met if none of the worlds meets it; `unproven_share` is that
         which the known values show.
         """
-        bound_side_sets = [
-            {_compare_with_interval(value, bound_interval) for value in measures}
-            for measures in possible_measures
-        ]
-        possible_sides = set[int]().union(*bound_side_sets)
-        if possible_sides == {0}:
+        sides = [_compare_with_interval(value, bound_interval) for value in possible_measures]
+        if set(sides) == {0}:
             return CheckResult(True, 1.0, reasons.holds, items)
-        if possible_sides in _SIDE_SETS_OUTSIDE_BOUND:
+        if set(sides) in _SIDE_SETS_OUTSIDE_BOUND:
             return CheckResult(False, share, reasons.fails, items)
         # Whatever the tables do not tell, what the response does not show may break it: showing less must gain nothing.
-        if any(measures in _SIDE_SETS_OUTSIDE_BOUND for measures in bound_side_sets):
+        if any(set(half) in _SIDE_SETS_OUTSIDE_BOUND for half in (sides[:2], sides[2:])):
             unshown = self._describe_unknown_values("unshown")
             message = f"{reasons.depends}; it cannot be shown, for {unshown}"
             unknown_items = {id(item): item for item, _ in self._unknown}
@@ -415,7 +402,7 @@ def _decide_bounded_check(
     items: ListedItems,
 ) -> CheckResult:
     possible_measures = unknown_values.measure(compute_measure)
-    values = [value for value in chain.from_iterable(possible_measures) if value is not None]
+    values = [value for value in possible_measures if value is not None]
     lowest, highest = min(values), max(values)
     result = f"{label} is {_describe_range(round(lowest, 6), round(highest, 6))}"
     bound_text = _describe_range(*check.bound_interval)
@@ -661,13 +648,13 @@ class Constraints(Evaluator):
         needs: tuple[str, ...] = ()
         if constraint.check is not None:
             check = _parse_check(error_location, json.dumps(constraint.check, sort_keys=True))
-            if check.function is not None and check.function not in self._functions:
-                hint = did_you_mean(check.function, self._functions)
-                hint = hint or "list it in the params of checks.constraints"
-                raise PlanError(
-                    f"{error_location}, field check.function: there is no {quote(check.function)}; {hint}"
-                )
             if check.function is not None:
+                if check.function not in self._functions:
+                    hint = did_you_mean(check.function, self._functions)
+                    hint = hint or "list it in the params of checks.constraints"
+                    raise PlanError(
+                        f"{error_location}, field check.function: there is no {quote(check.function)}; {hint}"
+                    )
                 try:
                     signature = inspect.signature(self._functions[check.function])
                     signature.bind(None, None, **check.params)
@@ -676,7 +663,7 @@ class Constraints(Evaluator):
                         f"{error_location}, field check.params: {quote(check.function)} is called as (task, response, "
                         f"**params): {error}; change the params, or the function"
                     ) from error
-            if any(not source.startswith("$") for source, _ in check.items):
+            if check.claim_kinds:
                 facts = load_facts(view)
                 _require_known_sources(error_location, facts, check)
                 digest_params = facts.digest_params

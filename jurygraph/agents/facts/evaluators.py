@@ -213,11 +213,10 @@ class FactClaim(NamedTuple):
 
 def read_claims(kind: ClaimsSpec, data: Any) -> list[FactClaim]:
     """Return the claims of one kind in a response's data, in their order; two paths to one value give one claim."""
-    nodes = {}
-    for node in chain.from_iterable(path.find(data) for path in kind.paths):
-        nodes[node.location] = node
+    nodes = chain.from_iterable(path.find(data) for path in kind.paths)
+    node_by_location = {node.location: node for node in nodes}
     claims = []
-    for location, node in nodes.items():
+    for location, node in node_by_location.items():
         parent = reduce(getitem, location[:-1], data)
         record = parent if isinstance(parent, dict) else {}
         order_key = value_sort_key(None if kind.order is None else record.get(kind.order))
@@ -306,7 +305,23 @@ async def look_up(
 ) -> list[FactFinding]:
     claims = read_claims(kind, data)
     findings = [await _look_up_claim(claim, tables) for claim in claims]
-    return findings if kind.merged is None else _merge_findings(claims, findings, kind.merged)
+    if kind.merged is None:
+        return findings
+    merged_findings: list[FactFinding] = []
+    for index, finding in enumerate(findings):
+        previous = merged_findings[-1] if merged_findings else None
+        if (
+            previous is not None
+            and compute_claim_key(previous) == compute_claim_key(finding)
+            and are_adjacent_claims(claims[index - 1], claims[index])
+        ):
+            previous["at"] += finding["at"]
+            previous["values"][kind.merged] += 1
+        else:
+            finding["values"][kind.merged] = 1
+            finding["own"] = sorted({*finding["own"], kind.merged})
+            merged_findings.append(finding)
+    return merged_findings
 
 
 async def _look_up_claim(claim: FactClaim, tables: Mapping[str, ReferenceFactTable]) -> FactFinding:
@@ -375,26 +390,6 @@ def _build_finding(claim: FactClaim, status: FindingStatus, **fields: Any) -> Fa
         "places": [],
         **fields,  # type: ignore[typeddict-item]
     }
-
-
-def _merge_findings(
-    claims: Sequence[FactClaim], findings: Sequence[FactFinding], name: str
-) -> list[FactFinding]:
-    merged_findings: list[FactFinding] = []
-    for index, finding in enumerate(findings):
-        previous = merged_findings[-1] if merged_findings else None
-        if (
-            previous is not None
-            and compute_claim_key(previous) == compute_claim_key(finding)
-            and are_adjacent_claims(claims[index - 1], claims[index])
-        ):
-            previous["at"] += finding["at"]
-            previous["values"][name] += 1
-        else:
-            finding["values"][name] = 1
-            finding["own"] = sorted({*finding["own"], name})
-            merged_findings.append(finding)
-    return merged_findings
 
 
 def compute_claim_key(finding: FactFinding) -> tuple[Any, ...]:
@@ -526,32 +521,27 @@ class ConfirmedClaims(CodeEvaluator):
             inputs.response.data is None or any(findings_by_kind.values())
         ):
             return Verdict.abstain(f"the response's data claims no {kind}")
-        return _build_claim_kind_verdict(findings_by_kind[kind], kind)
-
-
-def _build_claim_kind_verdict(all_findings: Sequence[FactFinding], kind: str) -> Verdict:
-    finding_by_key = {compute_claim_key(finding): finding for finding in reversed(all_findings)}
-    findings = [*reversed(finding_by_key.values())]
-    if not findings:
+        finding_by_key = {
+            compute_claim_key(finding): finding for finding in reversed(findings_by_kind[kind])
+        }
+        findings = [*reversed(finding_by_key.values())]
+        if not findings:
+            reason = "the response's data claims nothing that could be looked up"
+            return Verdict(score=0.0, met=False, reason=reason)
+        unconfirmed_findings = [finding for finding in findings if finding["found"] != "confirmed"]
+        confirmed_claim_count = len(findings) - len(unconfirmed_findings)
+        reasons = [f"{confirmed_claim_count} of {len(findings)} {kind} are confirmed"]
+        reasons += list_first([*map(describe_finding, unconfirmed_findings)], _MAX_SHOWN_CLAIMS)
+        shown_findings = unconfirmed_findings[:_MAX_SHOWN_CLAIMS] or findings[:1]
+        evidence = chain.from_iterable(map(make_claim_evidence, shown_findings))
         return Verdict(
-            score=0.0,
-            met=False,
-            reason="the response's data claims nothing that could be looked up",
+            score=confirmed_claim_count / len(findings),
+            met=not unconfirmed_findings,
+            native=confirmed_claim_count,
+            scale=(0, len(findings)),
+            reason="; ".join(reasons),
+            evidence=tuple(evidence),
         )
-    unconfirmed_findings = [finding for finding in findings if finding["found"] != "confirmed"]
-    confirmed_claim_count = len(findings) - len(unconfirmed_findings)
-    reasons = [f"{confirmed_claim_count} of {len(findings)} {kind} are confirmed"]
-    reasons += list_first([*map(describe_finding, unconfirmed_findings)], _MAX_SHOWN_CLAIMS)
-    shown_findings = unconfirmed_findings[:_MAX_SHOWN_CLAIMS] or findings[:1]
-    evidence = chain.from_iterable(map(make_claim_evidence, shown_findings))
-    return Verdict(
-        score=confirmed_claim_count / len(findings),
-        met=not unconfirmed_findings,
-        native=confirmed_claim_count,
-        scale=(0, len(findings)),
-        reason="; ".join(reasons),
-        evidence=tuple(evidence),
-    )
 
 
 def make_claim_evidence(finding: FactFinding) -> Sequence[Evidence]:

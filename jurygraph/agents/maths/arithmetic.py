@@ -20,18 +20,9 @@ _MAX_CACHED_CHARACTERS = 2_000  # characters of the longest line whose steps are
 _ROUNDING_TOLERANCE = Fraction(1, 10**9)
 _HUNDREDTH = Fraction(1, 100)
 
-_ASCII_OPERATOR_BY_SIGN = {
-    "−": "-",
-    "–": "-",
-    "÷": "/",
-    "×": "*",
-    "·": "*",
-    "⋅": "*",
-    "∗": "*",
-    "x": "*",
-    "X": "*",
-}
-_ASCII_OPERATOR_BY_SIGN |= {r"\times": "*", r"\cdot": "*", r"\div": "/", r"\%": "%", "**": "||"}
+_ASCII_OPERATOR_BY_SIGN = {"÷": "/", r"\div": "/", r"\%": "%", "**": "||"}
+_ASCII_OPERATOR_BY_SIGN |= dict.fromkeys("−–", "-")
+_ASCII_OPERATOR_BY_SIGN |= dict.fromkeys((*"×·⋅∗xX", r"\times", r"\cdot"), "*")
 _NONASCII_OPERATOR_PATTERN = re.compile(
     r"[−–÷×·⋅∗$£€]|\\[$%]|\\(?:times|cdot|div)(?![A-Za-z])|\*\*|(?<![^\W\d_])[xX](?=[ \t]*[0-9($£€.])"
 )
@@ -138,17 +129,15 @@ def _read_equalities(line: str, max_equals_signs: int) -> tuple[int, tuple[Calcu
     ascii_line = _NONASCII_OPERATOR_PATTERN.sub(
         lambda sign: _ASCII_OPERATOR_BY_SIGN.get(sign[0], "").ljust(len(sign[0])), line
     )
-    boundary_matches = [*_EQUATION_BOUNDARY_PATTERN.finditer(ascii_line)]
+    boundaries = [*_EQUATION_BOUNDARY_PATTERN.finditer(ascii_line)]
     line_steps = []
     count = 0
-    for index, boundary_match in enumerate(boundary_matches):
-        if count < max_equals_signs and _EQUALS_SIGN_PATTERN.match(
-            ascii_line, boundary_match.start()
-        ):
+    for before, boundary, after in zip(
+        [None, *boundaries], boundaries, [*boundaries[1:], None], strict=False
+    ):
+        if count < max_equals_signs and _EQUALS_SIGN_PATTERN.match(ascii_line, boundary.start()):
             count += 1
-            before = boundary_matches[index - 1] if index else None
-            after = boundary_matches[index + 1] if index + 1 < len(boundary_matches) else None
-            step = _read_calculation_step(line, ascii_line, boundary_match, before, after)
+            step = _read_calculation_step(line, ascii_line, boundary, before, after)
             if step is not None:
                 line_steps.append(step)
     return count, tuple(line_steps)

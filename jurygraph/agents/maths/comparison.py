@@ -315,13 +315,14 @@ def _are_equal_objects(gold: _ParsedAnswer, claim: _ParsedAnswer) -> bool:
     has_decimals = gold.has_decimals or claim.has_decimals
     members = [_ParsedAnswer(member, has_decimals) for member in value.args]
     other_members = [_ParsedAnswer(member, has_decimals) for member in other.args]
-    if isinstance(value, Interval) and isinstance(other, Interval):
-        are_ends_alike = members[2:] == other_members[2:]  # open or closed
-        return are_ends_alike and _are_equal_in_order(members[:2], other_members[:2])
-    if isinstance(value, Tuple) and isinstance(other, Tuple):
-        return _are_equal_in_order(members, other_members)
-    if isinstance(value, FiniteSet) and isinstance(other, FiniteSet):
-        return _are_equal_in_any_order(members, other_members)
+    match value, other:
+        case Interval(), Interval():
+            are_ends_alike = members[2:] == other_members[2:]  # open or closed
+            return are_ends_alike and _are_equal_in_order(members[:2], other_members[:2])
+        case Tuple(), Tuple():
+            return _are_equal_in_order(members, other_members)
+        case FiniteSet(), FiniteSet():
+            return _are_equal_in_any_order(members, other_members)
     if _is_plain_number(value) and _is_plain_number(other):
         return _are_equal_plain_numbers(value, other, has_decimals)
     options = {"numeric_precision": _ZERO_CUTOFF_DECIMALS, "allow_set_relation_comp": True}

@@ -25,7 +25,7 @@ from jurygraph.agents.maths.comparison import (
     compare_without_maths,
     make_comparison_pool,
 )
-from jurygraph.agents.maths.kinds import TypedAnswer, read_answer, read_reference
+from jurygraph.agents.maths.kinds import TypedAnswer, WordAnswer, read_answer, read_reference
 from jurygraph.agents.maths.reading import find_required_unit
 from jurygraph.agents.roles import CodeEvaluator, Evaluator, EvaluatorInput
 from jurygraph.agents.worker_pool import WorkerDied, WorkerPool, WorkFailed
@@ -70,6 +70,15 @@ class Accuracy(Evaluator):
 
     def close(self) -> None:
         self._worker_pool.close()
+
+    def describe_doubtful_reference(self, reference: str) -> str | None:
+        answer = find_reference_answer(reference)
+        gold = read_reference(answer) if answer and len(answer) <= MAX_ANSWER_CHARACTERS else None
+        if gold is None:
+            return "cannot be read as an answer, so nothing is judged by it"
+        if isinstance(gold, WordAnswer):
+            return "is in words, so only the same words are right"
+        return None
 
     async def answer(self, inputs: EvaluatorInput) -> Verdict:
         reference = find_reference_answer(inputs.task.reference or "")

@@ -13,8 +13,9 @@ Span = tuple[int, int]
 
 ORNAMENT_CHARACTERS = " \t\r\n*_`"
 _LABEL_WORDS = tomllib.loads(Path(__file__).with_name("answer_labels.toml").read_text("utf-8"))
-_SPACED_LANGUAGE_WORDS = _LABEL_WORDS["spaced"]
-_UNSPACED_LANGUAGE_WORDS = _LABEL_WORDS["joined"]
+_SPACED = {kind: "|".join(words.split()) for kind, words in _LABEL_WORDS["spaced"].items()}
+_UNSPACED = {kind: "|".join(words.split()) for kind, words in _LABEL_WORDS["joined"].items()}
+"""The words of a kind as alternatives of a pattern, of languages with and without spaces between words."""
 _LINE_START_PATTERN = r"^[ \t>*_#-]{0,8}"
 _SENTENCE_START_PATTERN = rf"(?:{_LINE_START_PATTERN}|(?<=[.!?;] )|(?<=[。！？；]))"
 _MAX_DENIAL_LENGTH = 40  # characters
@@ -27,18 +28,13 @@ _BLANK_RUN_PATTERN = re.compile(r"[ \t\r\n*_`]*")
 _DISPLAY_MATH_DELIMITERS = {r"\[": r"\]", "$$": "$$"}
 
 
-def _join_as_alternatives(words: str) -> str:
-    return "|".join(words.split())
-
-
 def _build_line_pattern(kind: str) -> str:
     """Return the pattern of a label with a colon ("**Final answer:** 18"), or of a heading, for the words of a kind."""
-    adjective_pattern = f"(?:{_join_as_alternatives(_SPACED_LANGUAGE_WORDS['adjectives'])})"
-    noun_pattern = f"(?:{_join_as_alternatives(_SPACED_LANGUAGE_WORDS[kind])})"
-    phrase_pattern = f"(?i:(?:{adjective_pattern} ){{0,3}}{noun_pattern}(?: {adjective_pattern})?)"
-    unspaced_languages_pattern = _join_as_alternatives(
-        f"{_UNSPACED_LANGUAGE_WORDS[kind]} {_UNSPACED_LANGUAGE_WORDS['before_colon']}"
+    adjective_pattern = f"(?:{_SPACED['adjectives']})"
+    phrase_pattern = (
+        f"(?i:(?:{adjective_pattern} ){{0,3}}(?:{_SPACED[kind]})(?: {adjective_pattern})?)"
     )
+    unspaced_languages_pattern = f"{_UNSPACED[kind]}|{_UNSPACED['before_colon']}"
     label_pattern = f"(?:{_SENTENCE_START_PATTERN}{phrase_pattern}|{unspaced_languages_pattern})"
     colon_pattern = rf"{label_pattern}[*_ \t]{{0,4}}(?::|[—–](?= ))"
     return rf"{colon_pattern}|^(?:#{{1,6}}[ \t]{{0,4}}|\*\*){phrase_pattern}[*_ \t]{{0,4}}$"
@@ -46,31 +42,18 @@ def _build_line_pattern(kind: str) -> str:
 
 def _build_sentence_pattern(kind: str) -> str:
     """Return the pattern of a label with a verb ("so the final answer is 18"), for the words of a kind."""
-    link_words_pattern = (
-        rf"(?:{_join_as_alternatives(_SPACED_LANGUAGE_WORDS['links'])}|(?:would|must|should) be)"
-    )
-    adjectives_pattern = _join_as_alternatives(_SPACED_LANGUAGE_WORDS["adjectives"])
+    link_words_pattern = rf"(?:{_SPACED['links']}|(?:would|must|should) be)"
     spaced_languages_pattern = (
-        rf"\b(?i:(?:{_join_as_alternatives(_SPACED_LANGUAGE_WORDS[kind])})(?: "
-        rf"(?:{adjectives_pattern}))? {link_words_pattern})\b"
+        rf"\b(?i:(?:{_SPACED[kind]})(?: (?:{_SPACED['adjectives']}))? {link_words_pattern})\b"
     )
-    unspaced_link_words_pattern = _join_as_alternatives(_UNSPACED_LANGUAGE_WORDS["links"])
-    unspaced_words_pattern = _join_as_alternatives(_UNSPACED_LANGUAGE_WORDS[kind])
-    unspaced_languages_pattern = f"(?:{unspaced_words_pattern})(?:{unspaced_link_words_pattern})"
+    unspaced_languages_pattern = f"(?:{_UNSPACED[kind]})(?:{_UNSPACED['links']})"
     return rf"(?:{spaced_languages_pattern}|{unspaced_languages_pattern})[ \t]{{0,4}}:?"
 
 
 def _build_denial_pattern() -> str:
-    articles_pattern = (
-        rf"(?: (?:{_join_as_alternatives(_SPACED_LANGUAGE_WORDS['articles'])})(?= |\Z)){{0,2}}"
-    )
-    spaced_languages_pattern = (
-        rf"\b(?i:{_join_as_alternatives(_SPACED_LANGUAGE_WORDS['denials'])}){articles_pattern} ?\Z"
-    )
-    unspaced_languages_pattern = (
-        rf"(?:{_join_as_alternatives(_UNSPACED_LANGUAGE_WORDS['denials'])}) ?\Z"
-    )
-    return f"{spaced_languages_pattern}|{unspaced_languages_pattern}"
+    articles_pattern = rf"(?: (?:{_SPACED['articles']})(?= |\Z)){{0,2}}"
+    spaced_languages_pattern = rf"\b(?i:{_SPACED['denials']}){articles_pattern} ?\Z"
+    return rf"{spaced_languages_pattern}|(?:{_UNSPACED['denials']}) ?\Z"
 
 
 _BARE_LABEL_PATTERN = rf"{_LINE_START_PATTERN}A[*_ ]{{0,4}}:"

@@ -57,7 +57,7 @@ class ProsePiece(NamedTuple):
 
     before: str
     text: str
-    is_heading: bool = False
+    is_heading: bool
     topics: frozenset[str] = frozenset()
     people: frozenset[str] = frozenset()
     values: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class Prose(NamedTuple):
     end: str
     people: tuple[str, ...]
     text_facts: ProseFacts
-    note: str = ""
+    note: str
 
     @property
     def original(self) -> Presentation:
@@ -292,38 +292,29 @@ def _find_pieces_about(topic: str, prose: Prose) -> list[PieceRange]:
     return [(index, index + 1) for index, piece in numbered_pieces if topic in piece.topics]
 
 
-def _make_reordering_generator(
-    find_piece_ranges: Callable[[Prose], list[PieceRange]],
-) -> ProseVariantGenerator:
-    """Return a family that exchanges the places of groups of pieces: all headed or none, all rows of tables or none."""
-
-    def draw(prose: Prose, rng: random.Random) -> Iterator[str]:
-        groups = find_piece_ranges(prose)
-        first_pieces_of_groups = [prose.pieces[start] for start, _ in groups]
-        # A heading in the place of a sentence, or a row outside its table, would read as something else.
-        has_mixed_kinds = (
-            len({(piece.is_heading, piece.is_table_row) for piece in first_pieces_of_groups}) > 1
-        )
-        if (
-            len(groups) < 2
-            or has_mixed_kinds
-            or any(_BACK_REFERENCE_PATTERN.match(piece.text) for piece in first_pieces_of_groups)
-        ):
-            return
-        pieces = prose.pieces
-        for _ in range(MAX_ORDER_DRAWS):
-            moved_pieces: list[ProsePiece] = []
-            end = 0
-            order = rng.sample(groups, len(groups))
-            for (start, stop), source in zip(groups, order, strict=True):
-                first, *others = pieces[slice(*source)]
-                # what stands before a place, such as a number, stays there
-                first = first._replace(before=pieces[start].before)
-                moved_pieces += [*pieces[end:start], first, *others]
-                end = stop
-            yield join_pieces([*moved_pieces, *pieces[end:]], prose.end)
-
-    return draw
+def _exchange_places(
+    find_piece_ranges: Callable[[Prose], list[PieceRange]], prose: Prose, rng: random.Random
+) -> Iterator[str]:
+    """Yield the text with groups of pieces in each other's place: all headed or none, all rows of tables or none."""
+    groups = find_piece_ranges(prose)
+    pieces = prose.pieces
+    first_pieces_of_groups = [pieces[start] for start, _ in groups]
+    # A heading in the place of a sentence, or a row outside its table, would read as something else.
+    kinds = {(piece.is_heading, piece.is_table_row) for piece in first_pieces_of_groups}
+    refers_back = any(_BACK_REFERENCE_PATTERN.match(piece.text) for piece in first_pieces_of_groups)
+    if len(groups) < 2 or len(kinds) > 1 or refers_back:
+        return
+    for _ in range(MAX_ORDER_DRAWS):
+        moved_pieces: list[ProsePiece] = []
+        end = 0
+        order = rng.sample(groups, len(groups))
+        for (start, stop), source in zip(groups, order, strict=True):
+            first, *others = pieces[slice(*source)]
+            # what stands before a place, such as a number, stays there
+            first = first._replace(before=pieces[start].before)
+            moved_pieces += [*pieces[end:start], first, *others]
+            end = stop
+        yield join_pieces([*moved_pieces, *pieces[end:]], prose.end)
 
 
 def _shuffle_attributions(prose: Prose, rng: random.Random) -> Iterator[str]:
@@ -411,12 +402,10 @@ def _vary_typography(prose: Prose, rng: random.Random) -> Iterator[str]:
 
 
 _GENERATOR_BY_FAMILY: Mapping[PresentationFamily, ProseVariantGenerator] = {
-    "stakeholder-section-order": _make_reordering_generator(_find_person_sections),
-    "satisfaction-summary-order": _make_reordering_generator(
-        partial(_find_pieces_about, "summary")
-    ),
+    "stakeholder-section-order": partial(_exchange_places, _find_person_sections),
+    "satisfaction-summary-order": partial(_exchange_places, partial(_find_pieces_about, "summary")),
     "shared-benefit-attribution": _shuffle_attributions,
-    "trade-off-order": _make_reordering_generator(partial(_find_pieces_about, "tradeoffs")),
+    "trade-off-order": partial(_exchange_places, partial(_find_pieces_about, "tradeoffs")),
     "format-conversion": _vary_format,
     "section-header": _vary_headings,
     "low-level-formatting": _vary_typography,

@@ -49,8 +49,8 @@ class Statement(NamedTuple):
 
     kind: str
     text: str
-    verbatim_values: tuple[str, ...]
-    people: frozenset[str]
+    verbatim_values: tuple[str, ...] = ()
+    people: frozenset[str] = frozenset()
     status: str = ""
     is_constraint_unmet: bool = False
 
@@ -109,10 +109,9 @@ _PATTERN_BY_STRENGTH_CLASS = {
 def build_numbered_statements(document: FactDocument) -> dict[str, Statement]:
     people = _list_people(document)
     statements = {}
-    for number, (kind, text, values, status) in enumerate(_iter_statement_parts(document), 1):
-        is_underserved = kind == "summary" and _classify_status(status) != "met"
-        mentioned = find_mentioned_people(text, people)
-        statements[f"s{number}"] = Statement(kind, text, values, mentioned, status, is_underserved)
+    for number, statement in enumerate(_iter_statements(document), 1):
+        mentioned = find_mentioned_people(statement.text, people)
+        statements[f"s{number}"] = statement._replace(people=mentioned)
     return statements
 
 
@@ -128,25 +127,29 @@ def _list_people(document: FactDocument) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _iter_statement_parts(
-    document: FactDocument,
-) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
-    """Yield the kind of each statement, its text, what stays letter by letter, and the status of a constraint."""
+def _iter_statements(document: FactDocument) -> Iterator[Statement]:
+    """Yield the statements of a document, still without the people whom they name."""
     for section in document:
         for record in section.records:
             if section.kind in ("stakeholder", "tradeoffs"):
                 about = f"for {section.name}: " if section.name else ""
-                yield section.kind, f"{about}{record['text']}", (), ""
+                yield Statement(section.kind, f"{about}{record['text']}")
             elif section.kind == "summary":
                 constraints = dict(record)
                 person = constraints.pop("stakeholder")
                 for constraint, status in constraints.items():
-                    yield "summary", f"{person}, {constraint}: {status}", (constraint,), str(status)
+                    yield Statement(
+                        "summary",
+                        f"{person}, {constraint}: {status}",
+                        (constraint,),
+                        status=str(status),
+                        is_constraint_unmet=_classify_status(str(status)) != "met",
+                    )
             else:
                 texts = {field: _fact_value_to_texts(value) for field, value in record.items()}
                 text = "; ".join(f"{field}: {', '.join(found)}" for field, found in texts.items())
                 words = [word for word in chain(*texts.values()) if any(map(str.isalnum, word))]
-                yield section.kind, text, tuple(words), ""
+                yield Statement(section.kind, text, tuple(words))
 
 
 def _fact_value_to_texts(value: FactValue) -> list[str]:

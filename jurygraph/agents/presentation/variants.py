@@ -12,6 +12,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, product
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
@@ -136,14 +137,23 @@ def write_canonical_form(document: FactDocument) -> str:
     """Return what a document says, whatever the order of people, of shared items and names, and of trade-offs."""
     section_contents = []
     for section in document:
-        records: list[Any] = [dict(record) for record in section.records]
-        for record in records:
-            if section.kind == "shared" and isinstance(record.get(SERVED_PEOPLE_FIELD), list):
-                record[SERVED_PEOPLE_FIELD] = sorted(record[SERVED_PEOPLE_FIELD])
+        records = _change_served_people(section, sorted)
         if section.kind in ("summary", "shared", "tradeoffs"):
             records.sort(key=lambda record: json.dumps(record, sort_keys=True))
         section_contents.append([section.kind, section.name, records])
     return json.dumps(sorted(section_contents, key=json.dumps), sort_keys=True)
+
+
+def _change_served_people(
+    section: Section, change: Callable[[list[str]], list[str]]
+) -> list[FactRecord]:
+    """Return copies of the records of a section, each with a change of the names that it serves, if it is shared."""
+    records = [dict(record) for record in section.records]
+    for record in records:
+        names = record.get(SERVED_PEOPLE_FIELD)
+        if section.kind == "shared" and isinstance(names, list):
+            record[SERVED_PEOPLE_FIELD] = change(names)
+    return records
 
 
 def render_document(document: FactDocument, layout: Layout = Layout()) -> str:  # noqa: B008 - an immutable tuple
@@ -342,24 +352,20 @@ def _draw_orders(items: Sequence[T], rng: random.Random) -> Iterator[list[T]]:
         yield rng.sample(items, len(items))
 
 
-def _make_reordering_generator(kind: str) -> VariantGenerator:
-    """Return a family that permutes the sections of a kind, or the records of its only section."""
-
-    def draw(document: FactDocument, rng: random.Random) -> VariantDraws:
-        sections = [section for section in document if section.kind == kind]
-        orders = _draw_orders(sections, rng)
-        if sections and kind != "stakeholder":
-            (section,) = sections
-            record_orders = _draw_orders(section.records, rng)
-            orders = ([section._replace(records=tuple(records))] for records in record_orders)
-        for order in orders:
-            others = iter(order)
-            yield (
-                tuple(next(others) if other.kind == kind else other for other in document),
-                Layout(),
-            )
-
-    return draw
+def _reorder(kind: str, document: FactDocument, rng: random.Random) -> VariantDraws:
+    """Permute the sections of a kind, or the records of its only section."""
+    sections = [section for section in document if section.kind == kind]
+    orders = _draw_orders(sections, rng)
+    if sections and kind != "stakeholder":
+        (section,) = sections
+        record_orders = _draw_orders(section.records, rng)
+        orders = ([section._replace(records=tuple(records))] for records in record_orders)
+    for order in orders:
+        others = iter(order)
+        yield (
+            tuple(next(others) if other.kind == kind else other for other in document),
+            Layout(),
+        )
 
 
 def _shuffle_attributions(document: FactDocument, rng: random.Random) -> VariantDraws:
@@ -368,11 +374,7 @@ def _shuffle_attributions(document: FactDocument, rng: random.Random) -> Variant
     for _ in range(MAX_ORDER_DRAWS):
         sections = []
         for section in document:
-            records = [dict(record) for record in section.records]
-            for record in records:
-                names = record.get(SERVED_PEOPLE_FIELD)
-                if section.kind == "shared" and isinstance(names, list):
-                    record[SERVED_PEOPLE_FIELD] = rng.sample(names, len(names))
+            records = _change_served_people(section, lambda names: rng.sample(names, len(names)))
             sections.append(section._replace(records=tuple(records)))
         yield tuple(sections), Layout()
 
@@ -397,10 +399,10 @@ def _vary_typography(document: FactDocument, rng: random.Random) -> VariantDraws
 
 
 FAMILIES: dict[PresentationFamily, VariantGenerator] = {
-    "stakeholder-section-order": _make_reordering_generator("stakeholder"),
-    "satisfaction-summary-order": _make_reordering_generator("summary"),
+    "stakeholder-section-order": partial(_reorder, "stakeholder"),
+    "satisfaction-summary-order": partial(_reorder, "summary"),
     "shared-benefit-attribution": _shuffle_attributions,
-    "trade-off-order": _make_reordering_generator("tradeoffs"),
+    "trade-off-order": partial(_reorder, "tradeoffs"),
     "format-conversion": _vary_format,
     "section-header": _vary_headings,
     "low-level-formatting": _vary_typography,

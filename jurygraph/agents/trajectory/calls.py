@@ -12,7 +12,6 @@ from jurygraph.schema import Response
 from jurygraph.schema.conversation import ChatMessage, canonical_tool_arguments
 
 ArgumentsMode = Literal["exact", "ignore", "subset", "superset"]
-ArgumentsModeByTool = Mapping[str, ArgumentsMode | tuple[str, ...]]
 Arguments = Mapping[str, Any]
 
 
@@ -67,7 +66,7 @@ class ArgumentsRule(NamedTuple):
     """
 
     mode: ArgumentsMode
-    mode_by_tool: ArgumentsModeByTool
+    mode_by_tool: Mapping[str, ArgumentsMode | tuple[str, ...]]
 
     def matches(self, call: AgentToolCall, reference: AgentToolCall) -> bool:
         arguments = call.arguments

@@ -35,7 +35,7 @@ from jurygraph.errors import ConfigError, PlanError
 from jurygraph.messages import join_names, nearest_name, quote, shorten
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
-from jurygraph.schema.conversation import RenderedText
+from jurygraph.schema.conversation import ChatMessage, RenderedText
 from jurygraph.schema.frozen_model import Count, Id, ParamsModel, ReadOnlyFields, canonical_json
 from jurygraph.schema.task import ReferenceCall
 
@@ -186,16 +186,13 @@ class ToolsMatch(TrajectoryEvaluator):
             f"{call.path}: is no JSON of an object" for call in unparsable_calls[:_MAX_LISTED_ITEMS]
         ]
         success = f"{len(calls)} calls match the reference's {len(reference_calls)} ({mode})"
-        evidence: tuple[Evidence, ...] = ()
-        if problems:
-            wrong_calls = extra_calls if mode != "superset" else unparsable_calls
-            evidence = _make_evidence_of_calls(inputs.response, wrong_calls)
+        wrong_calls = extra_calls if mode != "superset" else unparsable_calls
         return Verdict(
             score=float(not problems),
             met=not problems,
             native=len(calls),
             reason="; ".join(problems) or success,
-            evidence=evidence,
+            evidence=_make_evidence_of_calls(inputs.response, wrong_calls),
         )
 
     def _list_reference_calls(self, task: TaskView, only: Sequence[str]) -> list[AgentToolCall]:
@@ -460,14 +457,11 @@ class GroundedAnswer(TrajectoryEvaluator):
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         answer = inputs.response.view("last_reply").text
         query = inputs.task.query
-        messages = list(list_messages(inputs.response))
-        words_of_others = []
         if isinstance(query, str):
-            words_of_others.append(query)
-        else:
-            messages = [*query, *messages]
+            query = (ChatMessage(role="user", content=query),)
+        messages = [*query, *list_messages(inputs.response)]
         results = [message.text for message in messages if message.role == "tool"]
-        words_of_others += [
+        words_of_others = [
             message.text for message in messages if message.role not in ("assistant", "tool")
         ]
         figures = _find_numbers_and_codes(answer)

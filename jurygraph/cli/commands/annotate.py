@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing, closing
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
 
@@ -219,7 +219,7 @@ def _read_existing_graphs(
     earlier = file if os.path.isfile(file) and os.path.getsize(file) else None
     if edges_file is None and earlier is None:
         return {}
-    with closing(AnnotatedTasksFile(edges_file or file)) as graphs:
+    with AnnotatedTasksFile(edges_file or file) as graphs:
         graphs.refuse_unknown(lines.ids.__contains__, lines.ids, "leave the line out")
         if earlier is not None and (edges_file is None or os.path.samefile(edges_file, earlier)):
             graphs.check_unchanged_tasks(lines.iter_raw_lines())
@@ -317,7 +317,11 @@ def profiles(
     with (
         redirect_stdout_to_stderr(),
         open_jury(config or find_config(tasks), model) as jury,
-        TaskLinesFile(tasks, _has_text_only_profile, jury.config.task_defaults) as lines,
+        TaskLinesFile(
+            tasks,
+            lambda task: any(map(has_text_profile_only, task.stakeholders)),
+            jury.config.task_defaults,
+        ) as lines,
     ):
         results = _annotate_selected_tasks(
             jury, lines, Planner(jury).aread_profiles, "reading profiles"
@@ -337,10 +341,6 @@ def profiles(
             "--out run"
         )
     raise typer.Exit(ExitCode.SOME_FAILED if results.omitted_tasks else ExitCode.SUCCESS)
-
-
-def _has_text_only_profile(task: Task) -> bool:
-    return any(map(has_text_profile_only, task.stakeholders))
 
 
 def _format_profile_lines(results: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:

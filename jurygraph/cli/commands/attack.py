@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -29,7 +29,7 @@ from jurygraph.concurrency import DaemonThreads
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING
 from jurygraph.runs.reports.bill import count_requests
-from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
+from jurygraph.runs.reports.gate import parse_ci_thresholds
 from jurygraph.safety.attacks import AttackSuite, load_attack_tasks, load_attacks
 from jurygraph.sources import locate_config_errors
 from jurygraph.sources.files import explain_full_temp_disk
@@ -38,15 +38,10 @@ from jurygraph.sources.tasks import TaskAndResponses, TaskLinesFile
 from jurygraph.studies.attack import THRESHOLD_FIGURE_NAMES, AttackStudy, figures_by_threshold_name
 from jurygraph.studies.report import Report
 
-if TYPE_CHECKING:
-    from jurygraph.jury import Jury
-
-AttackSuiteChoice = Literal["all", AttackSuite]
-
 
 def attack(
     config: Annotated[Path, option("F", "Config.")] = Path("jury.yaml"),
-    suite: Annotated[AttackSuiteChoice, option(None, "Suite of attacks.")] = "all",
+    suite: Annotated[Literal["all", AttackSuite], option(None, "Suite of attacks.")] = "all",
     model: ModelNameOption = None,
     tasks: Annotated[
         str | None, option("TASKS", "JSONL file of tasks, .gz too, instead of the built-in ones.")
@@ -90,7 +85,11 @@ def attack(
         redirect_stdout_to_stderr(),
         open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury,
     ):
-        study = _create_study(jury, config, model, suite, tasks, allow_files_outside)
+        attacked_tasks = (
+            load_attack_tasks() if tasks is None else _read_tasks(tasks, allow_files_outside)
+        )
+        with locate_config_errors(config, model):
+            study = AttackStudy(jury, attacked_tasks, load_attacks(suite))
         activity_label = "estimating" if dry_run else "attacking"
         threads = jury.context.threads
         total = len(study.arms) * study.responses
@@ -110,26 +109,10 @@ def attack(
     report.figures = {**report.figures, "suite": suite, "requests": requests_json}
     report.sections = [*report.sections, *summary.format_request_lines(requests)]
     output.write(report)
-    missed_conditions = failed_thresholds(thresholds, figures_by_threshold_name(report))
-    summary.print_missed_conditions(missed_conditions)
+    figures = figures_by_threshold_name(report)
+    has_missed_conditions = summary.print_missed_conditions(thresholds, figures)
     max_error_rate = jury.config.failure.max_error_rate
-    raise typer.Exit(_choose_exit_code(report, max_error_rate, bool(missed_conditions)))
-
-
-def _create_study(
-    jury: "Jury",
-    config: Path,
-    model: str | None,
-    suite: AttackSuiteChoice,
-    tasks: str | None,
-    allow_files_outside: bool,
-) -> AttackStudy:
-    """Create the study from the tasks and the suite of attacks. Raises ConfigError that names the config."""
-    attacked_tasks = (
-        load_attack_tasks() if tasks is None else _read_tasks(tasks, allow_files_outside)
-    )
-    with locate_config_errors(config, model):
-        return AttackStudy(jury, attacked_tasks, load_attacks(suite))
+    raise typer.Exit(_choose_exit_code(report, max_error_rate, has_missed_conditions))
 
 
 def _run_study(

@@ -1,7 +1,6 @@
 """`jurygraph verify`, `seal`, `close` and `erase`: check, sign, close and erase parts of a run."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -79,14 +78,23 @@ def verify(
     if json:
         return
     for content in contents:
-        _print_open_run_notes(content, bool(expect_head or content["sealed"]))
+        if content["unsigned"]:
+            print_message(
+                f"{content['unsigned']} erasures after the seal are unsigned; run `seal` to sign the run again"
+            )
+        if not content["closed"]:
+            is_end_known = expect_head or content["sealed"]
+            lost_end_note = "" if is_end_known else "; if it was once, or had more, its end is lost"
+            print_message(
+                f"the run is not closed: more records may follow this head{lost_end_note}"
+            )
 
 
 def _verify_run(
     run: Path, deep: bool, expect_head: str | None, signer: str | None, allow_files_outside: bool
 ) -> tuple[JsonFields, list[str]]:
     """Verify one run; return its report as JSON values, and as lines."""
-    with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
+    with redirect_stdout_to_stderr(), Run.open(run) as stored_run:
         modules = stored_run.modules() if deep else None  # before anything takes long
         with progress("verifying", stored_run.ledger.count, "records") as report:
             result = verify_run(stored_run, report, expect_head, signer)
@@ -98,17 +106,6 @@ def _verify_run(
         run, result, deep_verification_counts, expect_head is not None
     )
     return {"run": str(run), **result._asdict(), "deep": deep_verification_counts}, list(lines)
-
-
-def _print_open_run_notes(content: JsonFields, is_run_end_known: bool) -> None:
-    unsigned_erasure_count = content["unsigned"]
-    if unsigned_erasure_count:
-        print_message(
-            f"{unsigned_erasure_count} erasures after the seal are unsigned; run `seal` to sign the run again"
-        )
-    if not content["closed"]:
-        lost_end_note = "" if is_run_end_known else "; if it was once, or had more, its end is lost"
-        print_message(f"the run is not closed: more records may follow this head{lost_end_note}")
 
 
 def _format_verification_lines(
@@ -197,7 +194,7 @@ def seal(
     """
     with (
         redirect_stdout_to_stderr(),
-        closing(Run.open(run)) as stored_run,
+        Run.open(run) as stored_run,
         progress("verifying", stored_run.ledger.count, "records") as report,
     ):
         written_seal = seal_run(stored_run, key, report)

@@ -1,6 +1,5 @@
 """`jurygraph compare`: compare two runs; thresholds can fail a build."""
 
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +38,7 @@ def compare(
         jurygraph compare before after --gate "no_worse_than=0.02, failed_b<=0"
         jurygraph compare before after --markdown --gate "flips<=3" > comment.md
     """
-    from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
+    from jurygraph.runs.reports.gate import parse_ci_thresholds
     from jurygraph.runs.run import Run
     from jurygraph.runs.stored_groups import possible_reward_bounds
     from jurygraph.studies import comparison
@@ -53,7 +52,7 @@ def compare(
     margins = [condition.bound for condition in conditions if condition.name == no_worse_gate_name]
     thresholds = [condition for condition in conditions if condition.name in statistics]
     largest_possible_loss = 1.0
-    with closing(Run.open(run_a)) as a, closing(Run.open(run_b)) as b:
+    with Run.open(run_a) as a, Run.open(run_b) as b:
         if gate:
             limits = list(possible_reward_bounds(a, a.load_combiners()))
             limits += possible_reward_bounds(b, b.load_combiners())
@@ -65,7 +64,6 @@ def compare(
             largest_possible_loss,
             comparison.describe_setting_differences(a.header, b.header),
         )
-    missed_conditions = failed_thresholds(thresholds, report.figures)
     messages = list(comparison.missing_evidence_messages(report.figures))
     if markdown:
         outcomes = comparison.condition_outcomes(thresholds, report.figures)
@@ -75,7 +73,7 @@ def compare(
         print_result(comment.removesuffix("\n"))
     else:
         output.write(report)
-    print_missed_conditions(missed_conditions)
+    has_missed_conditions = print_missed_conditions(thresholds, report.figures)
     print_messages(messages)
-    if missed_conditions or messages:
+    if has_missed_conditions or messages:
         raise typer.Exit(ExitCode.SOME_FAILED)

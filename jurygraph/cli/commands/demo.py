@@ -5,7 +5,6 @@ import subprocess
 import sys
 import webbrowser
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -64,6 +63,8 @@ def demo(
         jurygraph demo
         jurygraph demo my-demo
     """
+    from jurygraph.viewer.report import render_response_report  # lazily: it loads Jinja
+
     examples = _find_examples_folder(every)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder for the runs")
@@ -74,14 +75,21 @@ def demo(
         options = ScoreOptions(tasks=str(tasks), config=examples / example.config, run=run)
         with redirect_stdout_to_stderr():
             scored = score_tasks(options)
-        with closing(Run.open(run)) as stored_run:
+        with Run.open(run) as stored_run:
             found[name] = example.read_demo_findings(stored_run, scored.run_totals.summary)
         print_result(f"{name}: {example.sentence}")
         for line in found[name].lines:
             print_result(f"  → {escape_line(shorten(line, _MAX_LINE_CHARACTERS))}")
-    page_path = _write_page(folder, found["maths"].response)
+    page_path = folder / "lowest.html"
+    with Run.open(folder / "maths") as stored_run:
+        page = render_response_report(stored_run, found["maths"].response)
+    write_output(page_path, [page.encode()])
     if every:
-        _run_other_demos(examples, folder)
+        sys.stdout.flush()
+        script = examples / _OTHER_DEMOS_SCRIPT
+        other_demos = subprocess.run([sys.executable, str(script), str(folder)], check=False)
+        if other_demos.returncode:
+            raise InputError(f"{script}: ended with exit code {other_demos.returncode}, see above")
     print_result(f"\n{found['maths'].response}, from its text to its reward: {page_path}")
     print_result(f"every response, in a browser: jurygraph view {shell_quote(folder / 'maths')}")
     print_result("a project of your own:        jurygraph init my-jury")
@@ -97,26 +105,6 @@ def _find_examples_folder(needs_all_examples: bool) -> Path:
     if needs_all_examples:
         raise InputError("--all: needs the examples of the repository; run it in a checkout of it")
     raise InputError(f"{_EXAMPLE_FOLDERS[0]}: is missing; install jurygraph again")
-
-
-def _write_page(folder: Path, response: str) -> Path:
-    from jurygraph.viewer.report import render_response_report  # lazily: it loads Jinja
-
-    page = folder / "lowest.html"
-    with closing(Run.open(folder / "maths")) as run:
-        write_output(page, [render_response_report(run, response).encode()])
-    return page
-
-
-def _run_other_demos(examples: Path, folder: Path) -> None:
-    sys.stdout.flush()
-    completed_process = subprocess.run(
-        [sys.executable, str(examples / _OTHER_DEMOS_SCRIPT), str(folder)], check=False
-    )
-    if completed_process.returncode:
-        raise InputError(
-            f"{examples / _OTHER_DEMOS_SCRIPT}: ended with exit code {completed_process.returncode}, see above"
-        )
 
 
 def _open_in_browser(page_path: Path) -> None:

@@ -18,12 +18,10 @@ from jurygraph.schema import Criterion, Edge, ResponseLine, Rubric, TaskLine, Tr
 from jurygraph.sources.config import config_file_schema
 from jurygraph.sources.tasks import TaskLinesFile
 
-StateMachineName = Literal["prepare", "score", "annotate", "investigate"]
-
 
 def graph(
     machine: Annotated[
-        StateMachineName | None,
+        Literal["prepare", "score", "annotate", "investigate"] | None,
         typer.Argument(
             metavar="MACHINE",
             help="State machine to draw: prepare, score, annotate or investigate.",
@@ -42,20 +40,17 @@ def graph(
         jurygraph graph score > score.mmd
         jurygraph graph --task tasks.jsonl --id task-1 > rubric.mmd
     """
-    if machine is not None and task is not None:
+    if machine and task is not None:
         raise InputError(f"{machine} and --task: each draws another graph; remove one")
     if task_id is not None and task is None:
         raise InputError("--id: needs a file of tasks; name it with --task")
-    text = (
-        _draw_state_machine(machine or "score") if task is None else _draw_task_graph(task, task_id)
-    )
+    if task is not None:
+        text = _draw_task_graph(task, task_id)
+    else:
+        # lazily: LangGraph is slow to import
+        module = import_module(f"jurygraph.graphs.{machine or 'score'}_graph")
+        text = str(module.build().get_graph().draw_mermaid())
     print_result(text.removesuffix("\n"))
-
-
-def _draw_state_machine(machine_name: StateMachineName) -> str:
-    # Lazily: LangGraph is slow to import.
-    module = import_module(f"jurygraph.graphs.{machine_name}_graph")
-    return str(module.build().get_graph().draw_mermaid())
 
 
 def _draw_task_graph(path: str, chosen: str | None) -> str:

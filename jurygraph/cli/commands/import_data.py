@@ -48,29 +48,6 @@ FORMATS_WITH_COLUMNS = (*EXPORT_READERS, RATINGS_FORMAT)
 """Formats whose columns a user may name."""
 ImportSelection = Literal["tasks", "answered"]
 
-ImportSelectionOption = Annotated[
-    ImportSelection | None,
-    option(
-        None,
-        "`tasks`: tasks without responses, to score your own; `answered`: only tasks that have responses, as `score` "
-        "requires.",
-    ),
-]
-ScoreScaleOption = Annotated[
-    Literal["position", "tenths"] | None,
-    option(
-        None,
-        "Score of a value v from 1 to 10 (writingbench): `position`, (v - 1) / 9, is the default; `tenths`, v / 10, is "
-        "that of GEAR's authors.",
-    ),
-]
-RatingsFileOption = Annotated[
-    str | None, option("F", "Second output file (ratings): the ratings themselves.")
-]
-RaterColumnsOption = Annotated[
-    str | None, option("A,B", "Columns of the raters, one for each (wide).", "--rater-columns")
-]
-
 
 def import_(
     form: Annotated[str, argument("FORMAT", f"{', '.join(IMPORT_FORMATS)}.")],
@@ -83,14 +60,32 @@ def import_(
         ),
     ],
     target: Annotated[str, option("F", "Output file; - for stdout.", "-o", "--out")],
-    only: ImportSelectionOption = None,
-    scale: ScoreScaleOption = None,
-    ratings: RatingsFileOption = None,
+    only: Annotated[
+        ImportSelection | None,
+        option(
+            None,
+            "`tasks`: tasks without responses, to score your own; `answered`: only tasks that have responses, as "
+            "`score` requires.",
+        ),
+    ] = None,
+    scale: Annotated[
+        Literal["position", "tenths"] | None,
+        option(
+            None,
+            "Score of a value v from 1 to 10 (writingbench): `position`, (v - 1) / 9, is the default; `tenths`, "
+            "v / 10, is that of GEAR's authors.",
+        ),
+    ] = None,
+    ratings: Annotated[
+        str | None, option("F", "Second output file (ratings): the ratings themselves.")
+    ] = None,
     column: ColumnNamesOption = None,
     item: ItemColumnOption = None,
     label: ScoreColumnOption = None,
     annotator: ReviewerColumnOption = None,
-    raters: RaterColumnsOption = None,
+    raters: Annotated[
+        str | None, option("A,B", "Columns of the raters, one for each (wide).", "--rater-columns")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Convert a file of another project to TASKS or RATINGS.
@@ -220,7 +215,7 @@ def _import_ratings(
     }
     print_report(json, {"tasks_file": tasks, "ratings_file": ratings, **counts}, ())
     print_message(_format_counts(counts))
-    print_messages([*table.notes, *notes_on_similar_names(annotators)])
+    print_messages(notes_on_similar_names(annotators))
     arguments = _format_consensus_arguments(ratings, table.votes, ())
     if not any(isinstance(vote.label, str) for vote in table.votes):
         print_message(f"next: jurygraph study reviewers {shell_quote(ratings)}")

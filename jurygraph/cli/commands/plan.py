@@ -1,6 +1,5 @@
 """`jurygraph plan`: make the plans of tasks before there are responses."""
 
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -64,16 +63,18 @@ def plan(
         folder = None if allow_files_outside else folder_of_tasks_file(tasks)
         with jury, locate_config_errors(path, model):
             print_messages(collect_jury_notes(jury))
-            defaults = jury.config.task_defaults
             with (
-                closing(TaskLinesFile(tasks, defaults=defaults, folder=folder)) as lines,
+                TaskLinesFile(tasks, defaults=jury.config.task_defaults, folder=folder) as lines,
                 open_runner() as runner,
                 progress("planning", len(lines), "tasks") as report,
             ):
                 name = Path(tasks).name
                 written_plans = write_plans(jury, lines, name, Path(out), report)
                 with exit_on_interrupt("interrupted; nothing was written"):
-                    count = run_interruptible(runner, written_plans, jury.context.threads)
+                    lacking = run_interruptible(runner, written_plans, jury.context.threads)
+            print_messages(lacking.describe())
             requests = count_requests(jury)
-    content = {"plans": out, "tasks": count, "requests": requests and requests.to_json()}
-    print_report(json, content, [f"wrote {count} plans to {out}", *format_request_lines(requests)])
+    content = {"plans": out, "tasks": len(lines), "requests": requests and requests.to_json()}
+    print_report(
+        json, content, [f"wrote {len(lines)} plans to {out}", *format_request_lines(requests)]
+    )

@@ -594,7 +594,7 @@ def _read_reviewer_names(text: str) -> list[str]:
 
 def _read_responses_as_items(folder: Path) -> Iterator[SheetItem]:
     """Yield the responses of a run as items under their ids, which name them for `study judge`, too."""
-    with closing(Run.open(folder)) as run:
+    with Run.open(folder) as run:
         for trace, response, task in run.responses_with_tasks():
             if response is not None:
                 yield SheetItem(

@@ -52,7 +52,7 @@ def report(
             f"{output}: a report is HTML; `jurygraph export {shell_quote(run)} -o "
             f"{shell_quote(output)}` writes a workbook"
         )
-    with closing(Run.open(run)) as stored_run:
+    with Run.open(run) as stored_run:
         if is_markdown_file:
             refuse_unwritable(output)
         else:

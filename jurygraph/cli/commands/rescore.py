@@ -1,7 +1,6 @@
 """`jurygraph rescore`: compute rewards from the same verdicts under other settings."""
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +8,6 @@ from typing import Annotated
 from jurygraph.cli.options import (
     ConfigSettingsOption,
     JsonOption,
-    NewRunOption,
     RunFolderArgument,
     option,
 )
@@ -31,49 +29,46 @@ from jurygraph.sources.config import apply_settings
 from jurygraph.sources.ratings import calibrations_to_json, confusions_to_json
 from jurygraph.studies.report import Report, ReportTable
 
-LearnConfusionsOption = Annotated[
-    list[str] | None,
-    option(
-        "COMPONENT",
-        "Learn the confusions of judges in a component with combiner `consensus`; can be repeated.",
-        "--learn",
-    ),
-]
-CalibrateOption = Annotated[
-    list[str] | None,
-    option(
-        "QUESTION=LABEL",
-        "Calibrate a question by labels: a file, or label.NAME; can be repeated.",
-        "--calibrate",
-    ),
-]
-FalsePositiveRateOption = Annotated[
-    float | None,
-    option(
-        "P",
-        "Find the threshold that passes at most this share of what people reject.",
-        min=1e-4,
-        max=0.5,
-    ),
-]
-ArtifactOption = Annotated[
-    Path | None,
-    option("F", "Write the learned confusions, or the calibrations, to a JSON file.", "--artifact"),
-]
-
 
 def rescore(
     run: RunFolderArgument,
-    folder: NewRunOption,
+    folder: Annotated[Path, option("RUN2", "Folder of the new run.", "-o", "--out")],
     settings: ConfigSettingsOption = None,
-    learn: LearnConfusionsOption = None,
-    calibrations: CalibrateOption = None,
+    learn: Annotated[
+        list[str] | None,
+        option(
+            "COMPONENT",
+            "Learn the confusions of judges in a component with combiner `consensus`; can be repeated.",
+            "--learn",
+        ),
+    ] = None,
+    calibrations: Annotated[
+        list[str] | None,
+        option(
+            "QUESTION=LABEL",
+            "Calibrate a question by labels: a file, or label.NAME; can be repeated.",
+            "--calibrate",
+        ),
+    ] = None,
     method: Annotated[
         CalibrationMethod, option(None, "Form of the calibration.", "--map")
     ] = "platt",
     seed: Annotated[int, option("S", "Seed of the folds of --calibrate.", min=0)] = 0,
-    false_positives: FalsePositiveRateOption = None,
-    artifact: ArtifactOption = None,
+    false_positives: Annotated[
+        float | None,
+        option(
+            "P",
+            "Find the threshold that passes at most this share of what people reject.",
+            min=1e-4,
+            max=0.5,
+        ),
+    ] = None,
+    artifact: Annotated[
+        Path | None,
+        option(
+            "F", "Write the learned confusions, or the calibrations, to a JSON file.", "--artifact"
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Compute a run's rewards again from its verdicts, without a request.
@@ -106,7 +101,7 @@ def rescore(
             )
         refuse_unwritable(artifact)
     learned_confusions = {}
-    with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
+    with redirect_stdout_to_stderr(), Run.open(run) as stored_run:
         config = apply_settings(stored_run.config, settings or [])
         for component in learn or []:
             with progress("learning", stored_run.tasks_scored, "tasks") as report:

@@ -11,26 +11,17 @@ from jurygraph.cli.options import (
     AllowFilesOutsideOption,
     ConfigFileOption,
     ConfigSettingsOption,
-    ContextColumnOption,
     DryRunOption,
     EdgesFileOption,
     GateConditionsOption,
-    GroupByOption,
-    IdColumnOption,
     JsonOption,
     MaxCallsOption,
     MaxCostOption,
-    MessagesColumnOption,
     ModelNameOption,
-    PromptColumnOption,
-    ReferenceColumnOption,
-    ResponseColumnsOption,
     ResponseStartOption,
-    RubricColumnOption,
-    TableAgentColumnOption,
-    WorkspaceColumnOption,
     argument,
     build_table_columns,
+    column_option,
     option,
 )
 from jurygraph.cli.render.summary import (
@@ -59,14 +50,6 @@ if TYPE_CHECKING:
     from jurygraph.runs.reports.summary import Summary
 
 
-ProfilesFileOption = Annotated[
-    str | None, option("PROFILES", "Constraints read from profiles in text by `profiles`.")
-]
-RewardRunsOption = Annotated[
-    list[Path] | None, option("RUN", "Evaluate a model that was trained on the rewards of RUN.")
-]
-
-
 def score(
     tasks: Annotated[
         str, argument("TASKS", "JSONL file of tasks, or a table; .gz too; - for stdin.")
@@ -74,23 +57,48 @@ def score(
     run: Annotated[
         Path | None, option("RUN", "Folder of the run; --dry-run needs none.", "-o", "--out")
     ] = None,
-    prompt_column: PromptColumnOption = None,
-    response_column: ResponseColumnsOption = None,
-    reference_column: ReferenceColumnOption = None,
-    rubric_column: RubricColumnOption = None,
-    id_column: IdColumnOption = None,
-    group_by: GroupByOption = None,
-    agent_column: TableAgentColumnOption = None,
-    messages_column: MessagesColumnOption = None,
+    prompt_column: Annotated[str | None, column_option("prompt", "Prompts of a table.")] = None,
+    response_column: Annotated[
+        list[str] | None,
+        column_option("response", "Responses of a table; repeat it for several agents."),
+    ] = None,
+    reference_column: Annotated[
+        str | None, column_option("reference", "References of a table.")
+    ] = None,
+    rubric_column: Annotated[
+        str | None,
+        column_option("rubric", "Rubrics of a table: a criterion a line, or a JSON list."),
+    ] = None,
+    id_column: Annotated[
+        str | None, column_option("id", "Ids of a table's rows.", show_default="row-1, row-2, …")
+    ] = None,
+    group_by: Annotated[
+        str | None, column_option("group_by", "Table rows with the same value here are one task.")
+    ] = None,
+    agent_column: Annotated[
+        str | None, column_option("agent", "Agents that wrote the responses of a table.")
+    ] = None,
+    messages_column: Annotated[
+        str | None,
+        column_option("messages", "Conversations: lists of messages, instead of the two above."),
+    ] = None,
     response_from: ResponseStartOption = None,
-    context_column: ContextColumnOption = None,
-    workspace_column: WorkspaceColumnOption = None,
+    context_column: Annotated[
+        str | None,
+        column_option("context", "Context of a table's prompts: a passage, or a JSON list."),
+    ] = None,
+    workspace_column: Annotated[
+        str | None,
+        column_option("workspace", "Folders or archives with the files of a table's responses."),
+    ] = None,
     config: ConfigFileOption = None,
     settings: ConfigSettingsOption = None,
     responses: Annotated[
         str | None, option("F", "JSONL file of responses, if not in TASKS.")
     ] = None,
-    profiles_from: ProfilesFileOption = None,
+    profiles_from: Annotated[
+        str | None, option("PROFILES", "Constraints read from profiles in text by `profiles`.")
+    ] = None,
     edges_from: EdgesFileOption = None,
     model: ModelNameOption = None,
     dry_run: DryRunOption = False,
@@ -112,7 +120,9 @@ def score(
         int | None, option("N", "Tasks of Ray.", show_default="its cores", min=1)
     ] = None,
     branch: Annotated[Path | None, option("OLD", "Reuse unchanged verdicts of run OLD.")] = None,
-    rewards_from: RewardRunsOption = None,
+    rewards_from: Annotated[
+        list[Path] | None, option("RUN", "Evaluate a model that was trained on the rewards of RUN.")
+    ] = None,
     max_cost: MaxCostOption = None,
     max_calls: MaxCallsOption = None,
     allow_files_outside: AllowFilesOutsideOption = False,
@@ -213,25 +223,35 @@ def _choose_unused_folder(dry_run: bool) -> Path:
 
 
 def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> ExitCode:
-    from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
+    from jurygraph.cli.sharded_scoring import refuse_begun_shards, score_in_shards
+    from jurygraph.runs.reports.gate import parse_ci_thresholds
     from jurygraph.runs.reports.summary import THRESHOLD_FIGURE_NAMES
 
     thresholds = parse_ci_thresholds(gate, THRESHOLD_FIGURE_NAMES, _GATE_OPTION_EXAMPLE)
-    _refuse_engine_conflicts(options)
+    if options.engine is None and (options.address or options.shards):
+        raise InputError("--address and --shards: are of --engine ray; use --processes N")
+    if options.engine and options.processes is not None:
+        raise InputError("--processes: is of this machine; leave it out, or leave out --engine")
     if options.dry_run:
-        return _print_run_forecast(options, as_json)
+        with redirect_stdout_to_stderr(), open_job(options) as opened_job, open_runner() as runner:
+            expected = forecast_remaining(opened_job, runner)
+        print_forecast(expected, as_json, options.branch)
+        return ExitCode.SUCCESS
     with redirect_stdout_to_stderr():
-        work = _score_or_merge(options)
+        if options.processes or options.engine:
+            work = score_in_shards(options)
+        else:
+            refuse_begun_shards(options)
+            work = score_tasks(options)
     summary = work.run_totals.summary
     _print_score_result(options, work, as_json)
     code = _choose_exit_code(options, summary, work.jury)
     if thresholds and code in (ExitCode.SUCCESS, ExitCode.SOME_FAILED):
-        missed_conditions = failed_thresholds(thresholds, summary.figures)
-        print_missed_conditions(missed_conditions)
+        has_missed_conditions = print_missed_conditions(thresholds, summary.figures)
         has_threshold_for_failures = any(threshold.name == "failed" for threshold in thresholds)
         has_too_many_failures = summary.failed > 0 and not has_threshold_for_failures
         code = ExitCode.SUCCESS
-        if missed_conditions or has_too_many_failures:
+        if has_missed_conditions or has_too_many_failures:
             code = ExitCode.SOME_FAILED
     if summary.findings.warning is not None:
         print_message(summary.findings.warning)
@@ -243,31 +263,6 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
                 "and name another --out"
             )
     return code
-
-
-def _print_run_forecast(options: ScoreOptions, as_json: bool) -> ExitCode:
-    with redirect_stdout_to_stderr(), open_job(options) as opened_job, open_runner() as runner:
-        expected = forecast_remaining(opened_job, runner)
-    print_forecast(expected, as_json, options.branch)
-    return ExitCode.SUCCESS
-
-
-def _refuse_engine_conflicts(options: ScoreOptions) -> None:
-    """Raise `InputError` for options that do not go together."""
-    if options.engine is None and (options.address or options.shards):
-        raise InputError("--address and --shards: are of --engine ray; use --processes N")
-    if options.engine is not None and options.processes is not None:
-        raise InputError("--processes: is of this machine; leave it out, or leave out --engine")
-
-
-def _score_or_merge(options: ScoreOptions) -> ScoredWork:
-    """Score in this process, or where that is wanted in shards that are merged."""
-    from jurygraph.cli.sharded_scoring import refuse_begun_shards, score_in_shards
-
-    if options.processes or options.engine:
-        return score_in_shards(options)
-    refuse_begun_shards(options)
-    return score_tasks(options)
 
 
 _GATE_OPTION_EXAMPLE = '"mean>=0.8, failed<=2"'

@@ -158,13 +158,12 @@ def _open_or_write_plans(
         plans = Path(tasks)
         if not is_plans_file(tasks):
             folder = None if allow_files_outside else folder_of_tasks_file(tasks)
-            defaults = jury.config.task_defaults
-            lines = stack.enter_context(
-                closing(TaskLinesFile(tasks, defaults=defaults, folder=folder))
-            )
+            file = TaskLinesFile(tasks, defaults=jury.config.task_defaults, folder=folder)
+            lines = stack.enter_context(file)
             plans = Path(stack.enter_context(TemporaryDirectory())) / "plans.jsonl"
             with progress("planning", len(lines), "tasks") as report:
-                jury.run(write_plans(jury, lines, Path(tasks).name, plans, report))
+                lacking = jury.run(write_plans(jury, lines, Path(tasks).name, plans, report))
+            print_messages(lacking.describe())
         yield stack.enter_context(closing(PlansFile(plans, jury)))
 
 
@@ -177,30 +176,25 @@ async def _serve(
     token: str | None,
 ) -> None:
     """Listen until a signal ends the server; what is in work then ends before this returns."""
-    from aiohttp import web
-
     from jurygraph.server.app import RewardServer
     from jurygraph.server.reward_service import RewardService
-    from jurygraph.web_access import host_names_with_port, listen
+    from jurygraph.web_access import serve_app
 
     allowed_hosts: set[str] = set()
     service = RewardService(jury, settings, plans)
     server = RewardServer(service, allowed_hosts=allowed_hosts, token=token)
     # a client that is gone no longer waits for its reply, and its request may come again
-    runner = web.AppRunner(server.app, access_log=None, handler_cancellation=True)
-    await runner.setup()
+    listening = serve_app(server.app, allowed_hosts, host, port, handler_cancellation=True)
     try:
-        bound_port = await listen(runner, host, port)
-        allowed_hosts |= host_names_with_port(host, bound_port)
-        stop_event = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, _stop_server, stop_event)
-        print_result(f"http://{host}:{bound_port}")
-        print_message("Ctrl-C ends it")
-        await stop_event.wait()
-        await server.drain_requests()
+        async with listening as bound_port:
+            stop_event = asyncio.Event()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(number, _stop_server, stop_event)
+            print_result(f"http://{host}:{bound_port}")
+            print_message("Ctrl-C ends it")
+            await stop_event.wait()
+            await server.drain_requests()
     finally:
-        await runner.cleanup()
         if jury.gateways:  # their connections belong to this loop
             await jury.gateways.close()
 

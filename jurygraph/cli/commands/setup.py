@@ -12,7 +12,7 @@ from importlib.resources import as_file, files
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -21,10 +21,7 @@ from jurygraph.cli.options import JsonOption, argument, option, select_known_nam
 from jurygraph.cli.render.text import escape_line, print_message, print_report, print_result
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError, JurygraphError
-from jurygraph.schema import Constraint, Criterion, Rubric, Stakeholder, Task, TaskDefaults
-
-if TYPE_CHECKING:
-    from jurygraph.jury import Jury
+from jurygraph.messages import shell_quote
 
 _KEY_VARIABLE_PATTERN = re.compile(
     r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|AWS_ACCESS_KEY_ID|JURYGRAPH_FENCE_KEY"
@@ -110,10 +107,10 @@ def doctor(
 ) -> None:
     """Check models, keys, extras and write access.
 
-    Keys are listed by name only. With --config, the config is loaded, its evaluators are opened, and an example task
-    with all fields is planned, with the config's `task_defaults`. Nothing is sent to a model.
+    Keys are listed by name only. With --config, the config is loaded and its jury opened: evaluators, models, and the
+    files and examples that it names. Nothing is sent to a model; `jurygraph score --dry-run` plans tasks without one.
 
-    Exit codes: 0 done; 2 the config cannot run.
+    Exit codes: 0 done; 2 the config cannot be loaded, or its jury not be opened.
 
     \b
     Example:
@@ -145,7 +142,10 @@ def _run_checks(config: Path | None) -> Iterator[SetupCheck]:
     ]
     keys_text = ", ".join(sorted(keys)) or "no API key in the environment; none is required"
     yield SetupCheck("keys", True if keys else None, keys_text)
-    yield from _check_extras()
+    for extra, modules in _MODULES_BY_EXTRA.items():
+        missing = [module for module in modules if find_spec(module) is None]
+        detail = f"missing {', '.join(missing)}" if missing else "installed"
+        yield SetupCheck("extra", None if missing else True, f"{extra}: {detail}")
     try:
         with tempfile.TemporaryFile(dir=Path.cwd()):
             yield SetupCheck("write access", True, str(Path.cwd()))
@@ -167,23 +167,12 @@ _MODULES_BY_EXTRA = {
 """The modules of the extras that a user installs."""
 
 
-def _check_extras() -> Iterator[SetupCheck]:
-    for extra, modules in _MODULES_BY_EXTRA.items():
-        missing = [module for module in modules if find_spec(module) is None]
-        detail = f"missing {', '.join(missing)}" if missing else "installed"
-        yield SetupCheck("extra", None if missing else True, f"{extra}: {detail}")
-
-
 def _check_config(path: Path) -> Iterator[SetupCheck]:
-    # imported lazily: only needed with a config
-    from jurygraph.planner import Planner
-    from jurygraph.sources import locate_config_errors
+    from jurygraph.sources import locate_config_errors  # lazily: only needed with a config
 
     try:
         with open_jury(path) as jury, locate_config_errors(path):
-            for evaluator in jury.evaluators.values():
-                evaluator.open()
-            jury.run(Planner(jury).aestimate_plan(_choose_example_task(jury)))
+            jury.open()
             names = ", ".join(
                 f"{jury_evaluator.name} {jury_evaluator.version}"
                 for jury_evaluator in jury.evaluators.values()
@@ -193,49 +182,11 @@ def _check_config(path: Path) -> Iterator[SetupCheck]:
         yield SetupCheck("config", False, str(error))
         return
     yield SetupCheck("config", True, f"{path.name}: {names}")
+    notes.append(
+        "no model was contacted; this plans your tasks without a call: "
+        f"jurygraph score TASKS --config {shell_quote(path)} --dry-run"
+    )
     yield from (SetupCheck("note", None, note) for note in notes)
-
-
-def _choose_example_task(jury: "Jury") -> Task:
-    """Return an example task that has everything a recipe may use: the config's `task_defaults`, or else an example.
-
-    Without default reviewers, it has one whom all histories have. Its criteria and people include those that inputs of
-    components name.
-    """
-    known_reviewer_sets = []
-    for evaluator in jury.evaluators.values():
-        if evaluator.predictable_reviewers:
-            known_reviewer_sets.append(set(evaluator.predictable_reviewers))
-    reviewers = (
-        sorted(set.intersection(*known_reviewer_sets)) if known_reviewer_sets else ["reviewer"]
-    )
-    members = {"one", "two"}
-    for component in jury.config.components.values():
-        for use in component.inputs.values():
-            _, _, member = use.verdicts_of.partition("@")  # of questions such as criteria@polite
-            if member:
-                members.add(member)
-    names = sorted(members)
-    criteria = []
-    for name in names:
-        text = f"The answer is correct ({name})."
-        criteria.append(Criterion(id=name, text=text, weight=1.0))
-    constraint = Constraint(id="brief", text="The answer is brief.", kind="hard")
-    people = tuple(jury.config.weights.fixed) or names
-    example = Task(
-        id="example",
-        query="What is one half?",
-        reference="1/2",
-        stakeholders=tuple(Stakeholder(id=name, constraints=(constraint,)) for name in people),
-        rubric=Rubric(criteria=tuple(criteria)),
-        reviewers=tuple(reviewers[:1]),
-    )
-    parts = {}
-    for name in TaskDefaults.model_fields:
-        part = getattr(jury.config.task_defaults, name)
-        if part:
-            parts[name] = part
-    return example.model_copy(update=parts)
 
 
 def preset(

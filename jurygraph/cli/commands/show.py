@@ -1,9 +1,8 @@
 """`jurygraph show`, `explain` and `export`: print or convert the contents of a run."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -11,7 +10,6 @@ from jurygraph.cli.options import (
     AgentOption,
     JsonOption,
     LabelFilterOption,
-    OutputFileOption,
     RunFolderArgument,
     SortColumnOption,
     StatusOption,
@@ -39,7 +37,7 @@ from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.interchange.writers import EXPORTERS, ExportContent, Exporter, read_advantages
 from jurygraph.messages import shell_quote
 from jurygraph.runs.export_table import import_library, json_value_to_text
-from jurygraph.runs.run import Run, read_labels_with_session
+from jurygraph.runs.run import Run
 from jurygraph.runs.table_reader import TableOptions
 from jurygraph.views.rewards import (
     LabelText,
@@ -111,13 +109,7 @@ def show(
                 print_result(trace_to_json_line(read(address)))
         else:
             names = None if columns is None else ["response", *split_names(columns)]
-            table = build_reward_table(stored_run, response_selection, names)
-            print_reward_table(table)
-            # with the columns that nobody chose, the second one has the agents
-            if names is None and len({row[1] for row in table.rows}) > 1:
-                print_message(f"who is better: jurygraph study ranking {shell_quote(run)}")
-            if stored_run.header.is_open_ended:
-                _print_group_number_warning(stored_run)
+            print_reward_table(build_reward_table(stored_run, response_selection, names))
             print_if_run_unfinished(stored_run)
 
 
@@ -130,23 +122,6 @@ def _parse_label_options(texts: Sequence[str] | None) -> tuple[LabelText, ...] |
             raise InputError(f"--label: expected NAME=VALUE, such as step=312, got {text!r}")
         labels.append((name, value))
     return tuple(labels) or None
-
-
-_GROUP_NUMBER_PATTERN = re.compile(r"@(?:[^@/]*:)?(\d+)(?:#[^/]*)?/\d+$")
-_MAX_TRACES_CHECKED = 256
-
-
-def _print_group_number_warning(run: Run) -> None:
-    """Say that the number of a group is no step, where a label has another step: a trainer's groups are counted."""
-    for trace in islice(run.traces(), _MAX_TRACES_CHECKED):
-        number = _GROUP_NUMBER_PATTERN.search(trace.response_id)
-        step = trace.labels.get("step")
-        if number is not None and step is not None and number[1] != str(step):
-            print_message(
-                "the number after @ counts the groups of a task: "
-                f"{trace.response_id} is of step {step}, its label `step`"
-            )
-            return
 
 
 def _show_response(run: Run, response: str, texts: bool) -> None:
@@ -269,9 +244,10 @@ def explain(
     response_selection = ResponseSelection(status, agent, sort, limit, _parse_label_options(label))
     _refuse_contradictory_options(response, {}, response_selection._asdict(), json)
     if response is None and response_selection == ResponseSelection():
-        hint = "name one with --response ID, or several with --label, --status, --agent or --limit"
-        hint = f"{hint}; `jurygraph show {shell_quote(run)}` lists them"
-        raise InputError(f"--response: is missing; {hint}")
+        raise InputError(
+            "--response: is missing; name one with --response ID, or several with --label, --status, "
+            f"--agent or --limit; `jurygraph show {shell_quote(run)}` lists them"
+        )
     with Run.open(run) as stored_run:
         if response is not None:
             _print_explanation(stored_run, response, what_if, json)
@@ -301,7 +277,7 @@ def _print_explanation(run: Run, response_id: str, what_if: bool, json: bool) ->
     content = explanation.to_dict(what_if) if json else {}
     reward, *reasons = explanation.sentences(what_if)
     if run.header.is_open_ended:
-        labels = read_labels_with_session(run, explanation.trace).items()
+        labels = run.labels_with_session(explanation.trace).items()
         labels_text = ", ".join(f"{name} {json_value_to_text(value)}" for name, value in labels)
         prompt = run.short_query(explanation.trace.task_id, _MAX_PROMPT_LENGTH)
         reasons.insert(0, f"Labels: {labels_text or 'none'}. Prompt: {prompt}")
@@ -319,7 +295,9 @@ def export(
             "F.parquet; ratings: one row per vote of a judge; audit-bundle: a self-verifying zip.",
         ),
     ] = None,
-    output: OutputFileOption = None,
+    output: Annotated[
+        str | None, option("F", "File to write.", "-o", "--out", show_default="standard output")
+    ] = None,
     texts: Annotated[
         bool, option(None, "Add the columns prompt and text to a table.", "--texts")
     ] = False,
@@ -354,7 +332,7 @@ def export(
     audit-bundle, parquet and xlsx need `-o`, which replaces a file. A name that ends in .gz is compressed. csv is UTF-8
     without a mark, so that Excel garbles letters such as ü of a file that is opened, not imported: give it xlsx.
 
-    The first sheet of xlsx says which agent is better, and has the run's date, models, cost and weights; the second has
+    The first sheet of xlsx says which agent is better, and names the run's models; the second has
     question, answer, agent, reward, judged share (both to four decimals) and what was lost in words, with the sum,
     failed rewards first, then the lowest; the last has the columns of csv. A text is never a formula there, whatever it
     begins with; control characters are escaped, and texts are cut at 32,767 characters.
@@ -387,7 +365,7 @@ def export(
             )
     if output is None and exporter.needs_file:
         raise InputError(f"--to {form}: needs an output file; name one with -o")
-    if exporter.required_library is not None:
+    if exporter.required_library:
         import_library(exporter.required_library)  # before a large run is read
     with Run.open(run) as stored_run:
         if output is not None:

@@ -48,7 +48,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import MeasurementLevel
 from jurygraph.messages import join_names, notes_on_similar_names, shell_quote
-from jurygraph.runs.reports.gate import failed_thresholds, parse_ci_thresholds
+from jurygraph.runs.reports.gate import parse_ci_thresholds
 from jurygraph.runs.run import Run
 from jurygraph.sources.ratings import NameByField, iter_file_columns, read_ratings, read_texts
 from jurygraph.studies.report import Report
@@ -413,9 +413,7 @@ def judge(
     output.write(report)
     exit_code = ExitCode.SUCCESS
     for row in report.figures["judges"]:
-        missed_conditions = failed_thresholds(thresholds, judge_report.gate_values(row))
-        print_missed_conditions(missed_conditions, row["judge"])
-        if missed_conditions:
+        if print_missed_conditions(thresholds, judge_report.gate_values(row), row["judge"]):
             exit_code = ExitCode.SOME_FAILED
     raise typer.Exit(exit_code)
 
@@ -525,18 +523,17 @@ def credit(run: RunFolderArgument) -> Report:
 def ranking(run: RunFolderArgument, settings: ConfigSettingsOption = None) -> Report:
     """Measure how far the order of the agents is from turning.
 
-    By which components the best is ahead of each other. For each two agents that follow each other: whether their
-    difference is larger than chance, by its 95 % interval over the tasks that both have; and the smallest change of a
-    single setting (a weight, kappa or tau) that makes them change places. Of several judges, the order by each
-    alone. The run is decided again from its verdicts, as `rescore` does, without a request. --set tries settings
-    beforehand.
+        By which components the best is ahead of each other. For each two agents that follow each other: whether their
+        difference is larger than chance, by its 95 % interval over the tasks that both have; and the smallest change of a
+        single setting (a weight, kappa, tau, a gate) that makes them change places. The run is decided again from its
+        verdicts, as `rescore` does, without a request. --set tries settings beforehand.
 
-    Exit codes: 0 done; 2 invalid input, such as a setting that changes the questions.
+        Exit codes: 0 done; 2 invalid input, such as a setting that changes the questions.
 
-    \b
-    Example:
-        jurygraph study ranking run
-        jurygraph study ranking run --set rubric.kappa=2 --json
+        \b
+        Example:
+            jurygraph study ranking run
+            jurygraph study ranking run --set rubric.kappa=2 --json
     """
     from jurygraph.runs.workflows.deciding import read_packed_groups
     from jurygraph.studies.ranking import AgentRanker, measure_ranking

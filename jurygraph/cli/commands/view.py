@@ -51,7 +51,7 @@ def view(
     with ExitStack() as exit_stack:
         runs = {}
         for letter, folder in zip("ab", [run, *([] if other is None else [other])], strict=False):
-            stored_run = exit_stack.enter_context(closing(Run.open(folder)))
+            stored_run = exit_stack.enter_context(Run.open(folder))
             index = exit_stack.enter_context(closing(RunIndex(stored_run)))
             responses = stored_run.ledger.count_records("trace")
             with progress("indexing", responses, "responses") as report:
@@ -66,25 +66,16 @@ def view(
 
 
 async def _serve(runs: "dict[str, DisplayedRun]", host: str, port: int) -> None:
-    from aiohttp import web
-
     from jurygraph.viewer.server import make_app
-    from jurygraph.web_access import LOOPBACK_HOSTS, host_names_with_port, listen
+    from jurygraph.web_access import LOOPBACK_HOSTS, serve_app
 
     token = None if host in LOOPBACK_HOSTS else secrets.token_urlsafe(24)
     allowed_hosts: set[str] = set()
-    runner = web.AppRunner(
-        make_app(runs, allowed_hosts=allowed_hosts, token=token), access_log=None
-    )
-    await runner.setup()
-    try:
-        bound_port = await listen(runner, host, port)
-        allowed_hosts |= host_names_with_port(host, bound_port)
+    app = make_app(runs, allowed_hosts=allowed_hosts, token=token)
+    async with serve_app(app, allowed_hosts, host, port) as bound_port:
         query = "" if token is None else f"?token={token}"
         print_result(f"http://{host}:{bound_port}/{query}")
         print_message("Ctrl-C ends it")
         end_event = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end_event.set)
         await end_event.wait()
-    finally:
-        await runner.cleanup()

@@ -16,7 +16,7 @@ from jurygraph.cli.options import (
     StepLabelOption,
     option,
 )
-from jurygraph.cli.render.text import escape_line, print_message, print_report
+from jurygraph.cli.render.text import escape_line, print_message, print_messages, print_report
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
 from jurygraph.messages import format_count
@@ -82,8 +82,8 @@ def watch(
     if step_label is None:
         task_count = every or _TASKS_PER_STEP
         groups = monitor.iter_scored_groups(run, wait_for_records)
-        steps = monitor.split_steps_by_task_count(groups, task_count)
         notes = [f"steps are counted from 1, of {format_count(task_count, 'task')} each"]
+        steps = monitor.split_steps_by_task_count(groups, task_count, notes)
     else:
         labelled_steps = monitor.LabelledSteps(run, step_label, wait_for_records)
         steps, notes = iter(labelled_steps), labelled_steps.notes
@@ -99,26 +99,24 @@ def watch(
         is_monitoring_complete = False
     report = monitor.report(analyzer)
     report.notes = [*notes, *report.notes]
+    print_messages(report.notes)
     if is_monitoring_complete:
-        _refuse_untestable_run(run, report, can_choose_steps=step_label is None and every != 1)
-    for note in report.notes:
-        print_message(note)
+        _refuse_run_without_reward(run, report)
     lines = list(format_report_lines(report.sections))
     if analyzer.alerts:
         lines.insert(0, "")
     print_report(json, {"report": report.to_json()}, lines)
-    alert_sentences = [
-        f"{_choose_alert_label(alert)}: {alert.sentence}" for alert in analyzer.alerts
-    ]
     *tables, summary, answer = report.sections
-    sentences_adverse_first = sorted(
-        alert_sentences, key=lambda line: not line.startswith(_ADVERSE_ALERT_MARK)
-    )
+    alerts_adverse_first = sorted(analyzer.alerts, key=lambda alert: not alert.adverse)
+    alert_sentences = [
+        f"{_choose_alert_label(alert)}: {alert.sentence}" for alert in alerts_adverse_first
+    ]
     output.write_report_files(
-        replace(report, sections=[answer, summary, *sentences_adverse_first, *tables])
+        replace(report, sections=[answer, summary, *alert_sentences, *tables])
     )
     if not is_monitoring_complete:
         raise typer.Exit(ExitCode.INTERRUPTED)
+    _refuse_few_steps(run, report, can_choose_steps=step_label is None and every != 1)
     if any(alert.adverse for alert in analyzer.alerts):
         raise typer.Exit(ExitCode.SOME_FAILED)
 
@@ -127,7 +125,7 @@ def _choose_alert_label(alert: "Alert") -> str:
     return _ADVERSE_ALERT_MARK if alert.adverse else "change"
 
 
-def _refuse_untestable_run(run: "Path", report: "Report", can_choose_steps: bool) -> None:
+def _refuse_few_steps(run: "Path", report: "Report", can_choose_steps: bool) -> None:
     from jurygraph.agents.data_analyzer import FIRST_TESTED_STEP
 
     steps = report.figures["steps"]
@@ -136,8 +134,11 @@ def _refuse_untestable_run(run: "Path", report: "Report", can_choose_steps: bool
         raise InputError(
             f"{run}: steps: {steps}; the tests need at least {FIRST_TESTED_STEP}; {advice}"
         )
+
+
+def _refuse_run_without_reward(run: "Path", report: "Report") -> None:
     tested_series = [row["series"] for row in report.figures["series"] if row["steps"]]
-    if "reward" not in tested_series:
+    if report.figures["steps"] and "reward" not in tested_series:
         raise InputError(
             f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`"
         )

@@ -1,7 +1,6 @@
 """Command of a study: the runs that it reads, and its report as text, JSON, Markdown, a page of HTML and a plot."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -179,7 +178,7 @@ def read_from_each_run(
     results = []
     for folder in run_folders:
         with (
-            closing(Run.open(folder)) as run,
+            Run.open(folder) as run,
             progress("reading", run.tasks_scored, "tasks") as advance,
         ):
             results.append(read(run, advance))

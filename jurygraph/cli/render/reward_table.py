@@ -1,6 +1,5 @@
 """The table of rewards of `jurygraph show`, as lines of text."""
 
-from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
@@ -26,7 +25,8 @@ def print_reward_table(table: RewardTable) -> None:
     """Print the rows, then how many responses the mean contains and leaves out."""
     names = [column.name for column in table.columns]
     text_column_count = sum(column.is_text for column in table.columns)
-    print_result_lines(format_table(names, _format_reward_rows(table), text_column_count))
+    rows = [list(map(_format_value, table.columns, row)) for row in table.rows]
+    print_result_lines(format_table(names, rows, text_column_count))
     values = chain.from_iterable(table.rows)
     if any(isinstance(value, ComponentValue) and value.is_filled_in for value in values):
         print_result_lines(["* filled in by the failure rule; --response shows what was judged"])
@@ -35,13 +35,6 @@ def print_reward_table(table: RewardTable) -> None:
         print_failed_rewards_warning(table.left_out)
     if table.findings.warning is not None:
         print_message(table.findings.warning)
-
-
-def _format_reward_rows(table: RewardTable) -> Iterator[list[str]]:
-    for row in table.rows:
-        yield [
-            _format_value(column, value) for column, value in zip(table.columns, row, strict=True)
-        ]
 
 
 def _format_value(column: RewardColumn, value: Any) -> str:

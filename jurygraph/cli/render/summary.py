@@ -1,6 +1,6 @@
 """Output of a command that scores: rewards, missed thresholds, requests and cost."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from jurygraph.cli.render.text import (
@@ -11,7 +11,7 @@ from jurygraph.cli.render.text import (
     print_report,
 )
 from jurygraph.display import format_number
-from jurygraph.messages import join_names
+from jurygraph.schema.frozen_model import JsonMapping
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.reports.bill import CallBill, CallCosts, ReplySource
     from jurygraph.runs.reports.estimate import CallEstimate, ModelUsage, RemainingWork
     from jurygraph.runs.reports.gate import CiThreshold
-    from jurygraph.runs.reports.summary import AgentRow, FailedRewards, Summary
+    from jurygraph.runs.reports.summary import FailedRewards, Summary
 
 
 def format_result_lines(summary: "Summary") -> list[str]:
@@ -38,10 +38,6 @@ def format_result_lines(summary: "Summary") -> list[str]:
             f"unsupported: {summary.unsupported.total()} of {summary.quotable} that need a "
             f"quotation ({', '.join(marks)})"
         )
-        if len(summary.agents) > 1:
-            rows = sorted(summary.agents.values(), key=lambda row: -row.unsupported)
-            counts = join_names(f"{row.agent or '(no agent)'} {row.unsupported}" for row in rows)
-            lines.append(escape_line(f"unsupported by agent: {counts}"))
     if summary.discarded:
         counts = _join_counts(summary.discarded.items())
         lines.append(escape_line(f"discarded for low confidence: {counts}"))
@@ -51,10 +47,6 @@ def format_result_lines(summary: "Summary") -> list[str]:
         ellipsis = ", …" if summary.unseen > len(summary.unseen_responses) else ""
         lines.append(
             escape_line(f"looked nothing up: a judge with tools, in {responses}: {names}{ellipsis}")
-        )
-    if summary.not_applicable and len(summary.agents) > 1:
-        lines.append(
-            "not applicable: adds nothing to a reward, so that means of agents may rest on different components"
         )
     lines += map(escape_line, summary.unanswered)
     models = sorted(summary.bill.models.items())
@@ -73,7 +65,9 @@ def _format_agent_table(summary: "Summary") -> list[str]:
     for row in summary.agents.values():
         name = row.agent or "(no agent)"
         outcomes = [row.ok, row.degraded, row.failed]
-        rows.append([name, row.responses, _format_mean(row), row.coverage, *outcomes])
+        left_out = row.responses - row.scored
+        mean = f"{format_number(row.mean)} ({left_out} left out)" if left_out else row.mean
+        rows.append([name, row.responses, mean, row.coverage, *outcomes])
     header = ["agent", "responses", "mean reward", "coverage", "ok", "degraded", "failed"]
     return format_table(header, rows)
 
@@ -96,11 +90,6 @@ COVERAGE_LEGEND = (
     "coverage: judged share of the weight; degraded: some is not judged; failed: no "
     "reward, left out of the mean"
 )
-
-
-def _format_mean(row: "AgentRow") -> float | str | None:
-    left_out = row.responses - row.scored
-    return row.mean if left_out == 0 else f"{format_number(row.mean)} ({left_out} left out)"
 
 
 _TEXTS_BY_REPLY_SOURCE: dict["ReplySource", tuple[str, str]] = {
@@ -158,15 +147,22 @@ def print_inconclusive_run(error_rate: float, max_error_rate: float) -> None:
 
 
 def print_missed_conditions(
-    missed_conditions: "Sequence[tuple[CiThreshold, float | None]]", owner: str = ""
-) -> None:
-    """Print the conditions that do not hold, with the values found; `owner` is whose they are, of several."""
+    thresholds: "Iterable[CiThreshold]", figures: JsonMapping, owner: str = ""
+) -> bool:
+    """Print the conditions that figures do not meet, with the values found; return whether there are any.
+
+    `owner` is whose they are, of several.
+    """
+    from jurygraph.runs.reports.gate import failed_thresholds
+
     prefix = f"{owner}: " if owner else ""
+    missed_conditions = failed_thresholds(thresholds, figures)
     for condition, value in missed_conditions:
         actual_value_text = f"{condition.name} is {value!r}"
         if value is None:
             actual_value_text = f"there is no {condition.name}"
         print_message(f"{prefix}threshold missed: {condition}, but {actual_value_text}")
+    return bool(missed_conditions)
 
 
 def print_dry_run(as_json: bool, content: dict[str, object], lines: Iterable[str]) -> None:

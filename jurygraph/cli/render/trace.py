@@ -55,7 +55,9 @@ def format_trace_lines(
     question_by_lookups: dict[tuple[str, ...], str] = {}
     for verdict in view.verdicts:
         yield _format_verdict_heading(verdict)
-        yield from _format_verdict_details(verdict)
+        for detail in _describe_verdict(verdict):
+            yield f"      {escape_line(detail, _MAX_LINE_LENGTH)}"
+        yield from map(_format_evidence_line, verdict.verdict.evidence)
         names = verdict.verdict.lookups
         if (
             names
@@ -206,12 +208,6 @@ def _format_verdict_heading(explained_verdict: ExplainedVerdict) -> str:
     return f"  {question}  {answer}  ({evaluator})"
 
 
-def _format_verdict_details(explained_verdict: ExplainedVerdict) -> Iterator[str]:
-    for detail in _describe_verdict(explained_verdict):
-        yield f"      {escape_line(detail, _MAX_LINE_LENGTH)}"
-    yield from map(_format_evidence_line, explained_verdict.verdict.evidence)
-
-
 def _describe_verdict(explained_verdict: ExplainedVerdict) -> Iterator[str]:
     """Yield what is to be said of a verdict below its heading, but for its evidence."""
     verdict = explained_verdict.verdict
@@ -221,7 +217,7 @@ def _describe_verdict(explained_verdict: ExplainedVerdict) -> Iterator[str]:
         yield _describe_failure(verdict, verdict.reason)
     if verdict.gated_by is not None:
         yield f"gated by {verdict.gated_by}"
-    if verdict.unsupported is not None:
+    if verdict.unsupported:
         yield f"unsupported: {TEXT_BY_UNSUPPORTED_TREATMENT[verdict.unsupported]}"
     if verdict.confidence is not None:
         line = f"confidence {verdict.confidence:.4f}"

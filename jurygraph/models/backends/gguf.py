@@ -229,9 +229,13 @@ def bound_schema_values(schema: JsonFields, max_tokens: Any) -> JsonFields:
 def _count_reply_strings(part: JsonFields) -> int:
     if part.get("type") == "string":
         return not part.keys() & {"enum", "const"}
-    if part.get("type") == "array":
+    if "items" in part:
         return int(part.get("maxItems", 1)) * _count_reply_strings(part["items"])
-    inner_schemas = [*part.get("properties", {}).values(), *part.get("anyOf", ())]
+    inner_schemas = [
+        *part.get("properties", {}).values(),
+        *part.get("anyOf", ()),
+        *part.get("prefixItems", ()),  # a tuple, in a schema of the user's own
+    ]
     return sum(map(_count_reply_strings, inner_schemas))
 
 

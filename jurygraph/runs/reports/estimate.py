@@ -102,7 +102,7 @@ class CallCostEstimator:
             name = self._gateways.model_name_of(request)
             gateway = self._gateways[name]
             source = gateway.find_reply_source(request, self._sink)
-            if source is not None:
+            if source:
                 self._with_reply[source] += 1
                 continue
             usages = _estimate_usage_cases(request, gateway.limits.max_tokens)

@@ -3,14 +3,14 @@
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, shorten
+from jurygraph.messages import shorten, suggest_known_name
 from jurygraph.schema.frozen_model import JsonMapping
 
-_COMPARISON_BY_OPERATOR: Mapping[str, Callable[[float, float], bool]] = {
+_COMPARISON_BY_OPERATOR = {
     ">=": operator.ge,
     "<=": operator.le,
     "==": operator.eq,
@@ -61,7 +61,7 @@ def parse_ci_thresholds(
         if is_margin_threshold and threshold.bound <= 0.0:
             raise InputError(f"{label}: the margin of {name} must be above 0, got {number}")
         if not is_margin_threshold and name not in names:
-            hint = did_you_mean(name, names) or f"there are {', '.join(names)}"
+            hint = suggest_known_name(name, names)
             raise InputError(f"{label}: unknown statistic {shorten(name)!r}; {hint}")
         thresholds.append(threshold)
     return thresholds

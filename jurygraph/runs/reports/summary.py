@@ -32,7 +32,7 @@ def mean_without_none(values: Iterable[float | None]) -> float | None:
 
 @dataclass
 class AgentRow:
-    """The rewards of one agent's responses, and its `unsupported` findings; the mean leaves out failed rewards.
+    """The rewards of one agent's responses; the mean leaves out failed rewards.
 
     Both means are rounded once, so that they do not depend on the order in which groups end.
     """
@@ -42,7 +42,6 @@ class AgentRow:
     ok: int = 0
     degraded: int = 0
     failed: int = 0
-    unsupported: int = 0
     values: "array[float]" = field(default_factory=lambda: array("d"), repr=False)
     coverages: "array[float]" = field(default_factory=lambda: array("d"), repr=False)
 
@@ -335,10 +334,8 @@ class Summary:
             self.unseen_responses = sorted([*self.unseen_responses, response_id])[
                 :_MAX_UNINSPECTED_RESPONSES_LISTED
             ]
-        unsupported_before = self.unsupported.total()
         for verdict in body["verdicts"]:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
-        agent_row.unsupported += self.unsupported.total() - unsupported_before
 
     def _count_verdict(
         self, verdict: StoredBody, question: Question, response: str, read_texts: RecordTextsReader

@@ -17,7 +17,7 @@ _GROUP_UNIT_PREFIX = "group "
 def group_of(run: Run, task_id: str) -> str | None:
     """Return the `group` of a task; None without one, and where its texts were erased."""
     content = run.stored_task_record(task_id)
-    return None if content is None else content["task"].get("group")
+    return content["task"].get("group") if content else None
 
 
 def unit_name_of_task(run: Run, task_id: str) -> str:

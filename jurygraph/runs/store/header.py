@@ -268,7 +268,7 @@ def sends_same_requests(
     Requests for required and preferred quotations are equal; only how a finding without one counts differs.
     """
     settings = model_settings(config, judge)
-    if settings is not None and config.safety.evidence != "off" != run.config.safety.evidence:
+    if settings and config.safety.evidence != "off" != run.config.safety.evidence:
         settings["safety"]["evidence"] = run.config.safety.evidence
     if model_settings(run.config, judge) != settings:
         return False

@@ -57,7 +57,7 @@ RecordTexts = Mapping[int, bytes]
 def pack_task(task: Task, plan: Plan) -> bytes:
     """Return all text of a task: the task, its profiles and its annotated rubric, and those fields of the views of its
     plan that differ from it."""
-    content: RecordBody = {
+    content = {
         "task": task.model_dump(mode="json"),
         "views": [_view_specific_fields(view, task) for view in plan.survey.views.values()],
         "plan": plan.digest,

@@ -63,7 +63,7 @@ class ReusedRun:
         }
         self._reads_quotations_anew = self.run.config.safety.evidence != jury.config.safety.evidence
         self._changed_models = _changed_models(self.run, jury)
-        self.ledgers: Sequence[Ledger] = [run.ledger for run in runs]
+        self.ledgers = [run.ledger for run in runs]
         self.reusable_ledgers: Sequence[Ledger] = [
             run.ledger for run in runs if not (self._asking_model and _changed_models(run, jury))
         ]
@@ -123,7 +123,7 @@ class ReusedRun:
         if not self._reads_quotations_anew:
             return set()
         verdicts = chain.from_iterable(item.trace.verdicts for item in scored)
-        return {verdict.evaluator for verdict in verdicts if verdict.unsupported is not None}
+        return {verdict.evaluator for verdict in verdicts if verdict.unsupported}
 
     def count(self, traces: Iterable[Trace], offered: Container[VerdictKey]) -> None:
         """Count the verdicts of a scored group; `offered` are those that could be reused."""

@@ -6,9 +6,8 @@ responses is decided in a tenth of a second. The bits are those of `rescore`.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from sys import intern
 from typing import Any, NamedTuple
 
@@ -95,7 +94,7 @@ def pack_group(
     task = group.record.key
     survey = run.source.survey_without_texts(group.survey)
     content = run.stored_task_record(task)
-    inputs = None if content is None else digest_decision_inputs(content, survey)
+    inputs = digest_decision_inputs(content, survey) if content else None
     is_per_response = all(
         question.scope == "response" and question.material == SUBMITTED_MATERIAL_NAME
         for question in survey.questions
@@ -109,7 +108,7 @@ def pack_group(
     return PackedGroupVerdicts(
         plan=DecisionKey(inputs, group.survey, group.decision, number),
         task=task,
-        task_cluster=None if content is None else content["task"].get("group"),
+        task_cluster=content["task"].get("group") if content else None,
         responses=names,
         agents=[trace.agent for trace in traces],
         cell_counts=cell_counts,
@@ -117,8 +116,7 @@ def pack_group(
     )
 
 
-@dataclass(frozen=True)
-class _DecisionBatch:
+class _DecisionBatch(NamedTuple):
     """Groups of one plan: the first of their tasks, the table of their verdicts, and the sizes of the groups."""
 
     task: str
@@ -126,14 +124,11 @@ class _DecisionBatch:
     table: VerdictTable
     sizes: Sequence[int]
 
-    def decide(
-        self, decision: Decision, combiners: Combiners, judge: str | None = None
-    ) -> TableRewards:
-        table = self.table if judge is None else self.table.without_other_judges(judge)
+    def decide(self, decision: Decision, combiners: Combiners) -> TableRewards:
         if len(self.sizes) == 1 or can_be_decided_together(decision, self.questions, combiners):
-            return compute_reward_values(decision, table, combiners)
+            return compute_reward_values(decision, self.table, combiners)
         edges = np.cumsum([0, *self.sizes]).tolist()
-        tables = [table.select(slice(*ends)) for ends in pairwise(edges)]
+        tables = [self.table.select(slice(*ends)) for ends in pairwise(edges)]
         return _concatenate_rewards(
             compute_reward_values(decision, table, combiners) for table in tables
         )
@@ -204,17 +199,8 @@ class VerdictTables:
         table = _unpack_table(questions, sum(sizes), first.cell_counts, cells)
         self._batches.append(_DecisionBatch(first.task, questions, table, sizes))
 
-    @property
-    def judges(self) -> list[str]:
-        """Return the names of judges that answer a question together, sorted."""
-        panels = chain.from_iterable(batch.table.judges.values() for batch in self._batches)
-        return sorted({judge for seats in panels if len({*seats}) > 1 for judge in seats if judge})
-
-    def decide(self, config: Config, judge: str | None = None) -> DecidedRewards:
-        """Return the rewards that `rescore` gives under a config, or would without a judge's colleagues.
-
-        Raises as it does.
-        """
+    def decide(self, config: Config) -> DecidedRewards:
+        """Return the rewards that `rescore` gives under a config. Raises as it does."""
         refuse_changed_questions(self.run, config)
         combiners = self._load_combiners(config)
         check_recipe(config, self.run.header.evaluators)
@@ -225,7 +211,7 @@ class VerdictTables:
         names = sorted({name for decision in decisions for name in _counted_components(decision)})
         values = [TableRewards(*np.zeros((4, 0)))._replace(judged=np.zeros((0, len(names))))]
         for batch, decision in zip(self._batches, decisions, strict=True):
-            rewards = batch.decide(decision, combiners, judge)
+            rewards = batch.decide(decision, combiners)
             # a task without a rubric may go without its component
             judged = np.full((len(rewards.value), len(names)), np.nan)
             judged[:, [names.index(name) for name in _counted_components(decision)]] = (

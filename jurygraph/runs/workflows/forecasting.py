@@ -1,7 +1,5 @@
 """Forecast the verdicts and calls, and the costs, of scoring the tasks that are left. Nothing is sent or written."""
 
-from collections import Counter
-from collections.abc import Collection, Sequence
 from contextlib import ExitStack, closing
 
 from jurygraph.display import ProgressCallback
@@ -13,19 +11,18 @@ from jurygraph.runs.reports.estimate import (
 )
 from jurygraph.runs.store.folder import PLANNING_FILE
 from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.workflows.lacking_tasks import LackingTasks
 from jurygraph.runs.workflows.planning import PlanNotes
 from jurygraph.runs.workflows.stored_work import StoredJobProgress
 from jurygraph.runs.workflows.task_file_job import TaskFileJob
 from jurygraph.runs.writable_run import CallStore
-from jurygraph.schema import ComponentSpec, Decision, Response, Task
+from jurygraph.schema import Response, Task
 
 
 class RemainingWorkEstimator:
     """Plans the remaining tasks of a job, without storing the plans, and counts the verdicts and calls they need.
 
-    `plan_notes` are those of the plans so far. `lacking` has the number of tasks without what an evaluator needs, by
-    its name and the fields of which one would do. `tasks_without_question` is the number of those of which all that
-    counts does not apply.
+    `plan_notes` and `lacking_tasks` are those of the plans so far.
     """
 
     def __init__(self, job: TaskFileJob, stored_work: StoredJobProgress) -> None:
@@ -34,8 +31,7 @@ class RemainingWorkEstimator:
         self._planner = Planner(job.jury)
         self._forecast = RemainingWork()
         self.plan_notes = PlanNotes()
-        self.lacking: Counter[tuple[str, str]] = Counter()
-        self.tasks_without_question = 0
+        self.lacking_tasks = LackingTasks(job.jury)
 
     async def forecast(self, report: ProgressCallback) -> RemainingWork:
         """Return the forecast, with a model that of its calls; `report` receives the number of responses of each group.
@@ -90,18 +86,9 @@ class RemainingWorkEstimator:
             return
         self.plan_notes.add(plan)
         reusable_results = self._job.find_reusable_results(task, responses, plan)
-        questions = plan.survey.questions
-        left_out = {question.id for question in questions if question.missing is not None}
-        self.tasks_without_question += _will_fail(plan.decision, left_out)
-        for question in questions:
-            if question.id in left_out:
-                continue
-            evaluator = jury.evaluators[question.evaluator]
-            missing = evaluator.describe_missing_fields(plan.survey.views[question.view])
-            if missing is not None:
-                self.lacking[question.evaluator, missing] += 1
+        self.lacking_tasks.add(plan)
         self._forecast.add_group(
-            questions, responses, jury.evaluators, reusable_results.verdicts.values()
+            plan.survey.questions, responses, jury.evaluators, reusable_results.verdicts.values()
         )
         if jury.gateways:
             unconditional_plan = without_model_conditions(plan, jury.evaluators)
@@ -109,20 +96,3 @@ class RemainingWorkEstimator:
                 task, responses, unconditional_plan, reusable_results, calls
             )
             cost_estimator.add(requests)
-
-
-def _will_fail(decision: Decision, left_out: Collection[str]) -> bool:
-    """Return whether no component with a weight applies, or one that a gate reads does not, without these questions."""
-    gates = {gate.component for gate in decision.gates}
-    weighted = [spec for spec in decision.specs if spec.weight]
-    gate_specs = [spec for spec in decision.specs if spec.name in gates]
-    return _lack_questions(weighted, left_out) or any(
-        _lack_questions([spec], left_out) for spec in gate_specs
-    )
-
-
-def _lack_questions(specs: Sequence[ComponentSpec], left_out: Collection[str]) -> bool:
-    uses = [use for spec in specs for use in spec.inputs.values()]
-    questions = {name for use in uses for name in use.questions}
-    counts_as_zero = any(use.if_skipped == "zero" for use in uses)
-    return bool(questions) and not counts_as_zero and questions <= set(left_out)

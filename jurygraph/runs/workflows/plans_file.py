@@ -18,6 +18,7 @@ from jurygraph.messages import Problem
 from jurygraph.runs.recorder import build_run_header
 from jurygraph.runs.store.atomic_files import open_replacement_file
 from jurygraph.runs.store.header import RunHeader, differences
+from jurygraph.runs.workflows.lacking_tasks import LackingTasks
 from jurygraph.schema import Plan, Task
 from jurygraph.schema.frozen_model import FrozenModel, StrPath
 from jurygraph.schema.task import ProfilesLine
@@ -53,11 +54,12 @@ class PlannedTask(FrozenModel):
 
 async def write_plans(
     jury: Jury, tasks: TaskLinesFile, name: str, path: Path, report: ProgressCallback
-) -> int:
-    """Plan the tasks of the file `name` in their order, write all plans or none, and return their number.
+) -> LackingTasks:
+    """Plan the tasks of the file `name` in their order, write all plans or none, and return what tasks lack.
 
     `report` receives 1 for each. Raises errors of planning with file and line.
     """
+    lacking_tasks = LackingTasks(jury)
     header = PlansFileHeader(made_with=build_run_header(jury, path.resolve().parent))
     started: deque[tuple[int, Task]] = deque()
 
@@ -72,13 +74,14 @@ async def write_plans(
             async for plan in jury.aprepare_many(unplanned_tasks()):
                 _, task = started.popleft()
                 file.write(PlannedTask(task=task, plan=plan).model_dump_json().encode() + b"\n")
+                lacking_tasks.add(plan)
                 report(1)
         except (PlanError, ModelError, BudgetExceeded) as error:
             number, _ = started[0]
             # changed in place, to keep its class and attributes
             error.args = (f"{name}, line {number}: {error}",)
             raise
-    return len(tasks)
+    return lacking_tasks
 
 
 def is_plans_file(path: StrPath) -> bool:

@@ -6,7 +6,6 @@ That config can have the confusion matrices of a panel of judges, learned from t
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -99,9 +98,8 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     or where the folder is not empty, and `ConfigError` or `PlanError` where the recipe does not fit.
     """
     refuse_changed_questions(run, config)
-    records = run.header.evaluators
     combiners = run.load_combiners(config)
-    check_recipe(config, records)
+    check_recipe(config, run.header.evaluators)
     refuse_existing_run(folder)
     new_run = WritableRun.create(
         folder, _build_run_header(run, folder, config, combiners), uuid.uuid4().hex
@@ -306,8 +304,7 @@ class JudgeVote(NamedTuple):
         return f"{self.response}@{self.reviewer}" if self.reviewer else self.response
 
 
-@dataclass(frozen=True)
-class LearnedConfusionMatrices:
+class LearnedConfusionMatrices(NamedTuple):
     """A config for re-scoring with the learned confusion matrices of a panel, and the quality of its judges by name.
 
     Where the panel is too small, `confusions` is None and `judges` is empty, `config` uses the majority vote, and

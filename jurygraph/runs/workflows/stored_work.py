@@ -92,14 +92,13 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
             return
         for record in run.ledger.records("task"):
             content = run.stored_task_record(record.key)
-            if content is not None and (context.derivers or "files" in content):
+            if content and (context.derivers or "files" in content):
                 check_unchanged_inputs(run.plan_of(record.key), context)
 
     def _refuse_closed_run(self, run: Run) -> None:
         folder = self._job.folder
-        count = self._job.task_count
         raise InputError(
-            f"{folder}: was closed when {run.tasks_scored} of {count} tasks were scored; "
+            f"{folder}: was closed when {run.tasks_scored} of {self._job.task_count} tasks were scored; "
             f"score into another --out, with --branch {shell_quote(folder)}"
         )
 
@@ -222,9 +221,8 @@ def _file_checksums(header: RunHeader) -> list[str | None]:
 
 def _describe_content_differences(run: Run, source: TaskSource) -> Iterator[str]:
     stored_task_ids = [record.key for record in run.ledger.records("task")]
-    expected = run.header.extent.tasks
     for number, (task, responses) in enumerate(source.pairs()):
-        if number >= expected or (
+        if number >= run.header.extent.tasks or (
             number < len(stored_task_ids) and task.id != stored_task_ids[number]
         ):
             yield f"task {task.id!r} is new, or at another position"

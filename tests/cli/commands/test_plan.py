@@ -43,6 +43,14 @@ def test_plans_are_those_that_scoring_makes(project: Path) -> None:
         file.close()
 
 
+def test_tasks_that_lack_a_reference_are_counted_before_the_training(project: Path) -> None:
+    lines = [TASKS[0], {**TASKS[1], "reference": ""}, {"id": "none", "query": "1 + 3?"}]
+    (project / "tasks.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    made = run_command("plan", project / "tasks.jsonl", "--out", project / "plans.jsonl")
+    assert made.code == 0
+    assert "maths.accuracy: 2 of 3 tasks lack what it needs (reference); give it" in made.err
+
+
 def test_plans_of_other_settings_are_refused_with_the_difference(project: Path) -> None:
     plans = project / "plans.jsonl"
     run_command("plan", project / "tasks.jsonl", "--out", plans)

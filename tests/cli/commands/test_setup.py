@@ -102,36 +102,22 @@ def test_doctor_checks_that_a_config_can_run(project: Path, run: Command):
     assert "did you mean 'maths.accuracy'?" in ended.out
 
 
-def test_doctor_plans_an_example_task_under_a_config(project: Path, run: Command):
-    source = "import jurygraph as jg\n\n\n" + "\n".join(
-        f"@jg.evaluator(audience={audience!r})\ndef {name}(task, response):\n    return 1.0\n"
-        for name, audience in (
-            ("met", "criterion"),
-            ("content", "stakeholder"),
-            ("reviewed", "reviewer"),
-        )
-    )
+def test_doctor_opens_the_jury_of_a_config_and_contacts_no_model(project: Path, run: Command):
+    source = "import jurygraph as jg\n\n\nclass Manners(jg.Evaluator):\n"
+    source += "    name = 'manners'\n\n    def open(self):\n        open('words.txt').close()\n\n"
+    source += "    def answer(self, inputs):\n        return 1.0\n"
     (project / "manners.py").write_text(source)
-    good = "evaluators: [manners.met, manners.content, manners.reviewed]\n"
-    good += "reward: {rubric: 1.0, stakeholders: 1.0, reviewed: 1.0}\n"
-    (project / "jury.yaml").write_text(good)
-    ended = run("doctor", "--config", project / "jury.yaml")
-    assert ended.code == 0, ended.out
-    (project / "jury.yaml").write_text(f"{good}weights: {{method: fixed, fixed: {{zoe: 1.0}}}}\n")
-    assert run("doctor", "--config", project / "jury.yaml").code == 0
-    wrong = good.replace("reviewed: 1.0", "own: 1.0")
-    for question in ("manners.met@polite", "manners.content@zoe"):
-        (project / "jury.yaml").write_text(
-            f"{wrong}components: {{own: {{inputs: {{one: {question}}}}}}}\n"
-        )
-        assert run("doctor", "--config", project / "jury.yaml").code == 0
-    (project / "jury.yaml").write_text(
-        f"{wrong}components: {{own: {{inputs: {{one: manners.mte}}}}}}\n"
-    )
+    (project / "jury.yaml").write_text("evaluators: [manners.Manners]\n")
     ended = run("doctor", "--config", project / "jury.yaml")
     assert ended.code == 2
-    assert "components.own.inputs.one: task " in ended.out
-    assert " has no question or evaluator 'manners.mte'" in ended.out
+    assert "words.txt" in ended.out
+    (project / "manners.py").write_text(source.replace("open('words.txt').close()", "pass"))
+    ended = run("doctor", "--config", project / "jury.yaml")
+    assert ended.code == 0, ended.out
+    last_line = ended.out.splitlines()[-1]
+    assert "no model was contacted" in last_line
+    command = f"jurygraph score TASKS --config {project / 'jury.yaml'} --dry-run"
+    assert last_line.endswith(command)
 
 
 def test_version_prints_the_version(run: Command):

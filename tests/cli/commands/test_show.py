@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-import jurygraph as jg
 from jurygraph.cli.commands import show
 from jurygraph.schema import Trace
 from jurygraph.views import rewards
@@ -29,9 +28,6 @@ def test_show_is_a_table_of_rewards_with_their_components(scored_folder: Path, r
         "salt/b    bob    ok      -0.5000    1.0000  0.0000  1.0000",
     ]
     assert len(run("show", scored_folder, "--limit", 1).out.splitlines()) == 3
-    next_command = f"who is better: jurygraph study ranking {scored_folder}"
-    assert next_command in run("show", scored_folder).err
-    assert "who is better" not in run("show", scored_folder, "--agent", "alice").err
 
 
 def test_show_of_one_response_is_the_whole_trace(scored_folder: Path, run: Command):
@@ -68,18 +64,6 @@ def test_show_of_one_response_begins_with_its_texts(tmp_path: Path, run: Command
     )
     run("erase", project / "run", "--response", "a")
     assert "text      erased" in run("show", project / "run", "--response", "a").out
-
-
-@all_rows("step, is_counted", [(None, True), (312, False)])
-def test_show_says_where_the_number_of_a_group_is_not_its_step(
-    tmp_path: Path, run: Command, step: int | None, is_counted: bool
-):
-    response = jg.Response(text="salt", labels={"step": 312})
-    with jg.Jury(evaluators=["trajectory.loops"], record=tmp_path / f"run-{step}") as jury:
-        jury.score(jg.Task(id="t", query="Ask."), [response], step=step)
-    shown = run("show", tmp_path / f"run-{step}")
-    counted = "the number after @ counts the groups of a task: t@1/1 is of step 312, its label"
-    assert (counted in shown.err) == is_counted, shown.err
 
 
 def test_show_json_prints_one_trace_per_line_as_the_export_does(scored_folder: Path, run: Command):

@@ -104,10 +104,6 @@ def test_a_run_without_changes_exits_with_0(tmp_path: Path, run: Command) -> Non
 @all_rows(
     "options, message",
     [
-        (
-            ("--every", 60),
-            "steps: 1; the tests need at least 11; choose smaller steps with --every N",
-        ),
         (("--step-label", "epoch"), "response 't01/r0': has no label 'epoch'; its labels: 'step'"),
         (("--step-label", "step", "--every", 3), "--step-label and --every both define a step"),
         (("--arl", "inf"), "arl: expected a number of steps from 10 to 1e+09, got inf"),
@@ -120,6 +116,15 @@ def test_wrong_input_exits_with_2(
     ended = run("watch", declining_run, *options)
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
+
+
+def test_too_few_steps_are_shown_and_refused_since_nothing_was_tested(
+    declining_run: Path, run: Command
+) -> None:
+    ended = run("watch", declining_run, "--every", 60)
+    assert ended.code == 2
+    assert "nothing was tested: that begins at step 11" in ended.out
+    assert "steps: 1; the tests need at least 11; choose smaller steps with --every N" in ended.err
 
 
 def test_a_run_without_any_reward_is_refused(tmp_path: Path, run: Command) -> None:

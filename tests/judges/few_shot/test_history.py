@@ -313,15 +313,6 @@ def test_notes_name_a_dimension_without_ratings() -> None:
     )
 
 
-@all_rows("high, is_told", [(5.0, False), (6.0, False), (7.0, True), (10.0, True)])
-def test_a_scale_of_which_a_history_takes_a_small_part_is_told(high: float, is_told: bool) -> None:
-    rows = [rating(item=f"i{number}", score=1 + number % 5) for number in range(10)]
-    scales = {"clarity": (1.0, high)}
-    wide = f"The scores of 'clarity' go from 1 to 5, on a scale from 1 to {high:g}; "
-    assert any(note.startswith(wide) for note in history(*rows, scales=scales).notes()) == is_told
-    assert len(list(history(*rows[:9], scales=scales).notes())) == 1
-
-
 # From files
 
 

@@ -351,16 +351,3 @@ def test_failed_rewards_that_are_like_the_others_are_not_said_to_mislead() -> No
 def test_a_quarter_of_findings_without_a_quotation_brings_the_advice() -> None:
     assert "safety: {evidence: preferred}" in str(FindingCounts(46, 12).warning)
     assert FindingCounts(46, 9).warning is None
-
-
-def test_findings_without_a_quotation_are_told_by_agent_where_there_are_several() -> None:
-    summary = Summary()
-    unsupported = verdict("a", score=0.0, unsupported="worst-case")
-    add(summary, trace("t", "a", 0.0, unsupported, agent="alice"))
-    assert not any("by agent" in line for line in format_result_lines(summary))
-    for response in ("b", "c"):
-        missing = unsupported.model_copy(update={"about": response, "responses": (response,)})
-        add(summary, trace("t", response, 0.0, missing, agent="bob"))
-    add(summary, trace("t", "d", 1.0, verdict("d", score=1.0), agent=None))
-    lines = format_result_lines(summary)
-    assert "unsupported by agent: bob 2, alice 1, (no agent) 0" in lines

@@ -1,6 +1,7 @@
 """The steps of a training that was recorded: of all ranks, in the order of time, also after a restart."""
 
 import asyncio
+import csv
 import os
 from collections import Counter
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ from jurygraph.integrations.trl import reward_function
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.studies.disagreement import collect_component_samples
-from jurygraph.studies.monitor import LabelledSteps, iter_scored_groups
+from jurygraph.studies.monitor import LabelledSteps, iter_scored_groups, split_steps_by_task_count
 from tests.command import run_command
 from tests.integrations.trainers import CONFIG, Trainer
 
@@ -108,10 +109,41 @@ def test_steps_that_a_restart_repeats_have_the_groups_of_both_sessions(
         options = [word for label in labels for word in ("--label", label)]
         shown = run_command("show", tmp_path / "1", *options, "--json")
         assert len(shown.out.splitlines()) == count
+    table = run_command("show", tmp_path / "1", "--label", "step=11").out.splitlines()
+    assert "label.session" in table[0]
+    only = run_command("show", tmp_path / "1", "--label", "step=8")
+    assert "label.session" not in only.out
+    exported = run_command("export", tmp_path / "1", "--to", "csv").out.splitlines()
+    sessions = Counter(row["label.session"] for row in csv.DictReader(exported))
+    assert sessions == {"1": 16, "2": 12, "3": 8}
     apart = run_command("show", tmp_path / "1", "--label", "session=3", "--label", "step=8")
     assert "no response has all of the labels session=3, step=8; leave one out" in apart.err
     explained = run_command("explain", tmp_path / "1", "--label", "step=8", "--limit", 1).out
     assert explained.splitlines()[1] == "Labels: step 8, session 1. Prompt: 1: ?"
+
+
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_evaluations_are_no_part_of_the_trend(
+    train: Any, tmp_path: Path, is_followed: bool
+) -> None:
+    train(tmp_path, (8, 9))
+    evaluated = jg.Response(id="r", text="9: it is 0.5", labels={"step": 9, "phase": "eval"})
+
+    def evaluate_and_close() -> None:
+        with jg.Jury(**CONFIG) as jury, jury.record(tmp_path / "0") as recorder:
+            jury.score(TASK, [evaluated])
+            recorder.close_run()
+
+    if not is_followed:
+        evaluate_and_close()
+    steps = LabelledSteps(tmp_path / "0", "step", evaluate_and_close if is_followed else None)
+    assert count_groups(steps) == {8: 2, 9: 2}
+    notes = ["1 group of evaluations (label phase=eval) left out"]
+    assert steps.notes == notes
+    counted_notes: list[str] = []
+    counted = split_steps_by_task_count(iter_scored_groups(tmp_path / "0"), 1, counted_notes)
+    assert len(list(counted)) == 4
+    assert counted_notes == notes
 
 
 def test_the_only_session_is_found_and_not_told(train: Any, tmp_path: Path) -> None:
