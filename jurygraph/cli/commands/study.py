@@ -523,17 +523,17 @@ def credit(run: RunFolderArgument) -> Report:
 def ranking(run: RunFolderArgument, settings: ConfigSettingsOption = None) -> Report:
     """Measure how far the order of the agents is from turning.
 
-        By which components the best is ahead of each other. For each two agents that follow each other: whether their
-        difference is larger than chance, by its 95 % interval over the tasks that both have; and the smallest change of a
-        single setting (a weight, kappa, tau, a gate) that makes them change places. The run is decided again from its
-        verdicts, as `rescore` does, without a request. --set tries settings beforehand.
+    By which components the best is ahead of each other. For each two agents that follow each other: whether their
+    difference is larger than chance, by its 95 % interval over the tasks that both have; and the smallest change of a
+    single setting (a weight, kappa, tau, a gate) that makes them change places. The run is decided again from its
+    verdicts, as `rescore` does, without a request. --set tries settings beforehand.
 
-        Exit codes: 0 done; 2 invalid input, such as a setting that changes the questions.
+    Exit codes: 0 done; 2 invalid input, such as a setting that changes the questions.
 
-        \b
-        Example:
-            jurygraph study ranking run
-            jurygraph study ranking run --set rubric.kappa=2 --json
+    \b
+    Example:
+        jurygraph study ranking run
+        jurygraph study ranking run --set rubric.kappa=2 --json
     """
     from jurygraph.runs.workflows.deciding import read_packed_groups
     from jurygraph.studies.ranking import AgentRanker, measure_ranking
