@@ -4,6 +4,8 @@ The validating functions take the name of the array in the caller's signature, f
 the error. They return an array without copying where no copy is needed.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -140,6 +142,12 @@ def check_shape(
 ) -> None:
     if a.shape not in shapes:
         raise error(f"{name} has shape {a.shape} where {' or '.join(map(str, shapes))} is needed")
+
+
+def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    """Refuse a word that is none of the choices of an argument."""
+    if value not in choices:
+        raise PlanError(f"{name} is {value!r}: one of {', '.join(choices)} is needed")
 
 
 def check_vector_or_matrix(

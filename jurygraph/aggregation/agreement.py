@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.arrays import Bools, Floats, Ints, as_ratings, total
+from jurygraph.arrays import Bools, Floats, Ints, as_ratings, check_choice, total
 from jurygraph.errors import PlanError
 from jurygraph.inference.agreement import (
     MeasurementLevel,
@@ -63,16 +63,19 @@ def kappa_interval(
     """
     first_label_codes, second_label_codes, label_distances = _encode_labels(first, second, weights)
     clusters = _task_codes_of_items(tasks, len(first_label_codes))
-    if clusters.shape != first_label_codes.shape:
-        raise PlanError(
-            f"tasks has shape {clusters.shape} and first {first_label_codes.shape}: give each item its task"
-        )
     return kappa_estimate(first_label_codes, second_label_codes, label_distances, clusters)
 
 
 def _task_codes_of_items(tasks: ArrayLike | None, items: int) -> Ints:
     """Return the code of each item's task; without tasks, each item is a cluster of its own."""
-    return np.arange(items) if tasks is None else cluster_numbers(tasks)
+    if tasks is None:
+        return np.arange(items)
+    task_codes = cluster_numbers(tasks)
+    if task_codes.shape != (items,):
+        raise PlanError(
+            f"tasks has shape {task_codes.shape}, and there are {items} items: give each item its task"
+        )
+    return task_codes
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: MeasurementLevel = "ordinal") -> float:
@@ -110,19 +113,12 @@ def alpha_interval(
     """
     counts, levels = _count_ratings_per_item(ratings, level)
     clusters = _task_codes_of_items(tasks, len(counts))
-    if clusters.shape != counts.shape[:1]:
-        raise PlanError(
-            f"tasks has shape {clusters.shape}, and there are {len(counts)} items: give each item its task"
-        )
     return alpha_estimate(counts, levels, level, clusters)
 
 
 def _count_ratings_per_item(ratings: ArrayLike, level: MeasurementLevel) -> tuple[Floats, Floats]:
     """Return how often each item has each level, [items, V], and the levels in ascending order, [V]."""
-    if level not in get_args(MeasurementLevel):
-        raise PlanError(
-            f"level is {level!r}: one of {', '.join(get_args(MeasurementLevel))} is needed"
-        )
+    check_choice("level", level, get_args(MeasurementLevel))
     values = np.asarray(ratings)
     if level == "nominal" and values.dtype.kind in "UO":
         # The sign keeps an empty word apart from a gap.
@@ -171,8 +167,7 @@ def _encode_labels(
     first: ArrayLike, second: ArrayLike, weights: Weights
 ) -> tuple[Ints, Ints, Floats]:
     """Return the codes of both lists of labels, [N], in the order of the labels, and the distances, [K, K]."""
-    if weights not in get_args(Weights):
-        raise PlanError(f"weights is {weights!r}: one of {', '.join(get_args(Weights))} is needed")
+    check_choice("weights", weights, get_args(Weights))
     rows = np.asarray(first)
     columns = np.asarray(second)
     if rows.ndim != 1 or rows.shape != columns.shape or not rows.size:

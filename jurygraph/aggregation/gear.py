@@ -89,8 +89,8 @@ def edges(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[Ints, I
     """
     index_by_name = {name: index for index, name in enumerate(ids)}
     if len(index_by_name) < len(ids):
-        repeated_names = [name for name in ids if list(ids).count(name) > 1]
-        raise GraphError(f"criterion {repeated_names[0]} is there twice")
+        repeated_name = next(name for name in ids if list(ids).count(name) > 1)
+        raise GraphError(f"criterion {repeated_name} is there twice")
     for parent, child in edges:
         for end in (parent, child):
             if end not in index_by_name:
@@ -351,10 +351,10 @@ class Graph:
 class _FactorExpectationPlan(NamedTuple):
     """How the mean of a child's factor over its parents' joint distribution (Eq. 11) is computed.
 
-    Both outcomes of each criterion of `enumerated_parents` are followed, the last in topological order first: it holds,
-    and then its own factors count, or it does not. The `independent` criteria hold by their own marginals. Each has its
-    λ in every state of the criteria enumerated after it: the product over those of its children that hold, and the
-    child.
+    Both outcomes of each criterion of `enumerated_ancestors` are followed, the last in topological order first: it
+    holds, and then its own factors count, or it does not. The `independent` criteria hold by their own marginals. Each
+    has its λ in every state of the criteria enumerated after it: the product over those of its children that hold, and
+    the child.
     """
 
     child: int

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.arrays import Floats, as_floats, total
+from jurygraph.arrays import Floats, as_floats, check_choice, total
 from jurygraph.errors import PlanError
 
 AdvantageNormalization = Literal["std", "none", "leave-one-out"]
@@ -81,10 +81,7 @@ def filling_factor(
 
 
 def _check_options(normalize: str, ddof: int) -> None:
-    if normalize not in get_args(AdvantageNormalization):
-        raise PlanError(
-            f"normalize is {normalize!r}: one of {', '.join(get_args(AdvantageNormalization))}"
-        )
+    check_choice("normalize", normalize, get_args(AdvantageNormalization))
     if ddof not in (0, 1):
         raise PlanError(f"ddof is {ddof!r}: 0 or 1")
 

@@ -35,10 +35,7 @@ def outcomes(first: ArrayLike, second: ArrayLike) -> Floats:
 def flips(first: ArrayLike, second: ArrayLike) -> Bools:
     """Return where each order prefers another response; arguments and errors as for `outcomes`."""
     first, second = _check_preferences(first, second)
-    return np.asarray(
-        ((first > _TIE_SCORE) & (second < _TIE_SCORE))
-        | ((first < _TIE_SCORE) & (second > _TIE_SCORE))
-    )
+    return np.asarray((first - _TIE_SCORE) * (second - _TIE_SCORE) < 0.0)
 
 
 def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Floats:

@@ -63,11 +63,10 @@ def difficulty(
 
 
 def _sum_restrictiveness(name: str, restrictiveness: Sequence[ArrayLike]) -> Floats:
+    sums = []
     for i, row in enumerate(restrictiveness):
         if np.ndim(row) != 1:
             raise PlanError(f"{name}[{i}] is not a list of α: give each stakeholder one")
-    sums = []
-    for i, row in enumerate(restrictiveness):
         sums.append(total(as_nonnegative(f"{name}[{i}]", row)))
     return np.array(sums)
 

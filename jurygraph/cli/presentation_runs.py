@@ -79,7 +79,8 @@ class PresentationModels:
             return written
         requests = sum(len(written[name].variants) for name in prose)
         check = partial(check_response, prose=prose, written=written)
-        return self._ask_or_estimate(self.reader, "reads what was written", pairs, requests, check)
+        what = "reads what was written"
+        return written | self._ask_or_estimate(self.reader, what, pairs, requests, check)
 
     def _ask_or_estimate(
         self,

@@ -22,7 +22,6 @@ from functools import cache, lru_cache
 from html import unescape
 from importlib.resources import files
 from itertools import chain, count, product
-from string import ascii_lowercase
 from typing import Any, Literal, NamedTuple, get_args
 
 import re2
@@ -358,17 +357,8 @@ def is_task_about(topic: str, folded_query: str) -> bool:
     )
 
 
-_BOXED_LETTER_PAIRS = [
-    f"{chr(first_code_point + index)}{letter}"
-    for first_code_point, (index, letter) in product(
-        (0x1F150, 0x1F170, 0x1F1E6), enumerate(ascii_lowercase)
-    )
-]
 _FOREIGN_LOOKALIKE_PAIRS = _MANIPULATION_SIGN_TABLES["look_alikes"]["foreign"].split()
-_ODD_LOOKALIKE_PAIRS = [
-    *_MANIPULATION_SIGN_TABLES["look_alikes"]["odd"].split(),
-    *_BOXED_LETTER_PAIRS,
-]
+_ODD_LOOKALIKE_PAIRS = _MANIPULATION_SIGN_TABLES["look_alikes"]["odd"].split()
 _LATIN_LETTER_BY_LOOKALIKE = {
     ord(pair[0]): pair[1] for pair in (*_FOREIGN_LOOKALIKE_PAIRS, *_ODD_LOOKALIKE_PAIRS)
 }

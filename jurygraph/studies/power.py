@@ -136,11 +136,9 @@ class PowerStudy:
         self, items: "_GroupedItems", per_item: int, levels: Floats
     ) -> list[Figures]:
         """Return the median half-width over numbers of items, doubled until it is as narrow as wanted."""
-        curve: list[Figures] = []
+        curve = []
         groups = _MIN_ITEMS_NEEDED
         while groups * items.mean_items_per_group <= _MAX_ITEMS_PLANNED:
-            if curve and not curve[-1]["half_width"] > self.width:
-                break
             rng = np.random.default_rng((self.seed, per_item, groups))
             widths = []
             for _ in range(_RESAMPLE_COUNT):
@@ -154,6 +152,8 @@ class PowerStudy:
             curve.append(
                 {"items": round(groups * items.mean_items_per_group), "half_width": half_width}
             )
+            if half_width <= self.width:
+                break
             groups *= 2
         return curve
 
@@ -325,11 +325,11 @@ def estimate_gap_effects(gaps: Floats, reviewer: Ints, item: Ints) -> ReviewerAn
     degrees_of_freedom = len(gaps) - len(reviewers.sizes) - len(items.sizes) + 1
     if degrees_of_freedom <= 0:
         items = items._replace(means=np.zeros(len(items.sizes)))
-        degrees_of_freedom = len(gaps) - len(reviewers.sizes)
+        degrees_of_freedom = max(1, len(gaps) - len(reviewers.sizes))
     reviewers = _means_by_cluster(reviewer, gaps - items.cluster_mean_of_each_value)
     gap_residuals = gaps - items.cluster_mean_of_each_value - reviewers.cluster_mean_of_each_value
-    variance = float((gap_residuals**2).sum()) / max(1, degrees_of_freedom)
-    scale = np.sqrt(len(gaps) / max(1, degrees_of_freedom))
+    variance = float((gap_residuals**2).sum()) / degrees_of_freedom
+    scale = np.sqrt(len(gaps) / degrees_of_freedom)
     reviewer_effects = reviewers.shrunken_means(variance)
     item_effects = items.shrunken_means(variance)
     return ReviewerAndItemEffects(reviewer_effects, item_effects, scale * gap_residuals)

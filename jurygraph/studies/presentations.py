@@ -133,14 +133,16 @@ def read_presentations_of_sources(sources: Sequence[Path], read_runs: RunsReader
     Raises InputError as `read_presentation_scores` and `read_run` do, and for a source that is named twice.
     """
     refuse_repeated_sources(sources)
-    parts: list[Presentations] = []
+    rows: list[PresentationScore] = []
+    left_out = Counter[str]()
     for source in sources:
-        parts += (
-            read_runs([source], read_run) if source.is_dir() else [read_presentation_scores(source)]
-        )
-    rows = tuple(chain.from_iterable(part.rows for part in parts))
-    left_out = sum((Counter(part.left_out) for part in parts), Counter[str]())
-    return Presentations(sources=tuple(map(str, sources)), rows=rows, left_out=left_out)
+        if source.is_dir():
+            (presentations,) = read_runs([source], read_run)
+        else:
+            presentations = read_presentation_scores(source)
+        rows += presentations.rows
+        left_out.update(presentations.left_out)
+    return Presentations(sources=tuple(map(str, sources)), rows=tuple(rows), left_out=left_out)
 
 
 def read_presentation_scores(path: Path) -> Presentations:
@@ -221,9 +223,7 @@ def _presentation_scores_of_group(
                 "judge": judge,
                 "task": task_id,
             }
-            score = _to_native_scale(reward.value)
-            yield PresentationScore(protocol=REWARD_PROTOCOL, score=score, **common)
-            for name, value in reward.components.items():
+            for name, value in {REWARD_PROTOCOL: reward.value, **reward.components}.items():
                 if value is None:
                     left_out[f"presentations without a score of {name}"] += 1
                     continue
@@ -462,12 +462,11 @@ async def check_response(
     prose: ResponseProseById,
     written: Mapping[str, PresentationSet],
 ) -> PresentationSet | None:
-    """Return what was written of a response; of a read one as far as a model reads the same in it."""
-    variants = written.get(response.id)
-    if variants is None or response.id not in prose:
-        return variants
+    """Return what was written of a read response, as far as a model reads the same in it; None of any other."""
+    if response.id not in prose:
+        return None
     view = _view_of_query(task)
-    return await keep_faithful_variants(prose[response.id], view, variants, client)
+    return await keep_faithful_variants(prose[response.id], view, written[response.id], client)
 
 
 def _view_of_query(task: Task) -> TaskView:
@@ -478,7 +477,7 @@ def generate_presentations(
     pairs: TasksWithResponses,
     versions: int = 5,
     should_include_originals: bool = True,
-    written: Mapping[str, PresentationSet] | None = None,
+    written: Mapping[str, PresentationSet] = MappingProxyType({}),
     prose: ResponseProseById = MappingProxyType({}),
 ) -> tuple[list[bytes], Report]:
     """Return the lines of a TASKS file, and a report of the variants by family; without `versions`, originals alone.
@@ -488,23 +487,22 @@ def generate_presentations(
     `prose`; the others are left out. Raises InputError if there is none of these.
     """
     counts = {name: Counter[str]() for name in ("variants", "undefined", "discarded", "broken")}
+    sizes = {"structured": 0, "prose": 0, "left_out": 0}
     lines = []
-    prose_response_count = 0
-    responses_with_variants_count = 0
-    left_out = 0
     for task, responses in pairs:
         output_responses = []
         for response in responses:
+            origin = "structured"
             presentation = present(response.data, versions)
             if presentation is None and response.id in prose:
+                origin = "prose"
                 presentation = make_prose_presentations(prose[response.id], versions)
-                prose_response_count += 1
             if presentation is None:
-                left_out += 1
+                sizes["left_out"] += 1
                 continue
-            if written is not None and response.id in written:
+            sizes[origin] += 1
+            if response.id in written:
                 presentation.add(written[response.id])
-            responses_with_variants_count += 1
             original, *variants = _variants_as_responses(response, presentation)
             output_responses += [original, *variants] if should_include_originals else variants
             counts["variants"].update(variant.family for variant in presentation.variants)
@@ -515,12 +513,14 @@ def generate_presentations(
             content = {name: getattr(task, name) for name in Task.model_fields}
             line = TaskLine.model_construct(**content, responses=tuple(output_responses))
             lines.append(line.model_dump_json(exclude_defaults=True).encode() + b"\n")
-    if not responses_with_variants_count:
+    response_count = sizes["structured"] + sizes["prose"]
+    left_out = sizes["left_out"]
+    if not response_count:
         raise InputError(
             f"none of {left_out} responses has structured data; give `data` the form of "
             "docs/stability.md, or name a model that reads them with --reader"
         )
-    title = f"{responses_with_variants_count} responses, {counts['variants'].total()} variants"
+    title = f"{response_count} responses, {counts['variants'].total()} variants"
     *counts_by_family, broken = counts.values()
     rows = []
     for family in dict.fromkeys(chain.from_iterable(counts_by_family)):
@@ -529,11 +529,6 @@ def generate_presentations(
     discarded_variants_table = ReportTable(
         ("discarded, because it breaks", "variants"), broken.most_common()
     )
-    sizes = {
-        "structured": responses_with_variants_count - prose_response_count,
-        "prose": prose_response_count,
-        "left_out": left_out,
-    }
     notes = [f"omitted, responses without structured data: {left_out}"] if left_out else []
     return lines, Report({**sizes, **counts}, [title, table, discarded_variants_table], notes)
 

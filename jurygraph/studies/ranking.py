@@ -14,7 +14,6 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME, STAKEHOLDERS_COMPONENT_NAME
-from jurygraph.display import format_number
 from jurygraph.errors import InputError
 from jurygraph.messages import format_count, notes_on_similar_names
 from jurygraph.runs.reports.summary import mean_without_none
@@ -43,7 +42,6 @@ from jurygraph.views.agents import (
     reward_limits_of_decisions,
 )
 from jurygraph.views.components import (
-    ComponentByAgent,
     ComponentMeans,
     compare_components,
     conclude_components,
@@ -454,7 +452,6 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
     if components:
         first_mean, second_mean, *_ = means.values()
         conclusion.append(conclude_components(first_mean - second_mean, components))
-        conclusion += _conclude_inputs(ranker, components, config)
     conclusion += [sentence for pair in neighbours for sentence in pair.sentences()]
     conclusion += [rank_gap.sentence for rank_gap in gaps]
     if not pairs:
@@ -520,33 +517,6 @@ def _component_means(ranker: AgentRanker, decided_rewards: DecidedRewards) -> Co
             counted = values[has_value_and_reward & (ranker.agent == number)].tolist()
             means[name, agent] = mean_without_none(counted), len(counted)
     return means
-
-
-def _conclude_inputs(
-    ranker: AgentRanker, components: Sequence[ComponentByAgent], config: Config
-) -> Iterator[str]:
-    """Yield which input of the component that costs the second agent most does so, where that is a mean of several.
-
-    The means of an input are those of the component with this input alone.
-    """
-    name, weight, (best, second, *_) = max(components, key=lambda row: row.agents[1].points)
-    component = config.components.get(name)
-    if component is None or component.combiner != "mean" or len(component.inputs) < 2:
-        return
-    losses = []
-    for key, component_input in component.inputs.items():
-        single = component.model_copy(update={"inputs": {key: component_input}})
-        split_config = config.model_copy(update={"components": {**config.components, name: single}})
-        means = _component_means(ranker, ranker.tables.decide(split_config))
-        ahead, behind = (means.get((name, row.agent), (None,))[0] for row in (best, second))
-        if ahead is not None and behind is not None:
-            losses.append(
-                (weight * component_input.input_weight * (ahead - behind), key, behind, ahead)
-            )
-    loss, key, *two_means = max(losses, default=(0.0, name))
-    if min(loss, second.points) > 0.0:
-        numbers = " against ".join(map(format_number, two_means))
-        yield f"Of {name}, {key} costs {agent_label(second.agent)} most: {numbers}."
 
 
 def _agent_means(

@@ -40,6 +40,25 @@ _NO_VARIANCE_SPLIT_REASON = (
 )
 _FEW_TASKS_THRESHOLD = 20
 _MAX_QUESTIONS_LISTED = 30
+_JUDGE_PAIR_COLUMNS = {
+    "judge A": "first",
+    "judge B": "second",
+    "answers of both": "both",
+    "differ": "differ",
+    "met by A alone": "first_alone",
+    "met by B alone": "second_alone",
+}
+_JUDGE_SCORE_COLUMNS = {
+    "scores by judge": "name",
+    "judge": "judge",
+    "responses": "responses",
+    "mean": "mean",
+}
+_JUDGE_AGREEMENT_COLUMNS = {
+    "judges on": "name",
+    "responses of several": "responses",
+    "α (95 %)": "alpha",
+}
 
 
 @dataclass(slots=True)
@@ -207,33 +226,18 @@ def report(scores: RunScores) -> Report:
                 f"{question['name']}: α is of the first judges, since they chose what {last_judge} "
                 "was asked"
             )
-    sections = [
-        *_reward_sections(f"{scores.run}: rewards", rewards, mean),
-        _question_table(questions),
-    ]
     judge_rows = [
         {**question, "judge": judge, **judge_figures}
         for question in judges
         for judge, judge_figures in question["judges"].items()
     ]
-    columns = {
-        "scores by judge": "name",
-        "judge": "judge",
-        "responses": "responses",
-        "mean": "mean",
-    }
-    sections.append(ReportTable.of(columns, judge_rows, most=_MAX_QUESTIONS_LISTED))
-    columns = {"judges on": "name", "responses of several": "responses", "α (95 %)": "alpha"}
-    sections.append(ReportTable.of(columns, judges, most=_MAX_QUESTIONS_LISTED))
-    columns = {
-        "judge A": "first",
-        "judge B": "second",
-        "answers of both": "both",
-        "differ": "differ",
-        "met by A alone": "first_alone",
-        "met by B alone": "second_alone",
-    }
-    sections.insert(0, ReportTable.of(columns, pairs, left=2, most=_MAX_QUESTIONS_LISTED))
+    sections = [
+        ReportTable.of(_JUDGE_PAIR_COLUMNS, pairs, left=2, most=_MAX_QUESTIONS_LISTED),
+        *_reward_sections(f"{scores.run}: rewards", rewards, mean),
+        _question_table(questions),
+        ReportTable.of(_JUDGE_SCORE_COLUMNS, judge_rows, most=_MAX_QUESTIONS_LISTED),
+        ReportTable.of(_JUDGE_AGREEMENT_COLUMNS, judges, most=_MAX_QUESTIONS_LISTED),
+    ]
     cell = IntervalCell(mean.value, mean.low, mean.high)
     conclusion = conclude_reliability(cell, units, unit_count, questions, pairs)
     return Report(
@@ -283,12 +287,12 @@ def split_score_variance(scores: QuestionScores) -> Figures:
     split = split_variance(scores.values, *ids.values()) if ids and units > 1 else None
     levels = []
     correlations = {}
-    unsplit_reason = (
-        f"one {SINGULAR_UNIT_LABELS[units_label(scores.units)]}"
-        if units == 1
-        else _NO_VARIANCE_SPLIT_REASON
-    )
-    if split is not None:
+    unsplit_reason = None
+    if split is None:
+        unsplit_reason = _NO_VARIANCE_SPLIT_REASON
+        if units == 1:
+            unsplit_reason = f"one {SINGULAR_UNIT_LABELS[units_label(scores.units)]}"
+    else:
         names = [*ids, "sample" if "response" in ids else "response"]
         shares = split.shares or [None] * len(names)
         for row in zip(names, split.units, split.components, split.raw, shares, strict=True):
@@ -309,7 +313,7 @@ def split_score_variance(scores: QuestionScores) -> Figures:
         "within_group": correlations.get("group"),
         "within_task": correlations.get("task"),
         "within_response": correlations.get("response"),
-        "why": unsplit_reason if split is None else None,
+        "why": unsplit_reason,
     }
 
 
@@ -352,14 +356,15 @@ def compare_judge_pairs(
     counts: dict[tuple[str, str], Counter[tuple[bool, bool]]] = defaultdict(Counter)
     for question, scores_by_judge in sorted(scores_by_question.items()):
         last_judge = last_judge_by_question.get(question)
-        means = {
-            judge: scores.means for judge, scores in scores_by_judge.items() if judge != last_judge
-        }
-        for first, second in combinations(sorted(means), 2):
-            tally = counts[first, second]
-            for response in means[first].keys() & means[second].keys():
-                is_met_by_first = means[first][response] >= MET_THRESHOLD
-                tally[is_met_by_first, means[second][response] >= MET_THRESHOLD] += 1
+        met = {}
+        for judge, scores in scores_by_judge.items():
+            if judge != last_judge:
+                met[judge] = {name: mean >= MET_THRESHOLD for name, mean in scores.means.items()}
+        for first, second in combinations(sorted(met), 2):
+            shared_responses = met[first].keys() & met[second].keys()
+            counts[first, second].update(
+                (met[first][name], met[second][name]) for name in shared_responses
+            )
     return [
         {
             "first": first,

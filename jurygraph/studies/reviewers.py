@@ -12,9 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations, groupby, product, starmap
-from operator import itemgetter
-from statistics import fmean
-from typing import Any, Literal, NamedTuple
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,7 +34,7 @@ from jurygraph.inference.crossed import crossed_interval, t_test_p
 from jurygraph.interchange.rated_table import item_to_task
 from jurygraph.judges.examples import rated_text
 from jurygraph.judges.reviewers import Personalized, ReviewerJudge
-from jurygraph.messages import join_names, notes_on_similar_names, quote, shorten
+from jurygraph.messages import join_names, notes_on_similar_names, shorten
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.run import Run
@@ -241,8 +240,6 @@ MODEL_JUDGES = ("zero-shot", "aggregate", "personalized")
 _DEFAULT_DIMENSION = "score"
 _RatingKey = tuple[str, str, str]
 """Dimension, reviewer and item."""
-SeedReduction = Literal["majority", "mean"]
-"""What the answers of a judge's seeds make: one prediction of a rating."""
 
 
 class JudgeRunSetting(NamedTuple):
@@ -354,7 +351,7 @@ class RunPredictions:
 
 
 def _predict_answer_from_verdicts(
-    verdicts: Sequence[RecordedVerdict], min_confidence: float, reduce: SeedReduction
+    verdicts: Sequence[RecordedVerdict], min_confidence: float
 ) -> _JudgeAnswer:
     """Return what the verdicts of all seeds on a cell predict, those with at least this confidence, in [0, 1].
 
@@ -371,8 +368,6 @@ def _predict_answer_from_verdicts(
             return _JudgeAnswer(problem=f"confidence below {100 * min_confidence:g}")
         return _JudgeAnswer(problem=judgement_status(verdicts[0]))
     scores = [float(v.native or 0.0) for v in confident_verdicts]
-    if reduce == "mean":
-        return _JudgeAnswer(fmean(scores), confident_verdicts[0].reason)
     failed_verdict_count = sum(v.status == "failed" for v in verdicts)
     ((score, votes),) = Counter(scores).most_common(1)
     if 2 * votes <= len(scores) + failed_verdict_count:
@@ -424,59 +419,55 @@ def join_runs(
     runs: Sequence[RunPredictions],
     parts: Sequence[DimensionRatings],
     min_confidence: float = 0.8,
-    reduce: SeedReduction = "majority",
 ) -> list[list[Predictions]]:
     """Return the predictions for the ratings of each part; those of a judge with equal shots are its seeds.
 
     As in the paper on personalized judges, answers with a confidence below `min_confidence`, in [0, 1], are discarded,
-    and the majority of the others is the prediction, over seeds and samples; or their mean. A rating without a
-    prediction is counted by its reason, where no answer is left that of the first one. Costs are those of all requests
-    of a judge, as if it had been alone: also of replies that came from the cache.
+    and the majority of the others is the prediction, over seeds and samples. A rating without a prediction is counted
+    by its reason, where no answer is left that of the first one. Costs are those of all requests of a judge, as if it
+    had been alone: also of replies that came from the cache.
 
     Raises `InputError` for two runs with the same judge, shots and seed.
     """
     has_several_models = len({run.model for run in runs}) > 1
-    runs_by_judge_shots: dict[tuple[str, int], dict[int, RunPredictions]] = defaultdict(dict)
-    for run in runs:
+    runs_by_judge_shots: dict[tuple[str, int], list[RunPredictions]] = defaultdict(list)
+    for run in sorted(runs, key=attrgetter("seed")):
         name = f"{run.judge} ({run.model})" if has_several_models else run.judge
-        first = runs_by_judge_shots[name, run.shots].setdefault(run.seed, run)
-        if first is not run:
+        members = runs_by_judge_shots[name, run.shots]
+        if members and members[-1].seed == run.seed:
             raise InputError(
                 f"{run.run}: also has {name} with {run.shots} examples and seed {run.seed}, as "
-                f"{first.run} has; leave one of the runs out"
+                f"{members[-1].run} has; leave one of the runs out"
             )
+        members.append(run)
     sorted_runs = sorted(
         runs_by_judge_shots.items(), key=lambda item: (_judge_kind_position(item[0][0]), item[0])
     )
     joined_columns = []
     for part in parts:
         columns = []
-        for (name, shots), seeds in sorted_runs:
-            members = [seeds[seed] for seed in sorted(seeds)]
-            answers = []
-            for cell in _rating_keys_of_part(part, members):
-                verdicts: list[RecordedVerdict] = []
-                for run in members:
-                    verdicts += run.verdicts.get(cell, ())
-                answers.append(_predict_answer_from_verdicts(verdicts, min_confidence, reduce))
-            columns.append(_join_answers(name, shots, members, answers))
+        for (name, _), members in sorted_runs:
+            columns.append(_join_seeds(part, name, members, min_confidence))
         joined_columns.append(columns)
     return joined_columns
 
 
-def _join_answers(
-    name: str, shots: int, runs: Sequence[RunPredictions], answers: Sequence[_JudgeAnswer]
+def _join_seeds(
+    part: DimensionRatings, name: str, seeds: Sequence[RunPredictions], min_confidence: float
 ) -> Predictions:
-    values = [answer.value for answer in answers]
+    answers = []
+    for key in _rating_keys_of_part(part, seeds):
+        verdicts = chain.from_iterable(run.verdicts.get(key, ()) for run in seeds)
+        answers.append(_predict_answer_from_verdicts(list(verdicts), min_confidence))
     problems = [answer.problem for answer in answers if answer.problem]
-    sent_call_tallies = [run.bill.costs_by_source["sent"] for run in runs]
+    sent_call_tallies = [run.bill.costs_by_source["sent"] for run in seeds]
     cost = None
     if not any(tally.unpriced for tally in sent_call_tallies):
         cost = sum(tally.cost for tally in sent_call_tallies)
     return Predictions(
         name,
-        shots,
-        np.array([values]),
+        seeds[0].shots,
+        np.array([[answer.value for answer in answers]]),
         left_out=Counter(problems),
         calls=sum(tally.number for tally in sent_call_tallies),
         cost=cost,
@@ -502,32 +493,6 @@ def _rating_keys_of_part(
         dimension = subjects.pop() if len(subjects) == 1 else ""
     for reviewer, item in zip(part.reviewer.tolist(), part.item.tolist(), strict=True):
         yield dimension, part.names[reviewer], part.items[item]
-
-
-def notes_on_unrated_predictions(
-    runs: Sequence[RunPredictions], parts: Sequence[DimensionRatings]
-) -> Iterator[str]:
-    """Yield a note for each run with predictions of what nobody rated.
-
-    Raises `InputError` for a run that predicts none of the ratings.
-    """
-    rated_keys: set[_RatingKey] = set()
-    for part in parts:
-        rated_keys.update(_rating_keys_of_part(part, runs))
-    for run in runs:
-        unrated_count = len(run.verdicts.keys() - rated_keys)
-        if unrated_count == len(run.verdicts):
-            cells = []
-            for key in (min(run.verdicts, default=("",) * 3), min(rated_keys)):
-                dimension, reviewer, item = map(quote, key)
-                cells.append(f"{reviewer} on {dimension} of {item}")
-            raise InputError(
-                f"{run.run}: predicts none of the ratings: responses, reviewers or dimensions have "
-                f"other names (it has {cells[0]}, and the ratings have {cells[1]}); a response "
-                "needs the id of the rated item"
-            )
-        if unrated_count:
-            yield f"{run.run}, {run.judge}: omitted, predictions of what is not rated: {unrated_count}"
 
 
 _MAX_ALPHA_LEVELS = 101

@@ -230,15 +230,14 @@ def recovery(
     two methods share one estimate by preset `paper-synthetic`, as in the paper. Equal settings are simulated once;
     `advance` is called with 1 after each evaluation.
     """
-    figures_by_run = {}
-    for setting in dict.fromkeys(settings.values()):
-        for seed in seeds:
-            figures_by_run[setting, seed] = _measure_recovery(setting, seed)
-            advance(1)
     figures_by_setting = {}
-    for name, setting in settings.items():
-        figures_by_setting[name] = np.array([figures_by_run[setting, seed] for seed in seeds])
-    return figures_by_setting
+    for setting in dict.fromkeys(settings.values()):
+        figures_by_seed = []
+        for seed in seeds:
+            figures_by_seed.append(_measure_recovery(setting, seed))
+            advance(1)
+        figures_by_setting[setting] = np.array(figures_by_seed)
+    return {name: figures_by_setting[setting] for name, setting in settings.items()}
 
 
 def _measure_recovery(setting: SimulationSetting, seed: int) -> Floats:
@@ -284,12 +283,12 @@ def pair_order_accuracy(scores: Floats, true_scores: Floats) -> float:
 
 SimulationName = SweepName | Literal["decompr"]
 SIMULATION_NAMES: tuple[SimulationName, ...] = (*get_args(SweepName), "decompr")
-_SCALE_BY_FIGURE = {"mse": 1000.0, "accuracy": 100.0, "tau_b": 1.0}
 _RECOVERY_TABLE_SPECS = (
-    ("mse", "Table 4: MSE, 10⁻³", 2),
-    ("accuracy", "Table 6: in order, %", 1),
-    ("tau_b", "Table 7: τ_b", 3),
+    ("mse", "Table 4: MSE, 10⁻³", 1000.0, 2),
+    ("accuracy", "Table 6: in order, %", 100.0, 1),
+    ("tau_b", "Table 7: τ_b", 1.0, 3),
 )
+"""The tables of the paper, in the order of `RECOVERY_MEASURE_NAMES`: figure, title, its scale there, and decimals."""
 
 
 class MeanOverSeeds(NamedTuple):
@@ -335,14 +334,13 @@ def report(
     rows = []
     for name, values in recovery(settings, seeds, advance).items():
         row: Figures = {"name": name, "sweep": configurations[name].sweep}
-        for index, figure in enumerate(RECOVERY_MEASURE_NAMES):
+        # by figure, method and seed
+        for values_by_method, (figure, _, scale, _) in zip(
+            values.T, _RECOVERY_TABLE_SPECS, strict=True
+        ):
             published_values = getattr(configurations[name], figure)
-            values_in_paper_units = _SCALE_BY_FIGURE[figure] * values[:, :, index]
-            columns = zip(CONSENSUS_METHODS, values_in_paper_units.T, published_values, strict=True)
-            row[figure] = {
-                method: _mean_of_seeds(figures_by_seed, paper)
-                for method, figures_by_seed, paper in columns
-            }
+            means = map(_mean_of_seeds, scale * values_by_method, published_values)
+            row[figure] = dict(zip(CONSENSUS_METHODS, means, strict=True))
         rows.append(row)
     decompr = simulate_decompr_theory(seeds) if "decompr" in parts else {}
     figures = {"seed": seeds[0], "seeds": len(seeds), "recovery": rows, "decompr": decompr}
@@ -351,7 +349,7 @@ def report(
         seeds_text = f"means over seeds {seeds[0]} to {seeds[-1]}"
         seeds_text += " (standard error)" if rows else ""
     sections: list[ReportSection] = [f"{seeds_text}, and the paper's number"]
-    for name, title, digits in _RECOVERY_TABLE_SPECS:
+    for name, title, _, digits in _RECOVERY_TABLE_SPECS:
         header = [title]
         for method in CONSENSUS_METHODS:
             header += [method, "paper"]

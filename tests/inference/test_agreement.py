@@ -132,7 +132,7 @@ def test_the_interval_covers_in_small_samples(size: int, true: float) -> None:
     [
         ({"weights": "cubic"}, "weights is 'cubic': one of equal, linear, quadratic is needed"),
         ({"weights": "linear"}, "linear weights need numbers, and the labels are a, b"),
-        ({"tasks": ["t"]}, "tasks has shape (1,) and first (2,): give each item its task"),
+        ({"tasks": ["t"]}, "tasks has shape (1,), and there are 2 items: give each item its task"),
     ],
 )
 def test_an_argument_that_does_not_fit_is_named(arguments: dict, message: str) -> None:

@@ -223,23 +223,6 @@ def test_components_are_those_of_the_settings_that_are_tried(ranker: AgentRanker
     assert not any(" above that of " in sentence for sentence in tried.conclusion)
 
 
-def test_the_input_of_a_mean_that_costs_an_agent_most_is_named(tmp_path: Path) -> None:
-    """The components are 1.1 / 3 and .7 / 3; brief alone would put the second agent ahead."""
-    inputs = {"k": {"verdicts_of": "kind", "input_weight": 2.0}, "b": {"verdicts_of": "brief"}}
-    settings: Any = {
-        "evaluators": [kind, brief, "maths.format"],
-        "components": {"both": {"inputs": inputs}},
-        "reward": {"both": 1.0, "format": 0.1},
-    }
-    with jg.Jury(**settings) as jury, jury.record(tmp_path / "run"):
-        texts = {"a": "kkkkkbx", "z": "kkbbbx"}
-        answers = [jg.Response(agent=agent, text=text) for agent, text in texts.items()]
-        jury.score(jg.Task(id="t", query="?"), answers)
-    with closing(Run.open(tmp_path / "run")) as run:
-        conclusion = measure_ranking(AgentRanker(run)).conclusion
-    assert conclusion[1] == "Of both, k costs z most: 0.2000 against 0.5000."
-
-
 def test_one_agent_has_no_components_to_compare(tmp_path: Path) -> None:
     with jg.Jury(**SETTINGS) as jury, jury.record(tmp_path / "run"):
         jury.score(jg.Task(id="t", query="?"), [jg.Response(agent="a", text="kb")])

@@ -33,7 +33,7 @@ from jurygraph.aggregation.consensus.model import (
     score_agents,
     t_interval_of_mean_credit,
 )
-from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.arrays import Bools, Floats, Ints, check_choice
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import INTERVAL_QUANTILES, Bounds, draw_clusters
 
@@ -176,8 +176,7 @@ def majority_vote(
 
 def vote(votes: Votes, ties: TieRule, gold: Ints) -> MajorityVote:
     """Apply `majority_vote` to encoded rows. `gold` [N] is the class of a gold item, -1 for any other."""
-    if ties not in get_args(TieRule):
-        raise PlanError(f"ties is {ties!r}: one of {', '.join(get_args(TieRule))} is needed")
+    check_choice("ties", ties, get_args(TieRule))
     k = len(votes.classes)
     sorted_counts = np.sort(votes.counts, axis=1)
     second = sorted_counts[:, -2] if k > 1 else 0
@@ -362,7 +361,7 @@ def _join_first_names(names: Sequence[str]) -> str:
 
 
 ConsensusMethod = Literal["majority", "dawid-skene", "stableval"]
-CONSENSUS_METHODS: tuple[ConsensusMethod, ...] = ("majority", "dawid-skene", "stableval")
+CONSENSUS_METHODS: tuple[ConsensusMethod, ...] = get_args(ConsensusMethod)
 PUBLISHED_RESAMPLE_COUNT = 10
 PUBLISHED_SEED = 42
 MAX_STABILITY_ITERATIONS = 500
@@ -434,16 +433,14 @@ def ranking_stability(
     items_by_agent_and_prompt = group_items_by_agent(votes, agent, prompt)
     gold_classes = gold_class_codes(votes, gold or {})
     kept = _draw_subsets(votes, subsets, fraction, seed)
-    if len(items_by_agent_and_prompt.agents) < 2:
-        raise PlanError(
-            f"there is one agent, {items_by_agent_and_prompt.agents[0]!r}: a ranking needs two"
-        )
+    agents = items_by_agent_and_prompt.agents
+    if len(agents) < 2:
+        raise PlanError(f"there is one agent, {agents[0]!r}: a ranking needs two")
     ties: TieRule = "first" if preset == "paper" else "shared"
     settings = settings or fit_settings_from_preset(preset)
     credit_by_class = class_credit_values(votes, values)
     step_count = min(settings.max_iter, MAX_STABILITY_ITERATIONS)
     settings = settings._replace(max_iter=step_count)
-    agents = len(items_by_agent_and_prompt.agents)
 
     def score(kept_annotators_mask: Bools, times: Ints) -> Floats:
         """Return the agents' scores by each method, [M,A'], from the annotators to keep [A] and how often each item
@@ -451,20 +448,14 @@ def ranking_stability(
         subset = votes.select_annotators(kept_annotators_mask)
         weight = np.where(subset.has_label, times, 0).astype(np.float64)
         if not weight.any():  # none of the annotators labelled an item that was drawn
-            return np.full((len(CONSENSUS_METHODS), agents), np.nan)
-        is_item_drawn = weight > 0
+            return np.full((len(CONSENSUS_METHODS), len(agents)), np.nan)
         posterior = fit_model(subset, weight, settings, gold_classes).posterior.T
         hard_posterior = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
-        majority_posterior = vote(subset, ties, gold_classes).posterior[is_item_drawn]
-        agent = items_by_agent_and_prompt.agent[is_item_drawn]
+        majority_posterior = vote(subset, ties, gold_classes).posterior[weight > 0]
         scores = []
         # In the order of `CONSENSUS_METHODS`; each [N',K], over the items that count.
         for result in (majority_posterior, hard_posterior, posterior):
-            scores.append(
-                _mean_credit_by_agent(
-                    agent, result @ credit_by_class, weight[is_item_drawn], agents
-                )
-            )
+            scores.append(items_by_agent_and_prompt.mean_credit(result @ credit_by_class, weight))
         return np.array(scores)
 
     all_annotators_mask = np.ones(len(votes.annotators), dtype=np.bool_)
@@ -597,20 +588,18 @@ def refit_intervals(
         confusion = fitted.confusion.transpose(1, 0, 2).reshape(len(fitted.prior), -1)
         start = Model(fitted.prior, confusion)
         resample_item_counts = _draw_resamples(items_by_agent_and_prompt.prompt, resamples, seed)
-    resample_item_counts = [times * votes.has_label for times in resample_item_counts]
     refitted_values = []
-    for times in resample_item_counts:
+    scores_without_refit = []
+    for item_counts in resample_item_counts:
+        times = item_counts * votes.has_label
         refitted_values.append(
             _refit_on_resample(fitted, start, items_by_agent_and_prompt, credit_by_class, times)
         )
+        scores_without_refit.append(
+            items_by_agent_and_prompt.mean_credit(credit_by_item[times > 0], times)
+        )
         report(1)
     samples = np.array(refitted_values)  # [S,G+3A]
-    scores_without_refit = np.array(
-        [
-            _mean_credit_by_agent(items_by_agent_and_prompt.agent, credit_by_item, times, agents)
-            for times in resample_item_counts
-        ]
-    )
     with warnings.catch_warnings():
         # what is in no resample, or in one alone, has NaN for its ends or its variance
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -637,12 +626,6 @@ def refit_intervals(
     )
 
 
-def _mean_credit_by_agent(agent: Ints, credit: Floats, times: Floats | Ints, agents: int) -> Floats:
-    size = np.bincount(agent, times, agents)
-    sums = np.bincount(agent, times * credit, agents)
-    return np.where(size > 0, sums / np.maximum(size, 1.0), np.nan)
-
-
 def _refit_on_resample(
     full_fit: Consensus,
     start: Model | None,
@@ -657,16 +640,10 @@ def _refit_on_resample(
     """
     votes = full_fit.votes
     k = len(full_fit.classes)
-    is_item_drawn = times > 0
     weight = times.astype(np.float64)
     refitted_model = fit_model(votes, weight, full_fit.settings, full_fit.gold, start)
     credit = values @ refitted_model.posterior
-    scores = _mean_credit_by_agent(
-        items_by_agent_and_prompt.agent[is_item_drawn],
-        credit,
-        times[is_item_drawn],
-        len(items_by_agent_and_prompt.agents),
-    )
+    scores = items_by_agent_and_prompt.mean_credit(credit, times)
     annotator_rates = error_rates(
         refitted_model.model.confusion.reshape(k, -1, k).transpose(1, 0, 2)
     )
@@ -677,10 +654,11 @@ def _refit_on_resample(
 
 def _published_resample_indices(count: int) -> list[Ints]:
     rng = np.random.RandomState(PUBLISHED_SEED)
-    drawn_item_arrays = [
-        rng.choice(count, count, replace=True) for _ in range(PUBLISHED_RESAMPLE_COUNT)
-    ]
-    return [np.minimum(np.bincount(items, minlength=count), 1) for items in drawn_item_arrays]
+    item_counts = []
+    for _ in range(PUBLISHED_RESAMPLE_COUNT):
+        drawn_items = rng.choice(count, count, replace=True)
+        item_counts.append(np.minimum(np.bincount(drawn_items, minlength=count), 1))
+    return item_counts
 
 
 def _draw_resamples(prompt: Ints, resamples: int, seed: int) -> list[Ints]:

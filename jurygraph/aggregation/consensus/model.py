@@ -9,12 +9,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.arrays import Bools, Floats, Ints, as_finite, check_shape
+from jurygraph.arrays import Bools, Floats, Ints, as_finite, check_choice, check_shape
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import Bounds, bounded_interval, mean_interval, members_by_cluster
 
@@ -109,21 +109,24 @@ def encode(
     Raises:
         PlanError: lists of different lengths, empty lists, a label that is not a class, or only abstentions.
     """
-    columns = {"item": item, "annotator": annotator, "label": label}
-    rows = {name: _column_to_list(name, values) for name, values in columns.items()}
-    if len({len(column) for column in rows.values()}) > 1:
-        sizes = ", ".join(f"{name} {len(column)}" for name, column in rows.items())
-        raise PlanError(f"the columns differ in length: {sizes}; give each row all three")
-    has_label = ~_missing_value_mask(rows["label"])
+    item_column = _column_to_list("item", item)
+    annotator_column = _column_to_list("annotator", annotator)
+    label_column = _column_to_list("label", label)
+    if not len(item_column) == len(annotator_column) == len(label_column):
+        raise PlanError(
+            f"the columns differ in length: item {len(item_column)}, annotator "
+            f"{len(annotator_column)}, label {len(label_column)}; give each row all three"
+        )
+    has_label = ~_missing_value_mask(label_column)
     if not has_label.any():
         raise PlanError(
             "there is no label: nothing but abstentions" if len(has_label) else "there are no rows"
         )
-    item_codes, items = _encode_values("item", rows["item"])
-    annotator_codes, annotators = _encode_values("annotator", rows["annotator"])
+    item_codes, items = _encode_values("item", item_column)
+    annotator_codes, annotators = _encode_values("annotator", annotator_column)
     if classes is not None:
         _refuse_large_confusions(len(annotators), len(classes))
-    label_codes, scale, has_ordered_classes = _encode_labels(rows["label"], has_label, classes)
+    label_codes, scale, has_ordered_classes = _encode_labels(label_column, has_label, classes)
     _refuse_large_confusions(len(annotators), len(scale))
     return Votes(
         items=items,
@@ -597,8 +600,7 @@ class ItemPosteriors:
             raise PlanError(
                 f"bootstrap is {bootstrap}: 0, for no interval, or at least 2 is needed"
             )
-        if interval not in ("t", "bootstrap"):
-            raise PlanError(f"interval is {interval!r}: t or bootstrap is needed")
+        check_choice("interval", interval, get_args(IntervalMethod))
         credit_by_class = class_credit_values(self.votes, values)
         items_by_agent_and_prompt = group_items_by_agent(self.votes, agent, prompt)
 
@@ -727,6 +729,18 @@ class ItemAgentsAndPrompts(NamedTuple):
     agents: ItemKeys
     agent: Ints
     prompt: Ints
+
+    def mean_credit(self, credit: Floats, times: Floats | Ints) -> Floats:
+        """Return the mean credit of each agent, [G]; NaN for one without an item that was drawn.
+
+        `times` [N] is how often each item was drawn, and `credit` [N'] that of the items that were.
+        """
+        is_item_drawn = times > 0
+        agent = self.agent[is_item_drawn]
+        weight = times[is_item_drawn]
+        size = np.bincount(agent, weight, len(self.agents))
+        sums = np.bincount(agent, weight * credit, len(self.agents))
+        return np.where(size > 0, sums / np.maximum(size, 1.0), np.nan)
 
 
 def group_items_by_agent(

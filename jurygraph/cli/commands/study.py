@@ -55,7 +55,6 @@ from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
     from jurygraph.cli.scoring import ScoreOptions
-    from jurygraph.studies.reviewers import SeedReduction
 
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.",
@@ -568,10 +567,6 @@ def reviewers(
         float,
         option("C", "Leave out less confident predictions, 0 to 100.", min=0, max=100),
     ] = 80.0,
-    reduce: Annotated[
-        Literal["majority", "mean"],
-        option(None, "How the answers of all seeds become one prediction."),
-    ] = "majority",
     out: Annotated[
         Path | None, option("DIR", "Folder for runs of the judges with a model.", "-o", "--out")
     ] = None,
@@ -611,7 +606,7 @@ def reviewers(
     Example:
         jurygraph study reviewers ratings.csv --items texts.jsonl
         jurygraph study reviewers votes.csv --id-column id --judges item-mean,rater-offset --json
-        jurygraph study reviewers ratings.csv --run scored --min-confidence 0 --reduce mean
+        jurygraph study reviewers ratings.csv --run scored --min-confidence 0
         jurygraph study reviewers ratings.csv --judges zero-shot,personalized --model M --out runs --dry-run
     """
     from jurygraph.cli.scoring import ScoreOptions
@@ -639,7 +634,6 @@ def reviewers(
     return study.report(
         run_folders,
         least=min_confidence / 100.0,
-        reduce=reduce,
         embedder=embedder,
         level=level,
     )
@@ -703,24 +697,17 @@ class _ReviewerStudy:
         self,
         run_folders: Sequence[Path],
         least: float,
-        reduce: "SeedReduction",
         embedder: str | None,
         level: MeasurementLevel,
     ) -> Report:
         """Compare the judges without a model and those of the runs, whose answers have the `least` confidence."""
         from jurygraph.models.embedding import open_embedder
         from jurygraph.studies.reasons import EmbeddedTexts, tf_idf
-        from jurygraph.studies.reviewers import (
-            join_runs,
-            notes_on_unrated_predictions,
-            predict,
-            read_run,
-        )
+        from jurygraph.studies.reviewers import join_runs, predict, read_run
         from jurygraph.studies.reviewers import report as compare_judges
 
         runs = list(chain.from_iterable(read_from_each_run(run_folders, read_run)))
-        joined_predictions = join_runs(runs, self._parts, least, reduce)
-        notes_on_unrated = list(notes_on_unrated_predictions(runs, self._parts))
+        joined_predictions = join_runs(runs, self._parts, least)
         with progress("embedding", len(self._texts), "texts") as advance:
             vectorize = (
                 tf_idf if embedder is None else EmbeddedTexts(open_embedder(embedder), advance)
@@ -731,9 +718,7 @@ class _ReviewerStudy:
                     part, self._judges, self._shots, self._seeds, self._texts, vectorize
                 )
                 predictions_by_part.append((part, [*predictions, *predictions_from_runs]))
-            report = compare_judges(predictions_by_part, level, vectorize)
-        report.notes = [*report.notes, *notes_on_unrated]
-        return report
+            return compare_judges(predictions_by_part, level, vectorize)
 
 
 def _choose_compared_judges(judges: str | None, texts: Mapping[str, str]) -> Sequence[str]:

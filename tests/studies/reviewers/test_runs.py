@@ -14,7 +14,6 @@ from jurygraph.studies.agreement import read_parts
 from jurygraph.studies.reviewers import (
     RunPredictions,
     join_runs,
-    notes_on_unrated_predictions,
     predict,
     read_run,
     report,
@@ -95,12 +94,6 @@ def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> No
         assert (one.values[0, 0], one.reasons[0]) == (3.0, "as 0")
     ((sure, _),) = join_runs(read, parts)
     assert sure.left_out == {"failed": 3, "abstained": 3, "confidence below 80": 3}
-    assert list(notes_on_unrated_predictions(read, parts)) == []
-    two = read_parts([to_ratings(rows({name: SCORES[name] for name in ("ann", "bob")}))])
-    assert list(notes_on_unrated_predictions(read, two)) == [
-        f"{folder}, {kind}: omitted, predictions of what is not rated: 4"
-        for kind in ("personalized", "zero-shot")
-    ]
     columns = [*predict(parts[0], ["item-mean"], (), 1, {}), zero, personal]
     found = figures_of(report([(parts[0], columns)]))
     assert [(one.judge, one.n, one.coverage) for one in found.judges] == [
@@ -125,25 +118,25 @@ def recorded(answer: tuple[float, float | None] | str) -> RecordedVerdict:
 
 
 @all_rows(
-    "answers, predicted, averaged",
+    "answers, predicted",
     [
-        ([(2, 0.9), (2, 0.8), (4, 0.9)], 2.0, 8 / 3),
-        ([(0, 0.9), (0, 0.8), (3, 0.9)], 0.0, 1.0),
-        (["gated", "gated", "gated"], "gated", "gated"),
-        ([(2, 0.9), (4, 0.79), (4, 0.5)], 2.0, 2.0),
-        ([(2, 0.9), (4, 0.9), (4, 0.5)], "no majority", 3.0),
-        ([(1, 0.9), (2, 0.9), (4, 0.9)], "no majority", 7 / 3),
-        ([(1, None), (1, None), (4, 0.9)], 1.0, 2.0),
-        ([(2, 0.9), "failed", "failed"], "no majority", 2.0),
-        ([(2, 0.9), "failed", "abstained"], "no majority", 2.0),
-        ([(2, 0.9), "abstained", "abstained"], 2.0, 2.0),
-        ([(2, 0.1), "failed", (3, 0.2)], "confidence below 80", "confidence below 80"),
-        (["failed", "failed", "failed"], "failed", "failed"),
-        ([], "not in the run", "not in the run"),
+        ([(2, 0.9), (2, 0.8), (4, 0.9)], 2.0),
+        ([(0, 0.9), (0, 0.8), (3, 0.9)], 0.0),
+        (["gated", "gated", "gated"], "gated"),
+        ([(2, 0.9), (4, 0.79), (4, 0.5)], 2.0),
+        ([(2, 0.9), (4, 0.9), (4, 0.5)], "no majority"),
+        ([(1, 0.9), (2, 0.9), (4, 0.9)], "no majority"),
+        ([(1, None), (1, None), (4, 0.9)], 1.0),
+        ([(2, 0.9), "failed", "failed"], "no majority"),
+        ([(2, 0.9), "failed", "abstained"], "no majority"),
+        ([(2, 0.9), "abstained", "abstained"], 2.0),
+        ([(2, 0.1), "failed", (3, 0.2)], "confidence below 80"),
+        (["failed", "failed", "failed"], "failed"),
+        ([], "not in the run"),
     ],
 )
 def test_unsure_answers_go_and_the_majority_of_three_seeds_stays(
-    answers: list[Any], predicted: float | str, averaged: float | str
+    answers: list[Any], predicted: float | str
 ) -> None:
     (part,) = read_parts([to_ratings(rows({"ann": (1, 2)}))])
     cell = ("score", "ann", part.items[0])
@@ -154,12 +147,11 @@ def test_unsure_answers_go_and_the_majority_of_three_seeds_stays(
     runs = runs or [
         RunPredictions("run", "personalized", "m", 2, 0, {("score", "bob", "other"): []})
     ]
-    for reduce, expected in (("majority", predicted), ("mean", averaged)):
-        (((found),),) = join_runs(runs, [part], reduce=reduce)
-        if isinstance(expected, str):
-            assert (bool(found.answered[0]), found.left_out[expected] > 0) == (False, True)
-        else:
-            assert found.values[0, 0] == pytest.approx(expected)
+    (((found),),) = join_runs(runs, [part])
+    if isinstance(predicted, str):
+        assert (bool(found.answered[0]), found.left_out[predicted] > 0) == (False, True)
+    else:
+        assert found.values[0, 0] == predicted
 
 
 def test_a_run_of_something_else_is_refused(tmp_path: Path) -> None:
@@ -174,10 +166,3 @@ def test_a_run_of_something_else_is_refused(tmp_path: Path) -> None:
         match=r"also has zero-shot with 0 examples and seed 0; leave one|leave one of the runs",
     ):
         join_runs([*read, *read, *[type(one)(**vars(one)) for one in read]], parts)
-    others = read_parts(
-        [to_ratings([row | {"item": f"other {row['item']}"} for row in rows(SCORES)])]
-    )
-    with pytest.raises(
-        InputError, match=r"predicts none of the ratings.*a response needs the id of the rated item"
-    ):
-        list(notes_on_unrated_predictions(read, others))
