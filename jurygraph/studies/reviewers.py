@@ -34,7 +34,7 @@ from jurygraph.inference.crossed import crossed_interval, t_test_p
 from jurygraph.interchange.rated_table import item_to_task
 from jurygraph.judges.examples import rated_text
 from jurygraph.judges.reviewers import Personalized, ReviewerJudge
-from jurygraph.messages import join_names, notes_on_similar_names, shorten
+from jurygraph.messages import join_names, notes_on_similar_names, quote, shorten
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.run import Run
@@ -493,6 +493,26 @@ def _rating_keys_of_part(
         dimension = subjects.pop() if len(subjects) == 1 else ""
     for reviewer, item in zip(part.reviewer.tolist(), part.item.tolist(), strict=True):
         yield dimension, part.names[reviewer], part.items[item]
+
+
+def refuse_runs_of_other_names(
+    runs: Sequence[RunPredictions], parts: Sequence[DimensionRatings]
+) -> None:
+    """Raise `InputError` for a run that predicts none of the ratings."""
+    rated_keys: set[_RatingKey] = set()
+    for part in parts:
+        rated_keys.update(_rating_keys_of_part(part, runs))
+    for run in runs:
+        if rated_keys.isdisjoint(run.verdicts):
+            cells = []
+            for key in (min(run.verdicts, default=("",) * 3), min(rated_keys)):
+                dimension, reviewer, item = map(quote, key)
+                cells.append(f"{reviewer} on {dimension} of {item}")
+            raise InputError(
+                f"{run.run}: predicts none of the ratings: responses, reviewers or dimensions have "
+                f"other names (it has {cells[0]}, and the ratings have {cells[1]}); a response "
+                "needs the id of the rated item"
+            )
 
 
 _MAX_ALPHA_LEVELS = 101

@@ -703,10 +703,16 @@ class _ReviewerStudy:
         """Compare the judges without a model and those of the runs, whose answers have the `least` confidence."""
         from jurygraph.models.embedding import open_embedder
         from jurygraph.studies.reasons import EmbeddedTexts, tf_idf
-        from jurygraph.studies.reviewers import join_runs, predict, read_run
+        from jurygraph.studies.reviewers import (
+            join_runs,
+            predict,
+            read_run,
+            refuse_runs_of_other_names,
+        )
         from jurygraph.studies.reviewers import report as compare_judges
 
         runs = list(chain.from_iterable(read_from_each_run(run_folders, read_run)))
+        refuse_runs_of_other_names(runs, self._parts)
         joined_predictions = join_runs(runs, self._parts, least)
         with progress("embedding", len(self._texts), "texts") as advance:
             vectorize = (

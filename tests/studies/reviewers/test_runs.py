@@ -16,6 +16,7 @@ from jurygraph.studies.reviewers import (
     join_runs,
     predict,
     read_run,
+    refuse_runs_of_other_names,
     report,
 )
 from tests.judges.few_shot.reviewers import judge_use, rows, write_history
@@ -166,3 +167,11 @@ def test_a_run_of_something_else_is_refused(tmp_path: Path) -> None:
         match=r"also has zero-shot with 0 examples and seed 0; leave one|leave one of the runs",
     ):
         join_runs([*read, *read, *[type(one)(**vars(one)) for one in read]], parts)
+    refuse_runs_of_other_names(read, parts)
+    others = read_parts(
+        [to_ratings([row | {"item": f"other {row['item']}"} for row in rows(SCORES)])]
+    )
+    with pytest.raises(
+        InputError, match=r"predicts none of the ratings.*a response needs the id of the rated item"
+    ):
+        refuse_runs_of_other_names(read, others)
