@@ -166,7 +166,7 @@ def _watched(run: Path, tasks: int) -> float:
     """Run the Data Analyzer over the run, as `watch` does."""
     start, analyzer = process_time(), Analyzer()
     for step in iter_training_steps(
-        split_steps_by_task_count(iter_scored_groups(run, None), A_STEP, [])
+        split_steps_by_task_count(iter_scored_groups(run, None), A_STEP)
     ):
         analyzer.observe(step)
     assert analyzer.step_count == tasks // A_STEP, "every step was watched"

@@ -827,10 +827,9 @@ EVALUATION_PHASE = "eval"
 """The phase of groups that a training's evaluation scores, and a label: their step is one of the training, too."""
 
 
-def is_evaluation(group: Sequence[ScoredResponse], record: LedgerRecord | None = None) -> bool:
+def is_evaluation(record: LedgerRecord, group: Sequence[ScoredResponse]) -> bool:
     """Return whether an evaluation scored a group, by its label, or its `record`, which keeps it after an erasure."""
-    recorded_phase = None if record is None else record.content.get("phase")
-    return EVALUATION_PHASE in (recorded_phase, group[0].trace.labels.get("phase"))
+    return EVALUATION_PHASE in (record.content.get("phase"), group[0].trace.labels.get("phase"))
 
 
 def read_session(group: Sequence[ScoredResponse]) -> int | None:

@@ -214,19 +214,38 @@ def refuse_runs_without_order(folder: Path) -> None:
 
 
 def iter_scored_groups(
-    folder: Path, wait: _WaitFunction = None
+    folder: Path, wait: _WaitFunction = None, notes: list[str] | None = None
 ) -> Generator[ScoredGroup, None, None]:
     """Yield the groups of a run in the order of its tasks; with `wait`, also those added until the run is closed.
 
-    Those of an open-ended run come in the order in which they were scored.
+    Those of an open-ended run come in the order in which they were scored. With `notes`, groups of evaluations are left
+    out, and a sentence about them is added at the end.
     The run is reopened for every pass and closed before `wait`, which returns when to read it again, so that its
     writer is not blocked. Raises `InputError` for several runs, such as those of ranks, whose groups have no order.
     """
     if wait is None:
         refuse_runs_without_order(folder)
     with closing(_iter_groups_as_written(folder, wait)) as groups:
-        for run, record in groups:
-            yield run.group(record)
+        records_and_groups = ((record, run.group(record)) for run, record in groups)
+        if notes is not None:
+            records_and_groups = _leave_out_evaluations(records_and_groups, notes)
+        for _, group in records_and_groups:
+            yield group
+
+
+def _leave_out_evaluations(
+    stream: Iterable[tuple[LedgerRecord, ScoredGroup]], notes: list[str]
+) -> Generator[tuple[LedgerRecord, ScoredGroup], None, None]:
+    """Yield the groups of a training alone, with their records, and note at the end how many were not."""
+    count = 0
+    for record, group in stream:
+        if is_evaluation(record, group):
+            count += 1
+        else:
+            yield record, group
+    if count:
+        groups = format_count(count, "group")
+        notes.append(f"{groups} of evaluations (label phase={EVALUATION_PHASE}) left out")
 
 
 def _iter_groups_as_written(
@@ -279,34 +298,12 @@ def read_penalty_component_names(folder: Path) -> frozenset[str]:
 
 
 def split_steps_by_task_count(
-    stream: Iterable[ScoredGroup], every: int, notes: list[str]
+    stream: Iterable[ScoredGroup], every: int
 ) -> Generator[StepGroups, None, None]:
-    """Yield steps of `every` tasks each, without evaluations; an incomplete step at the end is dropped.
-
-    A sentence about evaluations that were left out is added to the `notes` at the end.
-    """
-    groups = _leave_out_evaluations(stream, notes)
+    """Yield steps of `every` tasks each; an incomplete step at the end is dropped."""
+    groups = iter(stream)
     while len(step := list(islice(groups, every))) == every:
         yield StepGroups(step)
-
-
-def _leave_out_evaluations(
-    stream: Iterable[ScoredGroup], notes: list[str]
-) -> Iterator[ScoredGroup]:
-    evaluation_count = 0
-    for group in stream:
-        if is_evaluation(group):
-            evaluation_count += 1
-        else:
-            yield group
-    notes += _describe_evaluations(evaluation_count)
-
-
-def _describe_evaluations(count: int) -> list[str]:
-    if not count:
-        return []
-    groups = format_count(count, "group")
-    return [f"{groups} of evaluations (label phase={EVALUATION_PHASE}) left out"]
 
 
 class _SessionStep(NamedTuple):
@@ -363,19 +360,15 @@ class LabelledSteps:
     def _order_steps(self, run: Run) -> dict[StepName, list[int]]:
         """Return the record numbers of each step's groups, by the step's name."""
         groups_by_run: dict[str, list[_RecordedGroup]] = defaultdict(list)
-        evaluation_count = 0
-        for _, record in _iter_group_records(run, 0, is_run_finished=True):
-            group = run.group(record)
-            if is_evaluation(group, record):
-                evaluation_count += 1
-                continue
+        records = map(itemgetter(1), _iter_group_records(run, 0, is_run_finished=True))
+        stream = ((record, run.group(record)) for record in records)
+        for record, group in _leave_out_evaluations(stream, self.notes):
             name = self._read_step_name(record, group)
             step = None if name is None else _SessionStep(name, read_session(group))
             ledger_path = run.source.ledger.path_of_ledger_with(record.seq)
             groups_by_run[ledger_path.parent.name].append(
                 _RecordedGroup(record.seq, record.at, step)
             )
-        self.notes += _describe_evaluations(evaluation_count)
         step_positions: list[tuple[int, int, StepName]] = []
         steps_by_run: dict[str, list[_SessionStep]] = {}
         for run_name, recorded_groups in groups_by_run.items():
@@ -429,13 +422,9 @@ class LabelledSteps:
         """Yield steps of consecutive groups with the same value of the label."""
         step: list[ScoredGroup] = []
         step_names: list[StepName] = []
-        evaluation_count = 0
         with closing(_iter_groups_as_written(self._folder, self._wait)) as groups:
-            for run, record in groups:
-                group = run.group(record)
-                if is_evaluation(group, record):
-                    evaluation_count += 1
-                    continue
+            stream = ((record, run.group(record)) for run, record in groups)
+            for record, group in _leave_out_evaluations(stream, self.notes):
                 name = self._read_step_name(record, group)
                 if name is not None and step_names[-1:] != [name]:
                     if name in step_names and not is_recorded:
@@ -450,7 +439,6 @@ class LabelledSteps:
                 step.append(group)
         if step:
             yield StepGroups(step, *step_names[-1:])
-        self.notes += _describe_evaluations(evaluation_count)
         if len(set(step_names)) < len(step_names):
             self.notes.append(
                 "steps recorded again, as after a restart, are more steps here; without --follow they are joined"

@@ -81,9 +81,9 @@ def watch(
     analyzer = Analyzer(arl, {"repetition", *monitor.read_penalty_component_names(run)})
     if step_label is None:
         task_count = every or _TASKS_PER_STEP
-        groups = monitor.iter_scored_groups(run, wait_for_records)
         notes = [f"steps are counted from 1, of {format_count(task_count, 'task')} each"]
-        steps = monitor.split_steps_by_task_count(groups, task_count, notes)
+        groups = monitor.iter_scored_groups(run, wait_for_records, notes)
+        steps = monitor.split_steps_by_task_count(groups, task_count)
     else:
         labelled_steps = monitor.LabelledSteps(run, step_label, wait_for_records)
         steps, notes = iter(labelled_steps), labelled_steps.notes

@@ -141,7 +141,7 @@ def test_evaluations_are_no_part_of_the_trend(
     notes = ["1 group of evaluations (label phase=eval) left out"]
     assert steps.notes == notes
     counted_notes: list[str] = []
-    counted = split_steps_by_task_count(iter_scored_groups(tmp_path / "0"), 1, counted_notes)
+    counted = split_steps_by_task_count(iter_scored_groups(tmp_path / "0", notes=counted_notes), 1)
     assert len(list(counted)) == 4
     assert counted_notes == notes
 

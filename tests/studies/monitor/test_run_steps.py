@@ -18,9 +18,7 @@ from tests.runs.sample_runs import make_tasks, score, write_tasks
 
 
 def test_a_step_has_rewards_components_lengths_and_tasks(scored_folder: Path) -> None:
-    (step,) = iter_training_steps(
-        split_steps_by_task_count(iter_scored_groups(scored_folder), 2, [])
-    )
+    (step,) = iter_training_steps(split_steps_by_task_count(iter_scored_groups(scored_folder), 2))
     assert step.rewards.tolist() == pytest.approx([0.5, 0.0, -0.25, -0.5])
     assert {name: column.tolist() for name, column in step.components.items()} == {
         "polite": [1.0, 0.0, 0.25, 0.0],
@@ -38,9 +36,7 @@ def test_failed_rewards_and_erased_lengths_are_nan(project: Path, run: Command) 
     )
     run("score", project / "tasks.jsonl", "--out", project / "run")
     assert run_command("erase", project / "run", "--response", "salt/a").code == 0
-    (step,) = iter_training_steps(
-        split_steps_by_task_count(iter_scored_groups(project / "run"), 2, [])
-    )
+    (step,) = iter_training_steps(split_steps_by_task_count(iter_scored_groups(project / "run"), 2))
     assert np.isnan(step.rewards).tolist() == [False, True, False, False]
     assert np.isnan(step.lengths).tolist() == [False, False, True, False]
 
