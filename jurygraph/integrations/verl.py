@@ -48,10 +48,10 @@ async def compute_score(
 ) -> dict[str, Any]:
     """Return the reward of a sample as `score`, with the id of its task and, in process, its components.
 
-    The task is in `extra_info`: as `task`, a mapping or its JSON; or by `query` (else `question`) with `task_id`,
-    `rubric` and `stakeholders`; its reference is `ground_truth`. With a `url` the `task_id` of a plan of the server is
-    enough, and `cohort_size` is the number of samples of a prompt. `failed` is `raise` (`auto`) or a number; the
-    server has a setting of its own.
+    The task is in `extra_info`: by `query` (else `question`) with `task_id`, `rubric` and `stakeholders`; or as `task`,
+    a mapping or its JSON, which they complete. Its reference is `ground_truth`. With a `url` the `task_id` of a plan of
+    the server is enough, and `cohort_size` is the number of samples of a prompt. `failed` is `raise` (`auto`) or a
+    number; the server has a setting of its own.
 
     Raises `NoRewardError` for a failed reward, `InputError` for wrong settings or samples.
     """
@@ -128,12 +128,11 @@ def _read_extra_fields(
             content = json.loads(content)
         except ValueError as error:
             raise InputError(f"extra_info.task: is no JSON ({error})") from None
+    query = _read_query(extra_info_fields)
+    parts = read_task_fields(extra_info_fields, DEFAULT_COLUMN_BY_FIELD)
     if isinstance(content, Mapping):
-        parts = dict(content)
-        query = parts.pop("query", None)
-    else:
-        query = _read_query(extra_info_fields)
-        parts = read_task_fields(extra_info_fields, DEFAULT_COLUMN_BY_FIELD)
+        parts |= content
+        query = parts.pop("query", query)
     if query is None:
         raise _missing_task_error(extra_info_fields)
     if not isinstance(ground_truth, str | int | float | None):

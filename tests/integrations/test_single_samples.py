@@ -44,6 +44,8 @@ def test_verl_gets_the_score_with_the_same_keys_for_each_sample(config: str) -> 
     assert (failed["score"], isnan(failed["jury_graded"])) == (-1.0, True)
     whole = {"task": json.dumps({"id": "mine", "query": "2 + 2?"})}
     assert verl_score(config, "it is 1.0", whole)["jury_task"] == "mine"
+    completed = {"task": {"query": "2 + 2?"}, "task_id": "named", "rubric": "Shows the sum."}
+    assert verl_score(config, "it is 1.0", completed)["jury_task"] == "named"
 
 
 def test_a_failed_reward_is_an_error_and_a_mean_needs_the_server(

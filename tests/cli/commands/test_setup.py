@@ -114,7 +114,10 @@ def test_doctor_opens_the_jury_of_a_config_and_contacts_no_model(project: Path, 
     (project / "manners.py").write_text(source.replace("open('words.txt').close()", "pass"))
     ended = run("doctor", "--config", project / "jury.yaml")
     assert ended.code == 0, ended.out
-    last_line = ended.out.splitlines()[-1]
+    assert "contacted" not in ended.out, "there is no model"
+    nobody = "model: openai-compatible:http://127.0.0.1:9/v1#nobody\n"
+    (project / "jury.yaml").write_text(f"{nobody}evaluators: [manners.Manners]\n")
+    last_line = run("doctor", "--config", project / "jury.yaml").out.splitlines()[-1]
     assert "no model was contacted" in last_line
     command = f"jurygraph score TASKS --config {project / 'jury.yaml'} --dry-run"
     assert last_line.endswith(command)
