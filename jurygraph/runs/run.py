@@ -172,15 +172,18 @@ class Run(ShortRepr):
             first = runs[0].header
             for run in runs:
                 if run.base_run_origin is not None:
-                    raise InputError(f"{run.folder}: is a re-scored run; read it by itself")
+                    raise InputError(
+                        f"{run.folder}: is a re-scored run, which is not read as one with the others in "
+                        f"{folder}; name a single run"
+                    )
                 found = next(
                     differences(first.header_of_all_shards(), run.header.header_of_all_shards()),
                     None,
                 )
                 if found is not None:
                     raise InputError(
-                        f"{run.folder}: has other settings than {runs[0].folder}: {found}; "
-                        "read it by itself"
+                        f"{run.folder}: has other settings than {runs[0].folder}: {found}; they are not "
+                        f"read as one run, so name a single one instead of {folder}"
                     )
             ledger = JoinedLedger(folder, [run.ledger for run in runs])
             for name, number in Counter(ledger.keys("trace")).most_common(1):

@@ -112,7 +112,13 @@ def describe_lost_points(explanation: Explanation, criteria: CriterionTexts) -> 
     absent = [term.name for term in reward.terms if term.contribution is None]
     if absent:
         sentences.append(f"Not applicable, no effect: {join_names(absent)}")
-    sentences.append(f"Sum: {describe_points_sum(explanation.lines)}")
+    total = f"Sum: {describe_points_sum(explanation.lines)}"
+    effective_gates = [gate for gate in reward.gates if gate.before != gate.after]
+    if effective_gates:
+        kinds = join_names(dict.fromkeys(f"{gate.kind} gate" for gate in effective_gates))
+        after = format_number_for_sentence(effective_gates[-1].after)
+        total += f", after the {kinds} {after}"
+    sentences.append(total)
     sentences += describe_scale_and_clip(explanation.explained)
     if reward.status == "degraded":
         sentences.append(describe_failure(explanation.trace))

@@ -3,6 +3,7 @@
 import pytest
 
 from jurygraph.schema import ComponentInput, Criterion, Decision, RecordedVerdict, Rubric, Task
+from jurygraph.schema.plan import FormatGate
 from jurygraph.schema.verdict import Failure
 from jurygraph.views.trace import (
     TraceView,
@@ -76,6 +77,16 @@ def test_a_sum_is_followed_by_what_scale_and_clip_make_of_it() -> None:
         "Sum: 1 at best - 0.5 = 0.5",
         "Scale: 0.5 × 2 = 1",
         "Clip to 0 to 0.5: 1 → 0.5",
+    ]
+
+
+def test_a_sum_ends_with_what_the_gates_make_of_it() -> None:
+    gate = FormatGate(component="kind", below=0.6)
+    decision = Decision(specs=(component("kind", "mean", ("next", 1.0)),), gates=(gate,))
+    trace = decide(decision, verdict("next", score=0.5))
+    assert describe_lost_points(explain(trace, decision), {}).splitlines()[-2:] == [
+        "Format gate on kind: 0.5 → 0",
+        "Sum: 1 at best - 0.5 = 0.5, after the format gate 0",
     ]
 
 

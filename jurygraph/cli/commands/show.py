@@ -324,8 +324,9 @@ def export(
 ) -> None:
     """Export a run in another format.
 
-    Tables have the labels of responses as columns label.NAME, and the metadata of responses and tasks as metadata.NAME.
-    In csv a missing value is an empty cell, and a text that a spreadsheet would run as a formula (= + - or @ at its
+    Tables have a component as component.NAME, the value of what was judged, and as term.NAME, which counts and has what
+    the failure rule filled in; the labels of responses as label.NAME, and the metadata of responses and tasks as
+    metadata.NAME. In csv a missing value is an empty cell, and a text that a spreadsheet would run as a formula (= + - or @ at its
     start, or after a line break, tab or semicolon) gets an apostrophe in front, which commands that read ratings and
     texts from csv remove; other formats keep texts unchanged. On a terminal, control characters are escaped. An
     audit-bundle contains the ledger with all texts and `verify.py`, a small file that verifies it with Python alone.
