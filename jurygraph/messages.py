@@ -386,8 +386,10 @@ def _describe_missing_field(
 
 
 def _describe_unknown_field(
-    error: ErrorDetails, path: FieldPath, __: Any, model: _ModelClass
+    error: ErrorDetails, path: FieldPath, value: Any, model: _ModelClass
 ) -> Problem:
+    if value is None and " " in str(path[-1]):  # YAML reads the rest of a text as a key
+        return Problem(path, "unknown", "within braces a text with a comma needs quotes")
     models_with_field = _find_field_owners(error, path, model)
     fields = [owner.model_fields.items() for owner in models_with_field]
     named_fields = chain.from_iterable(fields)
