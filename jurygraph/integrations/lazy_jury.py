@@ -93,7 +93,7 @@ class LazyJury:
     def is_answered_without_request(self, call: Call, record_count: int) -> bool:
         """Return whether a reply was in the cache, or in the run when it had this many records."""
         recorder = self.open().open_recorder()
-        is_recorded = recorder is not None and recorder.has_reply(call.id, record_count)
+        is_recorded = recorder is not None and recorder.has_reply(call, record_count)
         return call.cache_hit or is_recorded
 
     async def score(self, groups: Sequence[Group]) -> list[list[Trace]]:

@@ -124,6 +124,8 @@ class Gateway:
             tuple[asyncio.AbstractEventLoop, str, int], asyncio.Task[AnsweredCall]
         ] = {}
         self._uncached: dict[str, CachedReply] = {}
+        self._unproven: set[str] | None = set()
+        """The calls of this session whose replies may all be unusable; None once one of them could be used."""
         self._pending_lookups: dict[
             tuple[asyncio.AbstractEventLoop, str, int], asyncio.Task[StoredLookup]
         ] = {}
@@ -226,6 +228,24 @@ class Gateway:
         if self.cache is not None:
             self.cache.drop(key)
 
+    def note_read_reply(self, answered_call: AnsweredCall, fault: Fault | None) -> None:
+        """Note a reply that was read, with its fault if it cannot be used.
+
+        Raises UnusableRepliesError if none of the first can be used; the cache then keeps no reply of this session, so
+        that all are requested again once what is wrong was changed.
+        """
+        if fault is None and answered_call.call.id in (self._unproven or ()):
+            self._unproven = None
+        try:
+            self.first_replies.note(answered_call, fault)
+        except UnusableRepliesError:
+            self._drop_unproven_replies()
+            raise
+
+    def _drop_unproven_replies(self) -> None:
+        for key in self._unproven or ():
+            self.drop_from_cache(key)
+
     def make_dry_run_gateway(
         self, concurrency: int, sink: CallSink | None = None
     ) -> "tuple[DryRunBackend, Gateway]":
@@ -257,6 +277,8 @@ class Gateway:
         await self.backend.close()
         if self.cache is not None:
             self._cache_replies()
+            if self.first_replies.has_ended_run:
+                self._drop_unproven_replies()
             self.cache.close()
         if self._recorder is not None:
             self._recorder.close()
@@ -385,6 +407,8 @@ class Gateway:
         if not self._uncached:
             asyncio.get_running_loop().call_soon(self._cache_replies)
         self._uncached[request.digest] = CachedReply(answered_call.reply, answered_call.call.cost)
+        if self._unproven is not None:
+            self._unproven.add(request.digest)
         return answered_call
 
     def _redact_reply(self, reply: Reply) -> Reply:
@@ -487,7 +511,7 @@ class Gateway:
 
 
 class FirstRepliesCheck:
-    """The first replies of a session, by their arrival: whether all are unusable, or rejections, for one reason.
+    """The first replies of a session, by their arrival: whether all are unusable, or rejections for one reason.
 
     Stored and cached replies are left out: they say nothing about the settings of today. So are faults that are no
     answer to the request, such as a timeout. Rejections arrive before replies; they end a run only if all of the first
@@ -506,6 +530,8 @@ class FirstRepliesCheck:
         self._unsent = MAX_UNUSABLE_FIRST_REPLIES
         self._rejections: list[str] = []  # the reasons of the first requests sent
         self._is_accepted = False
+        self.has_ended_run = False
+        """Whether none of the first replies could be used."""
 
     def note_sent_request(self) -> bool:
         """Note that a request is sent; return whether it is one of the first."""
@@ -565,15 +591,18 @@ class FirstRepliesCheck:
         if fault is not None and (fault.setting or earlier is None or not earlier.setting):
             self._example = fault, answered_call.reply.text
         if len(self._reasons) == MAX_UNUSABLE_FIRST_REPLIES and self.problem is not None:
+            self.has_ended_run = True
             raise UnusableRepliesError(
                 f"none of the first {MAX_UNUSABLE_FIRST_REPLIES} replies can be used: {self.problem}"
             )
 
     @property
     def problem(self) -> str | None:
-        """The fault of all replies so far, with one of them and what to change; None if one could be used."""
+        """The fault of a reply so far, with that and what to change, if none could be used; else None."""
         fault, text = self._example
-        if fault is None or None in self._reasons or len(set(self._reasons)) != 1:
+        reasons = set(self._reasons)
+        are_all_alike = len(reasons) == 1 or reasons <= _ADVICE_BY_FAULT_KIND.keys()
+        if fault is None or None in reasons or not are_all_alike:
             return None
         changes = []
         if fault.setting is not None:

@@ -872,9 +872,9 @@ class JudgeClient:
             )
         except Fault as fault:
             fault.call = call.id
-            self._gateway.first_replies.note(answered_call, fault)
+            self._gateway.note_read_reply(answered_call, fault)
             raise
-        self._gateway.first_replies.note(answered_call, None)
+        self._gateway.note_read_reply(answered_call, None)
         self._note_accepted_call(request.digest, call.id)
         return ParsedReply(
             value,
@@ -888,7 +888,7 @@ class JudgeClient:
 
     def note_usable_reply(self, answered_call: AnsweredCall) -> None:
         """Note that a reply calls tools, and so is no sign of wrong settings."""
-        self._gateway.first_replies.note(answered_call, None)
+        self._gateway.note_read_reply(answered_call, None)
 
     async def look_up(self, planned_lookup: PlannedLookup) -> StoredLookup:
         """Return the planned call of a tool as it is stored, or else made; it is then durable, and listed."""

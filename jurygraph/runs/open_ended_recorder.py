@@ -10,9 +10,10 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -23,8 +24,8 @@ from jurygraph.models.request import CallSink
 from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_run, reusable_results
 from jurygraph.runs.run import ERASED_CHANGE_TEXT, ScoredResponse, changes_by_response
 from jurygraph.runs.store.ledger import LedgerRecord, RecordDraft
-from jurygraph.runs.writable_run import append_close_record
-from jurygraph.schema import Material, Plan, Task, Trace, Verdict
+from jurygraph.runs.writable_run import append_close_record, find_call_record
+from jurygraph.schema import Call, Material, Plan, RecordedVerdict, Task, Trace, Verdict
 from jurygraph.schema.frozen_model import JsonFields, StrPath
 from jurygraph.schema.verdict import has_transient_failure
 from jurygraph.sources.files import close_on_error
@@ -96,8 +97,11 @@ class OpenEndedRecorder:
         self._guard = threading.Lock()
         self._ended: str | None = None
         """Why nothing more is recorded, and what to do."""
-        self._stored = set(map(GroupName.read, self._run.ledger.records("group")))
+        self._stored: set[GroupName] = set()
         """The groups that are durable."""
+        for record in self._run.ledger.records("group"):
+            self._stored.add(GroupName.read(record))
+            self._recorder.sink.note_unusable(record.content.get("unusable", {}))
         self._last_steps: Counter[tuple[str, str | None]] = Counter()
         """The last step of each task and phase. One that was counted is not given out again, if its group fails."""
         for name in self._stored:
@@ -121,10 +125,11 @@ class OpenEndedRecorder:
         """Return the number of records of the run so far."""
         return self._run.ledger.count
 
-    def has_reply(self, call_id: str, record_count: int) -> bool:
+    def has_reply(self, call: Call, record_count: int) -> bool:
         """Return whether a call had its reply when the run had this many records."""
-        record = self._run.ledger.find("call", call_id, record_count)
-        return record is not None and record.content["call"].get("fault") is None
+        record = self._run.ledger.find("call", call.id, record_count)
+        is_recorded = record is not None and Call.model_validate(record.content["call"]) == call
+        return is_recorded and call.fault is None
 
     def _note_last_step(self, name: GroupName) -> None:
         key = name.task, name.phase
@@ -237,17 +242,39 @@ class OpenEndedRecorder:
         plan = traces[0].plan
         assert plan is not None, "a trace that was just made has its plan"
         commit_future = asyncio.get_running_loop().create_future()
+        unusable_calls = dict(self._find_unusable_calls(traces))
         with self._guard:  # two groups of a new task do not both bring its plan
-            self._recorder.append(list(self._draft_records(group, traces, plan)), commit_future)
+            drafts = self._draft_records(group, traces, plan, unusable_calls)
+            self._recorder.append(list(drafts), commit_future)
             # before the wait, which may be cancelled while the group becomes durable
             self._id_hashes.update(hash(response.id) for response in group.responses)
         await commit_future
         with self._guard:
             self._tasks.add(group.task.id)
             self._stored.add(GroupName.of(group))
+        self._recorder.sink.note_unusable(unusable_calls)
+
+    def _find_unusable_calls(self, traces: Sequence[Trace]) -> Iterator[tuple[str, int]]:
+        """Yield the calls on which only judgements rest that failed by the reply, each with its record's number.
+
+        Later groups send their requests again: the model may be mended, and the useless reply would be kept for ever.
+        """
+        unusable_calls: set[str] = set()
+        useful_calls: set[str] = set()
+        for trace in traces:
+            results: list[RecordedVerdict | Material] = [*trace.verdicts, *trace.material]
+            for result in results:
+                is_unusable = result.failure is not None and not result.failure.is_transient
+                calls = unusable_calls if is_unusable else useful_calls
+                calls.update(use.id for use in result.calls)
+        for call in chain.from_iterable(trace.calls for trace in traces):
+            if call.id in unusable_calls - useful_calls:
+                record = find_call_record(self._run.ledger, call)
+                if record is not None:
+                    yield call.id, record.seq
 
     def _draft_records(
-        self, group: Group, traces: Sequence[Trace], plan: Plan
+        self, group: Group, traces: Sequence[Trace], plan: Plan, unusable_calls: Mapping[str, int]
     ) -> Iterator[RecordDraft]:
         task = group.task
         if task.id not in self._tasks and task.id not in self._appended_plans:
@@ -264,6 +291,8 @@ class OpenEndedRecorder:
             group_name_fields["phase"] = name.phase
         if name in self._stored:
             group_name_fields["again"] = True
+        if unusable_calls:
+            group_name_fields["unusable"] = unusable_calls
         yield from self._run.group_drafts(plan, traces, group.responses, group_name_fields)
 
     def close_run(self) -> None:

@@ -5,7 +5,7 @@ rubrics are stored together with the plans: all of them or none. Until these are
 separate ledger, so that a run that is stopped while planning does not repeat it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
@@ -33,7 +33,7 @@ from jurygraph.runs.store.folder import (
     require_run,
 )
 from jurygraph.runs.store.header import RunHeader, draft_header_record, read_run_header
-from jurygraph.runs.store.ledger import Ledger, RecordDraft, Writer
+from jurygraph.runs.store.ledger import Ledger, LedgerRecord, RecordDraft, Writer
 from jurygraph.runs.store.packing import (
     RecordBody,
     number_shared_id_lists,
@@ -61,29 +61,46 @@ class CallStore:
         self._writer = writer
         self.hidden: frozenset[str] = frozenset()
         """Ids of calls that are not found, because their replies came too late to count."""
+        self._unusable: dict[str, int] = {}
         self.last_record: int | None = None
         """The last record of the first ledger that is read; shards may have got other replies to a request later."""
+        self.expected_calls: Mapping[str, Call] = MappingProxyType({})
+        """By id the calls of which those are found that are equal, where a request was sent several times."""
 
     def find(self, key: str) -> AnsweredCall | None:
         """Return the call whose request has this digest; None where it has no reply, or where its texts were erased."""
         if key in self.hidden:
             return None
         for ledger, keys in zip(self._ledgers, self._call_hashes, strict=True):
-            if hash(key) not in keys:
-                continue
-            content, texts = self._read_record(ledger, "call", key)
-            if 1 in texts:
+            record = self._find_call_record(ledger, key) if hash(key) in keys else None
+            texts = {} if record is None else ledger.texts_of_record(record)
+            if record is not None and 1 in texts:
                 return AnsweredCall(
-                    Reply.model_validate_json(texts[1]), Call.model_validate(content["call"])
+                    Reply.model_validate_json(texts[1]), Call.model_validate(record.content["call"])
                 )
         return None
+
+    def _find_call_record(self, ledger: Ledger, key: str) -> LedgerRecord | None:
+        record = ledger.find("call", key, self._last_record_of(ledger))
+        expected_call = self.expected_calls.get(key)
+        if expected_call is not None:
+            record = find_call_record(ledger, expected_call) or record
+        is_unusable = record is not None and record.seq <= self._unusable.get(key, 0)
+        return None if is_unusable else record
+
+    def note_unusable(self, calls: Mapping[str, int]) -> None:
+        """Note calls whose replies could not be used, by their ids and the numbers of their records: later requests are
+        sent again."""
+        self._unusable.update(calls)
+
+    def _last_record_of(self, ledger: Ledger) -> int | None:
+        return self.last_record if ledger is self._ledgers[0] else None
 
     def _read_record(
         self, ledger: Ledger, kind: str, key: str
     ) -> tuple[RecordBody, dict[int, bytes]]:
         """Return the content and the texts of a record of a ledger, nothing if it has none."""
-        last = self.last_record if ledger is self._ledgers[0] else None
-        record = ledger.find(kind, key, last)
+        record = ledger.find(kind, key, self._last_record_of(ledger))
         return ({}, {}) if record is None else (record.content, ledger.texts_of_record(record))
 
     async def store(self, request: Request, answered_call: AnsweredCall) -> None:
@@ -128,6 +145,14 @@ class CallStore:
 
 _TEXTS_PER_TOOL_CALL = 2
 """The texts of a call of a tool: its arguments, and its result."""
+
+
+def find_call_record(ledger: Ledger, call: Call) -> LedgerRecord | None:
+    """Return the record of this very call, whose request may have been sent several times; None if there is none."""
+    for record in ledger.find_all_records("call", call.id):
+        if Call.model_validate(record.content["call"]) == call:
+            return record
+    return None
 
 
 def _draft_call_record(request: Request, call: Call, *reply: Reply) -> RecordDraft:
@@ -318,8 +343,8 @@ class WritableRun(Run):
     ) -> list[RecordDraft]:
         """Return the records of a task's whole group, ready to be appended.
 
-        `group_name_fields` are what an open-ended run stores: `step`, `phase`, and `again` if it replaces one of a
-        name.
+        `group_name_fields` are what an open-ended run stores: `step`, `phase`, `again` if it replaces one of a name,
+        and `unusable`, the calls whose replies nobody could use.
         """
         # Imported lazily: it loads NumPy, which closing a run does not need.
         from jurygraph.decision.decide import RewardRow

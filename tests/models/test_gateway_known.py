@@ -234,7 +234,7 @@ def test_a_call_records_its_request_its_model_and_its_cost() -> None:
     }
 
 
-# A run whose first replies are all unusable for one reason stops
+# A run whose first replies are all unusable stops
 
 PROSE = Fault("malformed", "the reply is not valid JSON")
 
@@ -274,7 +274,13 @@ def test_a_reply_that_names_a_setting_is_the_example() -> None:
     assert "no. 1.'; write `calls: {reply: one-object}` in the config, or set" in first.problem
 
 
-@pytest.mark.parametrize("other", [None, Fault("truncated", "cut off"), Fault("server", "503")])
+def test_replies_that_are_unusable_for_several_reasons_end_the_run_as_well() -> None:
+    first = FirstRepliesCheck()
+    with pytest.raises(UnusableRepliesError):
+        read(first, *[PROSE, Fault("truncated", "cut off")] * MAX_UNUSABLE_FIRST_REPLIES)
+
+
+@pytest.mark.parametrize("other", [None, Fault("server", "503")])
 def test_one_other_reply_lets_the_run_go_on(other: Fault | None) -> None:
     for place in (0, 7, MAX_UNUSABLE_FIRST_REPLIES - 1):
         first = FirstRepliesCheck()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import jurygraph as jg
+from jurygraph.models.request import Reply, Request
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.recorder import RunRecorder
@@ -294,6 +295,52 @@ def test_a_group_that_is_scored_when_the_run_ends_is_told_so(tmp_path: Path) -> 
         ended.set()
         with pytest.raises(jg.InputError, match=r"this run is closed|released meanwhile"):
             scored.result()
+
+
+def test_a_judge_whose_reply_could_not_be_used_is_asked_again_by_later_groups(
+    tmp_path: Path,
+) -> None:
+    """Also after a restart, and where a group that shared the useless reply ends after it was asked again."""
+    folder = tmp_path / "run"
+    is_asked_again = asyncio.Event()
+    replies: list[Any] = ["garbage"]
+
+    class LateJudge(ScriptedJudge):
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            if "late" in request.messages[1].content:
+                await is_asked_again.wait()
+            return await super().complete(request, timeout)
+
+    judge = LateJudge({"polite": lambda letter: letter == "late" or replies[0]})
+    criteria = [{"id": "polite", "text": "It is polite.", "weight": 1.0}]
+    task = jg.Task(id="letter", query="Ask for eggs.", rubric={"criteria": criteria})
+
+    def open_jury() -> jg.Jury:
+        return jg.Jury(evaluators=["criteria"], model=judge, record=folder)
+
+    async def score(jury: jg.Jury) -> list[float | None]:
+        waiting = asyncio.create_task(jury.ascore(task, ["eggs?", "late"]))
+        rewards = [(await jury.ascore(task, ["eggs?"]))[0].reward.value]
+        replies[0] = True
+        for _ in range(2):
+            rewards.append((await jury.ascore(task, ["eggs?"]))[0].reward.value)
+        is_asked_again.set()
+        rewards.append((await waiting)[0].reward.value)
+        return rewards
+
+    with open_jury() as jury:
+        assert asyncio.run(score(jury)) == [None, 1.0, 1.0, None]
+    asked_count = len(judge.requests)
+    assert asked_count == 4, "the first, its repair, the first again, and that of the late response"
+    replies[0] = "garbage"
+    with open_jury() as jury:
+        assert jury.score(task, ["eggs?"])[0].reward.value == 1.0
+        assert jury.score(task, ["six eggs?"])[0].reward.value is None
+    replies[0] = True
+    with open_jury() as jury:
+        assert jury.score(task, ["six eggs?"])[0].reward.value == 1.0
+    assert len(judge.requests) == asked_count + 3
+    check(folder).close()
 
 
 def test_a_recorded_run_is_rescored_like_any(tmp_path: Path) -> None:

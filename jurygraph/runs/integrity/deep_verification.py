@@ -253,7 +253,8 @@ class _DeepVerifier:
             for verdict in verdicts
             if _is_taken_from_record(verdict, own_model)
         }
-        calls = chain.from_iterable(trace.calls for trace in stored_traces)
+        calls = list(chain.from_iterable(trace.calls for trace in stored_traces))
+        self._calls.expected_calls = {call.id: call for call in calls}
         self._unanswered = frozenset(call.id for call in calls if call.fault is not None)
         unverifiable_material = self._unverifiable_material(stored_traces)
         self._calls.hidden = self._unanswered

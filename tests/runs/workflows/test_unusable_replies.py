@@ -40,6 +40,21 @@ def test_a_run_stops_after_twenty_unusable_replies_and_the_same_command_goes_on(
         assert run.tasks_scored == 1
 
 
+def test_the_cache_keeps_no_reply_of_a_session_in_which_none_could_be_used(tmp_path: Path) -> None:
+    """Replies that were in flight, or read without being repaired, are unusable, too."""
+    names = [f"task-{number}" for number in range(48)]
+    tasks = write_tasks(tmp_path, [make_task(name, TEXTS[0], criteria=1) for name in names])
+    replies = [answer_in_prose]
+    with run_server(lambda body, number: replies[0](body, number)) as server:
+        config = judge_config(server.url, cache=True, concurrency=16)
+        with pytest.raises(UnusableRepliesError):
+            score(tmp_path / "run", tasks, config)
+        replies[0] = judge_by_request
+        count_before = server.count
+        score(tmp_path / "run", tasks, config)
+        assert server.count - count_before == len(names)
+
+
 @pytest.mark.parametrize("has_values", [False, True])
 def test_groups_are_kept_where_a_reward_has_a_value(tmp_path: Path, has_values: bool) -> None:
     """What failed for the same reason is no reason to refuse the same command; what another evaluator gave is."""
