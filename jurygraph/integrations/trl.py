@@ -345,9 +345,12 @@ class JuryScorer:
         tasks = read_tasks(prompts, rows, self._columns)
         refuse_unnamed_columns(self.jury.open(), prompts, tasks, rows, self._columns)
         self._warn_of_differing_ids(prompts, tasks)
-        step = getattr(columns.get("trainer_state"), "global_step", None)
-        labels: dict[str, Any] = {} if step is None else {"step": int(step)}
         phase = EVALUATION_PHASE if trainer.is_evaluating else None
+        finished_step = getattr(columns.get("trainer_state"), "global_step", None)
+        labels: dict[str, Any] = {}
+        if finished_step is not None:
+            # the trainer logs the rewards of a step once it is finished, under the next number
+            labels["step"] = int(finished_step) + (phase is None)
         if phase is not None:
             labels["phase"] = phase
         if self.jury.session > 1:

@@ -480,7 +480,7 @@ def test_an_evaluation_at_a_step_of_the_training_is_a_phase_of_its_own(
     function.close()
     with jg.Run.open(tmp_path / "run") as run:
         labels = {trace.response_id: trace.labels for trace in run.traces()}
-    evaluated = {"step": 312, "phase": "eval"}
+    evaluated = {"step": 311, "phase": "eval"}  # of what 311 steps have made
     assert labels == {
         **{f"a@{number}/{place}": {"step": 312} for number in (1, 2) for place in (1, 2, 3, 4)},
         **{f"a@eval:1/{place}": evaluated for place in (1, 2)},

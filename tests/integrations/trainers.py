@@ -50,10 +50,10 @@ class Trainer:
         self.extra[column] = values
 
     def columns(self, step: int = 312, **columns: Any) -> dict[str, Any]:
-        """Return the keyword arguments of a call, without prompts and completions."""
+        """Return the keyword arguments of a call in a step, whose rewards are logged with it, without the samples."""
         return {
             "completion_ids": [],
-            "trainer_state": SimpleNamespace(global_step=step),
+            "trainer_state": SimpleNamespace(global_step=step - 1),
             "log_extra": self.log_extra,
             "log_metric": self.log_metric,
             **columns,
