@@ -668,7 +668,9 @@ def _log_metrics(
         for name, value in value_by_metric.items():
             if value is not None:
                 figures.setdefault(name, []).append(value)
-    figures["factor"] = [factor for factor in factors if factor is not None]
+    known_factors = [factor for factor in factors if factor is not None]
+    if len(known_factors) == len(traces):  # a mean would hide those that are not known
+        figures["factor"] = known_factors
     for name, values in figures.items():
         if values:
             log_metric(f"{jury_name}/{name}", fsum(values) / len(values))

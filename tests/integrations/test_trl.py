@@ -371,6 +371,16 @@ def test_a_failed_reward_becomes_what_the_setting_says_and_the_factor_is_logged(
     assert trainer.extra["jury_factor"][0] == (None if factor is None else pytest.approx(factor))
 
 
+def test_a_factor_that_is_not_known_for_a_group_is_in_no_mean(opened: list[JuryReward]) -> None:
+    trainer = Trainer(scale_rewards="batch")
+    function = reward_function(CONFIG, failed="neutral")
+    opened.append(function)
+    prompts = [QUESTIONS[0]] * 4 + [QUESTIONS[1]] * 4
+    call(function, prompts, texts([1.0] * 4 + REWARDS), **trainer.columns())
+    assert "jury/factor" not in trainer.metrics
+    assert trainer.extra["jury_factor"] == [1.0] * 4 + [None] * 4
+
+
 class SDPOTrainer(Trainer):
     """A trainer without a mask."""
 
