@@ -340,7 +340,8 @@ def _describe_validation_error(
         if _NOT_FINITE_PATTERN.fullmatch(value):
             return Problem(path, f"is {quote(value)}, not a finite number", "write one")
     if kind in _EXPECTED_VALUE_BY_ERROR_TYPE:
-        example = _EXAMPLE_BY_ERROR_AND_FIELD.get((kind, path[-1] if path else None), "")
+        field = next((step for step in reversed(path) if isinstance(step, str)), None)
+        example = _EXAMPLE_BY_ERROR_AND_FIELD.get((kind, field), "")
         return Problem(
             path,
             f"is {describe_value(value)}",
@@ -357,7 +358,8 @@ def _describe_validation_error(
 
 
 RUBRIC_FORMS = " with `criteria`, a text with a criterion in each line, or a list of criteria"
-_EXAMPLE_BY_ERROR_AND_FIELD: Mapping[tuple[str, str | int | None], str] = {
+_EXAMPLE_BY_ERROR_AND_FIELD: Mapping[tuple[str, str | None], str] = {
+    ("model_type", "responses"): " with its `text`",
     ("tuple_type", "scale"): ", such as [1, 5]",
     ("model_type", "rubric"): RUBRIC_FORMS,
     ("string_type", "model"): ": openai/gpt-5-mini, or openai-compatible:URL#NAME",
