@@ -301,7 +301,8 @@ class JuryScorer:
             for doubt in _describe_doubts(self.jury.open(), task):
                 rows_by_doubt[doubt].append(f"{index + 1} ({format_value(task.reference, 60)})")
         for doubt, rows in rows_by_doubt.items():
-            log.warning("%s (rows %s)", doubt, ", ".join(list_first(rows, _MAX_ROWS_LISTED)))
+            noun = "row" if len(rows) == 1 else "rows"
+            log.warning("%s (%s %s)", doubt, noun, ", ".join(list_first(rows, _MAX_ROWS_LISTED)))
         if problems:
             raise InputError("\n".join(list_first(list(dict.fromkeys(problems)), _MAX_ROWS_LISTED)))
 
