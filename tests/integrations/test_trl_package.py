@@ -15,6 +15,7 @@ from jurygraph.integrations.conformance import (
     trl_rloo_advantages,
 )
 from jurygraph.integrations.trl import reward_functions
+from jurygraph.runs.run import Run
 from tests.integrations.trainers import QUESTIONS
 
 pytestmark = [
@@ -161,6 +162,9 @@ def test_failed_rewards_change_no_siblings_advantage(
     order = list(trainer._logs["prompt"])[-2 * SIZE :]
     awaited = np.nan_to_num(expected(kind, functions, settings)).reshape(2, SIZE)
     rows = [awaited[QUESTIONS.index(order[0])], awaited[QUESTIONS.index(order[SIZE])]]
-    assert trainer.state.global_step == 3
+    with Run.open(tmp_path / "run") as run:
+        recorded_steps = {trace.labels["step"] for trace in run.traces()}
+    history = trainer.state.log_history
+    assert recorded_steps == {entry["step"] for entry in history if "reward" in entry} == {1, 2, 3}
     assert logged == pytest.approx(np.concatenate(rows), abs=1e-4)
     assert trainer.state.log_history[0]["jury/failed"] == 0.25
