@@ -101,7 +101,7 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
     )
     components = index.fetch_rows(
         "SELECT names.name, avg(judged) FILTER (WHERE reward IS NOT NULL),"
-        " count(*) - count(judged) FILTER (WHERE reward IS NOT NULL) FROM components"
+        " count(*) FILTER (WHERE reward IS NULL OR judged IS NULL AND counted IS NOT NULL) FROM components"
         " JOIN names ON names.number = component JOIN responses ON responses.number = components.response"
         " GROUP BY component ORDER BY component"
     )

@@ -14,6 +14,7 @@ from jurygraph.sources.config import apply_settings
 from jurygraph.studies.comparison import iter_compared_responses
 from jurygraph.studies.ranking import AgentRanker
 from jurygraph.viewer.index import RunIndex
+from jurygraph.viewer.overview import run_overview_context
 from jurygraph.viewer.pages import DisplayedRun
 from jurygraph.viewer.table import (
     NO_FAILURE_LABEL,
@@ -65,6 +66,28 @@ def test_a_table_begins_in_the_order_of_the_tasks(tmp_path: Path) -> None:
         index.update()
         assert [record.key for record in run.ledger.records("group")] == ["t1", "t0"]
         assert names(index) == [trace.response_id for trace in run.traces()] == ["t0/r0", "t1/r0"]
+
+
+def test_what_does_not_apply_to_a_response_is_not_left_out_of_a_mean(tmp_path: Path) -> None:
+    @jg.evaluator(layer="check")
+    def signed(task: jg.TaskView, response: jg.Response) -> jg.Verdict | float:
+        if response.text == "a note":
+            return jg.Verdict.not_applicable("a note has no signature")
+        return 1.0
+
+    @jg.evaluator(layer="check")
+    def long(task: jg.TaskView, response: jg.Response) -> jg.Verdict | float:
+        return jg.Verdict.abstained("I cannot tell") if response.text == "a" else 1.0
+
+    reward = {"signed": 1.0, "long": 0.5}
+    failure = {"min_coverage": 0.5}
+    with jg.Jury(evaluators=[signed, long], reward=reward, failure=failure) as jury:
+        with jury.record(tmp_path / "run"):
+            jury.score(jg.Task(id="t", query="Write."), ["a note", "a", "a letter"])
+    with closing(Run.open(tmp_path / "run")) as run, closing(RunIndex(run)) as index:
+        index.update()
+        components = run_overview_context(index)["components"]
+    assert [tuple(row) for row in components] == [("long", 1.0, 1), ("signed", 1.0, 0)]
 
 
 def test_a_value_of_the_failure_rule_is_marked_and_a_grid_may_have_one_more_column(
