@@ -404,12 +404,17 @@ class Gateway:
             raise redacted_fault from None
         if not self.backend.is_recording:
             self.first_replies.note_arrived_reply(answered_call.call.id)
+        self._keep_for_cache(
+            request.digest, CachedReply(answered_call.reply, answered_call.call.cost)
+        )
+        return answered_call
+
+    def _keep_for_cache(self, key: str, reply: CachedReply) -> None:
         if not self._uncached:
             asyncio.get_running_loop().call_soon(self._cache_replies)
-        self._uncached[request.digest] = CachedReply(answered_call.reply, answered_call.call.cost)
+        self._uncached[key] = reply
         if self._unproven is not None:
-            self._unproven.add(request.digest)
-        return answered_call
+            self._unproven.add(key)
 
     def _redact_reply(self, reply: Reply) -> Reply:
         """Return a reply without secrets that a server may have echoed; one that had any loses its tokens."""

@@ -81,9 +81,9 @@ def test_what_does_not_apply_to_a_response_is_not_left_out_of_a_mean(tmp_path: P
 
     reward = {"signed": 1.0, "long": 0.5}
     failure = {"min_coverage": 0.5}
-    with jg.Jury(evaluators=[signed, long], reward=reward, failure=failure) as jury:
-        with jury.record(tmp_path / "run"):
-            jury.score(jg.Task(id="t", query="Write."), ["a note", "a", "a letter"])
+    folder = tmp_path / "run"
+    with jg.Jury(evaluators=[signed, long], reward=reward, failure=failure, record=folder) as jury:
+        jury.score(jg.Task(id="t", query="Write."), ["a note", "a", "a letter"])
     with closing(Run.open(tmp_path / "run")) as run, closing(RunIndex(run)) as index:
         index.update()
         components = run_overview_context(index)["components"]

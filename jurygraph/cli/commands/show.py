@@ -326,12 +326,13 @@ def export(
 
     Tables have a component as component.NAME, the value of what was judged, and as term.NAME, which counts and has what
     the failure rule filled in; the labels of responses as label.NAME, and the metadata of responses and tasks as
-    metadata.NAME. In csv a missing value is an empty cell, and a text that a spreadsheet would run as a formula (= + - or @ at its
-    start, or after a line break, tab or semicolon) gets an apostrophe in front, which commands that read ratings and
-    texts from csv remove; other formats keep texts unchanged. On a terminal, control characters are escaped. An
-    audit-bundle contains the ledger with all texts and `verify.py`, a small file that verifies it with Python alone.
-    audit-bundle, parquet and xlsx need `-o`, which replaces a file. A name that ends in .gz is compressed. csv is UTF-8
-    without a mark, so that Excel garbles letters such as ü of a file that is opened, not imported: give it xlsx.
+    metadata.NAME. In csv a missing value is an empty cell, and a text that a spreadsheet would run as a formula (= + -
+    or @ at its start, or after a line break, tab or semicolon) gets an apostrophe in front, which commands that read
+    ratings and texts from csv remove; other formats keep texts unchanged. On a terminal, control characters are
+    escaped. An audit-bundle contains the ledger with all texts and `verify.py`, a small file that verifies it with
+    Python alone. audit-bundle, parquet and xlsx need `-o`, which replaces a file. A name that ends in .gz is
+    compressed. csv is UTF-8 without a mark, so that Excel garbles letters such as ü of a file that is opened, not
+    imported: give it xlsx.
 
     The first sheet of xlsx says which agent is better, and names the run's models; the second has
     question, answer, agent, reward, judged share (both to four decimals) and what was lost in words, with the sum,
