@@ -30,7 +30,15 @@ from jurygraph.messages import (
     list_first,
     shorten,
 )
-from jurygraph.schema import Decision, FrozenModel, GateResult, Question, RecordedVerdict, Trace
+from jurygraph.schema import (
+    Decision,
+    FrozenModel,
+    GateResult,
+    Question,
+    RecordedVerdict,
+    Reward,
+    Trace,
+)
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
@@ -573,9 +581,8 @@ def describe_points_sum(lines: Sequence[PointsLine]) -> str:
 
 def _adjustment_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
     reward = explained_trace.trace.reward
-    terms = {component.term.name: component for component in explained_trace.terms}
     for gate in reward.gates:
-        yield _describe_gate(gate, terms)
+        yield _describe_gate(gate, explained_trace)
     yield from (f"{step}." for step in describe_scale_and_clip(explained_trace))
     if not reward.weights_fixed:
         yield "The weights were not fixed before the response was seen."
@@ -594,13 +601,27 @@ def describe_scale_and_clip(explained_trace: ExplainedTrace) -> Iterator[str]:
             yield f"Clip to {low} to {high}: {before} → {after}"
 
 
-def _describe_gate(gate: GateResult, terms: Mapping[str, ExplainedTerm]) -> str:
-    name = f"{gate.kind.capitalize()} gate: {gate.component}"
-    if gate.value is None:
-        return f"{name} not applicable: no effect."
-    state = f"{name} {format_number_for_sentence(gate.value)}"
+def describe_gate_crossing(gate: GateResult, reward: Reward) -> str:
+    """Return what closes a gate, such as `precision gate: rubric 0.2446 < 0.5`."""
+    threshold = format_factor_for_sentence(gate.threshold)
+    return f"{gate.kind} gate: {_describe_gate_measure(gate, reward)} {gate.op} {threshold}"
+
+
+def _describe_gate_measure(gate: GateResult, reward: Reward) -> str:
+    counted = format_number_for_sentence(gate.value)
+    (value,) = (term.value for term in reward.terms if term.name == gate.component)
     if gate.is_worst_case:
-        state += " at worst (verdicts are missing)"
+        return f"{gate.component} {counted} at worst (verdicts are missing)"
+    if format_number_for_sentence(value) != counted:  # penalties took it below 0
+        counted += f" (its {format_number_for_sentence(value)} counts as {counted})"
+    return f"{gate.component} {counted}"
+
+
+def _describe_gate(gate: GateResult, explained_trace: ExplainedTrace) -> str:
+    name = f"{gate.kind.capitalize()} gate: "
+    if gate.value is None:
+        return f"{name}{gate.component} not applicable: no effect."
+    state = name + _describe_gate_measure(gate, explained_trace.trace.reward)
     threshold = format_factor_for_sentence(gate.threshold)
     is_threshold_crossed = (
         gate.value < gate.threshold if gate.op == "<" else gate.value > gate.threshold
@@ -608,7 +629,10 @@ def _describe_gate(gate: GateResult, terms: Mapping[str, ExplainedTerm]) -> str:
     if not is_threshold_crossed:
         return f"{state} {_OPPOSITE_OPERATOR[gate.op]} {threshold}: no effect."
     effect = f"reward {format_number_for_sentence(gate.after)} (before: {format_number_for_sentence(gate.before)})"
-    reason = describe_losses(terms[gate.component].verdicts)
+    terms = {component.term.name: component for component in explained_trace.terms}
+    # The reason of a verdict that decided for the response is none for a gate.
+    costly_verdicts = [v for v in terms[gate.component].verdicts if not v.has_best_decision]
+    reason = describe_losses(costly_verdicts)
     if reason:
         effect += f" ({reason})"
     return f"{state} {gate.op} {threshold} → {effect}."

@@ -65,13 +65,13 @@ def render_study(
     return render_document("study.html", title, context)
 
 
-def render_notebook_fragment(template: str, context: TemplateContext) -> str:
-    """Return a part of a page for a notebook: a template that extends `fragment.html`, laid out.
+def render_notebook_fragment(context: TemplateContext) -> str:
+    """Return what a notebook draws of a run or a response: a part of a page, laid out.
 
     Its style holds inside it alone: the rules of the pages nested in one, with their variables set on its element.
     """
     values = {"style": _read_stylesheet().replace(":root", "&"), **context}
-    return _standalone_templates().get_template(template).render(values)
+    return _standalone_templates().get_template("notebook.html").render(values)
 
 
 @cache

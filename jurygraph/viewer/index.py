@@ -41,7 +41,7 @@ from jurygraph.studies.comparison import (
     compared_responses,
 )
 
-INDEX_VERSION = 11
+INDEX_VERSION = 12
 """Version of the tables; an index of another one is made again."""
 _FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""
@@ -57,6 +57,7 @@ CREATE TABLE responses (
     coverage REAL NOT NULL, gates TEXT NOT NULL, failed INTEGER NOT NULL, unsupported INTEGER NOT NULL,
     calls INTEGER NOT NULL, cost REAL, at INTEGER NOT NULL);
 CREATE INDEX responses_of_a_task ON responses (task);
+CREATE INDEX responses_by_reward ON responses (coalesce(reward, 9e999), number);
 CREATE TABLE components (
     component INTEGER NOT NULL, response INTEGER NOT NULL, judged REAL, counted REAL,
     PRIMARY KEY (component, response)) WITHOUT ROWID;

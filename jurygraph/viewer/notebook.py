@@ -20,7 +20,7 @@ _MAX_TABLE_ROWS = 12
 
 
 def draw_explanation(explanation: Explanation) -> str:
-    return render_notebook_fragment("notebook_explanation.html", _describe(explanation))
+    return render_notebook_fragment({"run": None, **_describe(explanation)})
 
 
 def draw_run(run: Run) -> str:
@@ -32,7 +32,7 @@ def draw_run(run: Run) -> str:
         "responses": responses,
         "is_read": responses <= _MAX_NOTEBOOK_RESPONSES,
         "most_rows": _MAX_TABLE_ROWS,
-        "explanation": None,
+        "trace": None,
     }
     if context["is_read"]:
         with closing(RunIndex(run, is_index_temporary=True)) as index:
@@ -41,13 +41,12 @@ def draw_run(run: Run) -> str:
             lowest = index.fetch_rows(SELECT_LOWEST_REWARDS_SQL, 1)
         if lowest:
             context |= _describe(run.explain(lowest[0][0]))
-    return render_notebook_fragment("notebook_run.html", context)
+    return render_notebook_fragment(context)
 
 
 def _describe(explanation: Explanation) -> TemplateContext:
     return {
-        "explanation": explanation,
-        "sentence": next(iter(explanation.sentences())),
-        "drawn": draw_waterfall(explanation.lines),
+        "trace": explanation.trace,
+        "drawn": draw_waterfall(explanation),
         "most_losses": _MAX_LOSSES_LISTED,
     }

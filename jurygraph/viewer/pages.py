@@ -32,10 +32,20 @@ from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import check_record_links, read_agent_means, run_overview_context
 from jurygraph.viewer.report import response_page_context
 from jurygraph.viewer.scans import RunScanQueue
-from jurygraph.viewer.shapes import draw_waterfall
-from jurygraph.viewer.table import TableQuery, build_component_score_grid, read_table_page
-from jurygraph.viewer.what_if import WhatIfChanges, explain_with_changes, is_verdict_about_response
-from jurygraph.views.trace import TraceView, build_trace_view
+from jurygraph.viewer.shapes import draw_waterfall, list_moved_losses
+from jurygraph.viewer.table import (
+    TableQuery,
+    build_component_score_grid,
+    find_nearest_rewards,
+    read_table_page,
+)
+from jurygraph.viewer.what_if import (
+    WhatIfChanges,
+    explain_with_changes,
+    is_verdict_about_response,
+    list_suggestions,
+)
+from jurygraph.views.trace import TraceView
 from jurygraph.views.verdict import build_question_view
 
 TemplateAndContext = tuple[str, TemplateContext]
@@ -190,29 +200,48 @@ async def show_verification(
 
 
 async def show_response(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
+    """Show a response, decided again with changes, or with the single changes that would raise its reward most.
+
+    These are looked for on request alone, apart from the thread of the pages: they are as many decisions as verdicts.
+    """
     name = _require_parameter(request, "id")
     run = displayed_run.run
     scored = run.find_scored_response(name)
-    view = build_trace_view(run.explain_trace(scored.trace))
+    explanation = run.explain_trace(scored.trace)
     changes = WhatIfChanges.from_url(request.query)
-    what_if_view = (
-        None
-        if changes.has_no_changes
-        else build_trace_view(explain_with_changes(run, name, changes))
-    )
-    context = {
+    context: TemplateContext = {
         "title": name,
-        "view": view,
+        "trace": scored.trace,
         "changes": changes,
-        "changed": what_if_view,
-        "changed_drawn": None if what_if_view is None else draw_waterfall(what_if_view.lost),
+        "changed": None,
+        "suggestions": None,
     }
+    if not changes.has_no_changes:
+        changed = explain_with_changes(run, name, changes)
+        changed_drawn = draw_waterfall(changed)
+        context |= {
+            "changed": changed.trace,
+            "changed_drawn": changed_drawn,
+            "moves": list_moved_losses(draw_waterfall(explanation), changed_drawn),
+        }
+    if "suggest" in request.query:
+        context["suggestions"] = await displayed_run.scans.check(
+            lambda own_run, _: list_suggestions(own_run, name)
+        )
     if is_partial_page_request(request):
+        if "suggest" in request.query:
+            return "suggestions.html", context
         address = f"{request.path}?{urlencode({'id': name})}"
         context["address"] = address if changes.has_no_changes else f"{address}&{changes.to_url()}"
         return "what_if.html", context
-    page = {"controls": displayed_run.setting_controls, "changeable": first_what_if_verdicts(view)}
-    return "response.html", {**context, **response_page_context(run, scored, view), **page}
+    page = response_page_context(run, scored, explanation)
+    return "response.html", {
+        **context,
+        **page,
+        "controls": displayed_run.setting_controls,
+        "changeable": first_what_if_verdicts(page["view"]),
+        "nearest": find_nearest_rewards(displayed_run.index, name),
+    }
 
 
 def first_what_if_verdicts(view: TraceView) -> dict[str, ExplainedVerdict]:

@@ -20,10 +20,8 @@ from jurygraph.viewer.overview import run_overview_context
 from jurygraph.viewer.shapes import draw_waterfall, list_evidence, split_response_at_quotes
 from jurygraph.views.trace import (
     TaskAndResponseView,
-    TraceView,
     build_task_and_response_view,
     build_trace_view,
-    describe_failure,
 )
 
 MAX_REPORT_RESPONSES = 500
@@ -63,7 +61,6 @@ def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCal
         "worst": _iter_explanations(run, lowest, advance),
         "draw_waterfall": draw_waterfall,
         "without_reward": _iter_traces_with_texts(run, failed_responses),
-        "describe_failure": describe_failure,
         "records": index.records,
         "head": run.ledger.record_at(index.records).link.hex(),
     }
@@ -94,24 +91,26 @@ def render_response_report(run: Run, name: str) -> str:
     """
     scored = run.find_scored_response(name)
     trace = scored.trace
-    view = build_trace_view(run.explain_trace(trace))
     context = {
-        **response_page_context(run, scored, view),
+        **response_page_context(run, scored, run.explain_trace(trace)),
         "run_name": run.folder.resolve().name,
-        "view": view,
         "scale": run.decision_of(trace.task_id).scale,
         "calls": read_calls(run, trace, trace.verdicts),
     }
     return render_document("response_document.html", name, context)
 
 
-def response_page_context(run: Run, scored: ScoredResponse, view: TraceView) -> TemplateContext:
+def response_page_context(
+    run: Run, scored: ScoredResponse, explanation: Explanation
+) -> TemplateContext:
     """Return what any page of a response has: what it lost, its texts with their quotations, and its whole group."""
+    view = build_trace_view(explanation)
     task_and_response = build_task_and_response_view(run, scored)
     evidence = list_evidence(view)
     quotations = [quotation for quotation, _ in evidence]
     return {
-        "drawn": draw_waterfall(view.lost),
+        "view": view,
+        "drawn": draw_waterfall(explanation),
         "criteria": task_and_response.criteria,
         "query": task_and_response.query,
         "messages": split_response_at_quotes(task_and_response.response, quotations),

@@ -1,5 +1,6 @@
 """Numbers and texts as the pages show them, and the shapes of their drawings, without markup."""
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -8,7 +9,8 @@ from typing import Any, NamedTuple
 
 from jurygraph.decision.decide import explain_notes
 from jurygraph.display import format_number
-from jurygraph.explanation.points import PointsLine, sort_part_lines
+from jurygraph.explanation import Explanation
+from jurygraph.explanation.points import PointsLine, describe_gate_crossing, sort_part_lines
 from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.messages import (
     escape_hidden_characters,
@@ -24,58 +26,110 @@ from jurygraph.runs.calls import message_text
 from jurygraph.schema import Evidence, Response
 from jurygraph.studies.ranking import format_reversal
 from jurygraph.studies.report import ReportTable, as_interval
-from jurygraph.views.trace import TraceView
+from jurygraph.views.trace import TraceView, describe_failure
 
 
 @dataclass(frozen=True, kw_only=True)
 class WaterfallBar:
-    """A bar of the waterfall, in shares of the width: where the loss of a term begins, and how wide it is.
+    """A bar of the waterfall: what a term lost, or what a gate, the scale or the clip made of the reward after that.
 
-    It ends where the loss before it began: the bars descend from the best reward to what is left.
+    A bar begins where the one before it ended: they lead from the best sum to the reward. The scale has not `lost` any
+    of its points, and what lost nothing but gained has lost less than 0.
     """
 
-    line: PointsLine
-    start: float
-    width: float
+    names: Sequence[str]
+    title: str
+    lost: float
+    before: float
+    after: float
+    line: PointsLine | None = None
+
+    @property
+    def has_loss(self) -> bool:
+        """Return True if the points that were lost are printed as more than 0."""
+        return round(self.lost, 4) > 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class RewardWaterfall:
-    """The losses of a reward, from the best that its terms allow to what they gave, the largest first.
+    """The losses of a reward, from the best that its terms allow: terms, the largest first, then steps after their sum.
 
-    `low` and `high` are the ends of the scale, `best` and `total` the sums of what could be gained and of what was.
+    `low` and `high` are the ends of the scale, `best` and `total` the sums of what could be gained and of what was,
+    and `best_reward` what scale and clip make of `best`.
     """
 
     bars: Sequence[WaterfallBar]
+    steps: Sequence[WaterfallBar]
     best: float
     total: float
+    best_reward: float
     low: float
     high: float
 
-    @property
-    def has_several_terms(self) -> bool:
-        return len({bar.line.component for bar in self.bars}) > 1
-
     def position(self, value: float) -> float:
         """Return where a value lies on the scale, in [0, 1]."""
-        width = self.high - self.low
-        return (value - self.low) / width if width else 0.0
+        return (value - self.low) / (self.high - self.low)
 
 
-def draw_waterfall(lines: Sequence[PointsLine]) -> RewardWaterfall:
-    """Return the bars of the terms; a term that is a sum of parts has a bar for each of them instead."""
-    best = sum(line.points + line.lost for line in lines)
-    total = sum(line.points for line in lines)
-    low = min(0.0, total)
-    high = max(best, low + 1e-9)
-    width = high - low
+def draw_waterfall(explanation: Explanation) -> RewardWaterfall:
+    """Return the bars of a reward; a term that is a sum of parts has a bar for each of them instead."""
+    decision = explanation.explained.decision
+    best = sum(line.points + line.lost for line in explanation.lines)
+    total = sum(line.points for line in explanation.lines)
     bars = []
-    level = best
-    for line in sort_part_lines(lines):
-        level -= line.lost
-        start = (level - low) / width
-        bars.append(WaterfallBar(line=line, start=start, width=line.lost / width))
-    return RewardWaterfall(bars=bars, best=best, total=total, low=low, high=high)
+    before = best
+    for line in sort_part_lines(explanation.lines):
+        title = ", ".join(line.names)
+        after = before - line.lost
+        bars.append(
+            WaterfallBar(
+                names=line.names, title=title, lost=line.lost, before=before, after=after, line=line
+            )
+        )
+        before = after
+    reward = explanation.trace.reward
+    titles = {f"{gate.kind} gate": describe_gate_crossing(gate, reward) for gate in reward.gates}
+    steps = [
+        WaterfallBar(
+            names=[step.name],
+            title=titles.get(step.name, step.name),
+            lost=0.0 if step.name == "scale" else step.before - step.after,
+            before=step.before,
+            after=step.after,
+        )
+        for step in reward.adjustments
+    ]
+    levels = [total, *(step.after for step in steps)]
+    low = min(0.0, *levels)
+    best_reward = best * decision.scale
+    if decision.clip is not None:
+        best_reward = min(max(best_reward, decision.clip[0]), decision.clip[1])
+    return RewardWaterfall(
+        bars=bars,
+        steps=steps,
+        best=best,
+        total=total,
+        best_reward=best_reward,
+        low=low,
+        high=max(best, *levels, low + 1e-9),
+    )
+
+
+_MAX_MOVES_LISTED = 3
+
+
+def list_moved_losses(
+    before: RewardWaterfall, after: RewardWaterfall
+) -> list[tuple[str, float, float]]:
+    """Return the names whose losses differ most between two waterfalls, with both losses, the most different first."""
+    losses: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for index, drawn in enumerate((before, after)):
+        for bar in (*drawn.bars, *drawn.steps):
+            for name in bar.names:  # parts that are alike share a bar
+                losses[name][index] += bar.lost / len(bar.names)
+    moves = [(name, lost, changed) for name, (lost, changed) in losses.items()]
+    moves.sort(key=lambda move: -abs(move[2] - move[1]))
+    return [move for move in moves[:_MAX_MOVES_LISTED] if round(move[2] - move[1], 4)]
 
 
 _SMALL_SHARE_THRESHOLD = 0.2
@@ -216,6 +270,7 @@ TEMPLATE_FILTERS: Mapping[str, Callable[..., str | list[str]]] = {
     "factor": format_factor_for_sentence,
     "plain": format_number_for_sentence,
     "explained": explain_notes,
+    "unscored": describe_failure,
     "visible": escape_hidden_characters,
     "lines": escape_multiline_text,
     "message_text": message_text,

@@ -268,6 +268,24 @@ def test_a_gate_names_component_value_threshold_and_effect(gate: str, polite: fl
     assert (result.before, result.after) == (polite + 1.0, one.reward.value)
 
 
+def test_a_gate_says_what_counts_of_a_component_below_0_and_no_reason_that_speaks_for_the_response():
+    weights = {"kind": 1.0, "lies": -2.0}
+    inputs = {name: ComponentInput(questions=(name,), weights=(w,)) for name, w in weights.items()}
+    rubric = ComponentSpec(name="rubric", weight=1.0, combiner="flat", version="1", inputs=inputs)
+    gate = PrecisionShaping(component="rubric", below=0.5, auxiliary=("polite",), fraction=0.5)
+    decision = Decision(specs=(rubric, spec("polite", 1.0)), gates=(gate,))
+    one = decide(
+        decision,
+        verdict("kind", score=0.9, met=True, reason="its tone is kind"),
+        verdict("lies", score=1.0, met=True, reason="a false date"),
+        verdict("polite", score=1.0),
+    )
+    assert (
+        "Precision gate: rubric 0 (its -0.1 counts as 0) < 0.5 → reward 0.4 (before: 0.9) "
+        "(a false date)."
+    ) in explanation_sentences(one, decision)
+
+
 def test_a_gate_that_a_missing_verdict_could_open_takes_the_worst_case():
     halves = ComponentInput(questions=("a", "b"), weights=(1.0, 1.0))
     polite = ComponentSpec(

@@ -115,6 +115,8 @@ def test_a_setting_that_is_tried_moves_the_reward_and_the_address_keeps_it(
 ) -> None:
     page.goto(f"{trips}a/response?id=travelplanner-train-28/impossible-leg")
     reward = page.locator(".big").first.inner_text()
+    page.get_by_text("Change a weight").click()
+    check_access(page)
     page.get_by_label(re.compile("τ")).fill("0.5")
     page.get_by_label(re.compile("τ")).blur()
     page.locator("#what-if .big").wait_for()
@@ -146,12 +148,48 @@ def test_a_verdict_that_is_tried_moves_the_reward_and_no_config_can_have_it(
     assert "score=" in page.url
     assert "No config can do this" in page.locator("#what-if").inner_text()
     check_access(page)
+    page.get_by_text("Change a weight").click()
     page.get_by_label(re.compile("τ")).fill("0.5")
     page.get_by_label(re.compile("τ")).blur()
     page.get_by_role("link", name="Download it with the settings").wait_for()
     with page.expect_download() as downloading:
         page.get_by_role("link", name="Download it with the settings").click()
     assert "temperature: 0.5" in Path(downloading.value.path()).read_text()
+
+
+def test_the_verdict_that_would_raise_a_reward_most_is_tried_with_one_click(
+    trips: str, page: "Page"
+) -> None:
+    page.goto(f"{trips}a/response?id=travelplanner-train-28/impossible-leg")
+    page.get_by_text("Change a weight").click()
+    suggestion = page.locator("#suggestions li a").first
+    promised = re.search(r": ([0-9.]+) \(\+", suggestion.inner_text())
+    check_access(page)
+    suggestion.click()
+    page.locator("#what-if .big").wait_for()
+    assert promised is not None
+    reached = page.locator("#what-if .big").inner_text()
+    assert float(reached) == pytest.approx(float(promised[1]), abs=1e-4)
+    assert "Moved most" in page.locator("#what-if").inner_text()
+
+
+def test_the_text_stays_in_sight_beside_the_waterfall_and_follows_it_on_a_small_screen(
+    trips: str, page: "Page"
+) -> None:
+    page.goto(f"{trips}a/response?id=travelplanner-train-28/impossible-leg")
+    text, losses = page.locator("section.text"), page.locator(".waterfall").first
+    text_box, losses_box = text.bounding_box(), losses.bounding_box()
+    assert text_box is not None
+    assert losses_box is not None
+    assert text_box["x"] >= losses_box["x"] + losses_box["width"]
+    page.evaluate("scrollTo(0, document.querySelector('#h-verdicts').offsetTop)")
+    text_box = text.bounding_box()
+    assert text_box is not None
+    assert text_box["y"] == pytest.approx(0, abs=1)
+    page.set_viewport_size({"width": 360, "height": 800})
+    texts = page.locator("main h2").all_inner_texts()
+    assert texts[:3] == ["What was lost, and why", "Response", "What if"]
+    check_access(page)
 
 
 def test_how_far_the_order_is_from_turning_is_said_in_sentences(trips: str, page: "Page") -> None:

@@ -4,13 +4,22 @@ import html
 import json
 import random
 import re
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlencode
 
+import pytest
+
 import jurygraph as jg
+from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.rescoring import rescore
+from jurygraph.sources.config import apply_settings
 from tests.command import run_command
 from tests.examples import some_or_all
+from tests.rows import all_rows
 from tests.viewer.conftest import SETTINGS, Browser
+
+POINTS = re.compile(r'class="points">([−+0-9.-]+)<')
 
 
 @some_or_all("count", 40, 200)
@@ -37,6 +46,11 @@ def test_every_page_says_what_show_says(count: int, tmp_path: Path, browser: Bro
         (shown,) = re.findall(r'class="big">([^<]+)</span>', page)
         value = reward["value"]
         assert shown == ("no reward" if value is None else f"{value:.4f}")
+        points = [float(number.replace("−", "-")) for number in POINTS.findall(page)]
+        (last,) = re.findall(r'class="total">.*?class="points">([^<]+)<', page, re.S)
+        assert last == ("–" if value is None else shown)
+        if value is not None:
+            assert points[-1] == pytest.approx(sum(points[:-1]), abs=1e-3)
         scores = re.findall(r'question=([^"]+)">[^<]*</a>\s*<span class="score">([^<]+)<', page)
         assert sorted(scores) == sorted(
             (
@@ -52,3 +66,65 @@ def test_every_page_says_what_show_says(count: int, tmp_path: Path, browser: Bro
         for verdict in trace["verdicts"]:
             assert verdict["reason"][:60] in text
     assert statuses == {"ok", "failed"} or statuses == {"ok", "degraded", "failed"}
+
+
+@all_rows(
+    "settings, titles, is_below_0",
+    [
+        (["scale=2", "clip=[0, 0.5]"], ["scale", "clip"], False),
+        (
+            ['gates=[{"kind": "format", "component": "polite", "below": 0.3}]'],
+            ["format gate"],
+            False,
+        ),
+        (["reward.polite=-3"], [], True),
+    ],
+)
+def test_a_waterfall_ends_in_the_reward_whatever_comes_after_the_sum(
+    settings: list[str],
+    titles: list[str],
+    is_below_0: bool,
+    letters: Path,
+    browser: Browser,
+    tmp_path: Path,
+) -> None:
+    with closing(Run.open(letters)) as run:
+        config = apply_settings(run.config, settings)
+        folder = tmp_path / str(len(titles))
+        rescore(run, folder, config, lambda count: None)
+    page = browser.open("/a/response?id=ann/0", folder)
+    (reward,) = re.findall(r'class="big">([^<]+)</span>', page)
+    points = [float(number.replace("−", "-")) for number in POINTS.findall(page)]
+    assert points[-1] == float(reward)
+    assert points[-1] == pytest.approx(sum(points[:-1]), abs=1e-3)
+    steps = re.findall(
+        r'class="what">([^<:]+)[^<]*</span>(?:(?!</li>).)*class="(?:taken|added)"', page, re.S
+    )
+    assert steps == titles
+    assert ('class="zero"' in page) is is_below_0
+    total = page.partition('class="total"')[2]
+    assert (re.findall(r'<rect class="(kept|loss)"', total)[1] == "loss") is is_below_0
+
+
+def test_the_next_lower_and_higher_rewards_lead_through_the_run(
+    letters: Path, browser: Browser
+) -> None:
+    with closing(Run.open(letters)) as run:
+        rewards = {trace.response_id: trace.reward.value for trace in run.traces()}
+    names = sorted(rewards, key=lambda name: (rewards[name] is None, rewards[name] or 0.0))
+    pages = browser.open_all([f"/a/response?{urlencode({'id': name})}" for name in names], letters)
+    links = {"prev": [None, *names[:-1]], "next": [*names[1:], None]}
+    for relation, expected in links.items():
+        pattern = rf'rel="{relation}" accesskey="{relation[0]}" href="[^"]*">[^<]*: ([^<]+)</a>'
+        found = [re.search(pattern, page) for page in pages]
+        assert [link and link[1] for link in found] == expected
+
+
+def test_a_verdict_begins_with_the_words_of_its_criterion(rubrics: Path, browser: Browser) -> None:
+    with closing(Run.open(rubrics)) as run:
+        task = run.task("t1")
+    assert task is not None
+    assert task.rubric is not None
+    for criterion in task.rubric.criteria:
+        page = browser.open(f"/a/verdict?id=t1/r1&question=met@{criterion.id}", rubrics)
+        assert f"<h1>{html.escape(criterion.text)}</h1>" in page

@@ -158,7 +158,7 @@ def test_a_verdict_has_every_field_that_has_a_value(tmp_path: Path, browser: Bro
     with jg.Jury(evaluators=[rude], record=tmp_path / "run") as jury:
         jury.score(jg.Task(id="t", query="Write."), ["please"])
     page = browser.open("/a/verdict?id=t@1/1&question=rude", tmp_path / "run")
-    facts = dict(re.findall("<dt>([a-z]+)</dt><dd>([^<]+)</dd>", page))
+    facts = dict(re.findall('<th scope="row">([a-z]+)</th><td>([^<]+)</td>', page))
     assert (facts["score"], facts["met"], facts["confidence"]) == ("0.0", "false", "0.0")
     assert "judge" not in facts
 
