@@ -776,9 +776,12 @@ def _read_cells(
             value = str(value)
         if role == "response" and value is None:
             value = ""
-        if role != "response" and _is_empty_cell(value):
+        has_no_passages = role == "context" and value == []
+        if role != "response" and _is_empty_cell(value) and not has_no_passages:
             if role != "workspace":  # a response may have no files
-                _raise_cell_error(location, column, "is empty", "fill it, or leave the row out")
+                hint = "; write [] where nothing was found" if role == "context" else ""
+                remedy = f"fill it, or leave the row out{hint}"
+                _raise_cell_error(location, column, "is empty", remedy)
             value = ""
         if role == "messages":
             cells[column] = _parse_conversation_cell(
