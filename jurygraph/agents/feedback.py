@@ -1,7 +1,7 @@
 """Functions of openevals' and LangSmith's form: keywords in, and a result with a key, a score and a comment out.
 
-They are known by their keyword-only parameters `inputs`, `outputs` and `reference_outputs`, which no function of
-jurygraph's form has. Nothing of these packages is imported: a result is a mapping.
+They are known by their parameters `inputs`, `outputs` and `reference_outputs`: keyword-only ones, or the first of all,
+which is the task in jurygraph's form. Nothing of these packages is imported: a result is a mapping.
 """
 
 import inspect
@@ -17,6 +17,7 @@ from jurygraph.schema.conversation import ChatMessage, is_single_reply
 from jurygraph.schema.frozen_model import JsonFields, digest_of
 
 FEEDBACK_KEYWORDS = ("inputs", "outputs", "reference_outputs")
+_KEYWORD_KINDS = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 MISSING_REASON_BY_KEYWORD = {
     "reference_outputs": "the task has neither reference_messages nor a reference",
     "context": "the task has no context",
@@ -24,7 +25,7 @@ MISSING_REASON_BY_KEYWORD = {
 
 
 def declared_keywords(target: Any) -> Mapping[str, inspect.Parameter]:
-    """Return the keyword-only parameters that jurygraph fills in, by name; none for a function of another form."""
+    """Return the parameters that jurygraph fills in by name; none for a function of another form."""
     try:
         parameters = inspect.signature(target).parameters
     except (TypeError, ValueError):
@@ -32,9 +33,14 @@ def declared_keywords(target: Any) -> Mapping[str, inspect.Parameter]:
     parameter_by_keyword = {
         name: parameter
         for name, parameter in parameters.items()
-        if name in (*FEEDBACK_KEYWORDS, "context") and parameter.kind is parameter.KEYWORD_ONLY
+        if name in (*FEEDBACK_KEYWORDS, "context") and parameter.kind in _KEYWORD_KINDS
     }
-    is_feedback_form = any(name in parameter_by_keyword for name in FEEDBACK_KEYWORDS)
+    kinds = {
+        parameter.kind for name, parameter in parameter_by_keyword.items() if name != "context"
+    }
+    is_feedback_form = inspect.Parameter.KEYWORD_ONLY in kinds or (
+        bool(kinds) and next(iter(parameters)) in parameter_by_keyword
+    )
     return parameter_by_keyword if is_feedback_form else {}
 
 

@@ -187,7 +187,7 @@ class FunctionEvaluator(CallableEvaluator):
 
 
 class FeedbackEvaluator(FunctionEvaluator):
-    """A function of openevals' form: `(*, inputs, outputs, reference_outputs)`, or some of these, and `context`.
+    """A function of openevals' form: `(inputs, outputs, reference_outputs)`, or some of these, and `context`.
 
     It gets the parts that it declares, and the config's params; it sees all messages without their reasoning unless
     the config says otherwise. It abstains where the task lacks a part for which it has no default.

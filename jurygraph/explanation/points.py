@@ -18,10 +18,10 @@ from jurygraph.decision.decide import (
 )
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.explanation.terms import (
-    TEXT_BY_UNSUPPORTED_TREATMENT,
     ExplainedTerm,
     ExplainedTrace,
     ExplainedVerdict,
+    describe_unsupported,
 )
 from jurygraph.messages import (
     format_factor_for_sentence,
@@ -685,7 +685,7 @@ def _describe_effects(explained_verdict: ExplainedVerdict) -> Iterator[tuple[str
             f"confidence {verdict.confidence:.4f} is below {explained_verdict.required_confidence:.4f}",
         )
     if verdict.unsupported:
-        yield "Unsupported", TEXT_BY_UNSUPPORTED_TREATMENT[verdict.unsupported]
+        yield "Unsupported", describe_unsupported(verdict)
     if explained_verdict.effect == "not_applicable":
         gate = verdict.gated_by
         if gate is not None and gate not in reason:

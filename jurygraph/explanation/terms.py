@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from jurygraph.agents.registry import BUILTIN_COMBINER_PATHS, find_plugin_paths, load_combiner
+from jurygraph.agents.roles import QUOTE_TOO_WEAK_REASON
 from jurygraph.decision.combiners import Combiner, Component, InputMatrices
 from jurygraph.decision.table import (
     ABSENT_CODE,
@@ -39,12 +40,20 @@ from jurygraph.schema.verdict import RESPONSE_GATES, UnsupportedTreatment
 VerdictEffect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]
 """Effect of a verdict; a `deduction` is a score below the best."""
 
-TEXT_BY_UNSUPPORTED_TREATMENT: Mapping[UnsupportedTreatment | None, str] = {
-    "worst-case": "the worst case counts, because no quotation from the response supports it",
+_SOURCES_OF_QUOTATIONS = "from the response, or from the context where it is about that,"
+_TEXT_BY_UNSUPPORTED_TREATMENT: Mapping[UnsupportedTreatment | None, str] = {
+    "worst-case": f"the worst case counts, because no quotation {_SOURCES_OF_QUOTATIONS} supports it",
     "tie": "it counts as a tie, because no quotation from a response supports it",
-    "stands": "it stands, although no quotation from the response supports it",
+    "stands": f"it stands, although no quotation {_SOURCES_OF_QUOTATIONS} supports it",
 }
-"""How an unsupported verdict counts."""
+
+
+def describe_unsupported(verdict: RecordedVerdict) -> str:
+    """Return how an unsupported verdict counts, and what a quotation needs if one was too weak."""
+    text = _TEXT_BY_UNSUPPORTED_TREATMENT[verdict.unsupported]
+    if QUOTE_TOO_WEAK_REASON not in verdict.reason:
+        return text
+    return f"{text}; a quotation has eight letters or digits at least, or is a line, and cuts no word or number"
 
 
 class UnknownCombiner(Combiner):

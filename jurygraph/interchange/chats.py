@@ -6,18 +6,18 @@ from pydantic import model_validator
 
 from jurygraph.interchange.rows import ImportNote, RowKey, TaskFieldsAndNotes, TaskRow
 from jurygraph.schema.conversation import (
-    UNJUDGED_REPLIES_NOTE,
     ChatMessage,
     MessageContent,
     has_replies,
     split_conversation,
 )
 from jurygraph.schema.frozen_model import Id, digest_of
-from jurygraph.schema.task import ToolDefinitions, TranscriptMessages
+from jurygraph.schema.task import ReferenceCall, ToolDefinitions, TranscriptMessages
 
 NO_QUERY_IMPORT_NOTE = "conversations without a message before the answer are left out"
 EARLIER_REPLIES_IMPORT_NOTE = (
-    f"conversations with replies before the last message of a user, so that {UNJUDGED_REPLIES_NOTE}"
+    "conversations with replies before the last message of a user, so that they are not judged; to judge them, "
+    "leave out the import, and score this file with --response-from first-reply"
 )
 
 
@@ -33,6 +33,7 @@ class Chat(TaskRow):
     system: MessageContent = None
     """The first message, which Anthropic's form has outside the list."""
     tools: ToolDefinitions | None = None
+    reference_actions: tuple[ReferenceCall, ...] | None = None
 
     @model_validator(mode="after")
     def _require_messages(self) -> Self:
@@ -62,4 +63,8 @@ class Chat(TaskRow):
             if has_replies(query):
                 notes.append(ImportNote(EARLIER_REPLIES_IMPORT_NOTE, name))
         task = {"id": name, "query": query, "responses": responses, "metadata": self.other}
-        return {**task, "tools": self.tools}, notes
+        return {
+            **task,
+            "tools": self.tools,
+            "reference_actions": self.reference_actions,
+        }, notes

@@ -177,7 +177,10 @@ def read_json_document(path: StrPath) -> tuple[FileLocation, Any]:
         return location, json.loads(text, parse_constant=lambda name: None)
     except json.JSONDecodeError as error:
         line_location = FileLocation(place=f"{location.place}, line {error.lineno}")
-        line_location.refuse((), f"is not valid JSON ({error.msg})", "export the file again")
+        remedy = "export the file again"
+        if error.msg == "Extra data":
+            remedy = "this form is one JSON value, and JSON lines are several"
+        line_location.refuse((), f"is not valid JSON ({error.msg})", remedy)
     except RecursionError:
         location.refuse((), "is nested too deeply", "leave the deepest parts out")
 

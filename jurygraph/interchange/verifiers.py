@@ -60,7 +60,9 @@ class AgentTrace(ImportedRow):
 
 
 class Episode(ImportedRow):
-    traces: tuple[AgentTrace, ...]
+    traces: tuple[AgentTrace, ...] = Field(
+        description="the episodes of 0.4 are read, and not its older rows of `prompt` and `completion`"
+    )
 
 
 def _read_verifiers_trials(path: StrPath) -> TrialsAndNotes:

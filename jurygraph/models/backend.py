@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar
 
+from jurygraph.messages import shorten
 from jurygraph.models.limits import retry_after
 from jurygraph.models.request import (
     ACCESS_FAULT_KINDS,
@@ -124,7 +125,7 @@ class Backend(ABC):
             wait = retry_after(headers or {}, datetime.now(UTC))
         if kind in ACCESS_FAULT_KINDS:
             # the message of a verdict is cut, which must leave the advice
-            message = f"{message[: _MAX_MESSAGE_LENGTH // 2]}; {self._access_advice(kind)}"
+            message = f"{shorten(message, _MAX_MESSAGE_LENGTH // 2)}; {self._access_advice(kind)}"
         if kind != "rejected":
             settings = []
         message += "".join(f"; try {setting} in the config" for setting in settings)

@@ -30,6 +30,7 @@ from jurygraph.messages import (
     join_names,
     nearest_name,
     quote,
+    shell_quote,
     shorten,
     validate,
 )
@@ -437,7 +438,7 @@ _TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
 
 
 _TASK_COLUMN_ROLES = ("tools", "reference_actions")
-"""Columns that a table of messages is read with, as JSON, if its first row has them."""
+"""Columns that a table of messages is read with, as JSON, if it has them."""
 _OPTIONAL_COLUMN_ROLES = ("response_from", *_TASK_COLUMN_ROLES, "system")
 """What a row need not have."""
 _SHARED_COLUMN_ROLES = ("prompt", "messages", "reference", "rubric", "context", *_TASK_COLUMN_ROLES)
@@ -531,19 +532,20 @@ _MESSAGES_COLUMN_ALIASES = ("message", "conversation", "traj", "trajectory", "di
 """What other projects call the `messages` of a chat."""
 
 
-def chat_file_columns(path: StrPath) -> TableColumns | None:
+def chat_file_columns(path: StrPath, messages: str | None = None) -> TableColumns | None:
     """Return the columns of a file of `{"messages": […]}` or ShareGPT's, by its first entry; None for other files.
 
-    Raises `InputError` for a chat by another name, as a line of tasks would have no word for it.
+    `messages` is the field that a user named for them. Without, raises `InputError` for a chat by another name, as a
+    line of tasks would have no word for it.
     """
     if str(path) == "-" or is_table(path) or not Path(path).is_file():
         return None
     first = _read_first_object(Path(path))
     if not isinstance(first, dict) or {"query", "responses"} & first.keys():
         return None
-    name = next((name for name in _MESSAGES_COLUMN_NAMES if name in first), None)
+    name = messages or next((name for name in _MESSAGES_COLUMN_NAMES if name in first), None)
     if name is None:
-        _refuse_renamed_messages(f"{path}, line 1", first)
+        _refuse_renamed_messages(f"{path}, line 1", first, may_be_named=True)
         return None
     has_id_column = isinstance(first.get("id"), str | int)
     has_agent_column = isinstance(first.get("agent"), str)
@@ -553,7 +555,7 @@ def chat_file_columns(path: StrPath) -> TableColumns | None:
         agent="agent" if has_agent_column else None,
         tools="tools",
         reference_actions="reference_actions",
-        system="system" if isinstance(first.get("system"), str | list) else None,
+        system="system",
     )
 
 
@@ -584,7 +586,7 @@ def _read_first_object(path: Path) -> Any:
         return None
 
 
-def _refuse_renamed_messages(location: str, row: JsonMapping) -> None:
+def _refuse_renamed_messages(location: str, row: JsonMapping, *, may_be_named: bool) -> None:
     for name, value in row.items():
         if name in _MESSAGES_COLUMN_NAMES:
             continue
@@ -592,9 +594,10 @@ def _refuse_renamed_messages(location: str, row: JsonMapping) -> None:
             name, _MESSAGES_COLUMN_NAMES, min_similarity=0.8
         )
         if is_messages_column and isinstance(value, list):
+            option = f", or add --messages-column {shell_quote(name)}" if may_be_named else ""
             raise InputError(
                 f"{location}, field {name}: is a list of messages by another name; "
-                "call it `messages`, each an object with `role` and `content`"
+                f"call it `messages`, each an object with `role` and `content`{option}"
             )
 
 
@@ -603,12 +606,14 @@ def add_columns_of_chats(path: StrPath, columns: TableColumns) -> TableColumns:
 
     A column that was named for something else keeps that role.
     """
-    chats = chat_file_columns(path)
-    if columns.messages is not None and is_table(path) and Path(path).is_file():
+    if columns.messages is None:
+        return columns
+    chats = chat_file_columns(path, columns.messages)
+    if is_table(path) and Path(path).is_file():
         first = read_first_row(path)
-        found = {role: role for role in _TASK_COLUMN_ROLES if role in first}
+        found = {role: role for role in (*_TASK_COLUMN_ROLES, "system") if role in first}
         chats = TableColumns(messages=columns.messages, **found)
-    if chats is None or columns.messages != chats.messages:
+    if chats is None:
         return columns
     assigned_columns = {column for _, column in columns.iter_roles_and_columns}
     added_chat_columns = {}
@@ -677,11 +682,14 @@ def _convert_table_rows(
     count = 0
     ids: dict[str, int] = {}
     groups: dict[str, _FirstTaskRow] = {}
+    first_position = None
     has_text_cells_only = is_csv(path)
     allows_numbers_as_text = _suffix_of(path) == ".xlsx"  # where a number may stand for a text
     for count, (position, values) in enumerate(read_rows(path), start=1):
         word, _, line = position.rpartition(" ")
         unit, number = (word, int(line)) if word else ("row", count)
+        first_position = first_position or position
+        _require_columns(path, position, columns, values, first_position)
         cells = _read_cells(path, position, values, columns, allows_numbers_as_text)
         location = f"{path}, {position}"
         row_id = cells[columns.id] or f"row-{count}"
@@ -756,12 +764,9 @@ def _read_cells(
     A whole number is text where it is a name or a reference, and any number is where `allows_numbers_as_text`: a
     spreadsheet makes numbers of texts such as 42.
     """
-    optional = (columns.tools, columns.reference_actions, columns.system)
-    cells = {column: values.get(str(column)) for column in optional}
-    cells[None] = None
+    cells = _read_optional_cells(values, columns)
     location = f"{path}, {position}"
     for role, column in columns.iter_roles_and_columns:
-        _require_column(path, position, role, column, values)
         value = values[column]
         _refuse_missing_cell(path, location, column, value)
         is_number_allowed = role not in ("prompt", "response") or allows_numbers_as_text
@@ -771,13 +776,16 @@ def _read_cells(
             value = str(value)
         if role == "response" and value is None:
             value = ""
-        if role != "response" and _is_empty_cell(value):
+        has_no_passages = role == "context" and value == []
+        if role != "response" and _is_empty_cell(value) and not has_no_passages:
             if role != "workspace":  # a response may have no files
-                _raise_cell_error(location, column, "is empty", "fill it, or leave the row out")
+                hint = "; write [] where nothing was found" if role == "context" else ""
+                remedy = f"fill it, or leave the row out{hint}"
+                _raise_cell_error(location, column, "is empty", remedy)
             value = ""
         if role == "messages":
             cells[column] = _parse_conversation_cell(
-                location, value, cells[columns.system], columns
+                location, value, cells.get(columns.system), columns
             )
             continue
         is_list = isinstance(value, list)
@@ -791,15 +799,38 @@ def _read_cells(
     return cells
 
 
-def _require_column(path: Path, position: str, role: str, column: str, values: TableRow) -> None:
-    if column in values:
-        return
-    if role == "messages":
-        _refuse_renamed_messages(f"{path}, {position}", values)
-    location = _column_names_location(path, position)
-    if values.keys() >= set(map(str.strip, column.split(","))):
-        raise InputError(f"{location}: has no column {quote(column)}; repeat the option for each")
-    raise missing_column_error(location, (column,), values)
+def _read_optional_cells(values: TableRow, columns: TableColumns) -> dict[str | None, Any]:
+    """Return the cells that a row need not have; anything else that is called `system` is a label."""
+    cells = {
+        column: values.get(str(column)) for column in (columns.tools, columns.reference_actions)
+    }
+    system = _parse_text_or_list(values.get(str(columns.system)))
+    if isinstance(system, str | list):
+        cells[columns.system] = system
+    return {**cells, None: None}
+
+
+def _require_columns(
+    path: Path, position: str, columns: TableColumns, values: TableRow, first_position: str
+) -> None:
+    """Raise `InputError` for a column that a row lacks; of JSON lines, the first one may have it."""
+    for role, column in columns.iter_roles_and_columns:
+        if column in values:
+            continue
+        if role == "messages":
+            _refuse_renamed_messages(f"{path}, {position}", values, may_be_named=False)
+        location = _column_names_location(path, position)
+        if position != first_position:
+            slip = did_you_mean(column, values, min_similarity=0.8)
+            remedy = slip or "give it one, or leave it out of all"
+            raise InputError(
+                f"{location}: has no column {quote(column)}, and {first_position} has it; {remedy}"
+            )
+        if values.keys() >= set(map(str.strip, column.split(","))):
+            raise InputError(
+                f"{location}: has no column {quote(column)}; repeat the option for each"
+            )
+        raise missing_column_error(location, (column,), values)
 
 
 def _refuse_missing_cell(path: Path, location: str, column: str, value: Any) -> None:
@@ -887,14 +918,17 @@ def _to_task(location: str, row_id: str, cells: RowCells, columns: TableColumns)
         if column is not None:
             content[role] = _parse_list_cell(cells[column])
     if columns.context is not None:
-        passages = cells[columns.context]
-        # a list of passages, also as JSON, or a text that is one passage
-        is_text = isinstance(passages, str) and not passages.lstrip().startswith("[")
-        content["context"] = passages if is_text else _parse_list_cell(passages)
+        content["context"] = _parse_text_or_list(cells[columns.context])
     if columns.rubric is not None:
         content["rubric"] = _parse_rubric_cell(location, columns.rubric, cells[columns.rubric])
     names = {"id": id_column, "query": columns.prompt, "rubric": columns.rubric}
     return _validate_row(location, Task, content, names)
+
+
+def _parse_text_or_list(cell: Any) -> Any:
+    """Return the list in a cell, also as JSON; a text that begins none is left as it is."""
+    is_text = isinstance(cell, str) and not cell.lstrip().startswith("[")
+    return cell if is_text else _parse_list_cell(cell)
 
 
 def _parse_list_cell(cell: Any) -> Any:

@@ -138,13 +138,30 @@ def test_a_wrong_call_is_refused_when_it_is_set_up() -> None:
         adapt_to_evaluator(pick, "pick", scope="pair")
 
 
-def test_a_parameter_by_position_makes_it_no_such_function() -> None:
-    assert not isinstance(
-        adapt_to_evaluator(lambda task, response: 1.0, "plain"), FeedbackEvaluator
-    )
-    assert not isinstance(
-        adapt_to_evaluator(lambda inputs, outputs: 1.0, "by place"), FeedbackEvaluator
-    )
+@all_rows(
+    ("target", "is_such"),
+    [
+        (lambda inputs, outputs: 1.0, True),
+        (lambda inputs, outputs, reference_outputs=None, **more: 1.0, True),
+        (lambda outputs, least=3: 1.0, True),
+        (lambda context, outputs: 1.0, True),
+        (lambda least=3, *, outputs: 1.0, True),
+        (lambda task, response: 1.0, False),
+        (lambda task, outputs: 1.0, False),
+        (lambda prompt, reply, context=(): 1.0, False),
+    ],
+)
+def test_it_is_recognised_by_the_names_of_its_parameters(target: Any, is_such: bool) -> None:
+    assert isinstance(adapt_to_evaluator(target, "any"), FeedbackEvaluator) == is_such
+
+
+def test_its_parameters_may_be_positional_as_in_langsmith() -> None:
+    def is_short(inputs: Any, outputs: Any) -> bool:
+        return (inputs, outputs) == ("How many?", "Three.")
+
+    task = jg.Task(id="t", query="How many?")
+    assert judge(is_short, task, Response(id="r", text="Three.")).score == 1.0
+    assert judge(is_short, task, CHAT).score == 0.0
 
 
 def test_it_is_named_by_its_dotted_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -183,7 +183,7 @@ def test_messages_by_another_name_in_a_later_line_are_named_too(folder: Path, ru
         ),
         (
             {"dialogue": [{"from": "human", "value": "Salt!"}]},
-            "; call it `messages`, each an object with `role` and `content`",
+            "; call it `messages`, each an object with `role` and `content`, or add --messages-column dialogue\n",
         ),
         ([{"messages": []}], "`jq -c '.[]'` makes lines of a list"),
     ],
@@ -194,6 +194,20 @@ def test_chats_in_another_form_are_named_with_the_way_to_ours(
     (folder / "chats.jsonl").write_text(json.dumps(content) + "\n")
     refused = run("score", "chats.jsonl", "--out", "run")
     assert (refused.code, problem in refused.err) == (2, True), refused.err
+
+
+@pytest.mark.parametrize("name", ["chats.jsonl", "chats.json"])
+def test_messages_by_another_name_are_read_by_their_option_with_what_stands_beside_them(
+    name: str, folder: Path, run: Command
+) -> None:
+    chat = [{"role": "user", "content": "Salt!"}, {"role": "assistant", "content": "please"}]
+    row = {"id": "salt", "agent": "ann", "conversation": chat, "system": "Be brief."}
+    (folder / name).write_text(json.dumps([row] if name.endswith(".json") else row))
+    named = (name, "--messages-column", "conversation")
+    assert run("score", *named, "--out", "run").code == 0
+    (trace,) = [json.loads(line) for line in run("export", "run", "--to", "jsonl").out.splitlines()]
+    assert (trace["task_id"], trace["agent"], trace["labels"]) == ("salt", "ann", {})
+    assert "run is complete; " in run("score", *named, "--out", "run").err
 
 
 def test_a_chat_may_have_an_agent_and_a_number_as_its_id(folder: Path, run: Command) -> None:
@@ -220,18 +234,21 @@ def test_a_chat_has_its_reference_actions_and_so_has_a_table_of_messages_with_it
         {"role": "assistant", "content": None, "tool_calls": [call]},
     ]
     row = {"messages": chat, "tools": [tool], "reference_actions": [{"name": "look"}]}
+    row["system"] = [{"type": "text", "text": "Be brief."}]
     # not every chat has them, and the first one has not
     (folder / "chats.jsonl").write_text(f"{json.dumps({'messages': chat})}\n{json.dumps(row)}\n")
     with (folder / "chats.csv").open("w") as file:
         writer = csv.DictWriter(file, row)
         writer.writeheader()
         writer.writerow({name: json.dumps(value) for name, value in row.items()})
-        writer.writerow({"messages": json.dumps(chat), "tools": "", "reference_actions": ""})
+        writer.writerow({**dict.fromkeys(row, ""), "messages": json.dumps(chat)})
     reward = {"reward": {"match": 0.5, "valid": 0.5}}
     (folder / "calls.yaml").write_text(
         json.dumps({"evaluators": ["tools.match", "tools.valid"], **reward})
     )
     run("score", "chats.jsonl", "--config", "calls.yaml", "--out", "lines")
+    assert run("import", "chats", "chats.jsonl", "--out", "tasks.jsonl").code == 0
+    run("score", "tasks.jsonl", "--config", "calls.yaml", "--out", "imported")
     named = (
         "chats.csv",
         "--messages-column",
@@ -244,6 +261,8 @@ def test_a_chat_has_its_reference_actions_and_so_has_a_table_of_messages_with_it
     assert "match" in run("score", *named).out
     for name, folder_name in (("row-2", "lines"), ("row-1", "cells")):
         assert f"{name}     -      ok      1.0000" in run("show", folder_name).out
+        assert "Be brief." not in run("export", folder_name, "--to", "jsonl").out  # no label
+    assert run("show", "imported").out.count(" ok      1.0000") == 1
 
 
 def test_a_component_that_does_not_apply_has_no_value_in_the_table(
@@ -290,7 +309,10 @@ def test_replies_before_the_last_user_are_said_to_be_unjudged_and_first_reply_ju
     said += f"they are not judged; {remedy}\n"
     for options in (("--dry-run",), ("--out", "run")):
         assert said in run("score", "chats.jsonl", *options).err
-    assert remedy in run("import", "chats", "chats.jsonl", "--out", "tasks.jsonl").err
+    imported = run("import", "chats", "chats.jsonl", "--out", "tasks.jsonl")
+    assert (
+        "leave out the import, and score this file with --response-from first-reply" in imported.err
+    )
     whole = run("score", "chats.jsonl", "--response-from", "first-reply", "--out", "whole")
     assert (whole.code, remedy in whole.err) == (0, False)
     for start, problem in (
@@ -425,8 +447,8 @@ def test_an_evaluator_that_lacks_something_of_every_chat_is_named_with_the_way_o
     scored = run(*words, "--out", "run")
     assert scored.code == 1
     cause = (
-        f"{lacks}first row-1: the task has neither reference_messages nor "
-        "reference_actions); give it to them, or take tools.match out\n"
+        "tools.match: abstained on 1 of 1 tasks (first row-1: the task has neither reference_messages nor "
+        "reference_actions); give them what it needs, or let it not apply there (`if_missing: not_applicable`; "
     )
     assert cause in scored.out
     assert f"1 of 1 rewards failed and have no value; {cause}" in scored.err

@@ -149,7 +149,12 @@ TRACE = {"id": "t", "task": {"data": {}}, "nodes": [{"message": {"role": "user",
             [{"traces": [TRACE]}],
             "in, line 1, field traces[0].messages[0].content: is the number 3; write ",
         ),
-        ("verifiers", [{"prompt": "?"}], "in, line 1, field traces: is missing"),
+        (
+            "verifiers",
+            [{"prompt": "?"}],
+            "in, line 1, field traces: is missing; write it: the episodes of 0.4 are read, and not its older rows",
+        ),
+        ("inspect", "{}\n{}", "in, line 2: is not valid JSON (Extra data); this form is one JSON"),
         (
             "inspect",
             '{"samples": [{"id": 1, "messages": [{"role": "tool", "content": "", "tool_call_id": "x"}]}]}',

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 import jurygraph as jg
+from jurygraph import InputError
+from jurygraph.explanation.terms import describe_unsupported
 from jurygraph.schema import RecordedVerdict
 from jurygraph.sources import TableColumns, read_tasks
 from jurygraph.testing import ScriptedJudge
@@ -43,6 +47,19 @@ def test_a_finding_without_a_quotation_from_each_text_is_unsupported() -> None:
     assert (verdicts["faithful"].score, verdicts["faithful"].unsupported) == (0.0, "worst-case")
     assert "does not quote response and context" in verdicts["faithful"].reason
     assert (verdicts["sufficient"].score, verdicts["answers"].score) == (0.0, 0.9)
+    effect = describe_unsupported(verdicts["sufficient"])
+    assert effect.endswith(
+        "from the response, or from the context where it is about that, supports it"
+    )
+
+
+def test_a_quotation_that_is_too_weak_comes_with_what_one_needs() -> None:
+    verdicts = judge({"faithful": [ANSWER, "330"], "answers": [ANSWER], "sufficient": ["330"]})
+    for name in ("faithful", "sufficient"):
+        effect = describe_unsupported(verdicts[name])
+        assert (
+            "; a quotation has eight letters or digits at least, or is a line, and cuts" in effect
+        )
 
 
 def test_without_context_it_abstains() -> None:
@@ -61,3 +78,23 @@ def test_passages_come_from_a_column(tmp_path: Path) -> None:
         [("One.", None), ("Two.", "b")],
         [("[sic] Old.", None)],
     ]
+
+
+def test_an_empty_cell_is_refused_and_an_empty_list_is_that_nothing_was_found(
+    tmp_path: Path,
+) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("q,a,c\nHigh?,330 m,\n")
+    columns = TableColumns(prompt="q", response=("a",), context="c")
+    with pytest.raises(
+        InputError, match=r"column c: is empty; fill it, .*; write \[\] where nothing was found"
+    ):
+        read_tasks(table, columns=columns)
+    table.write_text("q,a,c\nHigh?,330 m,[]\n")
+    lines = tmp_path / "t.jsonl"
+    lines.write_text('{"q": "High?", "a": "330 m", "c": []}\n')
+    for path in (table, lines):
+        ((task, _),) = read_tasks(path, columns=columns)
+        assert task.context == ()
+    verdicts = judge({name: [ANSWER] for name in ("faithful", "answers", "sufficient")}, [])
+    assert {verdict.status for verdict in verdicts.values()} == {"abstained"}

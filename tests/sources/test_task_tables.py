@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jurygraph.errors import InputError
 from jurygraph.schema import Message, Response, Rubric, Task
 from jurygraph.sources import TableColumns, open_task_source, read_tasks
+from jurygraph.sources.task_tables import add_columns_of_chats
 from jurygraph.sources.tasks import TaskLinesFile
 from tests.agents.facts.examples import SUFFIXES, write_table
 from tests.rows import all_rows
@@ -178,6 +179,46 @@ def test_the_tools_of_a_chat_are_those_of_its_task(tmp_path: Path) -> None:
     wrong = jsonl(tmp_path / "wrong.jsonl", [{"messages": chat, "tools": "look"}])
     with pytest.raises(InputError, match="line 1, column tools: is the text 'look'; write a list"):
         read_tasks(wrong)
+
+
+CHAT = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
+
+
+def test_every_line_of_chats_has_a_system_message_of_its_own_or_none(tmp_path: Path) -> None:
+    """OpenAI's lines, whose system message is inside, come before Anthropic's, whose policy is outside."""
+    inside = [{"role": "system", "content": "Be kind."}, *CHAT]
+    policies = [None, "Be brief.", [{"type": "text", "text": "Be calm."}]]
+    rows: list[dict[str, Any]] = [{"messages": inside}, {"messages": CHAT, "system": 7}]
+    rows += [{"messages": CHAT, "system": policy} for policy in policies]
+    pairs = read_tasks(jsonl(tmp_path / "chats.jsonl", rows))
+    queries: list[Any] = [task.query for task, _ in pairs]
+    texts = [[message.text for message in query] for query in queries]
+    assert texts == [
+        ["Be kind.", "Hi."],
+        ["Hi."],
+        ["Hi."],
+        ["Be brief.", "Hi."],
+        ["Be calm.", "Hi."],
+    ]
+    labels = [response.labels for _, (response,) in pairs]
+    assert labels == [{}, {"system": 7}, {"system": None}, {}, {}]
+    cells = [{"messages": json.dumps(CHAT), "system": cell} for cell in ("", "Be brief.")]
+    cells.append({"messages": json.dumps(CHAT), "system": json.dumps(policies[2])})
+    path = write_table(tmp_path / "chats.csv", cells)
+    named = add_columns_of_chats(path, TableColumns(messages="messages"))
+    queries = [task.query for task, _ in read_tasks(path, columns=named)]
+    assert [[message.text for message in query] for query in queries] == texts[2:]
+
+
+def test_a_later_line_of_chats_without_what_the_first_has_is_compared_with_it(
+    tmp_path: Path,
+) -> None:
+    rows = [{"messages": CHAT, "agent": "a"}, {"messages": CHAT}]
+    with pytest.raises(InputError, match=r"line 2: has no column 'agent', and line 1 has it; give"):
+        read_tasks(jsonl(tmp_path / "chats.jsonl", rows))
+    rows[1]["agnet"] = "b"
+    with pytest.raises(InputError, match=r"and line 1 has it; did you mean agnet\?"):
+        read_tasks(jsonl(tmp_path / "chats.jsonl", rows))
 
 
 def test_chats_of_one_case_that_end_differently_may_be_judged_as_a_whole(tmp_path: Path) -> None:
@@ -385,7 +426,7 @@ def test_a_bad_row_is_refused_with_its_line_and_column(
             {"question": [{"role": "me", "content": "q"}], "answer": "a"},
             ", column question[0].role: is the text 'me';",
         ),
-        ({"question": "q"}, ": has no column 'answer'; name one that is there: question"),
+        ({"question": "q"}, ": has no column 'answer', and line 1 has it; give it one, or leave"),
     ],
 )
 def test_a_cell_that_is_not_text_is_refused(

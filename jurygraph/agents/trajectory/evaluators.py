@@ -447,12 +447,13 @@ class GroundedAnswer(TrajectoryEvaluator):
     """Share of the numbers and codes in the final answer that results of tools have, or only user's or system's words.
 
     A code is a word of at least 4 letters and digits, such as HAT170, or of digits after a 0, such as 01067; with
-    hyphens, such as W-5521, it is found only as a whole. Numbers are compared as numbers: 1,200 is 1200.0, and 47,90
-    is 47.9. Numbers of a list's items are no claims. It does not apply where the answer has neither.
+    hyphens, such as W-5521, it is found only as a whole, as is the number of a telephone, such as 0800-5550100 or
+    +49 30 1234567. Numbers are compared as numbers: 1,200 is 1200.0, and 47,90 is 47.9. Numbers of a list's items and
+    steps are no claims. It does not apply where the answer has neither.
     """
 
     name = "tools.grounded"
-    version = "3"
+    version = "4"
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         answer = inputs.response.view("last_reply").text
@@ -554,7 +555,14 @@ _HYPHENATED_CODE_PATTERN = re.compile(
     r"(?=[\w-]{4})(?=[\w-]*\d)(?:[^\W\d_]\w*|\d{3,}(?=-[A-Z])|\w{8}(?=-\w{4}-))(?:-\w+)+\b(?!\.\d)"
 )
 """Letters and digits with hyphens, such as W-5521 or a UUID; not 30-day, May-2024, 500-MB or 9am-5pm: numbers."""
-_LIST_MARKER_PATTERN = re.compile(r"^([ \t>#*_-]*\(?)(\d\d?)(?=[.)][*_]*[ \t]+\S)", re.MULTILINE)
+_TELEPHONE_PATTERN = re.compile(
+    r"(?<![\w+-])(?!\+\d{1,3}(?: \d{3})+(?![ ./()-]{0,2}\d))"
+    r"(?:\+\d(?:[ ./()-]{0,2}\d){7,14}|0\d\d+(?:-\d+)+)\b"
+)
+"""An international number, or one with hyphens after a 0; not a sum such as +1 200 000."""
+_LIST_MARKER_PATTERN = re.compile(
+    r"^([ \t>#*_-]*(?:\(?(?=\d\d?[.)][*_]*[ \t]+\S)|(?i:step )))(\d\d?)(?!\d)", re.MULTILINE
+)
 _TIMESTAMP_LETTER_PATTERN = re.compile(r"(?<=\d)T(?=\d\d:\d\d)|(?<=:\d\d)Z\b")
 _ESCAPED_SPACE_PATTERN = re.compile(r"\\[nrt]")
 
@@ -568,6 +576,9 @@ def _find_numbers_and_codes(text: str) -> _Figures:
     """Return the numbers and codes of a text, each once; those within a code and the numbers of a list are none."""
     figures: dict[float | str, Passage] = {}
     text = _blank_list_markers(_separate_words(text))
+    for match in _TELEPHONE_PATTERN.finditer(text):
+        figures.setdefault(re.sub(r"\D", "", match[0]), Passage(*match.span(), match[0]))
+    text = _TELEPHONE_PATTERN.sub(lambda number: " " * len(number[0]), text)
     hyphenated_codes = list(_HYPHENATED_CODE_PATTERN.finditer(text))
     text_between = _HYPHENATED_CODE_PATTERN.sub(lambda code: " " * len(code[0]), text)
     for value, passages in IndexedText(text_between).numerals.items():

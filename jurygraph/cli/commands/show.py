@@ -203,7 +203,9 @@ _MAX_PROMPT_LENGTH = 200
 
 def explain(
     run: RunFolderArgument,
-    response: Annotated[str | None, option("ID", "Explain this response.")] = None,
+    response: Annotated[
+        str | None, option("ID", "Explain this response.", show_default="the lowest reward")
+    ] = None,
     what_if: Annotated[
         bool,
         option(
@@ -227,7 +229,7 @@ def explain(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Explain a reward: the points gained and lost, in order of cost.
+    """Explain a reward: the points gained and lost, in order of cost. Without options, the lowest one.
 
     `--label`, `--status`, `--agent`, `--sort` and `--limit` choose several responses, as those of `show` do.
 
@@ -243,16 +245,14 @@ def explain(
     """
     response_selection = ResponseSelection(status, agent, sort, limit, _parse_label_options(label))
     _refuse_contradictory_options(response, {}, response_selection._asdict(), json)
-    if response is None and response_selection == ResponseSelection():
-        raise InputError(
-            "--response: is missing; name one with --response ID, or several with --label, --status, "
-            f"--agent or --limit; `jurygraph show {shell_quote(run)}` lists them"
-        )
     with Run.open(run) as stored_run:
         if response is not None:
             _print_explanation(stored_run, response, what_if, json)
-        else:
-            _explain_selected(stored_run, response_selection, what_if, json)
+            return
+        if response_selection == ResponseSelection():
+            response_selection = ResponseSelection(sort="reward", limit=1)
+            print_message("the response with the lowest reward; --response ID explains another")
+        _explain_selected(stored_run, response_selection, what_if, json)
 
 
 def _explain_selected(

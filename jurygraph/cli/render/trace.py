@@ -13,7 +13,7 @@ from jurygraph.cli.render.text import (
 from jurygraph.decision.decide import explain_notes
 from jurygraph.display import format_number
 from jurygraph.explanation.predictions import PredictedScore
-from jurygraph.explanation.terms import TEXT_BY_UNSUPPORTED_TREATMENT, ExplainedVerdict
+from jurygraph.explanation.terms import ExplainedVerdict, describe_unsupported
 from jurygraph.messages import escape_multiline_text, format_count, shorten
 from jurygraph.runs.calls import RecordedCall, RecordedLookup, message_text
 from jurygraph.runs.export_table import json_value_to_text
@@ -218,7 +218,7 @@ def _describe_verdict(explained_verdict: ExplainedVerdict) -> Iterator[str]:
     if verdict.gated_by is not None:
         yield f"gated by {verdict.gated_by}"
     if verdict.unsupported:
-        yield f"unsupported: {TEXT_BY_UNSUPPORTED_TREATMENT[verdict.unsupported]}"
+        yield f"unsupported: {describe_unsupported(verdict)}"
     if verdict.confidence is not None:
         line = f"confidence {verdict.confidence:.4f}"
         if explained_verdict.effect == "discarded":

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 ESTIMATE_ASSUMPTIONS = (
     "estimates: a token is taken for 5, 4 or 1 bytes, a reply for 40, 150 or all tokens that it may have; "
-    "worst: every reply is repaired once, and each judge looks things up as often as it may; not included: retries of "
-    "failed requests, and requests that depend on a reply not known yet"
+    "worst: every reply is repaired once, and a judge with tools looks things up as often as it may; not included: "
+    "retries of failed requests, and requests that depend on a reply not known yet"
 )
 
 _ASSUMED_LOOKUPS_PER_INVESTIGATION = 2

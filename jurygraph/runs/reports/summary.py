@@ -127,8 +127,9 @@ class FindingCounts(NamedTuple):
         if 5 * self.unsupported <= self.quotable:
             return None
         return (
-            f"{self.unsupported} of {self.quotable} findings had no quotation that counts: it is not in the response, "
-            "has less than eight letters and is no whole line, or says nothing, as the reasons of the verdicts tell; "
+            f"{self.unsupported} of {self.quotable} findings had no quotation that counts: it is not in the response "
+            "or the context that it is about, has less than eight letters and is no whole line, or says nothing, "
+            "as the reasons of the verdicts tell; "
             "if your judge paraphrases, or judges a tone, write `safety: {evidence: preferred}`"
         )
 
@@ -169,14 +170,6 @@ THRESHOLD_FIGURE_NAMES = (
     "unsupported",
 )
 """The figures of a run that a threshold (`score --gate`) can name."""
-
-
-def describe_lacking_tasks(evaluator: str, number: int, tasks: int, detail: str) -> str:
-    """Return that some of the tasks lack what an evaluator needs, and what to do; `detail` may be empty."""
-    return (
-        f"{evaluator}: {number} of {tasks} tasks lack what it "
-        f"needs{f' ({detail})' if detail else ''}; give it to them, or take {evaluator} out"
-    )
 
 
 class FailedRewards(NamedTuple):
@@ -246,7 +239,7 @@ class Summary:
     findings of models, which need a quotation from the response, those without one are `unsupported`, by effect.
     Verdicts that are `superseded` by those of another judge count nowhere else but among the questions
     `judged_by_several`, of which some are `judged_differently`. `unanswered_tasks` are those on all of
-    whose responses an evaluator of facts or checks abstained, by evaluator: it lacks what it needs of the task.
+    whose responses an evaluator of facts or checks abstained, by evaluator.
     Of the responses that were `investigated`, by judges with tools, one or more looked nothing up for those `unseen`,
     of which `unseen_responses` has the first ids.
 
@@ -401,12 +394,16 @@ class Summary:
 
     @property
     def unanswered(self) -> list[str]:
-        """Return a sentence on each evaluator that lacks what it needs of some tasks, by its first abstention."""
+        """Return a sentence on each evaluator that abstained on some tasks, with its first reason and what to do."""
         sentences = []
         for name, number in sorted(self.unanswered_tasks.items()):
             response, reason = self._first_abstentions[name]
-            detail = f"first {response}: {shorten(reason, 200)}" if reason else ""
-            sentences.append(describe_lacking_tasks(name, number, self.tasks, detail))
+            detail = f" (first {response}: {shorten(reason, 200)})" if reason else ""
+            sentences.append(
+                f"{name}: abstained on {number} of {self.tasks} tasks{detail}; give them what it needs, or let it "
+                "not apply there (`if_missing: not_applicable`; a function returns jg.Verdict.not_applicable(…)), "
+                f"or take {name} out"
+            )
         return sentences
 
     @property

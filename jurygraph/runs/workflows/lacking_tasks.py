@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from jurygraph.jury import Jury
-from jurygraph.runs.reports.summary import describe_lacking_tasks
 from jurygraph.schema import ComponentSpec, Decision, Plan
 
 
@@ -35,9 +34,9 @@ class LackingTasks:
     def describe(self) -> Iterator[str]:
         """Yield a sentence on each evaluator that lacks something, and one on the rewards that will fail."""
         for (name, needs), number in self._lacking_task_counts.items():
-            sentence = describe_lacking_tasks(name, number, self._tasks, needs)
             yield (
-                f"{sentence}; or leave them out: `if_missing: not_applicable`; else their rewards may fail"
+                f"{name}: {number} of {self._tasks} tasks lack what it needs ({needs}); give it to them, or take "
+                f"{name} out; or leave them out: `if_missing: not_applicable`; else their rewards may fail"
             )
         if self._failing_tasks:
             yield (

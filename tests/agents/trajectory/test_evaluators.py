@@ -218,6 +218,31 @@ def test_numbers_of_a_lists_items_are_no_claims() -> None:
     assert verdict.reason.endswith("; not there: '7', '2'")
 
 
+def test_numbers_of_steps_are_no_claims() -> None:
+    listed = "Step 1: HAT170\n**Step 2:**\n2 seats\nStep 7: 3"
+    verdict = judge("tools.grounded", [call("{}"), result("HAT170"), say(listed)])
+    assert verdict.reason.endswith("; not there: '2', '7', '3'")
+
+
+@all_rows(
+    "answer, found, score, figures",
+    [
+        ("0800-5550100", "5550100", 0.0, 1),
+        ("0800-5550100", "0800-5550100", 1.0, 1),
+        ("0800-5550100", "08005550100", 1.0, 1),
+        ("+49 30 1234567", "30, 49 and 1234567", 0.0, 1),
+        ("+49 30 1234567 or +1 (212) 555-0123", "+49301234567, +1 212 555 0123", 1.0, 2),
+        ("5550100", "0800-5550100", 1.0, 1),
+        ("+1 200 000, 30-45 of 05-12", "1200000, 30, 45, 30-45, 05-12", 1.0, 6),
+    ],
+)
+def test_a_number_of_a_telephone_counts_whole(
+    answer: str, found: str, score: float, figures: int
+) -> None:
+    verdict = judge("tools.grounded", [call("{}"), result(found), say(answer)])
+    assert (verdict.score, verdict.native) == (score, figures)
+
+
 def test_the_reason_says_what_only_the_user_or_the_system_said() -> None:
     query = [
         {"role": "system", "content": "Refunds in 30 days."},

@@ -106,6 +106,15 @@ def test_explain_json_has_the_sentences_and_the_points_behind_them(
     assert ("what_if" in given) == bool(options)
 
 
+def test_explain_without_a_response_is_about_the_lowest_reward(
+    scored_folder: Path, run: Command
+) -> None:
+    lowest = run("explain", scored_folder)
+    assert lowest.out == run("explain", scored_folder, "--response", "salt/b").out
+    assert "the response with the lowest reward; --response ID explains another" in lowest.err
+    assert "does not exist; name the folder" in run("explain", scored_folder / "no").err
+
+
 def test_explain_takes_what_show_selects_and_says_how_to_narrow_it(
     scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ):
@@ -177,10 +186,6 @@ ONE = ("show", "--response", "salt/a")
         (
             ("explain", "--response", "salt/aa"),
             "there is no response 'salt/aa'; did you mean salt/a?",
-        ),
-        (
-            ("explain",),
-            "--response: is missing; name one with --response ID, or several with --label",
         ),
         (("show", "--response", "\udcff"), "there is no response"),
         (("erase", "--task", "\udcff"), "there is no task"),

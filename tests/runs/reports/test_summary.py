@@ -278,7 +278,11 @@ def test_tasks_on_which_an_evaluator_of_checks_always_abstained_are_counted() ->
     )
     assert summary.to_json()["unanswered_tasks"] == {"tone": 1}
     lines = "".join(format_result_lines(summary))
-    assert "tone: 1 of 3 tasks lack what it needs; give it to them, or take tone out" in lines
+    assert (
+        "tone: abstained on 1 of 3 tasks; give them what it needs, or let it not apply there ("
+        in lines
+    )
+    assert "a function returns jg.Verdict.not_applicable(…)), or take tone out" in lines
 
 
 def test_discarded_verdicts_are_counted_for_each_component() -> None:
