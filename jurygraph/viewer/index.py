@@ -41,7 +41,7 @@ from jurygraph.studies.comparison import (
     compared_responses,
 )
 
-INDEX_VERSION = 11
+INDEX_VERSION = 12
 """Version of the tables; an index of another one is made again."""
 _FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""
@@ -53,7 +53,7 @@ CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE names (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (kind, name));
 CREATE TABLE responses (
     number INTEGER PRIMARY KEY, group_number INTEGER NOT NULL, task INTEGER NOT NULL, name TEXT NOT NULL,
-    agent INTEGER, status TEXT NOT NULL, reward REAL, least REAL NOT NULL, most REAL NOT NULL,
+    agent INTEGER, status TEXT NOT NULL, reward REAL, least REAL NOT NULL, most REAL NOT NULL, best REAL NOT NULL,
     coverage REAL NOT NULL, gates TEXT NOT NULL, failed INTEGER NOT NULL, unsupported INTEGER NOT NULL,
     calls INTEGER NOT NULL, cost REAL, at INTEGER NOT NULL);
 CREATE INDEX responses_of_a_task ON responses (task);
@@ -67,7 +67,7 @@ CREATE INDEX verdicts_of_a_failure ON verdicts (failure, response) WHERE failure
 CREATE TABLE inputs (component INTEGER NOT NULL, question INTEGER NOT NULL, PRIMARY KEY (component, question))
     WITHOUT ROWID;
 CREATE TABLE groups (number INTEGER PRIMARY KEY, plan TEXT NOT NULL, cells BLOB NOT NULL, compared BLOB NOT NULL);
-CREATE TABLE calls (id TEXT PRIMARY KEY, cost REAL, is_cached INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE calls (id TEXT PRIMARY KEY, cost REAL, is_cached INTEGER NOT NULL, fault TEXT) WITHOUT ROWID;
 CREATE VIEW present_groups AS SELECT * FROM groups WHERE number IN (SELECT group_number FROM responses)
     ORDER BY number;
 CREATE VIRTUAL TABLE queries USING fts5 (text, content = '', detail = 'column');
@@ -312,7 +312,8 @@ class RunIndex:
         calls = chain.from_iterable(trace.body.get("calls", ()) for trace in traces)
         # Several responses may share a call, under enough of its digest to tell it apart.
         call_rows = (
-            (call["id"][:24], call.get("cost"), call.get("cache_hit", False)) for call in calls
+            (call["id"][:24], call.get("cost"), call.get("cache_hit", False), call.get("fault"))
+            for call in calls
         )
         self._insert_index_rows("calls", call_rows)
 
@@ -365,6 +366,7 @@ class RunIndex:
             trace.status,
             trace.value,
             *trace.span,
+            trace.best,
             trace.coverage,
             ", ".join(trace.gates),
             sum(verdict.get("status") == "failed" for verdict in verdicts),

@@ -25,16 +25,18 @@ from jurygraph.studies.ranking import (
     find_rank_swaps,
     list_settings,
     measure_ranking,
+    rank_with_intervals,
 )
 from jurygraph.studies.report import Report
 from jurygraph.viewer.documents import TemplateContext
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.overview import check_record_links, read_agent_means, run_overview_context
+from jurygraph.viewer.overview import check_record_links, run_overview_context
 from jurygraph.viewer.report import response_page_context
 from jurygraph.viewer.scans import RunScanQueue
 from jurygraph.viewer.shapes import draw_waterfall
 from jurygraph.viewer.table import TableQuery, build_component_score_grid, read_table_page
 from jurygraph.viewer.what_if import WhatIfChanges, explain_with_changes, is_verdict_about_response
+from jurygraph.views.agents import conclude_ranking
 from jurygraph.views.trace import TraceView, build_trace_view
 from jurygraph.views.verdict import build_question_view
 
@@ -51,7 +53,7 @@ class DisplayedRun:
     """A run that is looked at, with its index; `update` comes before anything else.
 
     Attributes:
-        figures: what its overview shows, with the `worst` responses and the `means` of its agents.
+        figures: what its overview shows, with the `worst` responses.
         decided: the means by which it was decided.
     """
 
@@ -100,7 +102,6 @@ class DisplayedRun:
         if self.index.update() or not self.figures:
             self.figures = {
                 **run_overview_context(self.index),
-                "means": read_agent_means(self.index),
                 "worst": read_table_page(self.index, TableQuery(sort="reward"), rows=5),
             }
             self.decided = collect_decision_methods(self.run)
@@ -114,7 +115,7 @@ async def show_run(displayed_run: DisplayedRun, request: web.Request) -> Templat
 
 async def show_table(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     index = displayed_run.index
-    query = TableQuery.from_url(request.query)
+    query = TableQuery.from_url({"sort": "reward", **request.query})
     page = read_table_page(index, query)
     return "table.html", {
         "title": "Responses",
@@ -141,10 +142,13 @@ async def show_ranking(displayed_run: DisplayedRun, request: web.Request) -> Tem
         raise InputError(
             f"there is no setting {scan!r}; known: {', '.join(setting.key for setting in settings)}"
         )
-    changed = turns = report = None
+    turns = report = None
+    agents = displayed_run.figures["agents"]
     tried_settings = changes.settings
     if tried_settings:
-        changed = await displayed_run.scans.rank(lambda ranker: ranker.rank(tried_settings))
+        agents = await displayed_run.scans.rank(
+            lambda ranker: rank_with_intervals(ranker, tried_settings)
+        )
     if scanned_setting is not None and scanned_setting.is_number:
         ends = scanned_setting.low, scanned_setting.high
         turns = await displayed_run.scans.rank(
@@ -158,8 +162,10 @@ async def show_ranking(displayed_run: DisplayedRun, request: web.Request) -> Tem
         )
     context = {
         "title": "Ranking",
-        "now": displayed_run.figures["means"],
-        "changed": changed,
+        "today": displayed_run.figures["agents"],
+        "agents": agents,
+        "conclusion": conclude_ranking(agents),
+        "buckets": displayed_run.figures["buckets"],
         "changes": changes,
         "controls": displayed_run.setting_controls,
         "scanned": scanned_setting,

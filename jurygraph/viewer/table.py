@@ -32,7 +32,7 @@ _SQL_BY_COLUMN = {
     "response": "responses.name",
     "task": "tasks.name",
     "agent": "agents.name",
-    "status": "responses.status",
+    "status": "responses.status || iif(responses.gates <> '', ', gated', '')",
     "reward": "responses.reward",
     "coverage": "responses.coverage",
     "failed": "responses.failed",
@@ -104,13 +104,14 @@ class TableQuery:
 
 
 class ResponseRow(NamedTuple):
-    """A row: the number of the response in the index, its id, and its values by column.
+    """A row: the number of the response in the index, its id, its best possible reward, and its values by column.
 
     `filled_in` are the columns of components whose value is that of the failure rule.
     """
 
     number: int
     response: str
+    best: float
     values: Sequence[Any]
     filled_in: Collection[str]
 
@@ -202,7 +203,7 @@ def _read_rows(
     column_sql = ", ".join(column_sql_expression(index, column) for column in columns)
     marks = ", ".join("?" * len(numbers))
     found = index.fetch_rows(
-        f"SELECT responses.number, responses.name, {column_sql} {_FROM_JOINED_TABLES_SQL} WHERE "
+        f"SELECT responses.number, responses.name, responses.best, {column_sql} {_FROM_JOINED_TABLES_SQL} WHERE "
         f"responses.number IN ({marks})",
         *numbers,
     )
@@ -220,8 +221,8 @@ def _read_rows(
             if is_filled_in(judged, counted_value):
                 filled_columns_by_response[number].add(name)
     response_rows_by_number = {
-        number: ResponseRow(number, name, row, filled_columns_by_response[number])
-        for number, name, *row in found
+        number: ResponseRow(number, name, best, row, filled_columns_by_response[number])
+        for number, name, best, *row in found
     }
     return [response_rows_by_number[number] for number in numbers]
 
