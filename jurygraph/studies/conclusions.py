@@ -85,6 +85,15 @@ def describe_agreement(
     )
 
 
+def conclude_agreement(name: str, judge: Figures) -> str:
+    """Return in a short sentence whether a judge agrees with people well enough, and then by how much."""
+    agreement = judge["kappa"] or judge["rank_correlation"]
+    verdicts = {1: "agrees with people well enough", -1: "does not agree with people well enough"}
+    side = side_of_bound(agreement, GOOD_AGREEMENT_THRESHOLD)
+    verdict = verdicts.get(side or 0, "is not shown to agree with people well enough")
+    return f"{name} {verdict}: {_cell_text(agreement)}, {judge['n']} labels."
+
+
 def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     """Return the conclusion on a judge."""
     name = judge["judge"]
