@@ -61,8 +61,8 @@ CREATE TABLE components (
     component INTEGER NOT NULL, response INTEGER NOT NULL, judged REAL, counted REAL,
     PRIMARY KEY (component, response)) WITHOUT ROWID;
 CREATE TABLE verdicts (
-    response INTEGER NOT NULL, question INTEGER NOT NULL, position INTEGER NOT NULL, judge INTEGER, score REAL,
-    failure INTEGER, PRIMARY KEY (response, question, position)) WITHOUT ROWID;
+    response INTEGER NOT NULL, question INTEGER NOT NULL, position INTEGER NOT NULL, score REAL, failure INTEGER,
+    PRIMARY KEY (response, question, position)) WITHOUT ROWID;
 CREATE INDEX verdicts_of_a_failure ON verdicts (failure, response) WHERE failure IS NOT NULL;
 CREATE TABLE inputs (component INTEGER NOT NULL, question INTEGER NOT NULL, PRIMARY KEY (component, question))
     WITHOUT ROWID;
@@ -112,7 +112,7 @@ class RunIndex:
         return dict(zip([name for name, *_ in rows.description], values, strict=True))
 
     def names(self, kind: str) -> dict[str, int]:
-        """Return the names of a kind with their numbers: agent, component, question, judge, failure or task."""
+        """Return the names of a kind with their numbers: agent, component, question, failure or task."""
         rows = self.fetch_rows(
             "SELECT name, number FROM names WHERE kind = ? ORDER BY number", kind
         )
@@ -166,7 +166,7 @@ class RunIndex:
         plan = to_json(packed_group[:-1])
         cells = compress(packed_group.cells, _FASTEST_COMPRESSION_LEVEL)
         rows = [
-            (*response[:4], list(response.verdicts.items()), response.group)
+            (*response[:4], list(response.verdicts.items()), response.group, response.best)
             for response in compared_responses(self.run, group, verdicts)
         ]
         compared = compress(to_json(rows), _FASTEST_COMPRESSION_LEVEL)
@@ -183,11 +183,11 @@ class RunIndex:
     def compared_responses(self) -> Iterator[ComparedResponse]:
         """Yield the responses for a comparison, in any thread."""
         for (compressed_rows,) in self._connection.execute("SELECT compared FROM present_groups"):
-            for row, (name, task, agent, reward, _, group) in enumerate(
+            for row, (name, task, agent, reward, _, group, best) in enumerate(
                 _read_rows(compressed_rows)
             ):
                 verdicts = _PackedVerdicts(compressed_rows, row)
-                yield ComparedResponse(name, task, agent, reward, verdicts, group)
+                yield ComparedResponse(name, task, agent, reward, verdicts, group, best)
 
     def update(self, report: ProgressCallback = lambda count: None) -> bool:
         """Add the groups that were stored since the last time, and return whether there were any.
@@ -389,13 +389,11 @@ class RunIndex:
     ) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of verdicts; several on a question have the score that counts, by the question's index."""
         for position, verdict in enumerate(_verdicts_not_superseded(trace)):
-            judge = verdict.get("judge")
             failure = verdict.get("failure")
             yield (
                 trace.record.seq,
                 questions[verdict["question"]],
                 position,
-                None if judge is None else self._intern_name("judge", judge),
                 score_by_question_index.get(verdict["question"], verdict.get("score")),
                 None if failure is None else self._intern_name("failure", " ".join(failure)),
             )

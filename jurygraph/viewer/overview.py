@@ -54,10 +54,15 @@ def run_overview_context(
 ) -> TemplateContext:
     """Return what an overview shows of a run: its state, totals, agents, distribution of rewards, and facets.
 
+    `reward_scale` has the ends of the scale that rewards are drawn on, with every one that is possible, and the best
+    possible; where a combiner of one's own leaves these open, the ends of the run's rewards, and None. It always has 0.
+
     `get_unit_name` names the unit of a task, over which agents have their intervals: by default the task itself.
     """
     run = index.run
-    limits = _read_reward_limits(index)
+    ((lowest_reward,),) = index.fetch_rows("SELECT coalesce(min(least), 0) FROM responses")
+    limits = reward_limits_of_decisions(list(run.decisions()), lowest_reward)
+    least, best = limits
     agents = _read_agents(index, get_unit_name, limits)
     low, high, counts = _read_reward_histogram(index)
     return {
@@ -69,7 +74,9 @@ def run_overview_context(
         "conclusion": conclude_ranking(agents),
         "components_by_agent": compare_components(agents, _read_component_means(index), run.config),
         "buckets": (low, high, counts),
-        "reward_scale": _choose_reward_scale(limits, low, high),
+        "reward_scale": (min(least, 0.0), max(best, 0.0), best)
+        if isfinite(best - least)
+        else (low, high, None),
         "facets": filter_values_by_field(index),
     }
 
@@ -102,25 +109,6 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
         with suppress(TraceMismatch):  # what was changed is named by whoever checks the records
             findings = count_findings(index.run)
     return {**responses, **calls, "components": components, "findings": findings}
-
-
-def _read_reward_limits(index: RunIndex) -> Limits:
-    ((lowest_reward,),) = index.fetch_rows("SELECT coalesce(min(least), 0) FROM responses")
-    return reward_limits_of_decisions(list(index.run.decisions()), lowest_reward)
-
-
-def _choose_reward_scale(
-    limits: Limits, low: float, high: float
-) -> tuple[float, float, float | None]:
-    """Return the ends of the scale that rewards are drawn on, and the best possible reward.
-
-    It has every reward that is possible; where one of one's own combiners leaves that open, those from `low` to `high`,
-    the ends of the run's, and no best one. It always has 0.
-    """
-    least, best = limits
-    if isfinite(best - least):
-        return min(least, 0.0), max(best, 0.0), best
-    return low, high, None
 
 
 def _read_agents(

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
 from time import monotonic
 from urllib.parse import urlencode
@@ -260,31 +259,36 @@ async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> 
     if other is None:
         raise InputError("compare: name two runs, `jurygraph view RUN RUN2`")
     runs = (displayed_run, other)
+    low, high, best = zip(*(run.figures["reward_scale"] for run in runs), strict=True)
     state = displayed_run.index.records, other.index.records
     if displayed_run.comparison is None or displayed_run.comparison[0] != state:
         for run in runs:
             run.index.complete()
             await run.scans.call(run.scans.forget)  # both rankings take as much memory again
-        differences = comparison.describe_setting_differences(
-            displayed_run.run.header, other.run.header
-        )
-        compare = partial(
-            comparison.compare,
-            displayed_run.index.compared_responses(),
-            other.index.compared_responses(),
-            differing_settings=list(differences),
-            max_flips_listed=_MAX_FLIPS_LISTED,
-        )
-        displayed_run.comparison = state, await displayed_run.scans.call(compare)
-    lowest_rewards, highest_rewards = zip(
-        *(run.figures["buckets"][:2] for run in runs), strict=True
-    )
+
+        def compare_runs() -> Report:
+            with Run.open(displayed_run.run.folder) as run:  # a ledger belongs to one thread
+                under_b = comparison.decide_under_other_settings(
+                    run, other.run.config, displayed_run.index.iter_packed_groups()
+                )
+            return comparison.compare(
+                displayed_run.index.compared_responses(),
+                other.index.compared_responses(),
+                differing_settings=comparison.describe_setting_differences(
+                    displayed_run.run.header, other.run.header
+                ),
+                max_flips_listed=_MAX_FLIPS_LISTED,
+                under_b=under_b,
+            )
+
+        displayed_run.comparison = state, await displayed_run.scans.call(compare_runs)
     context = {
         "title": "B − A",
         "other": other,
         "report": displayed_run.comparison[1],
-        "lowest": min(lowest_rewards),
-        "highest": max(highest_rewards),
+        "lowest": min(low),
+        "highest": max(high),
+        "best": best,
     }
     return "compare.html", context
 

@@ -64,7 +64,6 @@ class TableQuery:
         search: words of the query, the response or a reason; all of them must occur.
         status: ok, degraded or failed; `gated` for any that a gate changed.
         failure: cause and kind of a failed verdict.
-        judge: a model that gave one of the verdicts.
         sort: the name of a column, after a minus for the reverse order; values that are missing come last. Without
             it, rows are in the order of the tasks.
         columns: names of more columns, by commas.
@@ -77,7 +76,6 @@ class TableQuery:
     agent: str = ""
     task: str = ""
     failure: str = ""
-    judge: str = ""
     sort: str = ""
     columns: str = ""
     grid: str = ""
@@ -342,18 +340,11 @@ def _sql_conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, S
         yield "agents.name = ?", [query.agent]
     if query.task:
         yield "tasks.name = ?", [query.task]
-    for field in ("failure", "judge"):
-        name = getattr(query, field)
-        if name:
-            yield _verdict_condition(index, field, name)
-
-
-def _verdict_condition(index: RunIndex, field: str, name: str) -> tuple[str, Sequence[int]]:
-    """Return the condition that a verdict has this failure or judge, with its values."""
-    if name == NO_FAILURE_LABEL:
-        return _FAILED_WITHOUT_REASON_SQL, ()
-    condition = f"responses.number IN (SELECT response FROM verdicts WHERE {field} = ?)"
-    return condition, [index.names(field).get(name, -1)]
+    if query.failure == NO_FAILURE_LABEL:
+        yield _FAILED_WITHOUT_REASON_SQL, ()
+    elif query.failure:
+        condition = "responses.number IN (SELECT response FROM verdicts WHERE failure = ?)"
+        yield condition, [index.names("failure").get(query.failure, -1)]
 
 
 def _search_condition(index: RunIndex, search_text: str) -> tuple[str, Sequence[str]]:
