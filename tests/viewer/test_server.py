@@ -127,7 +127,7 @@ def test_two_runs_begin_with_their_comparison(
     page = browser.open("/a/compare", again, weights)
     assert re.search(r", of which \+0\.\d{4} by the settings \(A&#39;s verdicts", page)
     assert "the best possible reward: 1 in A, 1.7 in B" in page
-    assert "<summary>2 questions without another verdict" in page
+    assert "<summary>2 questions without a changed verdict" in page
 
 
 def test_a_damaged_run_is_named_and_not_shown(letters: Path, browser: Browser) -> None:
