@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from time import monotonic
 from urllib.parse import urlencode
@@ -265,23 +266,22 @@ async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> 
         for run in runs:
             run.index.complete()
             await run.scans.call(run.scans.forget)  # both rankings take as much memory again
-
-        def compare_runs() -> Report:
-            with Run.open(displayed_run.run.folder) as run:  # a ledger belongs to one thread
-                under_b = comparison.decide_under_other_settings(
-                    run, other.run.config, displayed_run.index.iter_packed_groups()
-                )
-            return comparison.compare(
-                displayed_run.index.compared_responses(),
-                other.index.compared_responses(),
-                differing_settings=comparison.describe_setting_differences(
-                    displayed_run.run.header, other.run.header
-                ),
-                max_flips_listed=_MAX_FLIPS_LISTED,
-                under_b=under_b,
+        under_b = await displayed_run.scans.check(
+            lambda run, _: comparison.decide_under_other_settings(
+                run, other.run.config, displayed_run.index.iter_packed_groups()
             )
-
-        displayed_run.comparison = state, await displayed_run.scans.call(compare_runs)
+        )
+        compare = partial(
+            comparison.compare,
+            displayed_run.index.compared_responses(),
+            other.index.compared_responses(),
+            differing_settings=comparison.describe_setting_differences(
+                displayed_run.run.header, other.run.header
+            ),
+            max_flips_listed=_MAX_FLIPS_LISTED,
+            under_b=under_b,
+        )
+        displayed_run.comparison = state, await displayed_run.scans.call(compare)
     context = {
         "title": "B − A",
         "other": other,
