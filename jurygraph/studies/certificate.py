@@ -18,6 +18,7 @@ from jurygraph.messages import shell_quote
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.studies import credit, judge_report, reliability, symbols
+from jurygraph.studies.conclusions import conclude_agreement
 from jurygraph.studies.judge import join_labels_with_judgements, read_labels
 from jurygraph.studies.judgements import read_judgements
 from jurygraph.studies.presentations import Presentations, RunsReader, read_presentations_of_sources
@@ -77,7 +78,10 @@ class CertifiedFigure(NamedTuple):
     n: int | None = None
     why: str = ""
     finding: str = ""
-    """What the figure means, for the page's first sentence, with `{}` for its value; empty for most."""
+    """What the figure means, for the page's summary, with `{}` for its value; empty for most."""
+
+    conclusion: str = ""
+    """Whether a judge is good enough, for the beginning of the page; empty for most."""
 
     @property
     def digits(self) -> int:
@@ -177,6 +181,7 @@ def certify(
     return Report(
         {"runs": list(map(str, runs)), "summary": sentence, "figures": figures},
         sections,
+        conclusion=[figure.conclusion for figure in figures if figure.conclusion],
         symbol_meanings=symbols.CERTIFICATE_SYMBOL_MEANINGS,
     )
 
@@ -284,7 +289,7 @@ def _unearned_credit_figures(run: Run, advance: ProgressCallback) -> CertifiedFi
     for rule in ("flat", "gear"):
         leakage = report["methods"][rule]["leakage"]
         name = f"unearned credit by {rule}, {run.folder.name}"
-        finding = f"{{}} of a rubric's weight is unearned credit by {rule}"
+        finding = f"{{}} of a rubric's weight is unearned credit by {rule} in {run.folder.name}"
         yield _certified_figure(name, leakage, leakage["cases"], command, finding=finding)
 
 
@@ -319,14 +324,16 @@ def _people_figures(
     report = judge_report.report(
         join_labels_with_judgements(judged, read_labels(labels, judged))
     ).figures
-    for judge in report["judges"]:
+    names = judge_report.judge_display_names(
+        [(judge["run"], judge["judge"]) for judge in report["judges"]]
+    )
+    for judge_name, judge in zip(names, report["judges"], strict=True):
+        conclusion = conclude_agreement(judge_name, judge)
         for name in ("accuracy", "kappa", "rank_correlation", "corrected"):
             label = "corrected mean label" if name == "corrected" else name.replace("_", " ")
-            finding = ""
-            if name == "accuracy":
-                finding = f"{judge['judge']} is right in {{}} of {judge['n']} labels of people"
-            label += f" of {judge['judge']}"
-            yield _certified_figure(label, judge[name], judge["n"], command, finding=finding)
+            figure = _certified_figure(f"{label} of {judge_name}", judge[name], judge["n"], command)
+            yield figure._replace(conclusion=conclusion)
+            conclusion = ""
 
 
 def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:

@@ -21,7 +21,7 @@ from jurygraph.aggregation.consensus.fitting import tau_b
 from jurygraph.arrays import Floats, Ints
 from jurygraph.decision.turns import fold_turns
 from jurygraph.display import format_number
-from jurygraph.errors import InputError
+from jurygraph.errors import ConfigError, InputError
 from jurygraph.inference.clusters import (
     CONFIDENCE_LEVEL,
     ONE_SIDED_LEVEL,
@@ -37,7 +37,7 @@ from jurygraph.inference.clusters import (
     ratio_interval,
 )
 from jurygraph.inference.sign_flips import ROUNDING_TOLERANCE, holm, nonzero_sums, sign_flip_p
-from jurygraph.messages import format_count
+from jurygraph.messages import format_count, format_number_for_sentence
 from jurygraph.runs.reports.gate import CiThreshold
 from jurygraph.runs.reports.units import (
     SINGULAR_UNIT_LABELS,
@@ -50,7 +50,9 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import RunHeader, changes, format_value
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
-from jurygraph.schema import RecordedVerdict
+from jurygraph.runs.workflows.deciding import PackedGroupVerdicts, VerdictTables
+from jurygraph.runs.workflows.rescoring import DECISION_CONFIG_KEYS
+from jurygraph.schema import Config, RecordedVerdict
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -105,6 +107,8 @@ _MAX_COMMENT_CHARACTERS = 60_000
 _FEW_TASKS_THRESHOLD = 20
 _MAX_RESPONSES_FOR_PAIR_MATRIX = 256
 """Responses of a task up to which τ-b takes all pairs at once: ten times as fast as SciPy, but in quadratic memory."""
+_MAX_RESPONSES_DECIDED = 20_000
+"""Most responses of A that are decided again under B's settings: 120,000 verdicts take a second to read."""
 _ROUNDING_DECIMALS = 12  # sums in another order differ in their last bits
 
 ComparedVerdictKey = tuple[str, tuple[str, ...]]
@@ -122,7 +126,10 @@ class SampleMeanVerdict(NamedTuple):
 
 
 class ComparedResponse(NamedTuple):
-    """A response with its reward, NaN where it failed, its verdicts that have a score, and the `group` of its task."""
+    """A response with its reward, NaN where it failed, its verdicts that have a score, and the `group` of its task.
+
+    `best` is the best possible reward of what applies to it.
+    """
 
     id: str
     task: str
@@ -130,6 +137,7 @@ class ComparedResponse(NamedTuple):
     reward: float
     verdicts: Mapping[ComparedVerdictKey, SampleMeanVerdict]
     group: str | None = None
+    best: float = 1.0
 
 
 def iter_compared_responses(run: Run) -> Iterator[ComparedResponse]:
@@ -137,6 +145,28 @@ def iter_compared_responses(run: Run) -> Iterator[ComparedResponse]:
     for group in read_stored_groups(run):
         verdicts = group.verdicts(run.source.survey_without_texts(group.survey))
         yield from compared_responses(run, group, verdicts)
+
+
+def decide_under_other_settings(
+    run: Run, other: Config, groups: Iterable[PackedGroupVerdicts] | None = None
+) -> tuple[dict[str, float], str]:
+    """Decide the verdicts of a run as another config decides, without a request, whatever that one asks.
+
+    `groups` are those of the run; by default they are read. Returns the rewards by response, NaN where one fails, and
+    why there are none; neither where both configs decide alike.
+    """
+    decides = {key: getattr(other, key) for key in DECISION_CONFIG_KEYS}
+    config = run.config.model_copy(update=decides)
+    if config == run.config:
+        return {}, ""
+    if run.ledger.count_records("trace") > _MAX_RESPONSES_DECIDED:
+        return {}, f"A has more than {_MAX_RESPONSES_DECIDED} responses"
+    try:
+        tables = VerdictTables(run, groups)
+        rewards = tables.decide(config).values.value
+    except (ConfigError, InputError) as error:
+        return {}, f"A's verdicts do not fit them: {error}"
+    return dict(zip(tables.responses, rewards.tolist(), strict=True)), ""
 
 
 def compared_responses(
@@ -163,7 +193,9 @@ def compared_responses(
                 fold_turns(current_verdicts, decision, questions, attrgetter("judge"))
             )
         judged = mean_verdicts_by_key(current_verdicts)
-        yield ComparedResponse(trace.response_id, task, trace.agent, reward, judged, task_cluster)
+        yield ComparedResponse(
+            trace.response_id, task, trace.agent, reward, judged, task_cluster, trace.best
+        )
 
 
 def mean_verdicts_by_key(
@@ -193,6 +225,7 @@ def compare(
     largest_loss: float = 1.0,
     differing_settings: Iterable[str] = (),
     max_flips_listed: int = sys.maxsize,
+    under_b: tuple[Mapping[str, float], str] = ({}, ""),
 ) -> Report:
     """Compare the responses of two runs, which are paired by id; their order does not matter.
 
@@ -203,6 +236,8 @@ def compare(
 
     `margins` are losses that do not matter, each tested for whether B loses less, where the mean reward of one unit can
     lose `largest_loss` at most, or as much as one did. `differing_settings` are notes on the settings that differ.
+    `under_b` has what `decide_under_other_settings` returns of A with B's config: what these rewards differ from A's is
+    the part of the settings in the mean difference.
 
     Raises `InputError` if nothing can be paired, or a response is twice in a run or belongs to two tasks.
     """
@@ -227,6 +262,10 @@ def compare(
     overall_difference_figures, estimate = _difference_figures(
         a_rewards, b_rewards, units[has_both_values]
     )
+    rewards_under_b, missing = under_b
+    decided = np.array([rewards_under_b.get(response.id, math.nan) for response, _ in pairs])
+    changes = (decided - rewards[0])[has_both_values]
+    mean_change = fmean(changes) if len(changes) else math.nan
     sums, sizes = _sums_and_counts_by_unit(
         _reward_differences(b_rewards, a_rewards), units[has_both_values]
     )
@@ -243,6 +282,7 @@ def compare(
         "failed_b": int((has_failed_in_b & ~has_failed_in_a).sum()),
         "failed_both": int(has_failed.all(axis=0).sum()),
         **overall_difference_figures,
+        "mean_delta_by_settings": None if math.isnan(mean_change) else mean_change,
         "detectable_difference": estimate and detectable_difference(estimate),
         "kendall_within": _mean_tau_b_within_tasks(paired_rewards, tasks[has_both_values]),
         "judged_both": verdicts_in_both_count,
@@ -256,9 +296,13 @@ def compare(
     }
     notes = [
         *differing_settings,
+        *_best_reward_notes(pairs),
         *_failure_notes(rewards),
         *_unit_notes(estimate, figures["units"]),
     ]
+    if missing or (rewards_under_b and math.isnan(mean_change)):
+        reason = missing or "some rewards of A fail under them"
+        notes.append(f"what B's settings change by themselves is left out: {reason}")
     if max(len(figures["agents"]), len(questions)) > 1:
         notes.append(
             "intervals by agent and by question allow for the rows compared: those of a table hold together with 95 %"
@@ -612,6 +656,16 @@ def describe_setting_differences(a: RunHeader, b: RunHeader) -> Iterator[str]:
         yield f"{_RUNS_DIFFER_TEXT}{excess} more settings"
 
 
+def _best_reward_notes(pairs: ComparedPairs) -> Iterator[str]:
+    """Yield that the best possible rewards of the runs differ."""
+    best_a, best_b = (
+        format_number_for_sentence(max(response.best for response in responses))
+        for responses in zip(*pairs, strict=True)
+    )
+    if best_a != best_b:
+        yield f"{_RUNS_DIFFER_TEXT}the best possible reward: {best_a} in A, {best_b} in B"
+
+
 def _failure_notes(rewards: Floats) -> Iterator[str]:
     """Yield whether the responses that failed in one run are others than the rest, by their rewards in the other."""
     has_failed = np.isnan(rewards)
@@ -727,6 +781,12 @@ def _describe_mean_change(figures: Figures) -> str:
         if low * high >= 0.0:
             ends = [format_number(end) for end in sorted((abs(low), abs(high)))]
         text += f" ({' to '.join(ends)})"
+    by_settings = figures["mean_delta_by_settings"]
+    if by_settings is not None:
+        text += (
+            f", of which {by_settings:+.4f} by the settings (A's verdicts under B's settings), "
+            f"{delta - by_settings:+.4f} by what was asked and judged"
+        )
     return (
         f"{text}; {figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed"
         f"{scored_in_one_run_text}"

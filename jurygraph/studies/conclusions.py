@@ -85,15 +85,32 @@ def describe_agreement(
     )
 
 
+def conclude_agreement(name: str, judge: Figures) -> str:
+    """Return in a short sentence whether a judge agrees with people well enough, and then by how much."""
+    measure_symbol, agreement = _choose_agreement(judge)
+    verdicts = {1: "agrees with people well enough", -1: "does not agree with people well enough"}
+    side = side_of_bound(agreement, GOOD_AGREEMENT_THRESHOLD)
+    verdict = verdicts.get(side or 0, "is not shown to agree with people well enough")
+    detail = (
+        f"{measure_symbol} {_cell_text(agreement)} where {GOOD_AGREEMENT_THRESHOLD:g} is enough"
+    )
+    return f"{name} {verdict}: {detail}, {judge['n']} labels."
+
+
+def _choose_agreement(judge: Figures) -> tuple[str, object]:
+    """Return the symbol and the value of a judge's agreement: κ, or the rank correlation where it has none."""
+    if judge["kappa"] is None:
+        return "rank correlation", judge["rank_correlation"]
+    return "κ", judge["kappa"]
+
+
 def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     """Return the conclusion on a judge."""
     name = judge["judge"]
     count = judge["n"]
     if not count:
         return [f"{name}: nothing can be said, because no labelled response has its judgement."]
-    measure_symbol, agreement = "κ", judge["kappa"]
-    if agreement is None:
-        measure_symbol, agreement = "rank correlation", judge["rank_correlation"]
+    measure_symbol, agreement = _choose_agreement(judge)
     if judge["answers"] == 1:
         sentences = [
             f"{name} gives all {count} labelled responses one answer: it tells none apart."

@@ -469,7 +469,7 @@ def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
     tasks, adjusted for the number of pairs (Holm).
     """
     studies = [study for study in studies if not study.is_compared_by_rank]
-    names = _judge_display_names([(study.judge.run, study.judge.name) for study in studies])
+    names = judge_display_names([(study.judge.run, study.judge.name) for study in studies])
     named_studies = zip(names, studies, strict=True)
     differences = []
     for (first, study), (second, other_study) in combinations(named_studies, 2):
@@ -491,7 +491,7 @@ def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
     return adjust_p_values(differences, "p")
 
 
-def _judge_display_names(judges: Sequence[tuple[str, str]]) -> list[str]:
+def judge_display_names(judges: Sequence[tuple[str, str]]) -> list[str]:
     """Return the names of judges, each given with its run before it, without the runs if there is only one."""
     if len({run for run, _ in judges}) < 2:
         return [name for _, name in judges]
@@ -535,7 +535,7 @@ def _list_disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
 
 def _sections(figures: Figures, need: float | None) -> ReportSections:
     judges = figures["judges"]
-    names = _judge_display_names([(judge["run"], judge["judge"]) for judge in judges])
+    names = judge_display_names([(judge["run"], judge["judge"]) for judge in judges])
     has_unsupported_findings = any(judge["unsupported"] for judge in judges)
     counts = ("tasks", *(COUNT_FIELD_NAMES if has_unsupported_findings else COUNT_FIELD_NAMES[:-1]))
     blank_cells = dict.fromkeys(("question", *counts))

@@ -393,10 +393,16 @@ class NeighbouringAgents(AgentDifference):
     turn: NearestRankReversal | None
 
     def sentences(self) -> list[str]:
-        change = "No change of a single setting that was tried turns them."
+        change = "No change of a single setting that was tried turns them; a weight keeps its sign."
         if self.turn is not None:
             change = f"They change places {self.turn}."
         return [self.sentence, change]
+
+
+def rank_with_intervals(ranker: AgentRanker, tried_settings: Sequence[str]) -> list[RankedAgent]:
+    """Return the agents in the order that the settings give them; those without a mean are left out."""
+    decided_rewards = ranker.tables.decide(apply_settings(ranker.run.config, tried_settings))
+    return _agent_means(ranker, decided_rewards, list(ranker.rank(tried_settings)))
 
 
 def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> Report:

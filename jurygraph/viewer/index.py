@@ -53,7 +53,7 @@ CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE names (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (kind, name));
 CREATE TABLE responses (
     number INTEGER PRIMARY KEY, group_number INTEGER NOT NULL, task INTEGER NOT NULL, name TEXT NOT NULL,
-    agent INTEGER, status TEXT NOT NULL, reward REAL, least REAL NOT NULL, most REAL NOT NULL,
+    agent INTEGER, status TEXT NOT NULL, reward REAL, least REAL NOT NULL, most REAL NOT NULL, best REAL NOT NULL,
     coverage REAL NOT NULL, gates TEXT NOT NULL, failed INTEGER NOT NULL, unsupported INTEGER NOT NULL,
     calls INTEGER NOT NULL, cost REAL, at INTEGER NOT NULL);
 CREATE INDEX responses_of_a_task ON responses (task);
@@ -62,13 +62,13 @@ CREATE TABLE components (
     component INTEGER NOT NULL, response INTEGER NOT NULL, judged REAL, counted REAL,
     PRIMARY KEY (component, response)) WITHOUT ROWID;
 CREATE TABLE verdicts (
-    response INTEGER NOT NULL, question INTEGER NOT NULL, position INTEGER NOT NULL, judge INTEGER, score REAL,
-    failure INTEGER, PRIMARY KEY (response, question, position)) WITHOUT ROWID;
+    response INTEGER NOT NULL, question INTEGER NOT NULL, position INTEGER NOT NULL, score REAL, failure INTEGER,
+    PRIMARY KEY (response, question, position)) WITHOUT ROWID;
 CREATE INDEX verdicts_of_a_failure ON verdicts (failure, response) WHERE failure IS NOT NULL;
 CREATE TABLE inputs (component INTEGER NOT NULL, question INTEGER NOT NULL, PRIMARY KEY (component, question))
     WITHOUT ROWID;
 CREATE TABLE groups (number INTEGER PRIMARY KEY, plan TEXT NOT NULL, cells BLOB NOT NULL, compared BLOB NOT NULL);
-CREATE TABLE calls (id TEXT PRIMARY KEY, cost REAL, is_cached INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE calls (id TEXT PRIMARY KEY, cost REAL, is_cached INTEGER NOT NULL, fault TEXT) WITHOUT ROWID;
 CREATE VIEW present_groups AS SELECT * FROM groups WHERE number IN (SELECT group_number FROM responses)
     ORDER BY number;
 CREATE VIRTUAL TABLE queries USING fts5 (text, content = '', detail = 'column');
@@ -113,7 +113,7 @@ class RunIndex:
         return dict(zip([name for name, *_ in rows.description], values, strict=True))
 
     def names(self, kind: str) -> dict[str, int]:
-        """Return the names of a kind with their numbers: agent, component, question, judge, failure or task."""
+        """Return the names of a kind with their numbers: agent, component, question, failure or task."""
         rows = self.fetch_rows(
             "SELECT name, number FROM names WHERE kind = ? ORDER BY number", kind
         )
@@ -167,7 +167,7 @@ class RunIndex:
         plan = to_json(packed_group[:-1])
         cells = compress(packed_group.cells, _FASTEST_COMPRESSION_LEVEL)
         rows = [
-            (*response[:4], list(response.verdicts.items()), response.group)
+            (*response[:4], list(response.verdicts.items()), response.group, response.best)
             for response in compared_responses(self.run, group, verdicts)
         ]
         compared = compress(to_json(rows), _FASTEST_COMPRESSION_LEVEL)
@@ -183,12 +183,14 @@ class RunIndex:
 
     def compared_responses(self) -> Iterator[ComparedResponse]:
         """Yield the responses for a comparison, in any thread."""
+        distinct_bests: dict[float, float] = {}  # few, so that each is one object for all responses
         for (compressed_rows,) in self._connection.execute("SELECT compared FROM present_groups"):
-            for row, (name, task, agent, reward, _, group) in enumerate(
+            for row, (name, task, agent, reward, _, group, best) in enumerate(
                 _read_rows(compressed_rows)
             ):
                 verdicts = _PackedVerdicts(compressed_rows, row)
-                yield ComparedResponse(name, task, agent, reward, verdicts, group)
+                best = distinct_bests.setdefault(best, best)
+                yield ComparedResponse(name, task, agent, reward, verdicts, group, best)
 
     def update(self, report: ProgressCallback = lambda count: None) -> bool:
         """Add the groups that were stored since the last time, and return whether there were any.
@@ -313,7 +315,8 @@ class RunIndex:
         calls = chain.from_iterable(trace.body.get("calls", ()) for trace in traces)
         # Several responses may share a call, under enough of its digest to tell it apart.
         call_rows = (
-            (call["id"][:24], call.get("cost"), call.get("cache_hit", False)) for call in calls
+            (call["id"][:24], call.get("cost"), call.get("cache_hit", False), call.get("fault"))
+            for call in calls
         )
         self._insert_index_rows("calls", call_rows)
 
@@ -366,6 +369,7 @@ class RunIndex:
             trace.status,
             trace.value,
             *trace.span,
+            trace.best,
             trace.coverage,
             ", ".join(trace.gates),
             sum(verdict.get("status") == "failed" for verdict in verdicts),
@@ -388,13 +392,11 @@ class RunIndex:
     ) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of verdicts; several on a question have the score that counts, by the question's index."""
         for position, verdict in enumerate(_verdicts_not_superseded(trace)):
-            judge = verdict.get("judge")
             failure = verdict.get("failure")
             yield (
                 trace.record.seq,
                 questions[verdict["question"]],
                 position,
-                None if judge is None else self._intern_name("judge", judge),
                 score_by_question_index.get(verdict["question"], verdict.get("score")),
                 None if failure is None else self._intern_name("failure", " ".join(failure)),
             )

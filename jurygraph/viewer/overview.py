@@ -3,19 +3,19 @@
 The overview of `jurygraph view` and a report show the same.
 """
 
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
+from math import isfinite
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.reports.summary import count_findings
 from jurygraph.runs.run import Run
-from jurygraph.studies.ranking import mean_reward_by_agent
 from jurygraph.viewer.documents import TemplateContext
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.table import filter_values_by_field
 from jurygraph.views.agents import (
+    Limits,
     RankedAgent,
     UnitRewards,
     conclude_ranking,
@@ -54,10 +54,17 @@ def run_overview_context(
 ) -> TemplateContext:
     """Return what an overview shows of a run: its state, totals, agents, distribution of rewards, and facets.
 
+    `reward_scale` has the ends of the scale that rewards are drawn on, with every one that is possible, and the best
+    possible; where a combiner of one's own leaves these open, the ends of the run's rewards, and None. It always has 0.
+
     `get_unit_name` names the unit of a task, over which agents have their intervals: by default the task itself.
     """
     run = index.run
-    agents = _read_agents(index, get_unit_name)
+    ((lowest_reward,),) = index.fetch_rows("SELECT coalesce(min(least), 0) FROM responses")
+    limits = reward_limits_of_decisions(list(run.decisions()), lowest_reward)
+    least, best = limits
+    agents = _read_agents(index, get_unit_name, limits)
+    low, high, counts = _read_reward_histogram(index)
     return {
         "run": run,
         "header": run.header,
@@ -66,21 +73,12 @@ def run_overview_context(
         "agents": agents,
         "conclusion": conclude_ranking(agents),
         "components_by_agent": compare_components(agents, _read_component_means(index), run.config),
-        "buckets": _read_reward_histogram(index),
+        "buckets": (low, high, counts),
+        "reward_scale": (min(least, 0.0), max(best, 0.0), best)
+        if isfinite(best - least)
+        else (low, high, None),
         "facets": filter_values_by_field(index),
     }
-
-
-def read_agent_means(index: RunIndex) -> dict[str, float]:
-    """Return the mean reward of each agent, without failed rewards, the best first; the bits are those of a ranking."""
-    rows = index.fetch_rows(
-        "SELECT coalesce(names.name, ''), reward FROM responses"
-        " LEFT JOIN names ON names.number = agent WHERE reward IS NOT NULL"
-    )
-    rewards_by_agent = defaultdict(list)
-    for agent, reward in rows:
-        rewards_by_agent[agent].append(reward)
-    return mean_reward_by_agent(rewards_by_agent)
 
 
 def _read_run_totals(index: RunIndex) -> TemplateContext:
@@ -96,7 +94,8 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
         " max(at) AS ended, max(unsupported) AS unsupported FROM responses"
     )
     calls = index.fetch_single_row(
-        "SELECT count(*) AS calls, count(*) FILTER (WHERE is_cached) AS cached, count(*) - count(cost) AS unpriced,"
+        "SELECT count(*) AS calls, count(*) FILTER (WHERE is_cached) AS cached, count(fault) AS unanswered,"
+        " count(*) FILTER (WHERE cost IS NULL AND fault IS NULL) AS unpriced,"
         " sum(iif(is_cached, 0, cost)) AS cost FROM calls"
     )
     components = index.fetch_rows(
@@ -112,7 +111,9 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
     return {**responses, **calls, "components": components, "findings": findings}
 
 
-def _read_agents(index: RunIndex, get_unit_name: Callable[[str], str]) -> list[RankedAgent]:
+def _read_agents(
+    index: RunIndex, get_unit_name: Callable[[str], str], limits: Limits
+) -> list[RankedAgent]:
     """Return the agents, the best mean first, with intervals over the units that `get_unit_name` makes of tasks."""
     rows = index.fetch_rows(
         "SELECT coalesce(agents.name, ''), tasks.name, count(*), count(reward), total(reward),"
@@ -121,10 +122,7 @@ def _read_agents(index: RunIndex, get_unit_name: Callable[[str], str]) -> list[R
         " GROUP BY agent, task"
     )
     rewards = (UnitRewards(agent, get_unit_name(task), *counts) for agent, task, *counts in rows)
-    ((lowest_reward,),) = index.fetch_rows("SELECT coalesce(min(least), 0) FROM responses")
-    return rank_agents(
-        rewards, reward_limits_of_decisions(list(index.run.decisions()), lowest_reward)
-    )
+    return rank_agents(rewards, limits)
 
 
 def _read_component_means(index: RunIndex) -> ComponentMeans:

@@ -25,11 +25,12 @@ from jurygraph.studies.ranking import (
     find_rank_swaps,
     list_settings,
     measure_ranking,
+    rank_with_intervals,
 )
 from jurygraph.studies.report import Report
 from jurygraph.viewer.documents import TemplateContext
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.overview import check_record_links, read_agent_means, run_overview_context
+from jurygraph.viewer.overview import check_record_links, run_overview_context
 from jurygraph.viewer.report import response_page_context
 from jurygraph.viewer.scans import RunScanQueue
 from jurygraph.viewer.shapes import draw_waterfall, list_moved_losses
@@ -45,6 +46,7 @@ from jurygraph.viewer.what_if import (
     is_verdict_about_response,
     list_suggestions,
 )
+from jurygraph.views.agents import conclude_ranking
 from jurygraph.views.trace import TraceView
 from jurygraph.views.verdict import build_question_view
 
@@ -61,7 +63,7 @@ class DisplayedRun:
     """A run that is looked at, with its index; `update` comes before anything else.
 
     Attributes:
-        figures: what its overview shows, with the `worst` responses and the `means` of its agents.
+        figures: what its overview shows, with the `worst` responses.
         decided: the means by which it was decided.
     """
 
@@ -110,7 +112,6 @@ class DisplayedRun:
         if self.index.update() or not self.figures:
             self.figures = {
                 **run_overview_context(self.index),
-                "means": read_agent_means(self.index),
                 "worst": read_table_page(self.index, TableQuery(sort="reward"), rows=5),
             }
             self.decided = collect_decision_methods(self.run)
@@ -124,7 +125,7 @@ async def show_run(displayed_run: DisplayedRun, request: web.Request) -> Templat
 
 async def show_table(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     index = displayed_run.index
-    query = TableQuery.from_url(request.query)
+    query = TableQuery.from_url({"sort": "reward", **request.query})
     page = read_table_page(index, query)
     return "table.html", {
         "title": "Responses",
@@ -151,10 +152,13 @@ async def show_ranking(displayed_run: DisplayedRun, request: web.Request) -> Tem
         raise InputError(
             f"there is no setting {scan!r}; known: {', '.join(setting.key for setting in settings)}"
         )
-    changed = turns = report = None
+    turns = report = None
+    agents = displayed_run.figures["agents"]
     tried_settings = changes.settings
     if tried_settings:
-        changed = await displayed_run.scans.rank(lambda ranker: ranker.rank(tried_settings))
+        agents = await displayed_run.scans.rank(
+            lambda ranker: rank_with_intervals(ranker, tried_settings)
+        )
     if scanned_setting is not None and scanned_setting.is_number:
         ends = scanned_setting.low, scanned_setting.high
         turns = await displayed_run.scans.rank(
@@ -168,8 +172,10 @@ async def show_ranking(displayed_run: DisplayedRun, request: web.Request) -> Tem
         )
     context = {
         "title": "Ranking",
-        "now": displayed_run.figures["means"],
-        "changed": changed,
+        "today": displayed_run.figures["agents"],
+        "agents": agents,
+        "conclusion": conclude_ranking(agents),
+        "buckets": displayed_run.figures["buckets"],
         "changes": changes,
         "controls": displayed_run.setting_controls,
         "scanned": scanned_setting,
@@ -283,31 +289,35 @@ async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> 
     if other is None:
         raise InputError("compare: name two runs, `jurygraph view RUN RUN2`")
     runs = (displayed_run, other)
+    low, high, best = zip(*(run.figures["reward_scale"] for run in runs), strict=True)
     state = displayed_run.index.records, other.index.records
     if displayed_run.comparison is None or displayed_run.comparison[0] != state:
         for run in runs:
             run.index.complete()
             await run.scans.call(run.scans.forget)  # both rankings take as much memory again
-        differences = comparison.describe_setting_differences(
-            displayed_run.run.header, other.run.header
+        under_b = await displayed_run.scans.check(
+            lambda run, _: comparison.decide_under_other_settings(
+                run, other.run.config, displayed_run.index.iter_packed_groups()
+            )
         )
         compare = partial(
             comparison.compare,
             displayed_run.index.compared_responses(),
             other.index.compared_responses(),
-            differing_settings=list(differences),
+            differing_settings=comparison.describe_setting_differences(
+                displayed_run.run.header, other.run.header
+            ),
             max_flips_listed=_MAX_FLIPS_LISTED,
+            under_b=under_b,
         )
         displayed_run.comparison = state, await displayed_run.scans.call(compare)
-    lowest_rewards, highest_rewards = zip(
-        *(run.figures["buckets"][:2] for run in runs), strict=True
-    )
     context = {
         "title": "B − A",
         "other": other,
         "report": displayed_run.comparison[1],
-        "lowest": min(lowest_rewards),
-        "highest": max(highest_rewards),
+        "lowest": min(low),
+        "highest": max(high),
+        "best": best,
     }
     return "compare.html", context
 

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ from jurygraph.runs.calls import message_text
 from jurygraph.schema import Evidence, Response
 from jurygraph.studies.ranking import format_reversal
 from jurygraph.studies.report import ReportTable, as_interval
+from jurygraph.views.agents import agent_label
 from jurygraph.views.trace import TraceView, describe_failure
 
 
@@ -217,6 +217,11 @@ def split_response_at_quotes(
     return messages
 
 
+def percent_of_scale(value: float, low: float, high: float) -> float:
+    """Return where a value lies between two ends, in percent of the way; one outside lies at an end."""
+    return min(max(100.0 * (value - low) / (high - low or 1.0), 0.0), 100.0)
+
+
 def format_percent(share: float | None, digits: int = 0) -> str:
     return "–" if share is None else f"{100.0 * share:.{digits}f} %"
 
@@ -257,16 +262,18 @@ def cut(text: str, length: int | None) -> str:
     return text if length is None else shorten(text, length)
 
 
-TEMPLATE_FILTERS: Mapping[str, Callable[..., str | list[str]]] = {
+TEMPLATE_FILTERS: Mapping[str, Callable[..., str | float | list[str]]] = {
     "number": format_number,
     "count_of": format_count,
     "percent": format_percent,
     "time": format_time,
     "cost": format_cost,
+    "place": percent_of_scale,
     "cell": format_cell,
+    "agent": agent_label,
     "signed": format_signed,
     "failure": format_failure,
-    "turn": partial(format_reversal, is_rounded_up=True),
+    "turn": format_reversal,
     "factor": format_factor_for_sentence,
     "plain": format_number_for_sentence,
     "explained": explain_notes,

@@ -32,7 +32,7 @@ _SQL_BY_COLUMN = {
     "response": "responses.name",
     "task": "tasks.name",
     "agent": "agents.name",
-    "status": "responses.status",
+    "status": "responses.status || iif(responses.gates <> '', ', gated', '')",
     "reward": "responses.reward",
     "coverage": "responses.coverage",
     "failed": "responses.failed",
@@ -64,7 +64,6 @@ class TableQuery:
         search: words of the query, the response or a reason; all of them must occur.
         status: ok, degraded or failed; `gated` for any that a gate changed.
         failure: cause and kind of a failed verdict.
-        judge: a model that gave one of the verdicts.
         sort: the name of a column, after a minus for the reverse order; values that are missing come last. Without
             it, rows are in the order of the tasks.
         columns: names of more columns, by commas.
@@ -77,7 +76,6 @@ class TableQuery:
     agent: str = ""
     task: str = ""
     failure: str = ""
-    judge: str = ""
     sort: str = ""
     columns: str = ""
     grid: str = ""
@@ -104,13 +102,14 @@ class TableQuery:
 
 
 class ResponseRow(NamedTuple):
-    """A row: the number of the response in the index, its id, and its values by column.
+    """A row: the number of the response in the index, its id, its best possible reward, and its values by column.
 
     `filled_in` are the columns of components whose value is that of the failure rule.
     """
 
     number: int
     response: str
+    best: float
     values: Sequence[Any]
     filled_in: Collection[str]
 
@@ -202,7 +201,7 @@ def _read_rows(
     column_sql = ", ".join(column_sql_expression(index, column) for column in columns)
     marks = ", ".join("?" * len(numbers))
     found = index.fetch_rows(
-        f"SELECT responses.number, responses.name, {column_sql} {_FROM_JOINED_TABLES_SQL} WHERE "
+        f"SELECT responses.number, responses.name, responses.best, {column_sql} {_FROM_JOINED_TABLES_SQL} WHERE "
         f"responses.number IN ({marks})",
         *numbers,
     )
@@ -220,8 +219,8 @@ def _read_rows(
             if is_filled_in(judged, counted_value):
                 filled_columns_by_response[number].add(name)
     response_rows_by_number = {
-        number: ResponseRow(number, name, row, filled_columns_by_response[number])
-        for number, name, *row in found
+        number: ResponseRow(number, name, best, row, filled_columns_by_response[number])
+        for number, name, best, *row in found
     }
     return [response_rows_by_number[number] for number in numbers]
 
@@ -359,18 +358,11 @@ def _sql_conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, S
         yield "agents.name = ?", [query.agent]
     if query.task:
         yield "tasks.name = ?", [query.task]
-    for field in ("failure", "judge"):
-        name = getattr(query, field)
-        if name:
-            yield _verdict_condition(index, field, name)
-
-
-def _verdict_condition(index: RunIndex, field: str, name: str) -> tuple[str, Sequence[int]]:
-    """Return the condition that a verdict has this failure or judge, with its values."""
-    if name == NO_FAILURE_LABEL:
-        return _FAILED_WITHOUT_REASON_SQL, ()
-    condition = f"responses.number IN (SELECT response FROM verdicts WHERE {field} = ?)"
-    return condition, [index.names(field).get(name, -1)]
+    if query.failure == NO_FAILURE_LABEL:
+        yield _FAILED_WITHOUT_REASON_SQL, ()
+    elif query.failure:
+        condition = "responses.number IN (SELECT response FROM verdicts WHERE failure = ?)"
+        yield condition, [index.names("failure").get(query.failure, -1)]
 
 
 def _search_condition(index: RunIndex, search_text: str) -> tuple[str, Sequence[str]]:

@@ -1,6 +1,7 @@
 """One page about a judge: the studies' own figures, and what was not measured with the command that would."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,13 @@ def test_labels_and_attacks_add_their_rows_and_wrong_ones_are_errors(
         0.2,
         20,
     ]
+    page = run_command("study", "certify", scored_folder, "--labels", labels).out
+    assert f"{judged['judge']} is not shown to agree with people well enough: " in page
+    copy = shutil.copytree(scored_folder, tmp_path / "more" / "second")
+    both = run_command("study", "certify", scored_folder, copy, "--labels", labels, "--json").out
+    names = [figure["name"] for figure in json.loads(both)["figures"]]
+    assert f"accuracy of {copy}: {judged['judge']}" in names
+    assert len(names) == len(set(names))
     attacks.write_text("{}", encoding="utf-8")
     refused = run_command("study", "certify", scored_folder, "--attacks", attacks)
     assert (refused.code, "is not what `jurygraph attack --json` prints" in refused.err) == (

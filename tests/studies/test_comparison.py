@@ -16,11 +16,13 @@ from scipy import stats
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
+from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.comparison import (
     STATISTIC_DESCRIPTIONS,
     ComparedResponse,
     compare,
+    decide_under_other_settings,
     iter_compared_responses,
     mean_verdicts_by_key,
     missing_evidence_messages,
@@ -28,7 +30,7 @@ from jurygraph.studies.comparison import (
 from jurygraph.studies.report import Report
 from tests.command import run_command
 from tests.rows import all_rows
-from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, write_tasks
+from tests.runs.sample_runs import FULL_CONFIG, SIMPLE_CONFIG, make_tasks, score, write_tasks
 
 unhurried = settings(deadline=None)  # the first call loads scipy
 tenths = st.integers(-10, 10).map(lambda tenth: tenth / 10)
@@ -614,3 +616,60 @@ def test_the_turns_of_a_response_are_one_verdict_with_the_value_that_counts(tmp_
         1.0,
         0.0,
     )
+
+
+def compare_folders(folder_a: Path, folder_b: Path) -> Report:
+    with Run.open(folder_a) as a, Run.open(folder_b) as b:
+        return compare(
+            iter_compared_responses(a),
+            iter_compared_responses(b),
+            under_b=decide_under_other_settings(a, b.config),
+        )
+
+
+def test_what_the_settings_change_by_themselves_is_what_rescoring_changes(tmp_path: Path) -> None:
+    weights = {**FULL_CONFIG["reward"], "same": 1.5, "late": -1.0}
+    config = {**FULL_CONFIG, "reward": weights, "clip": None}
+    score(tmp_path / "a", write_tasks(tmp_path, make_tasks()), FULL_CONFIG)
+    score(tmp_path / "b", write_tasks(tmp_path, make_tasks(seed=1)), config)
+    with Run.open(tmp_path / "a") as a, Run.open(tmp_path / "b") as b:
+        rescore(a, tmp_path / "rescored", b.config, lambda count: None)
+    by_settings = compare_folders(tmp_path / "a", tmp_path / "rescored")
+    report = compare_folders(tmp_path / "a", tmp_path / "b")
+    mean = by_settings.figures["mean_delta"]
+    assert abs(mean) > 0.1
+    assert by_settings.figures["mean_delta_by_settings"] == pytest.approx(mean)
+    assert report.figures["mean_delta_by_settings"] == pytest.approx(mean)
+    rest = report.figures["mean_delta"] - report.figures["mean_delta_by_settings"]
+    first, *_ = report.sections
+    assert isinstance(first, str)
+    assert (
+        f"), of which {mean:+.4f} by the settings (A's verdicts under B's settings), {rest:+.4f} by what was asked and "
+        "judged; 4 of 4 tasks changed"
+    ) in first
+    assert "the runs differ in the best possible reward: 2 in A, 4.225 in B" in report.notes
+    same = compare_folders(tmp_path / "b", tmp_path / "b")
+    assert same.figures["mean_delta_by_settings"] is None
+    assert not any("settings" in note or "best" in note for note in same.notes)
+
+
+def test_what_the_settings_change_is_left_out_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = write_tasks(tmp_path, make_tasks())
+    more = {**SIMPLE_CONFIG["reward"], "reads": 1.0}
+    evaluators = [evaluator for evaluator in FULL_CONFIG["evaluators"] if "rank" not in evaluator]
+    score(tmp_path / "a", tasks, SIMPLE_CONFIG)
+    score(tmp_path / "b", tasks, {**FULL_CONFIG, "evaluators": evaluators, "reward": more})
+    score(tmp_path / "c", tasks, {**SIMPLE_CONFIG, "failure": {"min_coverage": 1.0}})
+    left_out = "what B's settings change by themselves is left out: "
+
+    def find_reason(folder_a: str, folder_b: str) -> str:
+        report = compare_folders(tmp_path / folder_a, tmp_path / folder_b)
+        assert report.figures["mean_delta_by_settings"] is None
+        (note,) = (note for note in report.notes if note.startswith(left_out))
+        return note.removeprefix(left_out)
+
+    assert find_reason("a", "b").startswith("A's verdicts do not fit them: reward.reads: ")
+    monkeypatch.setattr("jurygraph.studies.comparison._MAX_RESPONSES_DECIDED", 11)
+    assert find_reason("a", "c") == "A has more than 11 responses"

@@ -16,7 +16,7 @@ from jurygraph.sources.config import apply_settings
 from jurygraph.viewer.words import TERM_TOOLTIPS
 from tests.rows import all_rows
 from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, write_tasks
-from tests.viewer.conftest import HOSTILE, LETTERS, SETTINGS, Browser, record
+from tests.viewer.conftest import HOSTILE, LETTERS, SETTINGS, Browser, polite, record
 
 PAGES = (
     "/a/",
@@ -119,6 +119,15 @@ def test_two_runs_begin_with_their_comparison(
     page = browser.open("/a/compare", letters, again)
     assert "B is " in page
     assert "now met" in page
+    assert "by the settings" not in page
+    weights = tmp_path / "weights"
+    with closing(Run.open(again)) as run:
+        changed = apply_settings(run.config, ["reward.polite=1.4"])
+        rescore(run, weights, changed, lambda count: None)
+    page = browser.open("/a/compare", again, weights)
+    assert re.search(r", of which \+0\.\d{4} by the settings \(A&#39;s verdicts", page)
+    assert "the best possible reward: 1 in A, 1.7 in B" in page
+    assert "<summary>2 questions without a changed verdict" in page
 
 
 def test_a_damaged_run_is_named_and_not_shown(letters: Path, browser: Browser) -> None:
@@ -252,19 +261,55 @@ def test_search_takes_words_as_words(word: str, letters: Path, browser: Browser)
     assert browser.status == 200
 
 
-def test_a_strip_is_drawn_on_the_scale_of_the_run(
+def draw_strips(markup: str) -> list[dict[str, tuple[float, float]]]:
+    """Return the parts of each strip: where they begin, and how wide they are, in percent of its scale."""
+    strips = []
+    for strip in re.findall(r'class="strip".*?</svg>', markup, re.S):
+        parts = re.findall(r'class="(\w+)" width="([^"]+)" x="([^"]+)"', strip)
+        strips.append({name: (float(x), float(width)) for name, width, x in parts})
+    return strips
+
+
+def test_a_strip_is_drawn_on_the_scale_from_the_least_to_the_best_possible(
     letters: Path, browser: Browser, tmp_path: Path
 ) -> None:
+    changed = ["scale=2", "reward.brief=-0.3"]
     with closing(Run.open(letters)) as run:
-        doubled = apply_settings(run.config, ["scale=2"])
-        rescore(run, tmp_path / "doubled", doubled, lambda count: None)
-    page = browser.open("/a/responses?search=ann/0", tmp_path / "doubled")
-    (reward,) = re.findall(r"</svg>\s+([0-9.]+)</td>", page)
-    (width,) = re.findall(r'class="kept" width="([0-9.]+)"', page)
-    with closing(Run.open(tmp_path / "doubled")) as run:
-        highest = max(trace.reward.value or 0.0 for trace in run.traces())
-    assert highest > 1.0
-    assert float(width) == pytest.approx(100 * float(reward) / highest, abs=0.1)
+        rescore(run, tmp_path / "changed", apply_settings(run.config, changed), lambda count: None)
+    page = browser.open("/a/responses", tmp_path / "changed")
+    assert "Drawn from -0.6 to 1.4" in page
+    rewards = re.findall(r'class="figure">([^<]+)<', page)
+    assert len(rewards) == 5
+    assert float(rewards[0]) < 0.0 < float(rewards[3])
+    for reward, drawn in zip(rewards, draw_strips(page), strict=True):
+        assert drawn["tick"][0] == pytest.approx(30.0)
+        if reward == "–":
+            assert drawn.keys() == {"tick"}
+            continue
+        value = 30.0 + 50.0 * float(reward)
+        assert drawn["loss"] == pytest.approx((value, 100.0 - value), abs=0.1)
+        start, width = drawn["kept"]
+        assert (start, start + width) == pytest.approx(sorted((30.0, value)), abs=0.1)
+
+
+def test_without_a_best_possible_reward_nothing_is_drawn_as_lost(
+    tmp_path: Path, browser: Browser
+) -> None:
+    settings = {
+        "components": {
+            "polite": {
+                "combiner": "tests.explanation.test_explain.Lowest",
+                "inputs": {"polite": "polite"},
+            }
+        },
+        "reward": {"polite": 1.0},
+    }
+    with jg.Jury(evaluators=[polite], **settings) as jury, jury.record(tmp_path / "run"):
+        jury.score(jg.Task(id="t", query="?"), ["please", "please please", "come"])
+    page = browser.open("/a/responses", tmp_path / "run")
+    assert "the ends of this run" in page
+    assert len(draw_strips(page)) == 3
+    assert all("loss" not in drawn for drawn in draw_strips(page))
 
 
 def test_an_error_leads_back_to_a_page_that_is_there(letters: Path, browser: Browser) -> None:

@@ -63,6 +63,7 @@ def compare(
             margins,
             largest_possible_loss,
             comparison.describe_setting_differences(a.header, b.header),
+            under_b=comparison.decide_under_other_settings(a, b.config),
         )
     messages = list(comparison.missing_evidence_messages(report.figures))
     if markdown:

@@ -43,7 +43,7 @@ from jurygraph.cli.scoring import (
 )
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import InputError
-from jurygraph.messages import shell_quote, shorten
+from jurygraph.messages import format_count, shell_quote, shorten
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -352,7 +352,10 @@ def _advise_retry(summary: "Summary", has_model_problem: bool) -> str | None:
     if error_count:
         return f"once the code of the evaluator is mended, to repeat its {error_count}"
     if retryable_failure_count:
-        return f"to repeat the {retryable_failure_count} failures that may succeed now"
+        return (
+            f"to repeat the {format_count(retryable_failure_count, 'failure')} that may succeed now"
+        )
     if permanent_failure_count and not has_model_problem:
-        return f"once what they name is changed, to repeat the {permanent_failure_count} failures"
+        failures = format_count(permanent_failure_count, "failure")
+        return f"once what they name is changed, to repeat the {failures}"
     return None
