@@ -62,9 +62,11 @@ class Chat(TaskRow):
             responses.append({"id": f"{name}/answer", "agent": self.agent, "messages": answer})
             if has_replies(query):
                 notes.append(ImportNote(EARLIER_REPLIES_IMPORT_NOTE, name))
-        task = {"id": name, "query": query, "responses": responses, "metadata": self.other}
         return {
-            **task,
+            "id": name,
+            "query": query,
+            "responses": responses,
+            "metadata": self.other,
             "tools": self.tools,
             "reference_actions": self.reference_actions,
         }, notes

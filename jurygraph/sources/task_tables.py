@@ -609,10 +609,13 @@ def add_columns_of_chats(path: StrPath, columns: TableColumns) -> TableColumns:
     if columns.messages is None:
         return columns
     chats = chat_file_columns(path, columns.messages)
-    if is_table(path) and Path(path).is_file():
-        first = read_first_row(path)
-        found = {role: role for role in (*_TASK_COLUMN_ROLES, "system") if role in first}
-        chats = TableColumns(messages=columns.messages, **found)
+    if is_table(path):
+        chats = TableColumns(
+            messages=columns.messages,
+            tools="tools",
+            reference_actions="reference_actions",
+            system="system",
+        )
     if chats is None:
         return columns
     assigned_columns = {column for _, column in columns.iter_roles_and_columns}
@@ -801,13 +804,13 @@ def _read_cells(
 
 def _read_optional_cells(values: TableRow, columns: TableColumns) -> dict[str | None, Any]:
     """Return the cells that a row need not have; anything else that is called `system` is a label."""
-    cells = {
-        column: values.get(str(column)) for column in (columns.tools, columns.reference_actions)
-    }
+    optional = (columns.tools, columns.reference_actions)
+    cells = {column: values.get(str(column)) for column in optional}
     system = _parse_text_or_list(values.get(str(columns.system)))
     if isinstance(system, str | list):
         cells[columns.system] = system
-    return {**cells, None: None}
+    cells[None] = None
+    return cells
 
 
 def _require_columns(
@@ -821,10 +824,9 @@ def _require_columns(
             _refuse_renamed_messages(f"{path}, {position}", values, may_be_named=False)
         location = _column_names_location(path, position)
         if position != first_position:
-            slip = did_you_mean(column, values, min_similarity=0.8)
-            remedy = slip or "give it one, or leave it out of all"
             raise InputError(
-                f"{location}: has no column {quote(column)}, and {first_position} has it; {remedy}"
+                f"{location}: has no column {quote(column)}, and {first_position} has it; "
+                "give it one, or leave it out of all"
             )
         if values.keys() >= set(map(str.strip, column.split(","))):
             raise InputError(
