@@ -63,6 +63,13 @@ _FINDING_TEXT_BY_MEASURE = {
 }
 
 
+_LABEL_BY_AGREEMENT_FIGURE = {
+    "corrected": "corrected mean label",
+    "distance": "mean distance from people",
+    "rank_correlation": "rank correlation",
+}
+
+
 class CertifiedFigure(NamedTuple):
     """A figure with the ends of its 95 % interval, the number of cases behind it, and the command that gives it.
 
@@ -320,12 +327,18 @@ def _people_figures(
         join_labels_with_judgements(judged, read_labels(labels, judged))
     ).figures
     for judge in report["judges"]:
-        for name in ("accuracy", "kappa", "rank_correlation", "corrected"):
-            label = "corrected mean label" if name == "corrected" else name.replace("_", " ")
-            finding = ""
-            if name == "accuracy":
-                finding = f"{judge['judge']} is right in {{}} of {judge['n']} labels of people"
-            label += f" of {judge['judge']}"
+        closeness = "accuracy"
+        closeness_finding = f"{judge['judge']} is right in {{}} of {judge['n']} labels of people"
+        if judge["distance"] is not None:
+            low, high = judge["label_range"]
+            closeness = "distance"
+            closeness_finding = (
+                f"{judge['judge']} is {{}} from {judge['n']} labels of people on average, on a "
+                f"scale from {low:g} to {high:g}"
+            )
+        for name in (closeness, "kappa", "rank_correlation", "corrected"):
+            label = f"{_LABEL_BY_AGREEMENT_FIGURE.get(name, name)} of {judge['judge']}"
+            finding = closeness_finding if name == closeness else ""
             yield _certified_figure(label, judge[name], judge["n"], command, finding=finding)
 
 
