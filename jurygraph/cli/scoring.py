@@ -88,11 +88,19 @@ class ScoreOptions:
         """Return the command that scores into a new run, and carries over only the usable replies in the cache."""
         return self._format_command_into_new_run(None)
 
-    def _format_command_into_new_run(self, branch: Path | None) -> str:
+    def format_rescore_command(self, setting: str) -> str:
+        """Return the command that decides this run anew with another setting, without a request."""
+        words = ["jurygraph rescore", self.run, "--out", self._unused_folder, "--set", setting]
+        return " ".join([str(words[0]), *map(shell_quote, words[1:])])
+
+    @property
+    def _unused_folder(self) -> Path:
         run = resolve_folder_name(self.run)
         candidate_run_folders = (run.with_name(f"{run.name}-{number}") for number in count(2))
-        unused_folder = next(folder for folder in candidate_run_folders if not folder.exists())
-        arguments = replace(self, branch=branch, run=unused_folder).arguments
+        return next(folder for folder in candidate_run_folders if not folder.exists())
+
+    def _format_command_into_new_run(self, branch: Path | None) -> str:
+        arguments = replace(self, branch=branch, run=self._unused_folder).arguments
         return " ".join(["jurygraph score", *map(shell_quote, arguments)])
 
     @property

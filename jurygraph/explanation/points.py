@@ -493,6 +493,7 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
         f"{counts.failed} failed, {counts.not_applicable} not applicable."
     )
     verdict_effects = {verdict.effect for verdict in explained_trace.verdicts}
+    yield from _missing_judges_sentences(explained_trace)
     if reward.range is None:
         return
     low, high = reward.range
@@ -501,10 +502,25 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
             "With the missing verdicts the reward would be between "
             f"{format_number_for_sentence(low)} and {format_number_for_sentence(high)}."
         )
+    elif verdict_effects & {"unjudged", "discarded"} and reward.value is None:
+        yield "The missing verdicts could not change the sum: it failed because they are missing."
     elif verdict_effects & {"unjudged", "discarded"}:
         yield "The missing verdicts cannot change the reward."
     elif "gated" not in verdict_effects:
         yield "All verdicts are present."
+
+
+def _missing_judges_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
+    """Yield the setting by which several judges do without those whose missing verdicts fail the reward."""
+    missing_judges = {
+        verdict.verdict.judge
+        for verdict in explained_trace.verdicts
+        if verdict.effect == "unjudged" and verdict.verdict.judge
+    }
+    votes = chain.from_iterable(map(explained_trace.list_majority_votes, explained_trace.terms))
+    if explained_trace.trace.reward.value is None and missing_judges and not any(votes):
+        names = join_names(sorted(missing_judges))
+        yield f"With `fold: majority` the other judges may decide without {names}."
 
 
 def _lookup_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
@@ -710,14 +726,16 @@ _MAX_CHANGES_LISTED = 10
 _VerdictGroupKey = tuple[str, ...]
 _ScoresToTry = Mapping[str, float]
 """Scores to try, by question."""
+_TriedOption = tuple[float | None, _ScoresToTry]
+"""The reward that scores would give, None if it fails, and these."""
 
 
 class Change(FrozenModel):
     """A change of one verdict (with all its samples) or of one gate, and the reward that the decision then gives.
 
-    A decision that is at its best has a change for the opposite one, too. `value` is None if the reward then fails, and
-    `gain` if it fails with or without the change. `question` is that of the verdict, empty for a gate. `condition` has
-    it too where several changes have the same `name`.
+    A decision that is at its best has a change for the opposite one, and a graded answer one for either end. `value` is
+    None if the reward then fails, and `gain` if it fails with or without the change. `question` is that of the verdict,
+    empty for a gate. `condition` has it too where several changes have the same `name`.
     """
 
     kind: ChangeKind
@@ -794,7 +812,6 @@ def find_what_if_changes(
             for scores in _scores_to_try(verdicts)
         ]
         tried_options.sort(key=lambda option: (option[0] is None, -(option[0] or 0.0)))
-        best_value, best_scores = tried_options[0]
         first = verdicts[0]
         if first.verdict.gated_by in RESPONSE_GATES:
             gate_name = key[1]
@@ -802,19 +819,12 @@ def find_what_if_changes(
                 f"{gate_name} had not stopped it, and all {len(verdicts)} verdicts that it settled "
                 "were at their best"
             )
-            add("response gate", gate_name, condition, best_value)
+            add("response gate", gate_name, condition, tried_options[0][0])
             continue
         question = first.verdict.question
         label = _unique_label(first, labels)
-        unanimous_answer = _unanimous_answer(verdicts)
-        is_already_best = unanimous_answer is (best_scores[question] == 1.0)
-        # of verdicts that differ, what counts may be at its best
-        met_answers = {verdict.verdict.met for verdict in verdicts}
-        is_already_best |= len(met_answers) > 1 and best_value == current_reward
-        for value, scores in tried_options[
-            : 1 + is_already_best
-        ]:  # the other score if the better one was decided
-            condition = f"{label} were {_describe_score_option(verdicts, scores[question], unanimous_answer)}"
+        for value, scores in _select_changes(verdicts, tried_options, current_reward):
+            condition = f"{label} were {_describe_score_option(verdicts, scores[question])}"
             add("verdict", first.label, condition, value, question)
     for gate, result in zip(explained_trace.decision.gates, trace.reward.gates, strict=True):
         rest = tuple(other for other in explained_trace.decision.gates if other is not gate)
@@ -826,6 +836,26 @@ def find_what_if_changes(
         changes,
         key=lambda change: (-(change.gain or 0.0), -(change.value or 0.0), change.condition),
     )
+
+
+def _select_changes(
+    verdicts: Sequence[ExplainedVerdict],
+    tried_options: Sequence[_TriedOption],
+    current_reward: float | None,
+) -> Iterator[_TriedOption]:
+    """Yield the best option, and the other one if that was decided or the answer is graded; none that is there."""
+    question = verdicts[0].verdict.question
+    best_value, best_scores = tried_options[0]
+    has_two_ways = _unanimous_answer(verdicts) is (best_scores[question] == 1.0)
+    # of verdicts that differ, what counts may be at its best
+    met_answers = {verdict.verdict.met for verdict in verdicts}
+    has_two_ways |= len(met_answers) > 1 and best_value == current_reward
+    is_answered = all(verdict.effect in ("none", "deduction") for verdict in verdicts)
+    has_two_ways |= is_answered and met_answers == {None}
+    for value, scores in tried_options[: 1 + has_two_ways]:
+        recorded_scores = {verdict.verdict.score for verdict in verdicts}
+        if not (is_answered and recorded_scores == {scores[question]}):
+            yield value, scores
 
 
 def _distinct_verdicts(group: Sequence[Trace]) -> list[RecordedVerdict]:
@@ -948,9 +978,7 @@ def _unanimous_answer(verdicts: Sequence[ExplainedVerdict]) -> bool | None:
     return met_answers.pop() if len(met_answers) == 1 else None
 
 
-def _describe_score_option(
-    verdicts: Sequence[ExplainedVerdict], score: float, unanimous_answer: bool | None
-) -> str:
+def _describe_score_option(verdicts: Sequence[ExplainedVerdict], score: float) -> str:
     """Describe a score to try; one that was decided alone loses its doubt: `certainly met (1 instead of 0.9)`."""
     description = _describe_score(verdicts[0], score)
     recorded_score_texts = sorted(
@@ -959,7 +987,7 @@ def _describe_score_option(
             for explained_verdict in verdicts
         }
     )
-    if unanimous_answer is not (score == 1.0) or recorded_score_texts == [
+    if _unanimous_answer(verdicts) is not (score == 1.0) or recorded_score_texts == [
         format_number_for_sentence(score)
     ]:
         return description

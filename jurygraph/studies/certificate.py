@@ -64,6 +64,13 @@ _FINDING_TEXT_BY_MEASURE = {
 }
 
 
+_LABEL_BY_AGREEMENT_FIGURE = {
+    "corrected": "corrected mean label",
+    "distance": "mean distance from people",
+    "rank_correlation": "rank correlation",
+}
+
+
 class CertifiedFigure(NamedTuple):
     """A figure with the ends of its 95 % interval, the number of cases behind it, and the command that gives it.
 
@@ -329,9 +336,10 @@ def _people_figures(
     )
     for judge_name, judge in zip(names, report["judges"], strict=True):
         conclusion = conclude_agreement(judge_name, judge)
-        for name in ("accuracy", "kappa", "rank_correlation", "corrected"):
-            label = "corrected mean label" if name == "corrected" else name.replace("_", " ")
-            figure = _certified_figure(f"{label} of {judge_name}", judge[name], judge["n"], command)
+        closeness = "accuracy" if judge["distance"] is None else "distance"
+        for name in (closeness, "kappa", "rank_correlation", "corrected"):
+            label = f"{_LABEL_BY_AGREEMENT_FIGURE.get(name, name)} of {judge_name}"
+            figure = _certified_figure(label, judge[name], judge["n"], command)
             yield figure._replace(conclusion=conclusion)
             conclusion = ""
 

@@ -39,6 +39,8 @@ from jurygraph.studies.judgements import (
 from jurygraph.studies.pairs import has_order_flip
 
 _LABEL_COLUMN_PREFIX = "label."
+_MAX_CLASS_STEPS = 10.0
+"""Longest scale whose whole numbers are classes, that a judge can be expected to hit: 0 to 10."""
 _UNNAMED_REVIEWER = "unnamed"
 
 
@@ -113,6 +115,23 @@ class JudgeStudy:
     @property
     def has_pairs(self) -> bool:
         return any(len(split_pair_name(row.response)) > 1 for row in self.rows[:1])
+
+    @property
+    def has_numbers(self) -> bool:
+        """Return whether labels are numbers on a scale, so that a judge is near to them rather than right."""
+        return not (self.has_binary_labels or self.has_pairs)
+
+    @property
+    def has_classes(self) -> bool:
+        """Return whether a judge can be right: labels and predictions are decisions, choices or grades.
+
+        Fractions, such as probabilities and the means of several people's grades, are equal by chance alone.
+        """
+        if not self.has_numbers:
+            return True
+        low, high = self.scale
+        values = [value for row in self.rows for value in (row.target, row.prediction)]
+        return high - low <= _MAX_CLASS_STEPS and all(value.is_integer() for value in values)
 
     def scale_target_to_unit(self, target: float) -> float:
         """Return the place of a target between both ends of the scale, in [0, 1]."""

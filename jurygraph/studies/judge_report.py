@@ -9,6 +9,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from statistics import median_low
 from typing import Any
 
 import numpy as np
@@ -61,9 +62,18 @@ from jurygraph.studies.report import (
 )
 
 COUNT_FIELD_NAMES = ("n", "missing", "failed", "abstained", "unsupported")
-RATE_FIGURE_NAMES = ("accuracy", "tpr", "tnr", "kappa", "rank_correlation", "pairwise", "bias")
+RATE_FIGURE_NAMES = (
+    "accuracy",
+    "distance",
+    "tpr",
+    "tnr",
+    "kappa",
+    "rank_correlation",
+    "pairwise",
+    "bias",
+)
 _ORDER_FIGURE_NAMES = ("flips", "strict")
-_SAME_SCALE_FIGURE_NAMES = ("accuracy", "kappa", "bias", "base_rates")
+_SAME_SCALE_FIGURE_NAMES = ("accuracy", "distance", "kappa", "bias", "base_rates")
 """What needs labels and predictions in the same units; the rest needs only their order."""
 GATE_STATISTIC_NAMES = (
     *COUNT_FIELD_NAMES,
@@ -97,9 +107,10 @@ def report(
 ) -> Report:
     """Measure judges against people.
 
-    The figures are those of the `judges`, with the `constant` that always gives the commonest label, and `length` as a
-    judge, for each; the `ceiling`, how often two people agree where several labelled a response, or how often one is
-    right by their consensus; the paired `differences` of judges, and the `disagreements`, worst first.
+    The figures are those of the `judges`, with the `constant` that always gives the commonest label, or the median of
+    numbers, and `length` as a judge, for each; the `ceiling`, how often two people agree where several labelled a
+    response (of numbers: the mean distance), or how often one is right by their consensus; the paired `differences` of
+    judges, and the `disagreements`, worst first.
 
     `need` is the half-width of an interval of the mean label, to say how many labels would give it, and `epsilon` what
     a judge may be worse than a person (`alternative_annotator`). `notes` are about the labels.
@@ -142,14 +153,16 @@ def _measure_judge_agreement(study: JudgeStudy, need: float | None, epsilon: flo
     rows = study.rows
     tasks = [row.task for row in rows]
     left_out = study.left_out
-    constant = _commonest_label(rows)
-    scale: Figures = {"scale": "binary" if study.has_binary_labels else "ordered"}
+    constant = _nearest_constant(study)
+    scale: Figures = {"scale": "binary"}
+    if not study.has_binary_labels:
+        scale = {"scale": "ordered", "label_range": list(study.scale)}
     parts = []
     gain = None
     if study.is_compared_by_rank:
-        scale = {"scale": "ranks", "label_range": list(study.scale)}
+        scale["scale"] = "ranks"
     else:
-        parts = list(_accuracy_by_trait(study))
+        parts = list(_closeness_by_trait(study))
         # how much nearer to people the judge is than the constant
         gains = [abs(constant - row.target) - row.distance for row in rows]
         gain = as_interval(mean_with_cluster_interval(gains, tasks))
@@ -173,7 +186,7 @@ def _measure_judge_agreement(study: JudgeStudy, need: float | None, epsilon: flo
         "tasks": len(set(tasks)),
         "flips": _share_with_interval(flip_flags, [task for task, _ in study.flips]),
         "strict": _share_with_interval(hits, [row.task for row in rows_with_both_orders]),
-        **_agreement_figures(rows, study.has_binary_labels, not study.is_compared_by_rank),
+        **_agreement_figures(study, rows, not study.is_compared_by_rank),
         **_calibration_figures(study),
         **_estimated_mean_label(study, need),
         **_confusion_figures(study),
@@ -201,8 +214,8 @@ def _confusion_figures(study: JudgeStudy) -> Figures:
     return {"answers": len(answers), "confusion": confusion}
 
 
-def _accuracy_by_trait(study: JudgeStudy) -> Iterator[Figures]:
-    """Yield the accuracy by agent, by domain and by length in thirds, wherever there are several."""
+def _closeness_by_trait(study: JudgeStudy) -> Iterator[Figures]:
+    """Yield accuracy and distance by agent, by domain and by length in thirds, wherever there are several."""
     groups_by_trait: dict[str, _RowsByName] = {}
     for trait_name, by_response in study.traits.items():
         trait_groups = defaultdict(list)
@@ -218,15 +231,27 @@ def _accuracy_by_trait(study: JudgeStudy) -> Iterator[Figures]:
         if len(groups) < 2:
             continue
         for name, rows in groups.items():
-            hits = [row.prediction == row.target for row in rows]
-            tasks = [row.task for row in rows]
             yield {
                 "by": trait_name,
                 "name": name,
                 "n": len(rows),
-                "tasks": len(set(tasks)),
-                "accuracy": _share_with_interval(hits, tasks),
+                "tasks": len({row.task for row in rows}),
+                **_closeness_figures(study, rows),
             }
+
+
+def _closeness_figures(study: JudgeStudy, rows: Sequence[LabelledJudgement]) -> Figures:
+    """Return the accuracy where labels are classes, and the mean distance from them where they are numbers."""
+    tasks = [row.task for row in rows]
+    accuracy = None
+    distance = None
+    if study.has_classes:
+        accuracy = _share_with_interval([row.prediction == row.target for row in rows], tasks)
+    if study.has_numbers:
+        low, high = study.scale
+        mean_distance = mean_with_cluster_interval([row.distance for row in rows], tasks)
+        distance = mean_distance and mean_distance.within(0.0, high - low)
+    return {"accuracy": accuracy, "distance": as_interval(distance)}
 
 
 def _rows_by_length_third(study: JudgeStudy) -> _RowsByName:
@@ -264,14 +289,16 @@ def _test_alternative_annotator(study: JudgeStudy, epsilon: float) -> Alternativ
     return compare_judge_with_people(people, epsilon)
 
 
-def _commonest_label(rows: Sequence[LabelledJudgement]) -> float:
-    """Return the commonest label; of equally common ones the lower."""
-    counts = Counter(row.target for row in rows)
+def _nearest_constant(study: JudgeStudy) -> float:
+    """Return the constant nearest to people: the median of numbers, else the commonest label; of two the lower."""
+    if study.has_numbers and study.rows:
+        return median_low(row.target for row in study.rows)
+    counts = Counter(row.target for row in study.rows)
     return min(counts, key=lambda target: (-counts[target], target), default=0.0)
 
 
 def _agreement_figures(
-    rows: Sequence[LabelledJudgement], has_binary_labels: bool, has_one_scale: bool
+    study: JudgeStudy, rows: Sequence[LabelledJudgement], has_one_scale: bool
 ) -> Figures:
     """Return how far predictions agree with targets, each with its interval over tasks; None where undefined.
 
@@ -281,6 +308,7 @@ def _agreement_figures(
         return dict.fromkeys((*RATE_FIGURE_NAMES, "base_rates"))
     targets = np.array([row.target for row in rows])
     predictions = np.array([row.prediction for row in rows])
+    has_binary_labels = study.has_binary_labels
     ranks = np.array([row.score for row in rows]) if has_binary_labels else predictions
     tasks = cluster_numbers([row.task for row in rows])
     hits = predictions == targets
@@ -299,7 +327,7 @@ def _agreement_figures(
         true_negative_rate = _share_with_interval(hits[~is_positive], tasks[~is_positive])
     figures = {
         "base_rates": {"people": float(targets.mean()), "judge": float(predictions.mean())},
-        "accuracy": _share_with_interval(hits, tasks),
+        **_closeness_figures(study, rows),
         "tpr": true_positive_rate,
         "tnr": true_negative_rate,
         "kappa": as_interval(kappa),
@@ -422,11 +450,11 @@ def _estimated_mean_label(study: JudgeStudy, need: float | None) -> Figures:
 
 
 def _constant_judge_figures(study: JudgeStudy) -> Figures:
-    """Return the agreement of a judge that always gives the commonest label; of equally common ones the lower."""
-    common = _commonest_label(study.rows)
-    rows = [row._replace(prediction=common, score=common) for row in study.rows]
-    agreement = _agreement_figures(rows, study.has_binary_labels, not study.is_compared_by_rank)
-    return {"question": study.judge.question, "value": common} | agreement
+    """Return the agreement of a judge that always gives the constant nearest to people."""
+    constant = _nearest_constant(study)
+    rows = [row._replace(prediction=constant, score=constant) for row in study.rows]
+    agreement = _agreement_figures(study, rows, not study.is_compared_by_rank)
+    return {"question": study.judge.question, "value": constant} | agreement
 
 
 def _length_as_judge_figures(study: JudgeStudy) -> Figures:
@@ -443,23 +471,26 @@ def _length_as_judge_figures(study: JudgeStudy) -> Figures:
         elif study.has_pairs:  # the longer one is better
             prediction = ((length > 0.0) - (length < 0.0) + 1.0) / 2.0
         judged.append(row._replace(prediction=prediction, score=length))
-    has_one_scale = study.has_binary_labels or study.has_pairs
-    figures = _agreement_figures(judged, study.has_binary_labels, has_one_scale)
+    figures = _agreement_figures(study, judged, has_one_scale=not study.has_numbers)
     return {"question": study.judge.question, "n": len(rows)} | figures
 
 
 def _human_ceiling_figures(study: JudgeStudy) -> Figures | None:
-    """Return how often a person is right by the consensus, or the share of pairs of people with the same label."""
+    """Return how often a person is right by the consensus, or two people agree; of numbers, their mean `distance`."""
+    figures: Figures = {"question": study.judge.question, "value": None, "low": None, "high": None}
     if study.ceiling is not None:
-        return {"question": study.judge.question, "value": study.ceiling, "low": None, "high": None}
-    hits = []
+        return figures | {"value": study.ceiling, "distance": None}
+    distances = []
     tasks = []
     for task, values in study.votes:
         for first, second in combinations(values, 2):
-            hits.append(first == second)
+            distances.append(abs(first - second))
             tasks.append(task)
-    share = _share_with_interval(hits, tasks)
-    return share and {"question": study.judge.question} | share._asdict()
+    if study.has_numbers:
+        distance = as_interval(mean_with_cluster_interval(distances, tasks))
+        return distance and figures | {"distance": distance}
+    share = _share_with_interval([distance == 0.0 for distance in distances], tasks)
+    return share and figures | {**share._asdict(), "distance": None}
 
 
 def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
@@ -553,7 +584,13 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
             rows += others
             judge_rows_with_baselines = others
     columns = {"judge": "name"} | dict(zip(counts, counts, strict=True))
-    columns |= {"accuracy": "accuracy", "TPR": "tpr", "TNR": "tnr", "κ": "kappa"}
+    has_classes = any(judge["accuracy"] is not None for judge in judges)
+    has_numbers = any(judge["distance"] is not None for judge in judges)
+    if has_classes or not has_numbers:
+        columns |= {"accuracy": "accuracy", "TPR": "tpr", "TNR": "tnr"}
+    if has_numbers:
+        columns["mean distance"] = "distance"
+    columns["κ"] = "kappa"
     yield ReportTable.of(columns, rows, digits=3)
     yield from _confusion_tables(judges)
     columns = {
@@ -565,16 +602,7 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
     yield ReportTable.of(columns, rows, digits=3)
     columns = {"calibration of scores": "judge", "Brier": "brier", "ECE": "ece"}
     yield ReportTable.of(columns, [judge for judge in judges if judge["ece"] is not None])
-    parts = [{"judge": judge["judge"], **part} for judge in judges for part in judge["parts"]]
-    columns = {
-        "accuracy by": "by",
-        "": "name",
-        "of the judge": "judge",
-        "n": "n",
-        "tasks": "tasks",
-        "accuracy (95 %)": "accuracy",
-    }
-    yield ReportTable.of(columns, parts, left=3, digits=3, most=_MAX_PARTS_LISTED)
+    yield from _trait_tables(judges)
     mean_columns: dict[str, Any] = {
         "mean of all responses": "judge",
         "by the judge": "uncorrected",
@@ -585,8 +613,7 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
     if need is not None:
         mean_columns[f"labels for ±{need:g}"] = _describe_needed_label_count
     yield ReportTable.of(mean_columns, [judge for judge in judges if judge["scale"] != "ranks"])
-    human_ceiling_rows = [[row["question"], row] for row in figures["ceiling"] if row is not None]
-    yield ReportTable(("people agree on", "share (95 %)"), human_ceiling_rows)
+    yield from _ceiling_tables(figures["ceiling"])
     columns = {
         "pairs in both orders": "judge",
         "as people in both (95 %)": "strict",
@@ -627,6 +654,30 @@ def _confusion_tables(judges: FigureRows) -> Iterator[ReportTable]:
         answers = [f"judge says {level:g}" for level in levels]
         header = ("confusions", "people say", "n", "share", *answers)
         yield ReportTable(header, rows, left=2, digits=3, most=_MAX_PAIRS_LISTED)
+
+
+def _trait_tables(judges: FigureRows) -> Iterator[ReportTable]:
+    """Yield accuracy, and distance, by agent, domain and length."""
+    parts = [{"judge": judge["judge"], **part} for judge in judges for part in judge["parts"]]
+    for measure in ("accuracy", "distance"):
+        columns = {
+            f"{measure} by": "by",
+            "": "name",
+            "of the judge": "judge",
+            "n": "n",
+            "tasks": "tasks",
+            f"{measure} (95 %)": measure,
+        }
+        measured_parts = [part for part in parts if part[measure] is not None]
+        yield ReportTable.of(columns, measured_parts, left=3, digits=3, most=_MAX_PARTS_LISTED)
+
+
+def _ceiling_tables(ceilings: Sequence[Figures | None]) -> Iterator[ReportTable]:
+    rows = [row for row in ceilings if row is not None]
+    shares = [[row["question"], row] for row in rows if row["value"] is not None]
+    yield ReportTable(("people agree on", "share (95 %)"), shares)
+    distances = [[row["question"], row["distance"]] for row in rows if row["distance"]]
+    yield ReportTable(("two people differ on", "by a mean distance of (95 %)"), distances)
 
 
 def _describe_needed_label_count(judge: Figures) -> object:

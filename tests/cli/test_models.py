@@ -92,6 +92,32 @@ def test_a_misquoting_judge_is_told_how_long_a_quotation_is_and_how_it_is_called
     assert [remedy in ended.err for ended in (first, again, anew)] == [False, True, False]
 
 
+def test_a_judge_of_several_that_is_down_fails_rewards_by_a_limit_that_is_named(
+    project: Project, run: Command
+) -> None:
+    def answer(body: dict[str, Any], number: int) -> Answer:
+        return status(400) if body["model"] == "down" else judge_reply(body)
+
+    with run_server(answer) as server:
+        names = ("mild", "fair", "down")
+        content = {
+            "models": {name: f"openai-compatible:{server.url}#{name}" for name in names},
+            "evaluators": [{"use": "criteria", "judges": list(names), "fold": "median"}],
+            "failure": {"max_error_rate": 1.0},
+        }
+        (project.folder / "jury.yaml").write_text(json.dumps(content))
+        ended = project.score("run")
+    assert ended.code == 1
+    (advice,) = [line for line in ended.err.splitlines() if "fold=majority" in line]
+    assert "leaves less of the weight judged than failure.min_coverage, 0.8; lower it" in advice
+    command = shlex.split(advice.partition(":  jurygraph ")[2])
+    assert run(*command).code == 0
+    explained = run("explain", project.folder / "run", "--response", "ann/a").out
+    assert "(failure.min_coverage)" in explained
+    assert "With `fold: majority` the other judges may decide without down." in explained
+    assert "cannot change the reward" not in explained
+
+
 def test_the_bill_stands_below_the_result_and_this_commands_requests_below_it(
     project: Project, server: Server
 ):

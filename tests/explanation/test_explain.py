@@ -238,12 +238,13 @@ def test_a_pair_is_changed_from_the_side_of_the_response() -> None:
             TASK, [jg.Response(id="a", text="one"), jg.Response(id="b", text="two")]
         )
     for trace, other in zip(traces, "ba", strict=True):
-        (change,) = trace.explain(group=traces).what_if()
-        assert (change.name, change.condition) == (
+        best, worst = trace.explain(group=traces).what_if()
+        assert (best.name, best.condition, worst.condition) == (
             f"longer against {other}",
             f"longer against {other} were 1",
+            f"longer against {other} were 0",
         )
-        assert (trace.reward.value, change.value) == (0.5, 1.0)
+        assert (trace.reward.value, best.value, worst.value) == (0.5, 1.0, 0.0)
 
 
 def test_changes_of_the_same_name_have_their_question() -> None:
@@ -255,7 +256,8 @@ def test_changes_of_the_same_name_have_their_question() -> None:
         "maths.length",
         "optimizer.efficiency/length",
     }
-    assert all(change.condition == f"length ({change.question}) were 1" for change in changes)
+    ends = {f"length ({change.question}) were {end}" for change in changes for end in (0, 1)}
+    assert {change.condition for change in changes} <= ends
 
 
 def test_a_decision_at_its_best_may_be_surer_or_the_other_one() -> None:
@@ -277,7 +279,23 @@ def test_a_decision_at_its_best_may_be_surer_or_the_other_one() -> None:
         "If helpful were not met: -0.05 (-0.9).",
         "If rude were met: 0.4 (-0.45).",
         "If wrong were met: 0.6 (-0.25).",
-        "2 of 6 single changes would raise it, 3 would lower it, 1 would change nothing.",
+        "2 of 5 single changes would raise it, 3 would lower it.",
+    ]
+
+
+def test_a_score_at_one_end_may_be_at_the_other_and_no_change_changes_nothing() -> None:
+    def brief(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict(score=1.0)
+
+    def long(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict(score=0.0)
+
+    with jg.Jury(evaluators=[brief, long], reward={"brief": 1.0, "long": 0.5}) as jury:
+        (trace,) = jury.score(TASK, ["It is 42."])
+    assert trace.explain().sentences(what_if=True)[-3:] == [
+        "If long were 1: 1.5 (+0.5).",
+        "If brief were 0: 0 (-1).",
+        "1 of 2 single changes would raise it, 1 would lower it.",
     ]
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Evidence, Failure, Material, Verdict
@@ -85,3 +86,9 @@ def test_material_has_a_failure_exactly_when_it_failed(
 ) -> None:
     with pytest.raises(InputError, match="exactly when its status is failed"):
         Material(name="steps", status=status, failure=failure)
+
+
+def test_code_may_score_with_true_or_false_and_a_stored_verdict_may_not() -> None:
+    assert [Verdict(score=all(found)).score for found in ([True], [False])] == [1.0, 0.0]
+    with pytest.raises(ValidationError):
+        Verdict.model_validate_json('{"score": true}')

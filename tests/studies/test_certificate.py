@@ -59,6 +59,21 @@ def test_the_figures_are_those_of_the_studies_and_the_rest_says_why_and_what_wou
     assert shown.count("jurygraph study stability ") == 1 + 4
 
 
+def test_a_judge_of_shares_is_near_to_people_on_their_scale_and_not_right_in_none(
+    scored_folder: Path, tmp_path: Path
+) -> None:
+    shares = "id,target,question\ndoor/a,0.75,manners.polite\ndoor/b,0.25,manners.polite\n"
+    labels = write_labels(tmp_path, shares)
+    page = json.loads(
+        run_command("study", "certify", scored_folder, "--labels", labels, "--json").out
+    )
+    (distance,) = [one for one in page["figures"] if one["name"].startswith("mean distance")]
+    assert distance["name"] == "mean distance from people of manners.polite"
+    assert 0.0 < distance["value"] < 1.0
+    assert not any(figure["name"].startswith("accuracy") for figure in page["figures"])
+    assert not [one for one in page["figures"] if one["name"].startswith("accuracy")]
+
+
 def test_a_run_without_edges_is_named_next_to_one_that_has_them(tmp_path: Path) -> None:
     script = {"a": 0.0, "b": 1.0}
     line = task_line("t", {"a": 1.0, "b": 1.0}, [("a", "b", "strong")], [script])

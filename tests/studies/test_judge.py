@@ -510,6 +510,51 @@ def test_a_scale_is_compared_in_its_own_units() -> None:
     assert found.rank_correlation.value == pytest.approx(1.0)
 
 
+def test_means_of_grades_have_a_distance_and_no_accuracy_that_equal_fractions_would_give() -> None:
+    """Three people give a and b the means 7/3 and 8/3; a judge that says 2 and 4 is 1/3 and 4/3 away."""
+    run = judgements({"a": 0.25, "b": 0.75}, scale=(1.0, 5.0))
+    run = replace(run, traits={"agent": {"a": "one", "b": "two"}})
+    grades = {"a": (2.0, 2.0, 3.0), "b": (2.0, 3.0, 3.0)}
+    people = [
+        JudgedLabel(id=name, target=grade, reviewer=f"p{place}")
+        for name, given in grades.items()
+        for place, grade in enumerate(given)
+    ]
+    result = report(join_labels_with_judgements([run], labels(*people)))
+    found = figures_of(result)
+    judge = found.judges[0]
+    assert (judge.accuracy, judge.label_range) == (None, [1.0, 5.0])
+    assert judge.distance.value == pytest.approx(5 / 6)
+    assert [(part.accuracy, part.distance.value) for part in judge.parts] == [
+        (None, pytest.approx(1 / 3)),
+        (None, pytest.approx(4 / 3)),
+    ]
+    # four of the six pairs of people are a grade apart
+    assert (found.ceiling[0].value, found.ceiling[0].distance.value) == (
+        None,
+        pytest.approx(2 / 3),
+    )
+    headers = [title for table in result.tables for title in table.header]
+    assert not [title for title in headers if "accuracy" in title and "pairwise" not in title]
+    assert "mean distance" in headers
+
+
+def test_a_judge_of_numbers_is_compared_with_their_median_which_no_constant_is_nearer_than() -> (
+    None
+):
+    """Of 1, 1, 3, 4, 5 the commonest is 1, and 9 away in all; the median, 3, is 7 away, and the judge 5."""
+    targets = (1.0, 1.0, 3.0, 4.0, 5.0)
+    rows = [
+        LabelledJudgement(f"r{place}", f"t{place}", target, abs(target - 1.0), 0.5)
+        for place, target in enumerate(targets)
+    ]
+    study = JudgeStudy(Judge("run", "q", "q"), False, rows, scale=(0.0, 5.0))
+    found = measure(study)
+    assert found.constant[0].value == 3.0
+    assert found.judges[0].above_constant.value == pytest.approx((7 - 5) / 5)
+    assert found.judges[0].accuracy.value == 0.0  # whole grades, none of them the same
+
+
 def test_labels_of_one_task_have_figures_without_intervals() -> None:
     """NumPy has nothing to warn of, where without the only task no row is left."""
     found = measure(binary_study([(1, 1), (0, 0)], size=2)).judges[0]
@@ -688,7 +733,13 @@ def test_pandalms_judges_have_the_published_accuracies() -> None:
     for name in ("gpt35", "pandalm7b"):
         judged = [pair for pair in pairs if pair[name] in order]
         rows = [
-            LabelledJudgement(p["idx"], p["idx"], order[p["maj"]], order[p[name]], order[p[name]])
+            LabelledJudgement(
+                pair_name(p["idx"], "other"),
+                p["idx"],
+                order[p["maj"]],
+                order[p[name]],
+                order[p[name]],
+            )
             for p in judged
         ]
         left_out = {"failed": len(pairs) - len(rows)}
@@ -751,7 +802,7 @@ def test_gpt4_agrees_with_the_experts_of_mtbench_as_published(turn: str, ties: b
     if not ties:
         experts = {key: [who for who in given if who != 0.5] for key, given in experts.items()}
     rows = [
-        LabelledJudgement(f"{key} {number}", key, who, said, said)
+        LabelledJudgement(pair_name(key, str(number)), key, who, said, said)
         for key, (said,) in mtbench_votes("mtbench_gpt4", turn).items()
         for number, who in enumerate(experts.get(key, ()))
         if ties or said != 0.5

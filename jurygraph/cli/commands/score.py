@@ -1,6 +1,6 @@
 """`jurygraph score`: score responses into a run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -48,6 +48,7 @@ from jurygraph.messages import format_count, shell_quote, shorten
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.runs.reports.summary import Summary
+    from jurygraph.schema.config import Config
 
 
 def score(
@@ -311,6 +312,8 @@ def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -
         has_rewards_or_failures = summary.failed < summary.responses or bool(summary.failures)
         unanswered_causes = [] if has_rewards_or_failures else summary.unanswered[:1]
         print_message("; ".join([share, *unanswered_causes]))
+        for setting_advice in _advise_settings(options, summary, jury.config):
+            print_message(setting_advice)
         print_failed_rewards_warning(summary.left_out)
         code = ExitCode.SOME_FAILED
     for problem, has_model_replies in jury.gateways.problems.items():
@@ -335,6 +338,29 @@ def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -
             f"and a --branch keep:  {options.fresh_command}"
         )
     return code
+
+
+def _advise_settings(options: ScoreOptions, summary: "Summary", config: "Config") -> Iterator[str]:
+    """Yield the settings that fail rewards whose verdicts are there, each with the command that changes it."""
+    discarded_counts = summary.discarded
+    # a component of the config may have a limit of its own
+    if discarded_counts and config.components.keys().isdisjoint(discarded_counts):
+        command = options.format_rescore_command("panel.min_confidence=0.5")
+        yield (
+            f"{sum(discarded_counts.values())} verdicts count as not given, because their "
+            f"confidence is below panel.min_confidence, {config.panel.min_confidence:g}; with "
+            f"another limit, such as 0.5:  {command}"
+        )
+    if not any(row.judges for row in summary.failures):
+        return
+    for position, use in enumerate(config.evaluators):
+        if use.judges and use.fold != "majority":
+            command = options.format_rescore_command(f"evaluators.{position}.fold=majority")
+            yield (
+                f"a judge of {use.known_as} that did not answer leaves less of the weight judged "
+                f"than failure.min_coverage, {config.failure.min_coverage:g}; lower it, or count "
+                f"what most judges say:  {command}"
+            )
 
 
 def _advise_retry(summary: "Summary", has_model_problem: bool) -> str | None:

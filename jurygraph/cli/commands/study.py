@@ -362,15 +362,15 @@ def judge(
     is better, 0 if `other` is, 0.5 for a tie.
 
     A judge is a question with its evaluator and model; below stand a constant and the length of the response. Then:
-    confusions, accuracy by agent, domain and length, calibration, the mean label as the judge gives it and corrected
-    (PPI++, Rogan-Gladen), paired differences of judges (Holm), and the disagreements, worst first. Where three persons
-    are named (`reviewer`), it is tested whether the judge is as near to the others as a person is. Intervals are over
-    tasks. Responses without a judgement are counted, never taken as wrong or right. No request is sent, and nothing is
-    written.
+    confusions, accuracy (of numbers: distance) by agent, domain and length, calibration, the mean label as the judge
+    gives it and corrected (PPI++, Rogan-Gladen), paired differences of judges (Holm), and the disagreements, worst
+    first. Where three persons are named (`reviewer`), it is tested whether the judge is as near to the others as a
+    person is. Intervals are over tasks. Responses without a judgement are counted, never taken as wrong or right. No
+    request is sent, and nothing is written.
 
     --gate takes conditions NAME OP NUMBER, joined by `,` or `and`, that every judge must meet: n, missing, failed,
-    abstained, unsupported, accuracy, tpr, tnr, kappa, rank_correlation, pairwise, bias, flips, strict (of pairs in both
-    orders; each also with _low and _high), brier, ece. A statistic that is missing fails.
+    abstained, unsupported, accuracy, distance, tpr, tnr, kappa, rank_correlation, pairwise, bias, flips, strict (of
+    pairs in both orders; each also with _low and _high), brier, ece. A statistic that is missing fails.
 
     Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid input, such as a label of an unknown response.
 

@@ -91,7 +91,8 @@ def test_what_if_decides_again_with_one_verdict_changed(scored_folder: Path, run
         *why,
         "If polite were 1: 0.5 (+0.75).",
         "If shaky were not met: 0.25 (+0.5).",
-        "2 of 2 single changes would raise it.",
+        "If polite were 0: -0.5 (-0.25).",
+        "2 of 3 single changes would raise it, 1 would lower it.",
     ]
 
 
