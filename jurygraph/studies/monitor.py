@@ -105,9 +105,8 @@ def _conclude(analyzer: Analyzer) -> str:
     changes = _describe_changes(analyzer)
     hack_alerts = [alert for alert in analyzer.alerts if alert.kind == "hack"]
     if hack_alerts:
-        since = analyzer.step_names[hack_alerts[0].since - 1]
         evidence = ", ".join(hack_alerts[0].evidence)
-        return f"the reward looks hacked, since about step {since}: {evidence}"
+        return f"the reward looks hacked, since about step {hack_alerts[0].since}: {evidence}"
     adverse_names = dict.fromkeys(alert.series for alert in analyzer.alerts if alert.adverse)
     if adverse_names:
         return f"no alert of kind hack ({changes}); look at: {', '.join(adverse_names)}"
@@ -186,22 +185,23 @@ def _plots(analyzer: Analyzer) -> list[Plot]:
         shaded_ranges = []
         for alert in alerts:
             label = "hack" if alert.kind == "hack" else ""
-            start, end = positions[alert.since - 1], positions[alert.step - 1]
+            start = positions[alert.since_number - 1]
+            end = positions[alert.step_number - 1]
             shaded_ranges.append(PlotShading(start, end, label, alert.adverse))
         title = describe_series(f"{series.name}: no change was found; it", "step", line)
         changes = []
         for alert in alerts:
             if alert.kind == "change":
-                changes.append(_describe_alert(alert, names[alert.since - 1]))
+                changes.append(_describe_alert(alert))
         if changes:
             title = f"{series.name} {'; '.join(changes[:_MAX_CHANGES_IN_TITLE])}"
         plots.append(Plot(title, "line", [line], "step", series.name, shaded_ranges=shaded_ranges))
     return plots
 
 
-def _describe_alert(alert: Alert, since: StepName) -> str:
+def _describe_alert(alert: Alert) -> str:
     verb_text = "rises" if alert.direction == "up" else "falls"
-    return f"{verb_text} from about step {since} on, from {alert.before:.3g} to {alert.after:.3g}"
+    return f"{verb_text} from about step {alert.since} on, from {alert.before:.3g} to {alert.after:.3g}"
 
 
 def refuse_runs_without_order(folder: Path) -> None:
