@@ -139,8 +139,9 @@ def _summarize_series(name: str, column: Floats) -> dict[str, Any]:
 def _warnings(analyzer: Analyzer) -> Iterator[str]:
     """Yield a sentence for series that are not tested yet, and for each that is autocorrelated: `arl` does not hold.
 
-    The estimate is by how often the normal scores of two steps in a row have one sign: a change of level then weighs no
-    more than the steps until it is found.
+    The estimate is of the normal scores: a change of level weighs no more than the steps until it is found. Their
+    variance counts as 1 at least, as it is in theory: that of a series that is nearly constant is less, and there the
+    least deviations would count. The standard error is by the products themselves: a few large ones show little.
     """
     if not analyzer.series:
         return
@@ -151,20 +152,19 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
     if analyzer.step_count <= untested_step_count:
         baseline_text = f"the first {CALIBRATION_STEPS} steps are what they compare with"
         yield f"{' and '.join(calibrated_series_names)}: tested from step {untested_step_count + 1} on; {baseline_text}"
-    signs = np.nan_to_num(np.sign(np.array(analyzer.normal_scores)))
-    products = signs[1:] * signs[:-1]
-    pair_counts = np.abs(products).sum(axis=0)
-    sign_agreement_sums = products.sum(axis=0)
-    for series, pairs, sign_agreement_sum in zip(
-        analyzer.series, pair_counts, sign_agreement_sums, strict=True
+    scores = np.nan_to_num(np.array(analyzer.normal_scores))
+    products = scores[1:] * scores[:-1]
+    pair_counts = np.count_nonzero(products, axis=0)
+    square_sums = np.square(scores).sum(axis=0).clip(np.maximum(pair_counts, 1))
+    correlations = products.sum(axis=0) / square_sums
+    standard_errors = np.sqrt(np.square(products).sum(axis=0)) / square_sums
+    lowest_correlations = correlations - 3.0 * standard_errors
+    for series, pairs, correlation, lowest in zip(
+        analyzer.series, pair_counts, correlations, lowest_correlations, strict=True
     ):
-        count = max(pairs, 1.0)
-        agreement = sign_agreement_sum / count
-        bounds = np.array([agreement, agreement - 3.0 / count**0.5])
-        correlation, lowest = np.sin(np.pi / 2.0 * bounds)
         if pairs >= _MIN_PAIRS_FOR_AUTOCORRELATION and lowest > _MAX_HARMLESS_AUTOCORRELATION:
             yield (
-                f"{series.name} depends on the step before (autocorrelation {correlation:.2f}), "
+                f"{series.name} depends on the step before (its normal scores have autocorrelation {correlation:.2f}), "
                 f"so false alarms are more frequent than one in {analyzer.arl:g} steps; "
                 "shuffle the prompts, or make steps of more tasks"
             )
