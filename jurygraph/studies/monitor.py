@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import chain, groupby, islice, pairwise
+from itertools import chain, compress, groupby, islice, pairwise
 from math import isnan
 from operator import itemgetter
 from pathlib import Path
@@ -137,7 +137,7 @@ def _summarize_series(name: str, column: Floats) -> dict[str, Any]:
 
 
 def _warnings(analyzer: Analyzer) -> Iterator[str]:
-    """Yield a sentence for series that are not tested yet, and for each that is autocorrelated: `arl` does not hold.
+    """Yield a sentence for outages, for series not tested yet, and for each autocorrelated one: `arl` does not hold.
 
     The estimate is of the normal scores: a change of level weighs no more than the steps until it is found. Their
     variance counts as 1 at least, as it is in theory: that of a series that is nearly constant is less, and there the
@@ -146,9 +146,13 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
     if not analyzer.series:
         return
     untested_step_count = CALIBRATION_STEPS + MIN_SCORES_BEFORE_TESTS
-    calibrated_series_names = [
-        series.name for series in analyzer.series if series.name in CALIBRATED_SERIES_NAMES
-    ]
+    names = [series.name for series in analyzer.series]
+    failed_shares = np.array(analyzer.values)[:, names.index("failed")]
+    outages = list(compress(analyzer.step_names, failed_shares > 0.5))
+    if outages:
+        steps_text = _join_step_names(analyzer.step_names, outages)
+        yield f"more than half of the rewards failed at step {steps_text}; what moves there may be the judge's"
+    calibrated_series_names = [name for name in names if name in CALIBRATED_SERIES_NAMES]
     if analyzer.step_count <= untested_step_count:
         baseline_text = f"the first {CALIBRATION_STEPS} steps are what they compare with"
         yield f"{' and '.join(calibrated_series_names)}: tested from step {untested_step_count + 1} on; {baseline_text}"

@@ -66,6 +66,18 @@ def test_a_series_that_is_nearly_constant_is_not_called_autocorrelated(
     assert report(analyzer).notes == []
 
 
+def test_steps_at_which_most_rewards_failed_are_an_outage() -> None:
+    rng, analyzer = np.random.default_rng(3), Analyzer()
+    for step in range(40):
+        rewards = rng.random(32)
+        rewards[: {12: 17, 13: 32, 14: 20, 15: 16, 20: 30}.get(step, 0)] = np.nan
+        analyzer.observe(TrainingStep(rewards, name=step))
+    (note,) = report(analyzer).notes
+    assert note == (
+        "more than half of the rewards failed at step 12 to 14, 20; what moves there may be the judge's"
+    )
+
+
 def test_the_loop_in_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
     page = (Path(__file__).parents[3] / "docs" / "watching.md").read_text(encoding="utf-8")
     (loop,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
