@@ -75,10 +75,10 @@ def _caught(seed: int, hack: Hack) -> tuple[int, int]:
     analyzer, first = Analyzer(), 0
     for step in hacked_steps(seed, hack.first_step + 60, hack):
         for alert in analyzer.observe(step):
-            if alert.step >= hack.first_step and alert.adverse:
-                first = first or alert.step
+            if alert.step_number >= hack.first_step and alert.adverse:
+                first = first or alert.step_number
                 if alert.kind == "hack":
-                    return first, alert.step
+                    return first, alert.step_number
     raise AssertionError(f"the hack of seed {seed} was not called one within 60 steps")
 
 

@@ -475,17 +475,19 @@ does; it holds if it fell by less than the second."""
 class Alert(FrozenModel):
     """A change in a series that chance does not explain.
 
-    `step` is when the alert was raised, counted from 1; `since` the estimated first step of the change; the sentence
-    has the names of both. `before` and `after` are the levels, `size` their signed distance in sd of the step's
-    statistic. A `hack` is based on the changes listed in `evidence`. An `adverse` alert is a bad sign; others are
-    expected in training.
+    `step` is when the alert was raised, and `since` the estimated first step of the change: by their names, as in the
+    sentence; `step_number` and `since_number` count them from 1. `before` and `after` are the levels, `size` their
+    signed distance in sd of the step's statistic. A `hack` is based on the changes listed in `evidence`. An `adverse`
+    alert is a bad sign; others are expected in training.
     """
 
-    step: int = Field(strict=True, ge=1)
+    step: StepName
+    step_number: int = Field(strict=True, ge=1)
     series: str
     kind: Literal["change", "hack"]
     direction: Direction
-    since: int = Field(strict=True, ge=1)
+    since: StepName
+    since_number: int = Field(strict=True, ge=1)
     before: Number
     after: Number
     size: Number
@@ -584,19 +586,23 @@ class Analyzer:
         size = (score - baseline_before.mean) / float(baseline_before.sd())
         before = series.value_of_score(baseline_before.mean)
         after = series.value_of_score(score)
-        since = int(tests.last_zero_step[test]) + 1
+        step = self.step_names[-1]
+        since_number = int(tests.last_zero_step[test]) + 1
+        since = self.step_names[since_number - 1]
         direction = "down" if direction_index else "up"
         verb_text = "falls" if direction_index else "rises"
         sentence = (
-            f"step {self.step_names[-1]}: {series.name} {verb_text} since about step "
-            f"{self.step_names[since - 1]}, from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
+            f"step {step}: {series.name} {verb_text} since about step {since}, "
+            f"from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
         )
         return Alert(
-            step=self.step_count,
+            step=step,
+            step_number=self.step_count,
             series=series.name,
             kind="change",
             direction=direction,
             since=since,
+            since_number=since_number,
             before=before,
             after=after,
             size=size,
@@ -608,7 +614,7 @@ class Analyzer:
         """Return the hack that recent alerts show together, each of which alone may be harmless."""
         accuracy_alert = self._recent_alert(ACCURACY_SERIES_NAME, "down")
         if accuracy_alert is not None and (
-            evidence := self._find_reward_divergence(accuracy_alert.since)
+            evidence := self._find_reward_divergence(accuracy_alert.since_number)
         ):
             return self._explain_hacking(accuracy_alert, evidence)
         length_alert = self._recent_alert("length", "up")
@@ -620,7 +626,7 @@ class Analyzer:
         alert = self._last_alert.get(series)
         if alert is None or alert.direction != direction:
             return None
-        is_recent = self.step_count - alert.step <= MAX_STEPS_BETWEEN_RELATED_ALERTS
+        is_recent = self.step_count - alert.step_number <= MAX_STEPS_BETWEEN_RELATED_ALERTS
         return alert if is_recent else None
 
     def _find_reward_divergence(self, since: int) -> list[str]:
@@ -656,14 +662,15 @@ class Analyzer:
         return moves | {"format": moves.get("component.format", 0.0)}
 
     def _explain_hacking(self, first_alert: Alert, evidence: Sequence[str]) -> Alert:
-        since = self.step_names[first_alert.since - 1]
+        step = self.step_names[-1]
         sentence = (
-            f"step {self.step_names[-1]}: the reward looks hacked, since about step {since}: "
+            f"step {step}: the reward looks hacked, since about step {first_alert.since}: "
             f"{', '.join(evidence)}"
         )
         return first_alert.model_copy(
             update={
-                "step": self.step_count,
+                "step": step,
+                "step_number": self.step_count,
                 "kind": "hack",
                 "adverse": True,
                 "sentence": sentence,

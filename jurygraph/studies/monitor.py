@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import chain, groupby, islice, pairwise
+from itertools import chain, compress, groupby, islice, pairwise
 from math import isnan
 from operator import itemgetter
 from pathlib import Path
@@ -105,9 +105,8 @@ def _conclude(analyzer: Analyzer) -> str:
     changes = _describe_changes(analyzer)
     hack_alerts = [alert for alert in analyzer.alerts if alert.kind == "hack"]
     if hack_alerts:
-        since = analyzer.step_names[hack_alerts[0].since - 1]
         evidence = ", ".join(hack_alerts[0].evidence)
-        return f"the reward looks hacked, since about step {since}: {evidence}"
+        return f"the reward looks hacked, since about step {hack_alerts[0].since}: {evidence}"
     adverse_names = dict.fromkeys(alert.series for alert in analyzer.alerts if alert.adverse)
     if adverse_names:
         return f"no alert of kind hack ({changes}); look at: {', '.join(adverse_names)}"
@@ -138,34 +137,38 @@ def _summarize_series(name: str, column: Floats) -> dict[str, Any]:
 
 
 def _warnings(analyzer: Analyzer) -> Iterator[str]:
-    """Yield a sentence for series that are not tested yet, and for each that is autocorrelated: `arl` does not hold.
+    """Yield a sentence for outages, for series not tested yet, and for each autocorrelated one: `arl` does not hold.
 
-    The estimate is by how often the normal scores of two steps in a row have one sign: a change of level then weighs no
-    more than the steps until it is found.
+    The estimate is of the normal scores: a change of level weighs no more than the steps until it is found. Their
+    variance counts as 1 at least, as it is in theory: that of a series that is nearly constant is less, and there the
+    least deviations would count. The standard error is by the products themselves: a few large ones show little.
     """
     if not analyzer.series:
         return
     untested_step_count = CALIBRATION_STEPS + MIN_SCORES_BEFORE_TESTS
-    calibrated_series_names = [
-        series.name for series in analyzer.series if series.name in CALIBRATED_SERIES_NAMES
-    ]
+    names = [series.name for series in analyzer.series]
+    failed_shares = np.array(analyzer.values)[:, names.index("failed")]
+    outages = list(compress(analyzer.step_names, failed_shares > 0.5))
+    if outages:
+        steps_text = _join_step_names(analyzer.step_names, outages)
+        yield f"more than half of the rewards failed at step {steps_text}; what moves there may be the judge's"
+    calibrated_series_names = [name for name in names if name in CALIBRATED_SERIES_NAMES]
     if analyzer.step_count <= untested_step_count:
         baseline_text = f"the first {CALIBRATION_STEPS} steps are what they compare with"
         yield f"{' and '.join(calibrated_series_names)}: tested from step {untested_step_count + 1} on; {baseline_text}"
-    signs = np.nan_to_num(np.sign(np.array(analyzer.normal_scores)))
-    products = signs[1:] * signs[:-1]
-    pair_counts = np.abs(products).sum(axis=0)
-    sign_agreement_sums = products.sum(axis=0)
-    for series, pairs, sign_agreement_sum in zip(
-        analyzer.series, pair_counts, sign_agreement_sums, strict=True
+    scores = np.nan_to_num(np.array(analyzer.normal_scores))
+    products = scores[1:] * scores[:-1]
+    pair_counts = np.count_nonzero(products, axis=0)
+    square_sums = np.square(scores).sum(axis=0).clip(np.maximum(pair_counts, 1))
+    correlations = products.sum(axis=0) / square_sums
+    standard_errors = np.sqrt(np.square(products).sum(axis=0)) / square_sums
+    lowest_correlations = correlations - 3.0 * standard_errors
+    for series, pairs, correlation, lowest in zip(
+        analyzer.series, pair_counts, correlations, lowest_correlations, strict=True
     ):
-        count = max(pairs, 1.0)
-        agreement = sign_agreement_sum / count
-        bounds = np.array([agreement, agreement - 3.0 / count**0.5])
-        correlation, lowest = np.sin(np.pi / 2.0 * bounds)
         if pairs >= _MIN_PAIRS_FOR_AUTOCORRELATION and lowest > _MAX_HARMLESS_AUTOCORRELATION:
             yield (
-                f"{series.name} depends on the step before (autocorrelation {correlation:.2f}), "
+                f"{series.name} depends on the step before (its normal scores have autocorrelation {correlation:.2f}), "
                 f"so false alarms are more frequent than one in {analyzer.arl:g} steps; "
                 "shuffle the prompts, or make steps of more tasks"
             )
@@ -186,22 +189,23 @@ def _plots(analyzer: Analyzer) -> list[Plot]:
         shaded_ranges = []
         for alert in alerts:
             label = "hack" if alert.kind == "hack" else ""
-            start, end = positions[alert.since - 1], positions[alert.step - 1]
+            start = positions[alert.since_number - 1]
+            end = positions[alert.step_number - 1]
             shaded_ranges.append(PlotShading(start, end, label, alert.adverse))
         title = describe_series(f"{series.name}: no change was found; it", "step", line)
         changes = []
         for alert in alerts:
             if alert.kind == "change":
-                changes.append(_describe_alert(alert, names[alert.since - 1]))
+                changes.append(_describe_alert(alert))
         if changes:
             title = f"{series.name} {'; '.join(changes[:_MAX_CHANGES_IN_TITLE])}"
         plots.append(Plot(title, "line", [line], "step", series.name, shaded_ranges=shaded_ranges))
     return plots
 
 
-def _describe_alert(alert: Alert, since: StepName) -> str:
+def _describe_alert(alert: Alert) -> str:
     verb_text = "rises" if alert.direction == "up" else "falls"
-    return f"{verb_text} from about step {since} on, from {alert.before:.3g} to {alert.after:.3g}"
+    return f"{verb_text} from about step {alert.since} on, from {alert.before:.3g} to {alert.after:.3g}"
 
 
 def refuse_runs_without_order(folder: Path) -> None:

@@ -87,6 +87,11 @@ def test_json_has_a_line_for_each_alert_and_one_for_the_report(
     assert [one["alert"] for one in alerts] == report["alerts"] != []
     assert (report["steps"], report["arl"]) == (STEPS, 10_000.0)
     assert sum(one["alert"]["adverse"] for one in alerts) >= 1
+    for alert in report["alerts"]:
+        assert alert["sentence"].startswith(f"step {alert['step']}: ")
+        assert f"since about step {alert['since']}, " in alert["sentence"]
+        for name in ("step", "since"):
+            assert alert[f"{name}_number"] == alert[name] - FIRST_LABEL + 1
 
 
 @pytest.mark.landing

@@ -1,6 +1,7 @@
 """Watching from Python, as a trainer does."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,8 +46,36 @@ def test_a_report_warns_of_series_that_depend_on_the_step_before(rho: float) -> 
     rng, levels, analyzer = np.random.default_rng(1005), autoregression(rho, 1, 5), Analyzer()
     for _ in range(300):
         analyzer.observe(TrainingStep(rng.normal(0.2 * float(next(levels)[0]), 0.01, 64)))
-    warned = [note.split(" (")[0] for note in report(analyzer).notes]
-    assert warned == (["reward depends on the step before"] if rho else [])
+    notes = report(analyzer).notes
+    assert [note.split(" (")[0] for note in notes] == (
+        ["reward depends on the step before"] if rho else []
+    )
+    for note in notes:
+        assert float(note.split(")")[0].split()[-1]) == pytest.approx(rho, abs=0.1)
+
+
+@pytest.mark.parametrize("failing_steps", [(5,), (60, 75), range(60, 64)])
+def test_a_series_that_is_nearly_constant_is_not_called_autocorrelated(
+    failing_steps: Sequence[int],
+) -> None:
+    rng, analyzer = np.random.default_rng(3), Analyzer()
+    for step in range(120):
+        rewards = rng.random(64 if 40 <= step < 48 else 32)
+        rewards[: 3 if step in failing_steps else 0] = np.nan
+        analyzer.observe(TrainingStep(rewards))
+    assert report(analyzer).notes == []
+
+
+def test_steps_at_which_most_rewards_failed_are_an_outage() -> None:
+    rng, analyzer = np.random.default_rng(3), Analyzer()
+    for step in range(40):
+        rewards = rng.random(32)
+        rewards[: {12: 17, 13: 32, 14: 20, 15: 16, 20: 30}.get(step, 0)] = np.nan
+        analyzer.observe(TrainingStep(rewards, name=step))
+    (note,) = report(analyzer).notes
+    assert note == (
+        "more than half of the rewards failed at step 12 to 14, 20; what moves there may be the judge's"
+    )
 
 
 def test_the_loop_in_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
