@@ -130,7 +130,8 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
         raise InputError(
             "--rater-columns: is missing; name the columns of the raters, such as ann,bo"
         )
-    rows = read_decimal_commas(path, list(read_rows(path)), columns.raters)
+    rows = list(read_rows(path))
+    read_decimal_commas(path, rows, columns.raters)
     for position, row in rows:
         location = f"{path}, {position}"
         key = "id" if "id" in row and "item" not in row else "item"

@@ -335,7 +335,7 @@ def read_validated_rows(
         header = f"{path}, line {read_csv_layout(path).header_line}"
     column_by_field = _match_columns(header, model, columns, present_columns, options)
     number_columns = [column_by_field[name] for name in _NUMBER_FIELDS if name in column_by_field]
-    rows_with_position = read_decimal_commas(path, rows_with_position, number_columns)
+    read_decimal_commas(path, rows_with_position, number_columns)
     rows = []
     short_row_positions = []
     for position, values in rows_with_position:
@@ -355,37 +355,35 @@ def read_validated_rows(
     return FileRows(str(path), tuple(rows), column_by_field, unread_columns)
 
 
-def read_decimal_commas(
-    path: Path, rows: Sequence[RowWithPlace], columns: Iterable[str]
-) -> list[RowWithPlace]:
-    """Return the rows of a table with points for the decimal commas in columns of numbers, as a CSV file may have them.
+def read_decimal_commas(path: Path, rows: Sequence[RowWithPlace], columns: Iterable[str]) -> None:
+    """Write points for the decimal commas in columns of numbers, as the rows of a CSV file may have them.
 
     Raises `InputError` for commas that may mean something else, because commas separate the cells, or because other
     numbers of the column have points.
     """
-    revised_rows = list(rows)
-    comma_counts: dict[str, int] = {}
+    comma_count = 0
     for column in columns if is_csv(path) else ():
-        cells = [(position, str(values.get(column) or "").strip()) for position, values in rows]
-        places = [position for position, text in cells if DECIMAL_COMMA_PATTERN.fullmatch(text)]
-        others = [text for _, text in cells if not DECIMAL_COMMA_PATTERN.fullmatch(text)]
-        others = [text for text in others if not is_no_label(text)]
-        if not places or not all(map(NUMERAL_PATTERN.fullmatch, others)):
+        cells = {position: str(values.get(column) or "").strip() for position, values in rows}
+        with_comma = {
+            position for position, text in cells.items() if DECIMAL_COMMA_PATTERN.fullmatch(text)
+        }
+        others = {cells[position] for position in cells.keys() - with_comma}
+        others = {text for text in others if not is_no_label(text)}
+        if not with_comma or not all(map(NUMERAL_PATTERN.fullmatch, others)):
             continue  # no number has a comma, or the cells are words
         if read_csv_layout(path).separator != ";" or not all(map(str.isdecimal, others)):
-            problem = describe_decimal_comma((column,), dict(cells)[places[0]])
-            remedy = f"{problem.remedy}; so in {len(places)} of {len(cells)} cells"
-            raise_field_error(f"{path}, {places[0]}", replace(problem, remedy=remedy))
-        comma_counts[column] = len(places)
-        with_comma = set(places)
-        for index, (position, values) in enumerate(revised_rows):
+            first = next(position for position in cells if position in with_comma)
+            problem = describe_decimal_comma((column,), cells[first])
+            remedy = f"{problem.remedy}; so in {len(with_comma)} of {len(cells)} cells"
+            raise_field_error(f"{path}, {first}", replace(problem, remedy=remedy))
+        comma_count += len(with_comma)
+        for position, values in rows:
             if position in with_comma:
-                revised_values = {**values, column: values[column].replace(",", ".")}
-                revised_rows[index] = (position, revised_values)
-    if comma_counts:
-        message = "%s: the commas of %d numbers are read as decimal points: %s"
-        _LOGGER.warning(message, path, sum(comma_counts.values()), ", ".join(comma_counts))
-    return revised_rows
+                values[column] = cells[position].replace(",", ".")
+    if comma_count:
+        _LOGGER.warning(
+            "%s: the commas of %d numbers are read as decimal points", path, comma_count
+        )
 
 
 def iter_file_columns(
