@@ -105,7 +105,7 @@ def format_field_path(path: FieldPath) -> str:
     return "".join(steps).removeprefix(".")
 
 
-def did_you_mean(name: str, candidates: Iterable[str], min_similarity: float = 0.5) -> str | None:
+def did_you_mean(name: str, candidates: Iterable[str], min_similarity: float = 0.6) -> str | None:
     """Return a question for the nearest known name, "did you mean …?"; None if no name is near."""
     similar_name = nearest_name(name, candidates, min_similarity)
     if similar_name is None:

@@ -20,8 +20,13 @@ from jurygraph.messages import (
 )
 from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.schema.rating import Vote
-from jurygraph.sources.ratings import NUMERAL_PATTERN
-from jurygraph.sources.task_tables import TableRow, missing_column_error, read_rows
+from jurygraph.sources.ratings import NUMERAL_PATTERN, read_decimal_commas
+from jurygraph.sources.task_tables import (
+    TableRow,
+    column_names_location,
+    missing_column_error,
+    read_rows,
+)
 
 
 class ExportColumns(NamedTuple):
@@ -97,6 +102,8 @@ def read_located_rows(path: Path) -> Iterator[tuple[str, TableRow]]:
 def get_export_field(location: str, row: JsonMapping, name: str, option: str) -> Any:
     """Return the value of a field that an option names. Raises `InputError` where the row has none."""
     if name not in row:
+        path, _, position = location.rpartition(", ")
+        location = column_names_location(Path(path), position)
         raise missing_column_error(location, (name,), row, option)
     return row[name]
 
@@ -123,7 +130,10 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
         raise InputError(
             "--rater-columns: is missing; name the columns of the raters, such as ann,bo"
         )
-    for location, row in read_located_rows(path):
+    rows = list(read_rows(path))
+    read_decimal_commas(path, rows, columns.raters)
+    for position, row in rows:
+        location = f"{path}, {position}"
         key = "id" if "id" in row and "item" not in row else "item"
         for rater in columns.raters:
             value = get_export_field(location, row, rater, "--rater-columns")

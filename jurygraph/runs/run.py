@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from jurygraph.display import ShortRepr, draw_notebook_html, format_repr_line
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
-from jurygraph.messages import did_you_mean, quote, shorten
+from jurygraph.messages import did_you_mean, join_names, quote, shorten
 from jurygraph.runs.export_table import (
     StoredVerdict,
     TableName,
@@ -718,6 +718,9 @@ class Run(ShortRepr):
         if record is None:
             self._require_all_traces_if_closed(self.ledger.count_records("trace"))
             hint = did_you_mean(response_id, self.source.ledger.keys("trace"))
+            if self.source.ledger.find("group", response_id) is not None:
+                names = [trace.response_id for trace, _ in self.group_of(response_id)]
+                hint = f"that is a task; its responses are {join_names(names)}"
             hint = hint or "`jurygraph show RUN` lists them, with --agent those of an agent"
             raise InputError(f"{self.folder}: there is no response {response_id!r}; {hint}")
         return self.group(self.source.ledger.record_at(record.seq - record.content["group"]))

@@ -14,7 +14,6 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
@@ -268,15 +267,14 @@ def searched_folders_text(name: str, owner_file_names: str) -> str:
 
 
 def _missing_file_hint(path: Path) -> str:
-    """Suggest the file with the most similar name; an equal ending alone makes no two names alike."""
-    names = defaultdict(list)
+    """Suggest the file with the most similar name before its endings; one of another kind has to be nearly the same."""
+    stem = _file_stem(path.name)
+    similar_names = []
     with suppress(OSError):
         for entry in path.parent.iterdir():
-            if entry.is_file():
-                names[_file_stem(entry.name)].append(entry.name)
-    similar_names = []
-    for stem in get_close_matches(_file_stem(path.name), names, cutoff=0.5):
-        similar_names += names[stem]
+            cutoff = 0.6 if entry.suffixes == path.suffixes else 0.8
+            if get_close_matches(stem, [_file_stem(entry.name)], cutoff=cutoff) and entry.is_file():
+                similar_names.append(entry.name)
     return did_you_mean(path.name, similar_names) or "name one that is there"
 
 

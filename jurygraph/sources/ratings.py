@@ -8,7 +8,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -44,9 +44,11 @@ from jurygraph.schema.rating import (
 )
 from jurygraph.sources.files import TextFile, raise_field_error, validate_at_location
 from jurygraph.sources.task_tables import (
+    RowWithPlace,
     TableRow,
     is_csv,
     missing_column_error,
+    read_csv_layout,
     read_first_row,
     read_rows,
 )
@@ -74,6 +76,7 @@ _RATINGS_COLUMN_NAMES = {*Rating.model_fields, *Vote.model_fields}
 _TEXT_FIELD_NAMES = set(
     "item agent reviewer annotator dimension domain group id other question split".split()
 )
+_NUMBER_FIELDS = ("score", "target", "label")
 _DECISION_BY_WORD: Mapping[str, bool | None] = {
     **dict.fromkeys(("true", "yes", "y", "pass", "passed", "met", "correct"), True),
     **dict.fromkeys(("false", "no", "n", "fail", "failed", "not met", "unmet", "incorrect"), False),
@@ -190,25 +193,21 @@ def read_rated_texts(
 def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
     """Return the rows of a CSV file with their labels as numbers, if all are numerals.
 
-    Raises `InputError` for a decimal comma or an infinite number among them: it would make words of all.
+    Raises `InputError` for an infinite number among them: it would make words of all.
     """
     labels = [str(vote.label) for _, vote in file.rows if vote.label is not None]
-    are_numeric_labels = all(
-        NUMERAL_PATTERN.fullmatch(text) or DECIMAL_COMMA_PATTERN.fullmatch(text) for text in labels
-    )
+    are_numeric_labels = all(map(NUMERAL_PATTERN.fullmatch, labels))
     if not is_csv(Path(file.path)) or not are_numeric_labels:
         return file
     rows = []
     for position, vote in file.rows:
         if vote.label is not None:
             text = str(vote.label)
-            path = (file.columns["label"],)
-            if DECIMAL_COMMA_PATTERN.fullmatch(text):
-                problem = describe_decimal_comma(path, text)
-                raise_field_error(f"{file.path}, {position}", problem)
             number = float(text)
             if not math.isfinite(number):
-                problem = Problem(path, f"is {quote(text)}", "write a finite number")
+                problem = Problem(
+                    (file.columns["label"],), f"is {quote(text)}", "write a finite number"
+                )
                 raise_field_error(f"{file.path}, {position}", problem)
             vote = vote.model_copy(update={"label": number})
         rows.append((position, vote))
@@ -331,8 +330,12 @@ def read_validated_rows(
     present_columns = list(
         dict.fromkeys(chain.from_iterable(values for _, values in rows_with_position))
     )
-    header = f"{path}, line 1" if is_csv_file else str(path)
+    header = str(path)
+    if is_csv_file:
+        header = f"{path}, line {read_csv_layout(path).header_line}"
     column_by_field = _match_columns(header, model, columns, present_columns, options)
+    number_columns = [column_by_field[name] for name in _NUMBER_FIELDS if name in column_by_field]
+    read_decimal_commas(path, rows_with_position, number_columns)
     rows = []
     short_row_positions = []
     for position, values in rows_with_position:
@@ -350,6 +353,37 @@ def read_validated_rows(
         if column not in _RATINGS_COLUMN_NAMES:  # columns that nobody wants are many
             unread_columns[column] = did_you_mean(column.casefold(), missing, min_similarity=0.6)
     return FileRows(str(path), tuple(rows), column_by_field, unread_columns)
+
+
+def read_decimal_commas(path: Path, rows: Sequence[RowWithPlace], columns: Iterable[str]) -> None:
+    """Write points for the decimal commas in columns of numbers, as the rows of a CSV file may have them.
+
+    Raises `InputError` for commas that may mean something else, because commas separate the cells, or because other
+    numbers of the column have points.
+    """
+    comma_count = 0
+    for column in columns if is_csv(path) else ():
+        cells = {position: str(values.get(column) or "").strip() for position, values in rows}
+        with_comma = {
+            position for position, text in cells.items() if DECIMAL_COMMA_PATTERN.fullmatch(text)
+        }
+        others = {cells[position] for position in cells.keys() - with_comma}
+        others = {text for text in others if not is_no_label(text)}
+        if not with_comma or not all(map(NUMERAL_PATTERN.fullmatch, others)):
+            continue  # no number has a comma, or the cells are words
+        if read_csv_layout(path).separator != ";" or not all(map(str.isdecimal, others)):
+            first = next(position for position in cells if position in with_comma)
+            problem = describe_decimal_comma((column,), cells[first])
+            remedy = f"{problem.remedy}; so in {len(with_comma)} of {len(cells)} cells"
+            raise_field_error(f"{path}, {first}", replace(problem, remedy=remedy))
+        comma_count += len(with_comma)
+        for position, values in rows:
+            if position in with_comma:
+                values[column] = cells[position].replace(",", ".")
+    if comma_count:
+        _LOGGER.warning(
+            "%s: the commas of %d numbers are read as decimal points", path, comma_count
+        )
 
 
 def iter_file_columns(

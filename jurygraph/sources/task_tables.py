@@ -170,29 +170,48 @@ _DELIMITER_LINE_PATTERN = re.compile(r"sep=([,;\t])\s*")
 """The first line by which a file tells Excel what separates its cells."""
 
 
+class CsvLayout(NamedTuple):
+    """The sign between the cells of a CSV file, and the number of the line that names its columns."""
+
+    separator: str
+    header_line: int
+
+
+def read_csv_layout(path: StrPath) -> CsvLayout:
+    """Return the layout of a CSV file, by its first line. Raises `InputError` for a file that cannot be read."""
+    with closing(TextFile(path, str(path))) as file:
+        return _layout_of_first_line(next((line.text for line in file.iter_all_lines()), ""))
+
+
+def _layout_of_first_line(line: str) -> CsvLayout:
+    separator_match = _DELIMITER_LINE_PATTERN.fullmatch(line)
+    if separator_match is not None:
+        return CsvLayout(separator_match[1], 2)
+    # The first of these that the header has outside of quotes; a comma where it has none.
+    names = re.sub(r'"[^"]*"', "", line)
+    return CsvLayout(next((sign for sign in _DELIMITER_DESCRIPTIONS if sign in names), ","), 1)
+
+
 def _read_csv(path: Path) -> Iterator[RowWithPlace]:
-    """Yield the rows of a CSV file; cells that are missing at the end of a line are None."""
+    """Yield the rows of a CSV file that are not empty; cells that are missing at the end of a line are None."""
     # By default 128 KB, which long prompts exceed.
     csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))
     with closing(TextFile(path, str(path))) as file:
         lines = (line.text for line in file.iter_all_lines())
         header = next(lines, "")
-        separator_match = _DELIMITER_LINE_PATTERN.fullmatch(header)
-        if separator_match is not None:
-            separator = separator_match[1]
-        else:
-            # The first of these that the header has outside of quotes; a comma where it has none.
-            names = re.sub(r'"[^"]*"', "", header)
-            separator = next((sign for sign in _DELIMITER_DESCRIPTIONS if sign in names), ",")
+        separator, header_line = _layout_of_first_line(header)
         reader = csv.reader(chain([header], lines), strict=True, delimiter=separator)
-        if separator_match is not None:
+        if header_line > 1:
             next(reader)
         last_line_number = reader.line_num
         try:
             columns = next(reader, [])
-            _check_column_names(path, columns)
+            _check_column_names(path, columns, header_line)
             last_line_number = reader.line_num
             for values in reader:
+                if not any(value.strip() for value in values):
+                    last_line_number = reader.line_num
+                    continue  # such as the last rows of a sheet
                 if len(values) > len(columns):
                     problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
                     raise InputError(
@@ -202,10 +221,9 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
                 if values == columns and len(columns) > 1:
                     location = f"{path}, line {last_line_number + 1}"
                     raise InputError(f"{location}: is the header once more; remove the line")
-                if values:
-                    missing = len(columns) - len(values)
-                    row = dict(zip(columns, [*values, *[None] * missing], strict=True))
-                    yield f"line {last_line_number + 1}", row
+                missing = len(columns) - len(values)
+                row = dict(zip(columns, [*values, *[None] * missing], strict=True))
+                yield f"line {last_line_number + 1}", row
                 last_line_number = reader.line_num
         except csv.Error as error:
             line = reader.line_num
@@ -222,7 +240,7 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
             raise InputError(f"{path}, line {line}: {problem}") from None
 
 
-def _check_column_names(path: Path, columns: list[str]) -> None:
+def _check_column_names(path: Path, columns: list[str], line: int = 1) -> None:
     names = set()
     for name in columns:
         if name in names or not name:
@@ -232,10 +250,10 @@ def _check_column_names(path: Path, columns: list[str]) -> None:
             remedy = "the first line names each column once"
             if has_values(columns):
                 remedy = _no_header_hint(shorten(", ".join(columns), 200))
-            raise InputError(f"{path}, line 1: {problem}; {remedy}")
+            raise InputError(f"{path}, line {line}: {problem}; {remedy}")
         if "\0" in name:
             raise InputError(
-                f"{path}, line 1: holds a NUL byte, as UTF-16 does; save the file as UTF-8"
+                f"{path}, line {line}: holds a NUL byte, as UTF-16 does; save the file as UTF-8"
             )
         names.add(name)
 
@@ -822,7 +840,7 @@ def _require_columns(
             continue
         if role == "messages":
             _refuse_renamed_messages(f"{path}, {position}", values, may_be_named=False)
-        location = _column_names_location(path, position)
+        location = column_names_location(path, position)
         if position != first_position:
             raise InputError(
                 f"{location}: has no column {quote(column)}, and {first_position} has it; "
@@ -855,10 +873,10 @@ def _refuse_missing_cell(path: Path, location: str, column: str, value: Any) -> 
         )
 
 
-def _column_names_location(path: Path, position: str) -> str:
-    """Return where the columns of a row are named: in the first line, in the file's header, or in the row itself."""
+def column_names_location(path: Path, position: str) -> str:
+    """Return where the columns of a row are named: in a line above, in the file's header, or in the row itself."""
     if is_csv(path):
-        return f"{path}, line 1"
+        return f"{path}, line {read_csv_layout(path).header_line}"
     return str(path) if position.startswith("row ") else f"{path}, {position}"
 
 

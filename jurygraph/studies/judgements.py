@@ -273,6 +273,9 @@ def resolve_label_questions(
     """
     judges = [judge for run in runs for judge in run.judgements_by_judge.items()]
     question_ids = list(dict.fromkeys(judge.question for judge, _ in judges))
+    if question is not None and not find_questions_by_name(question, question_ids):
+        problem = describe_question_name_problem(question, (), question_ids)
+        raise InputError(f"--question: {problem}")
     resolved_labels = []
     for position, label in chosen:
         name = label.question or question

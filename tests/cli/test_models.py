@@ -118,6 +118,26 @@ def test_a_judge_of_several_that_is_down_fails_rewards_by_a_limit_that_is_named(
     assert "cannot change the reward" not in explained
 
 
+def test_a_run_without_any_reply_is_made_anew_by_a_mended_config_and_no_other_is(
+    project: Project, server: Server
+) -> None:
+    def unknown(body: dict[str, Any], number: int) -> Answer:
+        return status(404)
+
+    with run_server(unknown) as wrong:
+        project.write_config(wrong.url)
+        assert project.score("run").code != 0
+    project.write_config(server.url)
+    dry = project.score("run", "--dry-run")
+    assert (dry.code, server.count) == (0, 0), dry.err
+    mended = project.score("run")
+    assert (mended.code, server.count) == (0, CALLS), mended.err
+    project.write_config(server.url, max_tokens=500)
+    refused = project.score("run")
+    assert (refused.code, server.count) == (2, CALLS)
+    assert "was started with other settings" in refused.err
+
+
 def test_the_bill_stands_below_the_result_and_this_commands_requests_below_it(
     project: Project, server: Server
 ):

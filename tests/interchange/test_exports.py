@@ -164,7 +164,7 @@ def test_an_answer_of_a_person_is_a_vote(
             "wide",
             WIDE,
             {"item": "answer", "raters": ["bob"]},
-            "line 2: has no column 'bob'; did you mean bo?",
+            "line 1: has no column 'bob'; did you mean bo?",
         ),
         (
             "wide",

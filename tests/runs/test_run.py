@@ -63,8 +63,8 @@ def test_an_unknown_id_is_refused_with_the_nearest_one(plain: Path) -> None:
 )
 def test_an_unknown_task_is_refused_with_the_nearest_one(plain: Path, method: str) -> None:
     run = Run.open(plain)
-    with pytest.raises(InputError, match=r"there is no task 't9'; did you mean t\d\?"):
-        getattr(run, method)("t9")
+    with pytest.raises(InputError, match=r"there is no task 't11'; did you mean t\d\?"):
+        getattr(run, method)("t11")
     with pytest.raises(InputError, match=r"^task_id: is an int; use the `task_id` of a trace"):
         getattr(run, method)(9)
     execute_sql(plain / "run.sqlite", "DELETE FROM records WHERE kind = 'task'")

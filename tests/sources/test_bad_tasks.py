@@ -219,6 +219,8 @@ def test_an_equal_suffix_makes_no_two_names_of_files_alike(tmp_path: Path):
     (tmp_path / "tasks.csv").write_text("id,query\n")
     assert refusal(tmp_path / "histroy.jsonl").endswith("name one that is there")
     assert refusal(tmp_path / "taks.jsonl").endswith("did you mean tasks.csv?")
+    (tmp_path / "mine.py").write_text("")
+    assert refusal(tmp_path / "nope.jsonl").endswith("name one that is there")
 
 
 def test_a_line_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -197,6 +197,24 @@ def test_a_score_that_a_row_of_json_leaves_out_is_empty_and_a_decimal_comma_is_n
             read(table(tmp_path / "r.csv", rating(score="3,5"), rating(item="b", score="4")))
 
 
+def test_decimal_commas_are_read_where_semicolons_separate_cells(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "excel.csv"
+    header = "sep=;\nitem;reviewer;score\n"
+    path.write_text(f"{header}a;ann;3,5\nb;ann;4\nc;ann;\nd;ann;0,25\n;;\n")
+    assert [rating.score for rating in ratings(read_ratings(path))] == [3.5, 4.0, None, 0.25]
+    note = "excel.csv: the commas of 2 numbers are read as decimal points"
+    assert [record.getMessage().endswith(note) for record in caplog.records] == [True]
+    path.write_text(f"{header}a;ann;3,5\nb;ann;4,5\nc;ann;1.5\n")
+    problem = "line 3, field score: is '3,5', with a decimal comma; write 3.5; so in 2 of 3 cells"
+    assert problem in refusal(path)
+    path.write_text('item,reviewer,score\na,ann,"3,5"\n')
+    assert "with a decimal comma; write 3.5; so in 1 of 1 cells" in refusal(path)
+    path.write_text("sep=;\nitem;reviewer\na;ann\n")
+    assert "excel.csv, line 2: has no column" in refusal(path, {"score": "nope"})
+
+
 def test_people_write_decisions_as_words(tmp_path: Path) -> None:
     words = ["yes", "No", "PASS", "fail", "met", "not met", "true", "0"]
     rows = [{"id": f"r{place}", "target": word} for place, word in enumerate(words)]

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.sources.task_tables import read_rows
+from jurygraph.sources.task_tables import read_csv_layout, read_rows
 from tests.agents.facts.examples import SUFFIXES, Rows, write_table
 from tests.rows import all_rows
 
@@ -121,6 +121,20 @@ def test_missing_cells_at_the_end_of_a_line_are_empty_and_excels_line_says_what_
         {"HITId": "h2", "score": None, "Approve": None, "Reject": None},
     ]
     assert rows(write(tmp_path / "t.csv", "sep=;\r\nn;m\r\na,b;2\r\n")) == [{"n": "a,b", "m": "2"}]
+
+
+def test_rows_of_empty_cells_are_no_rows_and_names_of_columns_are_where_they_stand(
+    tmp_path: Path,
+) -> None:
+    """As the last rows of a sheet are, in Excel's export with its line about the separator."""
+    file = write(tmp_path / "sheet.csv", "sep=;\nid;note\na;1\n;\nb;2\n;;;\n \n")
+    assert list(read_rows(file)) == [
+        ("line 3", {"id": "a", "note": "1"}),
+        ("line 5", {"id": "b", "note": "2"}),
+    ]
+    assert read_csv_layout(file) == (";", 2)
+    twice = write(tmp_path / "twice.csv", "sep=;\nid;id\n")
+    assert "line 2: names column 'id' twice" in refusal(twice)
 
 
 def test_files_of_another_form_are_named_as_what_they_are(tmp_path: Path) -> None:

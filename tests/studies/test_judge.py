@@ -555,6 +555,13 @@ def test_a_judge_of_numbers_is_compared_with_their_median_which_no_constant_is_n
     assert found.judges[0].accuracy.value == 0.0  # whole grades, none of them the same
 
 
+def test_a_question_that_is_none_is_refused_also_where_each_label_names_its_own() -> None:
+    run = judgements({"a": 1.0})
+    named = labels(JudgedLabel(id="a", target=True, question="q"))
+    with pytest.raises(InputError, match=r"^--question: there is no question 'r'; there are q$"):
+        join_labels_with_judgements([run], named, question="r")
+
+
 def test_labels_of_one_task_have_figures_without_intervals() -> None:
     """NumPy has nothing to warn of, where without the only task no row is left."""
     found = measure(binary_study([(1, 1), (0, 0)], size=2)).judges[0]

@@ -12,7 +12,7 @@ from jurygraph.jury import check_unchanged_inputs
 from jurygraph.messages import shell_quote
 from jurygraph.runs.recorder import build_run_header
 from jurygraph.runs.run import ERASED_CHANGE_TEXT, Run, changes_by_response, open_ledger
-from jurygraph.runs.store.folder import LEDGER_FILE
+from jurygraph.runs.store.folder import LEDGER_FILE, remove_discarded_run
 from jurygraph.runs.store.header import (
     RunExtent,
     RunHeader,
@@ -37,7 +37,8 @@ _MAX_LISTED_DIFFERENCES = 3
 class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
     """The run in the folder of a job, None until there is one, and the tasks that were left when it was opened.
 
-    An open run is locked until `release`; a new one leaves nothing behind unless its plans are committed.
+    An open run is locked until `release`; a new one leaves nothing behind unless its plans are committed. One with
+    other settings whose calls had no reply is made anew, as it has nothing to lose.
     """
 
     def __init__(self, job: TaskFileJob) -> None:
@@ -50,8 +51,10 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
         scored = []
         if self.run is not None:
             with close_on_error(self.run.close):
-                self._require_matching_run(self.run)
+                is_made_anew = not self._matches_run(self.run)
                 scored = _scored_task_numbers(self.run)
+            if is_made_anew:
+                self.release_run()
         self.tasks_done = len(scored)
         self._first_unscored = next(
             (n for n, number in enumerate(scored) if n != number), self.tasks_done
@@ -70,13 +73,16 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
     def __exit__(self, *_: object) -> None:
         self.release_run()
 
-    def _require_matching_run(self, run: Run) -> None:
+    def _matches_run(self, run: Run) -> bool:
+        """Return whether a run is that of the job; False for another one without any reply. Raises `InputError`."""
         folder = self._job.folder
         if run.header.is_open_ended:
             raise InputError(
                 f"{folder}: was recorded from Python, without a file of tasks; use another --out"
             )
         found = list(describe_run_differences(run, self._build_run_header(), self._job.source))
+        if found and _has_only_failed_calls(run):
+            return False
         if found:
             hint = "use another --out, or --branch to request only what changed"
             if not run.tasks_scored:
@@ -84,6 +90,7 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
             raise InputError(
                 f"{folder}: was started with other settings: {'; '.join(found)}; {hint}"
             )
+        return True
 
     def _refuse_changed_files(self, run: Run) -> None:
         """Raise `InputError` if a finished run was scored with other files of facts; any other run compares later."""
@@ -137,11 +144,21 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
 
     def create_run_if_missing(self) -> WritableRun:
         if self.run is None:
+            self._remove_run_without_reply()
             self.run = WritableRun.create(
                 self._job.folder, self._build_run_header(), uuid.uuid4().hex
             )
         assert isinstance(self.run, WritableRun), "a closed run is finished"
         return self.run
+
+    def _remove_run_without_reply(self) -> None:
+        """Remove the run that this one is made anew of, unless another process has gone on with it meanwhile."""
+        run = open_run_if_exists(self._job.folder)
+        if run is not None:
+            with closing(run):
+                has_only_failed_calls = _has_only_failed_calls(run)
+            if has_only_failed_calls:
+                remove_discarded_run(self._job.folder, ())
 
     def close_run_if_complete(self) -> None:
         """Close a run that is complete; it may have been stopped just before it was closed."""
@@ -185,6 +202,12 @@ def choose_chat_columns(
         update={role: getattr(columns, role) for role in missing_column_roles}
     )
     return stored_columns if merged_columns == columns else columns
+
+
+def _has_only_failed_calls(run: Run) -> bool:
+    """Return whether nothing came of a run: it has no trace, and none of its calls had a reply."""
+    faults = [record.content["call"].get("fault") for record in run.ledger.records("call")]
+    return bool(faults) and all(faults) and not run.ledger.count_records("trace")
 
 
 def _scored_task_numbers(run: Run) -> list[int]:

@@ -85,6 +85,14 @@ def test_explain_prints_sentences(scored_folder: Path, run: Command):
     ]
 
 
+def test_a_task_in_the_place_of_a_response_is_named_with_its_responses(
+    scored_folder: Path, run: Command
+) -> None:
+    ended = run("explain", scored_folder, "--response", "salt")
+    assert (ended.code, ended.out) == (2, "")
+    assert "no response 'salt'; that is a task; its responses are salt/a, salt/b" in ended.err
+
+
 def test_what_if_decides_again_with_one_verdict_changed(scored_folder: Path, run: Command):
     why = run("explain", scored_folder, "--response", "salt/a").out.splitlines()
     assert run("explain", scored_folder, "--response", "salt/a", "--what-if").out.splitlines() == [
