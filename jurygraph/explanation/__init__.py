@@ -10,12 +10,10 @@ from jurygraph.agents.registry import load_combiner
 from jurygraph.decision.combiners import Combiners
 from jurygraph.display import ShortRepr, draw_notebook_html
 from jurygraph.errors import ConfigError, InputError
+from jurygraph.explanation.changes import Change, change_sentences, find_what_if_changes
 from jurygraph.explanation.points import (
-    Change,
     PointsLine,
     build_term_line,
-    change_sentences,
-    find_what_if_changes,
     points_line_sort_key,
     reward_sentences,
 )

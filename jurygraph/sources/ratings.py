@@ -43,7 +43,7 @@ from jurygraph.schema.rating import (
     Vote,
 )
 from jurygraph.sources.files import TextFile, raise_field_error, validate_at_location
-from jurygraph.sources.task_tables import (
+from jurygraph.sources.table_rows import (
     RowWithPlace,
     TableRow,
     is_csv,

@@ -1,21 +1,16 @@
-"""Tables in files, row by row: CSV, JSON, JSON lines, Parquet or Excel, whatever their size; and tables as tasks.
+"""Tables as tasks: a row is a task with a response in each response column, or one of several rows of a task.
 
-The files that tasks name (`facts.tables.*.file`) are restricted to one folder: tasks may be untrusted. As tasks, a row
-is a task with a response in each response column, or one of several rows of a task. Such a table is read once, row by
-row; its tasks and responses are kept as JSON lines in temporary files."""
+The files that tasks name (`facts.tables.*.file`) are restricted to one folder: tasks may be untrusted. A table is read
+once, row by row; its tasks and responses are kept as JSON lines in temporary files."""
 
-import csv
-import importlib
-import math
 import os
 import re
 import tempfile
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, NoReturn, Self, TypeVar
+from typing import Any, Literal, NamedTuple, NoReturn, Self, TypeVar
 
 from pydantic import Field, model_validator
 from pydantic_core import from_json
@@ -25,13 +20,11 @@ from jurygraph.messages import (
     MAX_INT_BITS,
     Problem,
     describe_value,
-    did_you_mean,
     format_field_path,
     join_names,
     nearest_name,
     quote,
     shell_quote,
-    shorten,
     validate,
 )
 from jurygraph.schema import FrozenModel, ResponseLine, Task, digest_of
@@ -46,338 +39,22 @@ from jurygraph.schema.frozen_model import (
 )
 from jurygraph.schema.task import Messages, read_rubric_fields, split_criteria
 from jurygraph.sources.files import (
-    MAX_LINE_BYTES,
     FileDigest,
     TextFile,
     TextLine,
     explain_full_temp_disk,
-    explain_unreadable_file,
     file_change_stamp,
     sha256_of_file,
 )
-
-_MAX_JSON_BYTES = 256 << 20
-_MAX_SHEET_ROWS = 1_048_576  # as in Excel
-_MAX_SHEET_COLUMNS = 16_384
-_CELL_VALUE_PATTERN = re.compile(
-    r"[-+]?\d+([.,]\d+)?|true|false|yes|no|(un)?met|(in)?correct", re.IGNORECASE
+from jurygraph.sources.table_rows import (
+    TableRow,
+    is_csv,
+    missing_column_error,
+    read_csv_layout,
+    read_first_row,
+    read_rows,
+    table_suffix,
 )
-_DELIMITER_DESCRIPTIONS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
-
-
-TableRow = dict[str, Any]
-RowWithPlace = tuple[str, TableRow]
-"""The place of a row (the first "line 7" of a text, "[7]" in a list, "row 7" elsewhere), and its values by column."""
-
-
-def read_rows(path: Path) -> Iterator[RowWithPlace]:
-    """Yield the rows with JSON values, each with its place. Raises `InputError` naming the file, and its line."""
-    reader_by_suffix = {
-        ".csv": _read_csv,
-        ".tsv": _read_csv,
-        ".json": _read_json,
-        ".jsonl": _read_json_lines,
-        ".parquet": _read_parquet,
-        ".xlsx": _read_xlsx,
-    }
-    suffix = _suffix_of(path)
-    if suffix not in reader_by_suffix:
-        with explain_unreadable_file(path):
-            path.open("rb").close()  # a folder, or a name without a file, has no format either
-        raise InputError(
-            f"{path}: has no table format in its name; give "
-            ".csv, .tsv, .json or .jsonl (.gz too), .parquet or .xlsx"
-        )
-    if path.is_fifo():  # it would be read twice
-        raise InputError(f"{path}: is not a regular file; name a file")
-    return reader_by_suffix[suffix](path)
-
-
-def read_first_row(path: StrPath) -> TableRow:
-    """Return the first row of a table; empty if it has none."""
-    return next(read_rows(Path(path)), ("", {}))[1]
-
-
-def _suffix_of(path: Path) -> str:
-    """Return the suffix that names the format of a file, which may be gzipped."""
-    lowercase_suffixes = [suffix.lower() for suffix in path.suffixes]
-    return next((suffix for suffix in reversed(lowercase_suffixes) if suffix != ".gz"), "")
-
-
-def is_csv(path: Path) -> bool:
-    return _suffix_of(path) in (".csv", ".tsv")
-
-
-def missing_column_error(
-    location: str,
-    columns: Sequence[str],
-    present_columns: Collection[str],
-    option: str | None = None,
-) -> InputError:
-    """Return the error that a table lacks a column, or all of several, with the nearest of the `present_columns` ones.
-
-    `option` is that with which a user says which column is meant.
-    """
-    suggestion_sentences = [did_you_mean(column, present_columns) for column in columns]
-    if option == "--id-column":  # an id looks less like "item" than a text does
-        ids = [name for name in present_columns if name.casefold().endswith("id")]
-        suggestion_sentences[:0] = [f"did you mean {name}?" for name in ids]
-    suggestion_sentence = next(filter(None, suggestion_sentences), None)
-    columns_text = shorten(", ".join(present_columns), 200)
-    hint = f"name one that is there: {columns_text}"
-    if option is not None:
-        hint = f"name one that is there with {option}: {columns_text}"
-    if has_values(present_columns):
-        hint = _no_header_hint(columns_text)
-    if suggestion_sentence is not None:
-        should_show_guess_only = len(columns) == 1 and option is None
-        hint = (
-            suggestion_sentence
-            if should_show_guess_only
-            else f"{suggestion_sentence} If not, {hint}"
-        )
-    names = " or ".join(map(quote, columns))
-    return InputError(f"{location}: has no column {names}; {hint}")
-
-
-def has_values(header: Iterable[str]) -> bool:
-    """Return whether what should be names of columns looks like a row: it has a number or a decision."""
-    return any(map(_CELL_VALUE_PATTERN.fullmatch, header))
-
-
-def _no_header_hint(values_text: str) -> str:
-    return f"the first row is read as names of columns, and has values: {values_text}; write names above it"
-
-
-def row_to_json_values(row: Mapping[Any, Any]) -> TableRow:
-    """Convert a row to JSON values: numbers that are not finite become None, and dates and the like become text."""
-    return {str(column): _to_json_value(value) for column, value in row.items()}
-
-
-def _to_json_value(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return row_to_json_values(value)
-    if isinstance(value, list | tuple):
-        return [_to_json_value(item) for item in value]
-    if isinstance(value, bytes):
-        return value.decode(errors="backslashreplace")
-    return value if value is None or isinstance(value, str | int) else str(value)
-
-
-_DELIMITER_LINE_PATTERN = re.compile(r"sep=([,;\t])\s*")
-"""The first line by which a file tells Excel what separates its cells."""
-
-
-class CsvLayout(NamedTuple):
-    """The sign between the cells of a CSV file, and the number of the line that names its columns."""
-
-    separator: str
-    header_line: int
-
-
-def read_csv_layout(path: StrPath) -> CsvLayout:
-    """Return the layout of a CSV file, by its first line. Raises `InputError` for a file that cannot be read."""
-    with closing(TextFile(path, str(path))) as file:
-        return _layout_of_first_line(next((line.text for line in file.iter_all_lines()), ""))
-
-
-def _layout_of_first_line(line: str) -> CsvLayout:
-    separator_match = _DELIMITER_LINE_PATTERN.fullmatch(line)
-    if separator_match is not None:
-        return CsvLayout(separator_match[1], 2)
-    # The first of these that the header has outside of quotes; a comma where it has none.
-    names = re.sub(r'"[^"]*"', "", line)
-    return CsvLayout(next((sign for sign in _DELIMITER_DESCRIPTIONS if sign in names), ","), 1)
-
-
-def _read_csv(path: Path) -> Iterator[RowWithPlace]:
-    """Yield the rows of a CSV file that are not empty; cells that are missing at the end of a line are None."""
-    # By default 128 KB, which long prompts exceed.
-    csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))
-    with closing(TextFile(path, str(path))) as file:
-        lines = (line.text for line in file.iter_all_lines())
-        header = next(lines, "")
-        separator, header_line = _layout_of_first_line(header)
-        reader = csv.reader(chain([header], lines), strict=True, delimiter=separator)
-        if header_line > 1:
-            next(reader)
-        last_line_number = reader.line_num
-        try:
-            columns = next(reader, [])
-            _check_column_names(path, columns, header_line)
-            last_line_number = reader.line_num
-            for values in reader:
-                if not any(value.strip() for value in values):
-                    last_line_number = reader.line_num
-                    continue  # such as the last rows of a sheet
-                if len(values) > len(columns):
-                    problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
-                    raise InputError(
-                        f"{path}, line {reader.line_num}: {problem}; "
-                        f"quote a value that holds {_DELIMITER_DESCRIPTIONS[separator]}"
-                    )
-                if values == columns and len(columns) > 1:
-                    location = f"{path}, line {last_line_number + 1}"
-                    raise InputError(f"{location}: is the header once more; remove the line")
-                missing = len(columns) - len(values)
-                row = dict(zip(columns, [*values, *[None] * missing], strict=True))
-                yield f"line {last_line_number + 1}", row
-                last_line_number = reader.line_num
-        except csv.Error as error:
-            line = reader.line_num
-            problem = (
-                f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
-            )
-            if "unexpected end of data" in str(error):
-                problem = "a quote that opens in this row is never closed; close it, or double it"
-                line = last_line_number + 1
-            elif line > last_line_number + 1:
-                end = f"ends in line {line}, with text after it"
-                problem = f"a quote that opens in this row {end}; close it before, or double it"
-                line = last_line_number + 1
-            raise InputError(f"{path}, line {line}: {problem}") from None
-
-
-def _check_column_names(path: Path, columns: list[str], line: int = 1) -> None:
-    names = set()
-    for name in columns:
-        if name in names or not name:
-            problem = "leaves a column without a name"
-            if name:
-                problem = f"names column {quote(name)} twice"
-            remedy = "the first line names each column once"
-            if has_values(columns):
-                remedy = _no_header_hint(shorten(", ".join(columns), 200))
-            raise InputError(f"{path}, line {line}: {problem}; {remedy}")
-        if "\0" in name:
-            raise InputError(
-                f"{path}, line {line}: holds a NUL byte, as UTF-16 does; save the file as UTF-8"
-            )
-        names.add(name)
-
-
-def _read_json_lines(path: Path) -> Iterator[RowWithPlace]:
-    with closing(TextFile(path, str(path))) as file:
-        for line in file.lines():
-            position = f"line {line.number}"
-            location = f"{path}, {position}"
-            if line.text.startswith("["):
-                raise InputError(
-                    f"{location}: is a list, or begins one; "
-                    "name the file .json, or make lines of it with `jq -c '.[]'`"
-                )
-            value = _parse_json_text(line.text, location)
-            yield position, _require_json_object(value, location)
-
-
-def _parse_json_text(text: str | bytes, location: str) -> Any:
-    try:
-        return from_json(text, allow_inf_nan=False)
-    except ValueError as error:
-        raise InputError(f"{location}: {_explain_invalid_json(text, error)}") from None
-
-
-_NAN_OR_INFINITY_PATTERN = re.compile(r"[:,\[]\s*(-?(?:NaN|Infinity))\b")
-_SURROGATE_ESCAPE_PATTERN = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-
-
-def _explain_invalid_json(text: str | bytes, error: ValueError) -> str:
-    """Return what is wrong, in words for what programs write that is no JSON."""
-    decoded_text = text.decode(errors="replace") if isinstance(text, bytes) else text
-    number = _NAN_OR_INFINITY_PATTERN.search(decoded_text)
-    if "expected value" in str(error) and number is not None:
-        return f"holds {number[1]}, which is no number in JSON; write null, or leave it out"
-    if "hex escape" in str(error) and _SURROGATE_ESCAPE_PATTERN.search(decoded_text):
-        return "holds half of a surrogate pair, which is not a character; write the whole character"
-    return f"is not valid JSON ({error}); fix it there"
-
-
-def _require_json_object(value: Any, location: str) -> TableRow:
-    if not isinstance(value, dict):
-        raise InputError(
-            f"{location}: is {describe_value(value)}; a row is an object, with a value for each column"
-        )
-    return row_to_json_values(value)
-
-
-def _read_json(path: Path) -> Iterator[RowWithPlace]:
-    with closing(TextFile(path, str(path))) as file:
-        text = file.read_whole(_MAX_JSON_BYTES, "give it as JSON lines")
-        rows = _parse_json_text(text, str(path))
-    if not isinstance(rows, list):
-        raise InputError(f"{path}: is {describe_value(rows)}; a table is a list of rows")
-    for index, row in enumerate(rows):
-        position = f"[{index}]"
-        yield position, _require_json_object(row, f"{path}, {position}")
-
-
-def _open_with_library(path: Path, form: str, module: str, extra_name: str) -> tuple[Any, BinaryIO]:
-    """Return the module of an optional library, and the file that it reads, open."""
-    try:
-        reader = importlib.import_module(module)
-    except ImportError:
-        library = module.partition(".")[0]
-        raise InputError(
-            f"{path}: reading {form} needs {library}: pip install 'jurygraph[{extra_name}]'"
-        ) from None
-    with explain_unreadable_file(path):
-        return reader, path.open("rb")
-
-
-def _read_parquet(path: Path) -> Iterator[RowWithPlace]:
-    parquet_module, opened_file = _open_with_library(path, "Parquet", "pyarrow.parquet", "parquet")
-    try:
-        with opened_file, parquet_module.ParquetFile(opened_file) as file:
-            batches = (batch.to_pylist() for batch in file.iter_batches(8192))
-            for number, row in enumerate(chain.from_iterable(batches), start=1):
-                yield f"row {number}", row_to_json_values(row)
-    except (OSError, ValueError, NotImplementedError) as error:
-        raise InputError(f"{path}: cannot be read as Parquet ({error}); copy it again") from None
-
-
-def _read_xlsx(path: Path) -> Iterator[RowWithPlace]:
-    """Yield the rows of the first sheet: its first row has the names of the columns, and empty rows are left out."""
-    openpyxl, file = _open_with_library(path, "Excel", "openpyxl", "xlsx")
-    with file:
-        try:
-            values = openpyxl.load_workbook(file, read_only=True, data_only=True).worksheets[0]
-            formula_sheet = openpyxl.load_workbook(file, read_only=True).worksheets[0]
-            yield from _read_sheet_rows(path, values, formula_sheet)
-        except (InputError, MemoryError):
-            raise
-        except Exception as error:  # noqa: BLE001 - openpyxl raises anything over a damaged file
-            detail = shorten(f"{type(error).__name__}: {error}")
-            raise InputError(
-                f"{path}: cannot be read as Excel ({detail}); save it again as .xlsx, or name CSV .csv"
-            ) from None
-
-
-def _read_sheet_rows(path: Path, sheet: Any, formula_sheet: Any) -> Iterator[RowWithPlace]:
-    """Yield the rows of a sheet; `formula_sheet` is the same one with formulas instead of what they gave."""
-    header = next(sheet.iter_rows(max_row=1, max_col=_MAX_SHEET_COLUMNS, values_only=True), ())
-    columns = ["" if name is None else str(name) for name in header]
-    while columns and not columns[-1]:
-        columns.pop()
-    if not columns:
-        return
-    _check_column_names(path, columns)
-    # openpyxl makes an empty row for each number that is left out: bounded, or a wrong number would never end.
-    bounds = {"min_row": 2, "max_row": _MAX_SHEET_ROWS, "max_col": len(columns)}
-    rows = sheet.iter_rows(**bounds, values_only=True)
-    unevaluated_rows = formula_sheet.iter_rows(**bounds, values_only=True)
-    for number, (values, contents) in enumerate(zip(rows, unevaluated_rows, strict=True), start=2):
-        for column, value, content in zip(columns, values, contents, strict=True):
-            # A program that writes sheets does not compute them: the cell is no empty answer.
-            if value is None and content is not None:
-                cell = f"{path}, sheet {quote(sheet.title)}, row {number}, column {quote(column)}"
-                raise InputError(
-                    f"{cell}: has a formula without a computed value; "
-                    "open the file in a spreadsheet and save it"
-                )
-        if any(value is not None for value in values):
-            yield f"row {number}", row_to_json_values(dict(zip(columns, values, strict=True)))
 
 
 def folder_of_tasks_file(path: StrPath) -> Path:
@@ -597,7 +274,7 @@ def _read_first_object(path: Path) -> Any:
     with closing(TextFile(path)) as file:
         line = next(file.lines(), None)
     try:
-        if line is not None and line.text.startswith("[") and _suffix_of(path) == ".json":
+        if line is not None and line.text.startswith("[") and table_suffix(path) == ".json":
             return next(read_rows(path), (None, None))[1]
         return None if line is None else from_json(line.text)
     except (ValueError, InputError):
@@ -705,7 +382,7 @@ def _convert_table_rows(
     groups: dict[str, _FirstTaskRow] = {}
     first_position = None
     has_text_cells_only = is_csv(path)
-    allows_numbers_as_text = _suffix_of(path) == ".xlsx"  # where a number may stand for a text
+    allows_numbers_as_text = table_suffix(path) == ".xlsx"  # where a number may stand for a text
     for count, (position, values) in enumerate(read_rows(path), start=1):
         word, _, line = position.rpartition(" ")
         unit, number = (word, int(line)) if word else ("row", count)

@@ -11,7 +11,7 @@ from jurygraph.agents.facts.tables import FactTableSpec, RowValues, are_equal, n
 from jurygraph.messages import suggest_known_name
 from jurygraph.schema import TaskView
 from jurygraph.schema.frozen_model import PositiveInt
-from jurygraph.sources.task_tables import read_rows
+from jurygraph.sources.table_rows import read_rows
 from jurygraph.tools.result import take_rows_that_fit, to_json
 from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.explanation.points import group_verdicts_by_change
+from jurygraph.explanation.changes import group_verdicts_by_change
 from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.messages import escape_hidden_characters
 from jurygraph.runs.integrity.verification import verify

@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.errors import InputError
 from jurygraph.explanation import Explanation
-from jurygraph.explanation.points import change_sentences, revise
+from jurygraph.explanation.changes import change_sentences, revise
 from jurygraph.messages import quote
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import (

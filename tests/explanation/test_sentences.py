@@ -11,7 +11,8 @@ from jurygraph.agents.registry import load_combiner
 from jurygraph.cli.render.trace import format_trace_lines
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.explanation import Explanation
-from jurygraph.explanation.points import Change, change_sentences, describe_losses
+from jurygraph.explanation.changes import Change, change_sentences
+from jurygraph.explanation.points import describe_losses
 from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.schema import (
     ComponentInput,

@@ -813,4 +813,4 @@ def test_references_that_no_value_can_be_read_from_are_noted_before_a_training(
     opened[0].check([{"prompt": "8 * 10?", "solution": text} for text in references])
     words, unreadable = (record.message for record in caplog.records)
     assert "only the same words are right (rows 2 ('about eighty'), 4 ('Paris'))" in words
-    assert "nothing is judged by it (rows 3 ('about 80 or so'))" in unreadable
+    assert "nothing is judged by it (row 3 ('about 80 or so'))" in unreadable

@@ -23,7 +23,7 @@ from jurygraph.sources.ratings import (
     read_texts,
     read_votes,
 )
-from jurygraph.sources.task_tables import read_rows
+from jurygraph.sources.table_rows import read_rows
 from tests.agents.facts.examples import SUFFIXES, write_table
 from tests.rows import all_rows
 

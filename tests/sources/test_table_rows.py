@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.sources.task_tables import read_csv_layout, read_rows
+from jurygraph.sources.table_rows import read_csv_layout, read_rows
 from tests.agents.facts.examples import SUFFIXES, Rows, write_table
 from tests.rows import all_rows
 

@@ -29,7 +29,7 @@ from jurygraph.sources.files import (
     raise_line_error,
     validate_line,
 )
-from jurygraph.sources.task_tables import read_rows
+from jurygraph.sources.table_rows import read_rows
 
 UNREAD, ASSUMED, DIFFERS = "unread", "assumed", "differs"
 """Keys in a task's metadata: words of its query about a constraint that no rule understands; what no text states, and

@@ -22,7 +22,7 @@ from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Id, JsonObject, UnitInterval
 from jurygraph.sources.files import explain_full_temp_disk, path_change_stamp, sha256_of_file
-from jurygraph.sources.task_tables import read_rows, row_to_json_values
+from jurygraph.sources.table_rows import read_rows, row_to_json_values
 
 _MAX_NORMALISED_LENGTH = 10_000
 _MAX_NUMBER_LENGTH = 300
