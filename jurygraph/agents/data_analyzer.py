@@ -265,24 +265,34 @@ CALIBRATION_STEPS = 20  # the number of steps after which it is known what confl
 
 
 class StreamCalibration(NamedTuple):
-    """Facts of a stream's first steps by which all are measured: its `opposed` components, and `shares`, in [0, 1].
+    """Facts of a stream's first steps by which all are measured: its `opposed` components, and which are `shares`.
 
+    A component is a share if its first step with a value has none outside [0, 1]; others have no entry yet.
     `conflict_threshold` is the least D_pair of a row in conflict, and `rewards` are those of the first steps, less each
     step's mean; NaN, and empty, before they are known.
     """
 
     opposed: Sequence[str]
-    shares: Collection[str]
+    shares: dict[str, bool]
     conflict_threshold: float
     rewards: Floats
+
+
+def find_shares(step: TrainingStep) -> dict[str, bool]:
+    """Return whether the values of a component are all in [0, 1], for each that has values at this step."""
+    return {
+        name: not bool(((column < 0.0) | (column > 1.0)).any())
+        for name, column in step.components.items()
+        if not np.isnan(column).all()
+    }
 
 
 def learn_calibration(calibration_steps: Sequence[TrainingStep]) -> StreamCalibration:
     """Return the facts of the first step, or of the first twenty, all of which rewards and conflict need."""
     components = calibration_steps[0].components
-    shares = [
-        name for name, column in components.items() if not ((column < 0.0) | (column > 1.0)).any()
-    ]
+    shares: dict[str, bool] = {}
+    for step in calibration_steps:
+        shares = find_shares(step) | shares
     opposed_component_names = [name for name in OPPOSED_COMPONENTS if name in components]
     if len(opposed_component_names) < 2:
         opposed_component_names = []
@@ -306,7 +316,8 @@ def measure_series(
     yield SeriesSpec("shape", "up", is_tested_by_logarithm=True), shape
     for name, column in step.components.items():
         adverse: Direction = "up" if name in penalty_names else "down"
-        series = SeriesSpec(f"{COMPONENT_SERIES_PREFIX}{name}", adverse, name in calibration.shares)
+        is_share = calibration.shares.get(name, False)
+        series = SeriesSpec(f"{COMPONENT_SERIES_PREFIX}{name}", adverse, is_share)
         yield series, measure_mean(column, series.is_share)
     failure_flags = np.where(np.isnan(step.rewards), 1.0, 0.0)
     yield SeriesSpec("failed", "up", is_share=True), measure_mean(failure_flags, is_share=True)
@@ -533,12 +544,15 @@ class Analyzer:
         """
         if not self.series:
             self._calibration = learn_calibration([step])
+        shares = find_shares(step) | self._calibration.shares
+        self._calibration = self._calibration._replace(shares=shares)
         measured_series = list(measure_series(step, self._calibration, self.penalties))
         series = tuple(series_spec for series_spec, _ in measured_series)
         if not self.series:
-            self.series = series
             self.tests = DriftTests((len(series),), compute_cusum_limits(self.arl, len(series)))
-        self._require_same_series(series)
+        else:
+            self._require_same_series(series)
+        self.series = series
         measure = SeriesMeasure(*np.array([numbers for _, numbers in measured_series]).T)
         self.values.append(measure.value)
         self.step_names.append(self.step_count if step.name is None else step.name)

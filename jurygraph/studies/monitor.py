@@ -1,7 +1,16 @@
 """The Data Analyzer, with its report, on steps of a trainer or of a stored run, also of one still being written."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import closing
 from itertools import chain, compress, groupby, islice, pairwise
 from math import isnan
@@ -25,6 +34,7 @@ from jurygraph.agents.data_analyzer import (
     TrainingStep,
 )
 from jurygraph.arrays import Floats
+from jurygraph.decision.recipe import component_names, component_weights
 from jurygraph.errors import InputError
 from jurygraph.messages import format_count, join_names
 from jurygraph.runs.export_table import json_value_to_text
@@ -60,6 +70,9 @@ class StepGroups(NamedTuple):
     name: StepName | None = None
 
 
+_TRAINING_STEP_LABEL = "step"
+"""The label by which trainers, and the server, name the step of a response."""
+_DEFAULT_TASKS_PER_STEP = 32
 _SERIES_SUMMARY_NAMES = ("mean", "sd", "min", "max", "last")
 _MAX_CHANGES_IN_TITLE = 3
 """Changes of a series in the title of its panel; all are in the report."""
@@ -76,10 +89,11 @@ def report(analyzer: Analyzer) -> Report:
     CUSUMs by their reference value; without a step there are none. A series has its count, mean, sd, extremes and last
     value.
     """
-    rows = []
-    for index, series in enumerate(analyzer.series):
-        column = np.array([values[index] for values in analyzer.values])
-        rows.append(_summarize_series(series.name, column))
+    columns = np.transpose(analyzer.values)
+    rows = [
+        _summarize_series(series.name, column)
+        for series, column in zip(analyzer.series, columns, strict=True)
+    ]
     limits = {}
     if rows:
         limits = dict(zip(map(str, CUSUM_REFERENCES), analyzer.tests.limits.tolist(), strict=True))
@@ -159,9 +173,9 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
     scores = np.nan_to_num(np.array(analyzer.normal_scores))
     products = scores[1:] * scores[:-1]
     pair_counts = np.count_nonzero(products, axis=0)
-    square_sums = np.square(scores).sum(axis=0).clip(np.maximum(pair_counts, 1))
+    square_sums = np.square(scores).sum(axis=0).clip(pair_counts + 1)
     correlations = products.sum(axis=0) / square_sums
-    standard_errors = np.sqrt(np.square(products).sum(axis=0)) / square_sums
+    standard_errors = np.linalg.norm(products, axis=0) / square_sums
     lowest_correlations = correlations - 3.0 * standard_errors
     for series, pairs, correlation, lowest in zip(
         analyzer.series, pair_counts, correlations, lowest_correlations, strict=True
@@ -193,10 +207,7 @@ def _plots(analyzer: Analyzer) -> list[Plot]:
             end = positions[alert.step_number - 1]
             shaded_ranges.append(PlotShading(start, end, label, alert.adverse))
         title = describe_series(f"{series.name}: no change was found; it", "step", line)
-        changes = []
-        for alert in alerts:
-            if alert.kind == "change":
-                changes.append(_describe_alert(alert))
+        changes = [_describe_alert(alert) for alert in alerts if alert.kind == "change"]
         if changes:
             title = f"{series.name} {'; '.join(changes[:_MAX_CHANGES_IN_TITLE])}"
         plots.append(Plot(title, "line", [line], "step", series.name, shaded_ranges=shaded_ranges))
@@ -230,10 +241,7 @@ def iter_scored_groups(
     if wait is None:
         refuse_runs_without_order(folder)
     with closing(_iter_groups_as_written(folder, wait)) as groups:
-        records_and_groups = ((record, run.group(record)) for run, record in groups)
-        if notes is not None:
-            records_and_groups = _leave_out_evaluations(records_and_groups, notes)
-        for _, group in records_and_groups:
+        for _, group in groups if notes is None else _leave_out_evaluations(groups, notes):
             yield group
 
 
@@ -254,8 +262,8 @@ def _leave_out_evaluations(
 
 def _iter_groups_as_written(
     folder: Path, wait: _WaitFunction
-) -> Generator[tuple[Run, LedgerRecord], None, None]:
-    """Yield the record of each group, and its run, which is open until the next one is asked for."""
+) -> Generator[tuple[LedgerRecord, ScoredGroup], None, None]:
+    """Yield each group with its record."""
     last_read_sequence_number = 0
     is_run_finished = False
     while not is_run_finished:
@@ -265,7 +273,7 @@ def _iter_groups_as_written(
                 raise run_folder.folder_of_runs_error(folder)
             groups = _iter_group_records(run, last_read_sequence_number, is_run_finished)
             for sequence_number, group in groups:
-                yield run, group
+                yield group, run.group(group)
                 last_read_sequence_number = sequence_number
         if wait and not is_run_finished:
             wait()
@@ -295,10 +303,11 @@ def _iter_group_records(
             yield record.seq, group
 
 
-def read_penalty_component_names(folder: Path) -> frozenset[str]:
-    """Return the components of a run with a negative weight in its config."""
+def read_component_weights(folder: Path) -> dict[str, float]:
+    """Return the weight of every component that the config and evaluators of a run give, also of some tasks alone."""
     with Run.open(folder) as run:
-        return frozenset(name for name, weight in run.config.reward.items() if weight < 0)
+        names = component_names(run.config, run.header.evaluators)
+    return component_weights(run.config, names)
 
 
 def split_steps_by_task_count(
@@ -427,8 +436,7 @@ class LabelledSteps:
         step: list[ScoredGroup] = []
         step_names: list[StepName] = []
         with closing(_iter_groups_as_written(self._folder, self._wait)) as groups:
-            stream = ((record, run.group(record)) for run, record in groups)
-            for record, group in _leave_out_evaluations(stream, self.notes):
+            for record, group in _leave_out_evaluations(groups, self.notes):
                 name = self._read_step_name(record, group)
                 if name is not None and step_names[-1:] != [name]:
                     if name in step_names and not is_recorded:
@@ -580,14 +588,48 @@ def _join_step_names(ordered_names: Sequence[StepName], chosen: Container[StepNa
     return ", ".join(parts)
 
 
-def iter_training_steps(steps: Iterable[StepGroups]) -> Iterator[TrainingStep]:
-    """Yield steps as the analyzer expects them. Components are those of the first step; lengths are in characters."""
-    names = None
+def read_steps(
+    folder: Path, label: str | None, every: int | None, wait: _WaitFunction
+) -> tuple[Generator[StepGroups, None, None], list[str]]:
+    """Return the steps of a run by a label or of `every` tasks, and the notes on them, to which reading adds more.
+
+    With neither, they are those of the label `step` if it is of a training that has it, else of 32 tasks.
+    """
+    is_training = label is None and every is None and _has_training_steps(folder, wait)
+    if is_training or label is not None:
+        labelled_steps = LabelledSteps(folder, label or _TRAINING_STEP_LABEL, wait)
+        if is_training:
+            labelled_steps.notes.append(
+                "steps are those of the responses' label 'step'; --every N counts tasks instead"
+            )
+        return iter(labelled_steps), labelled_steps.notes
+    task_count = every or _DEFAULT_TASKS_PER_STEP
+    notes = [f"steps are counted from 1, of {format_count(task_count, 'task')} each"]
+    groups = iter_scored_groups(folder, wait, notes)
+    return split_steps_by_task_count(groups, task_count), notes
+
+
+def _has_training_steps(folder: Path, wait: _WaitFunction) -> bool:
+    """Return whether a trainer's label is on all responses of a recorded run; if it is followed, of the first group."""
+    with closing(_iter_groups_as_written(folder, wait)) as groups:
+        for record, group in islice(groups, 1 if wait else None):
+            is_labelled = all(
+                _TRAINING_STEP_LABEL in trace.labels
+                for trace, response in group
+                if response is not None
+            )
+            if "step" not in record.content or not is_labelled:
+                return False
+    return True
+
+
+def iter_training_steps(
+    steps: Iterable[StepGroups], names: Collection[str]
+) -> Iterator[TrainingStep]:
+    """Yield steps as the analyzer expects them, each with the components of these names; lengths are in characters."""
     for step in steps:
         rows = list(chain.from_iterable(step.groups))
         rewards = [trace.reward for trace, _ in rows]
-        if names is None:
-            names = sorted(set(chain.from_iterable(reward.components for reward in rewards)))
         components = {}
         for name in names:
             components[name] = _to_floats(reward.components.get(name) for reward in rewards)
