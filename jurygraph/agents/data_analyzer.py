@@ -265,15 +265,13 @@ CALIBRATION_STEPS = 20  # the number of steps after which it is known what confl
 
 
 class StreamCalibration(NamedTuple):
-    """Facts of a stream's first steps by which all are measured: its `opposed` components, and which are `shares`.
+    """Facts of a stream's first steps by which all are measured; `opposed` are components.
 
-    A component is a share if its first step with a value has none outside [0, 1]; others have no entry yet.
     `conflict_threshold` is the least D_pair of a row in conflict, and `rewards` are those of the first steps, less each
     step's mean; NaN, and empty, before they are known.
     """
 
     opposed: Sequence[str]
-    shares: dict[str, bool]
     conflict_threshold: float
     rewards: Floats
 
@@ -290,9 +288,6 @@ def find_shares(step: TrainingStep) -> dict[str, bool]:
 def learn_calibration(calibration_steps: Sequence[TrainingStep]) -> StreamCalibration:
     """Return the facts of the first step, or of the first twenty, all of which rewards and conflict need."""
     components = calibration_steps[0].components
-    shares: dict[str, bool] = {}
-    for step in calibration_steps:
-        shares = find_shares(step) | shares
     opposed_component_names = [name for name in OPPOSED_COMPONENTS if name in components]
     if len(opposed_component_names) < 2:
         opposed_component_names = []
@@ -303,20 +298,26 @@ def learn_calibration(calibration_steps: Sequence[TrainingStep]) -> StreamCalibr
         if opposed_component_names:
             pairs = [disagreement(step, opposed_component_names) for step in calibration_steps]
             conflict_threshold = find_conflict_threshold(pairs)
-    return StreamCalibration(opposed_component_names, shares, conflict_threshold, rewards)
+    return StreamCalibration(opposed_component_names, conflict_threshold, rewards)
 
 
 def measure_series(
-    step: TrainingStep, calibration: StreamCalibration, penalty_names: Collection[str]
+    step: TrainingStep,
+    calibration: StreamCalibration,
+    shares: Mapping[str, bool],
+    penalty_names: Collection[str],
 ) -> Iterator[tuple[SeriesSpec, SeriesMeasure]]:
-    """Yield the series of a step, each with its measure, which is NaN if it has no value."""
+    """Yield the series of a step, each with its measure, which is NaN if it has no value.
+
+    `shares` says of each component that had values up to now whether it is a share.
+    """
     yield SeriesSpec("reward", "down"), measure_mean(step.rewards, is_share=False)
     yield SeriesSpec("spread", "down", is_tested_by_logarithm=True), measure_spread(step.rewards)
     shape = measure_shape(step.rewards, calibration.rewards)
     yield SeriesSpec("shape", "up", is_tested_by_logarithm=True), shape
     for name, column in step.components.items():
         adverse: Direction = "up" if name in penalty_names else "down"
-        is_share = calibration.shares.get(name, False)
+        is_share = shares.get(name, False)
         series = SeriesSpec(f"{COMPONENT_SERIES_PREFIX}{name}", adverse, is_share)
         yield series, measure_mean(column, series.is_share)
     failure_flags = np.where(np.isnan(step.rewards), 1.0, 0.0)
@@ -529,6 +530,7 @@ class Analyzer:
         self.normal_scores: list[Floats] = []
         self.alerts: list[Alert] = []
         self._scores: list[Floats] = []
+        self._shares: dict[str, bool] = {}
         self._first_steps: list[TrainingStep] = []
         self._last_alert: dict[str, Alert] = {}
         self._last_hack_step = -np.inf
@@ -544,9 +546,10 @@ class Analyzer:
         """
         if not self.series:
             self._calibration = learn_calibration([step])
-        shares = find_shares(step) | self._calibration.shares
-        self._calibration = self._calibration._replace(shares=shares)
-        measured_series = list(measure_series(step, self._calibration, self.penalties))
+        self._shares = find_shares(step) | self._shares
+        measured_series = list(
+            measure_series(step, self._calibration, self._shares, self.penalties)
+        )
         series = tuple(series_spec for series_spec, _ in measured_series)
         if not self.series:
             self.tests = DriftTests((len(series),), compute_cusum_limits(self.arl, len(series)))

@@ -12,7 +12,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import closing
-from itertools import chain, compress, groupby, islice, pairwise
+from itertools import accumulate, chain, compress, groupby, islice, pairwise
 from math import isnan
 from operator import itemgetter
 from pathlib import Path
@@ -50,6 +50,7 @@ from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import LedgerRecord
 from jurygraph.schema import Trace
 from jurygraph.studies.report import (
+    FigureRows,
     Plot,
     PlotSeries,
     PlotShading,
@@ -110,13 +111,13 @@ def report(analyzer: Analyzer) -> Report:
     table = ReportTable(
         ("series", "steps", *_SERIES_SUMMARY_NAMES), [list(row.values()) for row in rows]
     )
-    sections: list[str | ReportTable] = [table, f"{counts}; {expected}", _conclude(analyzer)]
+    sections: list[str | ReportTable] = [table, f"{counts}; {expected}", _conclude(analyzer, rows)]
     return Report(figures, sections, list(_warnings(analyzer)), _plots(analyzer))
 
 
-def _conclude(analyzer: Analyzer) -> str:
+def _conclude(analyzer: Analyzer, rows: FigureRows) -> str:
     """Return the answer to whether the reward is being hacked, and why."""
-    changes = _describe_changes(analyzer)
+    changes = _describe_changes(analyzer, rows)
     hack_alerts = [alert for alert in analyzer.alerts if alert.kind == "hack"]
     if hack_alerts:
         evidence = ", ".join(hack_alerts[0].evidence)
@@ -129,13 +130,12 @@ def _conclude(analyzer: Analyzer) -> str:
     return f"no sign of a hack that began after the first steps ({changes})"
 
 
-def _describe_changes(analyzer: Analyzer) -> str:
-    """Return which series changed, and which of those that a hack moves did not."""
+def _describe_changes(analyzer: Analyzer, rows: FigureRows) -> str:
+    """Return which series changed, and which of those with values that a hack moves did not."""
     changes = {alert.series: f"{alert.series} {alert.direction}" for alert in analyzer.alerts}
+    measured_names = [row["series"] for row in rows if row["steps"]]
     flat_names = [
-        series.name
-        for series in analyzer.series
-        if series.name in HACK_SERIES_NAMES and series.name not in changes
+        name for name in measured_names if name in HACK_SERIES_NAMES and name not in changes
     ]
     return f"{', '.join(changes.values()) or 'no change'}; flat: {', '.join(flat_names) or 'none'}"
 
@@ -176,16 +176,13 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
     square_sums = np.square(scores).sum(axis=0).clip(pair_counts + 1)
     correlations = products.sum(axis=0) / square_sums
     standard_errors = np.linalg.norm(products, axis=0) / square_sums
-    lowest_correlations = correlations - 3.0 * standard_errors
-    for series, pairs, correlation, lowest in zip(
-        analyzer.series, pair_counts, correlations, lowest_correlations, strict=True
-    ):
-        if pairs >= _MIN_PAIRS_FOR_AUTOCORRELATION and lowest > _MAX_HARMLESS_AUTOCORRELATION:
-            yield (
-                f"{series.name} depends on the step before (its normal scores have autocorrelation {correlation:.2f}), "
-                f"so false alarms are more frequent than one in {analyzer.arl:g} steps; "
-                "shuffle the prompts, or make steps of more tasks"
-            )
+    is_harmful = correlations - 3.0 * standard_errors > _MAX_HARMLESS_AUTOCORRELATION
+    for index in np.flatnonzero(is_harmful & (pair_counts >= _MIN_PAIRS_FOR_AUTOCORRELATION)):
+        yield (
+            f"{names[index]} depends on the step before (its normal scores have autocorrelation "
+            f"{correlations[index]:.2f}), so false alarms are more frequent than one in {analyzer.arl:g} steps; "
+            "shuffle the prompts, or make steps of more tasks"
+        )
 
 
 def _plots(analyzer: Analyzer) -> list[Plot]:
@@ -292,14 +289,10 @@ def _iter_group_records(
     replaced_record_numbers = run.replaced_group_numbers()
     for record in ledger.records("group" if run.header.is_open_ended else "task", after):
         group = record if record.kind == "group" else ledger.find("group", record.key)
-        if group is None and not is_run_finished:
-            break
-        is_record_after_last = last is not None and group is not None and group.seq > last
-        if (
-            group is not None
-            and not is_record_after_last
-            and group.seq not in replaced_record_numbers
-        ):
+        if group is None:
+            if not is_run_finished:
+                break
+        elif group.seq not in replaced_record_numbers and (last is None or group.seq <= last):
             yield record.seq, group
 
 
@@ -373,8 +366,8 @@ class LabelledSteps:
     def _order_steps(self, run: Run) -> dict[StepName, list[int]]:
         """Return the record numbers of each step's groups, by the step's name."""
         groups_by_run: dict[str, list[_RecordedGroup]] = defaultdict(list)
-        records = map(itemgetter(1), _iter_group_records(run, 0, is_run_finished=True))
-        stream = ((record, run.group(record)) for record in records)
+        records = _iter_group_records(run, 0, is_run_finished=True)
+        stream = ((record, run.group(record)) for _, record in records)
         for record, group in _leave_out_evaluations(stream, self.notes):
             name = self._read_step_name(record, group)
             step = None if name is None else _SessionStep(name, read_session(group))
@@ -418,18 +411,14 @@ class LabelledSteps:
 
         Raises `InputError` if no group has a step.
         """
-        known_steps = [step for step in steps if step is not None]
-        if not known_steps:
+        first_step = next(filter(None, steps), None)
+        if first_step is None:
             raise InputError(
                 f"{self._folder}: a run has only erased responses, and no label {self._label!r} of them; "
                 "read the other runs by themselves"
             )
-        current_step = known_steps[0]
-        filled_steps: list[_SessionStep] = []
-        for step in steps:
-            current_step = current_step if step is None else step
-            filled_steps.append(current_step)
-        return filled_steps
+        filled_steps = accumulate(steps, lambda before, step: step or before, initial=first_step)
+        return list(filled_steps)[1:]
 
     def _split_stream(self, is_recorded: bool) -> Iterator[StepGroups]:
         """Yield steps of consecutive groups with the same value of the label."""
@@ -618,7 +607,7 @@ def _has_training_steps(folder: Path, wait: _WaitFunction) -> bool:
                 for trace, response in group
                 if response is not None
             )
-            if "step" not in record.content or not is_labelled:
+            if not is_labelled or "step" not in record.content:
                 return False
     return True
 
