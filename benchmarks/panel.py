@@ -29,6 +29,7 @@ from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
 from jurygraph.studies.monitor import (
     iter_scored_groups,
     iter_training_steps,
+    read_component_weights,
     split_steps_by_task_count,
 )
 
@@ -165,9 +166,8 @@ def _resident() -> float:
 def _watched(run: Path, tasks: int) -> float:
     """Run the Data Analyzer over the run, as `watch` does."""
     start, analyzer = process_time(), Analyzer()
-    for step in iter_training_steps(
-        split_steps_by_task_count(iter_scored_groups(run, None), A_STEP)
-    ):
+    steps = split_steps_by_task_count(iter_scored_groups(run), A_STEP)
+    for step in iter_training_steps(steps, read_component_weights(run)):
         analyzer.observe(step)
     assert analyzer.step_count == tasks // A_STEP, "every step was watched"
     return _ms(process_time() - start, tasks * RESPONSES)

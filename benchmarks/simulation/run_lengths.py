@@ -17,6 +17,7 @@ from jurygraph.agents.data_analyzer import (
     DriftTests,
     SeriesMeasure,
     compute_cusum_limits,
+    find_shares,
     learn_calibration,
     measure_series,
 )
@@ -46,11 +47,13 @@ class RunLengths(NamedTuple):
 def pool(seed: int, steps: int) -> Pool:
     """Draw steps without change from a seed."""
     first = unchanged_steps(seed, CALIBRATION_STEPS)
-    reference = learn_calibration(first)
+    reference, shares = learn_calibration(first), find_shares(first[0])
     measured = []
     for drawn in np.random.SeedSequence(seed).generate_state(-(-steps // _CHUNK)).tolist():
         for step in unchanged_steps(drawn, _CHUNK):
-            series, measures = zip(*measure_series(step, reference, ("repetition",)), strict=True)
+            series, measures = zip(
+                *measure_series(step, reference, shares, ("repetition",)), strict=True
+            )
             measured.append(SeriesMeasure(*np.array(measures).T))
     columns = (np.array(column[:steps]) for column in zip(*measured, strict=True))
     return Pool(tuple(item.name for item in series), SeriesMeasure(*columns))

@@ -265,24 +265,29 @@ CALIBRATION_STEPS = 20  # the number of steps after which it is known what confl
 
 
 class StreamCalibration(NamedTuple):
-    """Facts of a stream's first steps by which all are measured: its `opposed` components, and `shares`, in [0, 1].
+    """Facts of a stream's first steps by which all are measured; `opposed` are components.
 
     `conflict_threshold` is the least D_pair of a row in conflict, and `rewards` are those of the first steps, less each
     step's mean; NaN, and empty, before they are known.
     """
 
     opposed: Sequence[str]
-    shares: Collection[str]
     conflict_threshold: float
     rewards: Floats
+
+
+def find_shares(step: TrainingStep) -> dict[str, bool]:
+    """Return whether the values of a component are all in [0, 1], for each that has values at this step."""
+    return {
+        name: not bool(((column < 0.0) | (column > 1.0)).any())
+        for name, column in step.components.items()
+        if not np.isnan(column).all()
+    }
 
 
 def learn_calibration(calibration_steps: Sequence[TrainingStep]) -> StreamCalibration:
     """Return the facts of the first step, or of the first twenty, all of which rewards and conflict need."""
     components = calibration_steps[0].components
-    shares = [
-        name for name, column in components.items() if not ((column < 0.0) | (column > 1.0)).any()
-    ]
     opposed_component_names = [name for name in OPPOSED_COMPONENTS if name in components]
     if len(opposed_component_names) < 2:
         opposed_component_names = []
@@ -293,20 +298,27 @@ def learn_calibration(calibration_steps: Sequence[TrainingStep]) -> StreamCalibr
         if opposed_component_names:
             pairs = [disagreement(step, opposed_component_names) for step in calibration_steps]
             conflict_threshold = find_conflict_threshold(pairs)
-    return StreamCalibration(opposed_component_names, shares, conflict_threshold, rewards)
+    return StreamCalibration(opposed_component_names, conflict_threshold, rewards)
 
 
 def measure_series(
-    step: TrainingStep, calibration: StreamCalibration, penalty_names: Collection[str]
+    step: TrainingStep,
+    calibration: StreamCalibration,
+    shares: Mapping[str, bool],
+    penalty_names: Collection[str],
 ) -> Iterator[tuple[SeriesSpec, SeriesMeasure]]:
-    """Yield the series of a step, each with its measure, which is NaN if it has no value."""
+    """Yield the series of a step, each with its measure, which is NaN if it has no value.
+
+    `shares` says of each component that had values up to now whether it is a share.
+    """
     yield SeriesSpec("reward", "down"), measure_mean(step.rewards, is_share=False)
     yield SeriesSpec("spread", "down", is_tested_by_logarithm=True), measure_spread(step.rewards)
     shape = measure_shape(step.rewards, calibration.rewards)
     yield SeriesSpec("shape", "up", is_tested_by_logarithm=True), shape
     for name, column in step.components.items():
         adverse: Direction = "up" if name in penalty_names else "down"
-        series = SeriesSpec(f"{COMPONENT_SERIES_PREFIX}{name}", adverse, name in calibration.shares)
+        is_share = shares.get(name, False)
+        series = SeriesSpec(f"{COMPONENT_SERIES_PREFIX}{name}", adverse, is_share)
         yield series, measure_mean(column, series.is_share)
     failure_flags = np.where(np.isnan(step.rewards), 1.0, 0.0)
     yield SeriesSpec("failed", "up", is_share=True), measure_mean(failure_flags, is_share=True)
@@ -518,6 +530,7 @@ class Analyzer:
         self.normal_scores: list[Floats] = []
         self.alerts: list[Alert] = []
         self._scores: list[Floats] = []
+        self._shares: dict[str, bool] = {}
         self._first_steps: list[TrainingStep] = []
         self._last_alert: dict[str, Alert] = {}
         self._last_hack_step = -np.inf
@@ -533,12 +546,16 @@ class Analyzer:
         """
         if not self.series:
             self._calibration = learn_calibration([step])
-        measured_series = list(measure_series(step, self._calibration, self.penalties))
+        self._shares = find_shares(step) | self._shares
+        measured_series = list(
+            measure_series(step, self._calibration, self._shares, self.penalties)
+        )
         series = tuple(series_spec for series_spec, _ in measured_series)
         if not self.series:
-            self.series = series
             self.tests = DriftTests((len(series),), compute_cusum_limits(self.arl, len(series)))
-        self._require_same_series(series)
+        else:
+            self._require_same_series(series)
+        self.series = series
         measure = SeriesMeasure(*np.array([numbers for _, numbers in measured_series]).T)
         self.values.append(measure.value)
         self.step_names.append(self.step_count if step.name is None else step.name)

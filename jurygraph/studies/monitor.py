@@ -1,9 +1,18 @@
 """The Data Analyzer, with its report, on steps of a trainer or of a stored run, also of one still being written."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import closing
-from itertools import chain, compress, groupby, islice, pairwise
+from itertools import accumulate, chain, compress, groupby, islice, pairwise
 from math import isnan
 from operator import itemgetter
 from pathlib import Path
@@ -25,6 +34,7 @@ from jurygraph.agents.data_analyzer import (
     TrainingStep,
 )
 from jurygraph.arrays import Floats
+from jurygraph.decision.recipe import component_names, component_weights
 from jurygraph.errors import InputError
 from jurygraph.messages import format_count, join_names
 from jurygraph.runs.export_table import json_value_to_text
@@ -40,6 +50,7 @@ from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import LedgerRecord
 from jurygraph.schema import Trace
 from jurygraph.studies.report import (
+    FigureRows,
     Plot,
     PlotSeries,
     PlotShading,
@@ -60,6 +71,9 @@ class StepGroups(NamedTuple):
     name: StepName | None = None
 
 
+_TRAINING_STEP_LABEL = "step"
+"""The label by which trainers, and the server, name the step of a response."""
+_DEFAULT_TASKS_PER_STEP = 32
 _SERIES_SUMMARY_NAMES = ("mean", "sd", "min", "max", "last")
 _MAX_CHANGES_IN_TITLE = 3
 """Changes of a series in the title of its panel; all are in the report."""
@@ -76,10 +90,11 @@ def report(analyzer: Analyzer) -> Report:
     CUSUMs by their reference value; without a step there are none. A series has its count, mean, sd, extremes and last
     value.
     """
-    rows = []
-    for index, series in enumerate(analyzer.series):
-        column = np.array([values[index] for values in analyzer.values])
-        rows.append(_summarize_series(series.name, column))
+    columns = np.transpose(analyzer.values)
+    rows = [
+        _summarize_series(series.name, column)
+        for series, column in zip(analyzer.series, columns, strict=True)
+    ]
     limits = {}
     if rows:
         limits = dict(zip(map(str, CUSUM_REFERENCES), analyzer.tests.limits.tolist(), strict=True))
@@ -96,13 +111,13 @@ def report(analyzer: Analyzer) -> Report:
     table = ReportTable(
         ("series", "steps", *_SERIES_SUMMARY_NAMES), [list(row.values()) for row in rows]
     )
-    sections: list[str | ReportTable] = [table, f"{counts}; {expected}", _conclude(analyzer)]
+    sections: list[str | ReportTable] = [table, f"{counts}; {expected}", _conclude(analyzer, rows)]
     return Report(figures, sections, list(_warnings(analyzer)), _plots(analyzer))
 
 
-def _conclude(analyzer: Analyzer) -> str:
+def _conclude(analyzer: Analyzer, rows: FigureRows) -> str:
     """Return the answer to whether the reward is being hacked, and why."""
-    changes = _describe_changes(analyzer)
+    changes = _describe_changes(analyzer, rows)
     hack_alerts = [alert for alert in analyzer.alerts if alert.kind == "hack"]
     if hack_alerts:
         evidence = ", ".join(hack_alerts[0].evidence)
@@ -115,13 +130,12 @@ def _conclude(analyzer: Analyzer) -> str:
     return f"no sign of a hack that began after the first steps ({changes})"
 
 
-def _describe_changes(analyzer: Analyzer) -> str:
-    """Return which series changed, and which of those that a hack moves did not."""
+def _describe_changes(analyzer: Analyzer, rows: FigureRows) -> str:
+    """Return which series changed, and which of those with values that a hack moves did not."""
     changes = {alert.series: f"{alert.series} {alert.direction}" for alert in analyzer.alerts}
+    measured_names = [row["series"] for row in rows if row["steps"]]
     flat_names = [
-        series.name
-        for series in analyzer.series
-        if series.name in HACK_SERIES_NAMES and series.name not in changes
+        name for name in measured_names if name in HACK_SERIES_NAMES and name not in changes
     ]
     return f"{', '.join(changes.values()) or 'no change'}; flat: {', '.join(flat_names) or 'none'}"
 
@@ -159,19 +173,16 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
     scores = np.nan_to_num(np.array(analyzer.normal_scores))
     products = scores[1:] * scores[:-1]
     pair_counts = np.count_nonzero(products, axis=0)
-    square_sums = np.square(scores).sum(axis=0).clip(np.maximum(pair_counts, 1))
+    square_sums = np.square(scores).sum(axis=0).clip(pair_counts + 1)
     correlations = products.sum(axis=0) / square_sums
-    standard_errors = np.sqrt(np.square(products).sum(axis=0)) / square_sums
-    lowest_correlations = correlations - 3.0 * standard_errors
-    for series, pairs, correlation, lowest in zip(
-        analyzer.series, pair_counts, correlations, lowest_correlations, strict=True
-    ):
-        if pairs >= _MIN_PAIRS_FOR_AUTOCORRELATION and lowest > _MAX_HARMLESS_AUTOCORRELATION:
-            yield (
-                f"{series.name} depends on the step before (its normal scores have autocorrelation {correlation:.2f}), "
-                f"so false alarms are more frequent than one in {analyzer.arl:g} steps; "
-                "shuffle the prompts, or make steps of more tasks"
-            )
+    standard_errors = np.linalg.norm(products, axis=0) / square_sums
+    is_harmful = correlations - 3.0 * standard_errors > _MAX_HARMLESS_AUTOCORRELATION
+    for index in np.flatnonzero(is_harmful & (pair_counts >= _MIN_PAIRS_FOR_AUTOCORRELATION)):
+        yield (
+            f"{names[index]} depends on the step before (its normal scores have autocorrelation "
+            f"{correlations[index]:.2f}), so false alarms are more frequent than one in {analyzer.arl:g} steps; "
+            "shuffle the prompts, or make steps of more tasks"
+        )
 
 
 def _plots(analyzer: Analyzer) -> list[Plot]:
@@ -193,10 +204,7 @@ def _plots(analyzer: Analyzer) -> list[Plot]:
             end = positions[alert.step_number - 1]
             shaded_ranges.append(PlotShading(start, end, label, alert.adverse))
         title = describe_series(f"{series.name}: no change was found; it", "step", line)
-        changes = []
-        for alert in alerts:
-            if alert.kind == "change":
-                changes.append(_describe_alert(alert))
+        changes = [_describe_alert(alert) for alert in alerts if alert.kind == "change"]
         if changes:
             title = f"{series.name} {'; '.join(changes[:_MAX_CHANGES_IN_TITLE])}"
         plots.append(Plot(title, "line", [line], "step", series.name, shaded_ranges=shaded_ranges))
@@ -230,10 +238,7 @@ def iter_scored_groups(
     if wait is None:
         refuse_runs_without_order(folder)
     with closing(_iter_groups_as_written(folder, wait)) as groups:
-        records_and_groups = ((record, run.group(record)) for run, record in groups)
-        if notes is not None:
-            records_and_groups = _leave_out_evaluations(records_and_groups, notes)
-        for _, group in records_and_groups:
+        for _, group in groups if notes is None else _leave_out_evaluations(groups, notes):
             yield group
 
 
@@ -254,8 +259,8 @@ def _leave_out_evaluations(
 
 def _iter_groups_as_written(
     folder: Path, wait: _WaitFunction
-) -> Generator[tuple[Run, LedgerRecord], None, None]:
-    """Yield the record of each group, and its run, which is open until the next one is asked for."""
+) -> Generator[tuple[LedgerRecord, ScoredGroup], None, None]:
+    """Yield each group with its record."""
     last_read_sequence_number = 0
     is_run_finished = False
     while not is_run_finished:
@@ -265,7 +270,7 @@ def _iter_groups_as_written(
                 raise run_folder.folder_of_runs_error(folder)
             groups = _iter_group_records(run, last_read_sequence_number, is_run_finished)
             for sequence_number, group in groups:
-                yield run, group
+                yield group, run.group(group)
                 last_read_sequence_number = sequence_number
         if wait and not is_run_finished:
             wait()
@@ -284,21 +289,18 @@ def _iter_group_records(
     replaced_record_numbers = run.replaced_group_numbers()
     for record in ledger.records("group" if run.header.is_open_ended else "task", after):
         group = record if record.kind == "group" else ledger.find("group", record.key)
-        if group is None and not is_run_finished:
-            break
-        is_record_after_last = last is not None and group is not None and group.seq > last
-        if (
-            group is not None
-            and not is_record_after_last
-            and group.seq not in replaced_record_numbers
-        ):
+        if group is None:
+            if not is_run_finished:
+                break
+        elif group.seq not in replaced_record_numbers and (last is None or group.seq <= last):
             yield record.seq, group
 
 
-def read_penalty_component_names(folder: Path) -> frozenset[str]:
-    """Return the components of a run with a negative weight in its config."""
+def read_component_weights(folder: Path) -> dict[str, float]:
+    """Return the weight of every component that the config and evaluators of a run give, also of some tasks alone."""
     with Run.open(folder) as run:
-        return frozenset(name for name, weight in run.config.reward.items() if weight < 0)
+        names = component_names(run.config, run.header.evaluators)
+    return component_weights(run.config, names)
 
 
 def split_steps_by_task_count(
@@ -364,8 +366,8 @@ class LabelledSteps:
     def _order_steps(self, run: Run) -> dict[StepName, list[int]]:
         """Return the record numbers of each step's groups, by the step's name."""
         groups_by_run: dict[str, list[_RecordedGroup]] = defaultdict(list)
-        records = map(itemgetter(1), _iter_group_records(run, 0, is_run_finished=True))
-        stream = ((record, run.group(record)) for record in records)
+        records = _iter_group_records(run, 0, is_run_finished=True)
+        stream = ((record, run.group(record)) for _, record in records)
         for record, group in _leave_out_evaluations(stream, self.notes):
             name = self._read_step_name(record, group)
             step = None if name is None else _SessionStep(name, read_session(group))
@@ -409,26 +411,21 @@ class LabelledSteps:
 
         Raises `InputError` if no group has a step.
         """
-        known_steps = [step for step in steps if step is not None]
-        if not known_steps:
+        first_step = next(filter(None, steps), None)
+        if first_step is None:
             raise InputError(
                 f"{self._folder}: a run has only erased responses, and no label {self._label!r} of them; "
                 "read the other runs by themselves"
             )
-        current_step = known_steps[0]
-        filled_steps: list[_SessionStep] = []
-        for step in steps:
-            current_step = current_step if step is None else step
-            filled_steps.append(current_step)
-        return filled_steps
+        filled_steps = accumulate(steps, lambda before, step: step or before, initial=first_step)
+        return list(filled_steps)[1:]
 
     def _split_stream(self, is_recorded: bool) -> Iterator[StepGroups]:
         """Yield steps of consecutive groups with the same value of the label."""
         step: list[ScoredGroup] = []
         step_names: list[StepName] = []
         with closing(_iter_groups_as_written(self._folder, self._wait)) as groups:
-            stream = ((record, run.group(record)) for run, record in groups)
-            for record, group in _leave_out_evaluations(stream, self.notes):
+            for record, group in _leave_out_evaluations(groups, self.notes):
                 name = self._read_step_name(record, group)
                 if name is not None and step_names[-1:] != [name]:
                     if name in step_names and not is_recorded:
@@ -580,14 +577,48 @@ def _join_step_names(ordered_names: Sequence[StepName], chosen: Container[StepNa
     return ", ".join(parts)
 
 
-def iter_training_steps(steps: Iterable[StepGroups]) -> Iterator[TrainingStep]:
-    """Yield steps as the analyzer expects them. Components are those of the first step; lengths are in characters."""
-    names = None
+def read_steps(
+    folder: Path, label: str | None, every: int | None, wait: _WaitFunction
+) -> tuple[Generator[StepGroups, None, None], list[str]]:
+    """Return the steps of a run by a label or of `every` tasks, and the notes on them, to which reading adds more.
+
+    With neither, they are those of the label `step` if it is of a training that has it, else of 32 tasks.
+    """
+    is_training = label is None and every is None and _has_training_steps(folder, wait)
+    if is_training or label is not None:
+        labelled_steps = LabelledSteps(folder, label or _TRAINING_STEP_LABEL, wait)
+        if is_training:
+            labelled_steps.notes.append(
+                "steps are those of the responses' label 'step'; --every N counts tasks instead"
+            )
+        return iter(labelled_steps), labelled_steps.notes
+    task_count = every or _DEFAULT_TASKS_PER_STEP
+    notes = [f"steps are counted from 1, of {format_count(task_count, 'task')} each"]
+    groups = iter_scored_groups(folder, wait, notes)
+    return split_steps_by_task_count(groups, task_count), notes
+
+
+def _has_training_steps(folder: Path, wait: _WaitFunction) -> bool:
+    """Return whether a trainer's label is on all responses of a recorded run; if it is followed, of the first group."""
+    with closing(_iter_groups_as_written(folder, wait)) as groups:
+        for record, group in islice(groups, 1 if wait else None):
+            is_labelled = all(
+                _TRAINING_STEP_LABEL in trace.labels
+                for trace, response in group
+                if response is not None
+            )
+            if not is_labelled or "step" not in record.content:
+                return False
+    return True
+
+
+def iter_training_steps(
+    steps: Iterable[StepGroups], names: Collection[str]
+) -> Iterator[TrainingStep]:
+    """Yield steps as the analyzer expects them, each with the components of these names; lengths are in characters."""
     for step in steps:
         rows = list(chain.from_iterable(step.groups))
         rewards = [trace.reward for trace, _ in rows]
-        if names is None:
-            names = sorted(set(chain.from_iterable(reward.components for reward in rewards)))
         components = {}
         for name in names:
             components[name] = _to_floats(reward.components.get(name) for reward in rewards)

@@ -650,7 +650,7 @@ class Constraints(Evaluator):
             check = _parse_check(error_location, json.dumps(constraint.check, sort_keys=True))
             if check.function is not None:
                 if check.function not in self._functions:
-                    hint = did_you_mean(check.function, self._functions)
+                    hint = did_you_mean(check.function.rpartition(".")[2], self._functions)
                     hint = hint or "list it in the params of checks.constraints"
                     raise PlanError(
                         f"{error_location}, field check.function: there is no {quote(check.function)}; {hint}"

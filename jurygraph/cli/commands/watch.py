@@ -19,7 +19,6 @@ from jurygraph.cli.options import (
 from jurygraph.cli.render.text import escape_line, print_message, print_messages, print_report
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
-from jurygraph.messages import format_count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from jurygraph.agents.data_analyzer import Alert
     from jurygraph.studies.report import Report
 
-_TASKS_PER_STEP = 32
 _POLL_SECONDS = 0.5
 _ADVERSE_ALERT_MARK = "ADVERSE"
 
@@ -37,7 +35,7 @@ def watch(
     step_label: StepLabelOption = None,
     every: Annotated[
         int | None,
-        option("N", "Group into steps of N tasks.", show_default=str(_TASKS_PER_STEP), min=1),
+        option("N", "Group into steps of N tasks.", show_default="the label step, else 32", min=1),
     ] = None,
     arl: Annotated[
         float,
@@ -78,18 +76,14 @@ def watch(
         raise InputError("--step-label and --every both define a step; remove one")
     output = ReportOutputOptions(plot=plot, html=html, title="Rewards over training")
     wait_for_records = (lambda: time.sleep(_POLL_SECONDS)) if follow else None
-    analyzer = Analyzer(arl, {"repetition", *monitor.read_penalty_component_names(run)})
-    if step_label is None:
-        task_count = every or _TASKS_PER_STEP
-        notes = [f"steps are counted from 1, of {format_count(task_count, 'task')} each"]
-        groups = monitor.iter_scored_groups(run, wait_for_records, notes)
-        steps = monitor.split_steps_by_task_count(groups, task_count)
-    else:
-        labelled_steps = monitor.LabelledSteps(run, step_label, wait_for_records)
-        steps, notes = iter(labelled_steps), labelled_steps.notes
+    component_weights = monitor.read_component_weights(run)
+    penalty_names = {name for name, weight in component_weights.items() if weight < 0}
+    analyzer = Analyzer(arl, {"repetition", *penalty_names})
+    steps, notes = monitor.read_steps(run, step_label, every, wait_for_records)
     try:
         with closing(steps):
-            alerts = map(analyzer.observe, monitor.iter_training_steps(steps))
+            training_steps = monitor.iter_training_steps(steps, component_weights)
+            alerts = map(analyzer.observe, training_steps)
             for alert in chain.from_iterable(alerts):
                 line = f"{_choose_alert_label(alert):{len(_ADVERSE_ALERT_MARK)}}  {escape_line(alert.sentence)}"
                 print_report(json, {"alert": alert.model_dump(mode="json")}, [line])

@@ -104,6 +104,22 @@ def test_a_step_with_other_series_is_refused(second: TrainingStep, message: str)
         analyzer.observe(second)
 
 
+@pytest.mark.parametrize(("scale", "is_share"), [(1.0, True), (5.0, False)])
+@pytest.mark.parametrize("first", [1, 2, 30])
+def test_a_component_is_a_share_by_its_first_step_with_a_value(
+    first: int, scale: float, is_share: bool
+) -> None:
+    rng, analyzer = np.random.default_rng(5), Analyzer()
+    for step in range(first + 60):
+        values = rng.beta(2, 8 if step < first + 30 else 2, 64)
+        column = np.full(64, np.nan) if step < first else scale * values
+        analyzer.observe(TrainingStep(rng.random(64), {"rubric": column}))
+    assert [series.is_share for series in analyzer.series if "rubric" in series.name] == [is_share]
+    (alert,) = [alert for alert in analyzer.alerts if "rubric" in alert.series]
+    assert alert.before == pytest.approx(0.2 * scale, abs=0.03 * scale)
+    assert 0.3 * scale < alert.after < 0.6 * scale
+
+
 def level(before: float, *changes: tuple[int, float]):
     """Return a function of the step: the level before, and from each step of a change on."""
     return lambda step: ([value for start, value in changes if step >= start] or [before])[-1]

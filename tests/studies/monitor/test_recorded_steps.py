@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import math
 import os
 from collections import Counter
 from collections.abc import Iterable
@@ -16,7 +17,14 @@ from jurygraph.integrations.trl import reward_function
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.studies.disagreement import collect_component_samples
-from jurygraph.studies.monitor import LabelledSteps, iter_scored_groups, split_steps_by_task_count
+from jurygraph.studies.monitor import (
+    LabelledSteps,
+    iter_scored_groups,
+    iter_training_steps,
+    read_component_weights,
+    read_steps,
+    split_steps_by_task_count,
+)
 from tests.command import run_command
 from tests.integrations.trainers import CONFIG, Trainer
 
@@ -280,3 +288,65 @@ def test_without_a_label_groups_come_in_the_order_of_time_or_are_refused(
     train(tmp_path, (9,), rank=1)
     with pytest.raises(InputError, match="no common order in time; give their label, such as --st"):
         next(iter_scored_groups(tmp_path))
+
+
+TRAINING_NOTE = "steps are those of the responses' label 'step'; --every N counts tasks instead"
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_the_label_of_trainers_is_the_step_by_default(
+    train: Any, tmp_path: Path, ranks: int
+) -> None:
+    for rank in range(ranks):
+        train(tmp_path, (8, 9), rank)
+    names = [trace.response_id for trace in Run.open(tmp_path / "0").traces()]
+    erase(tmp_path / "0", "response", names[1], "asked for")
+    steps, notes = read_steps(tmp_path, None, None, None)
+    assert [(step.name, len(step.groups)) for step in steps] == [(8, 2 * ranks), (9, 2 * ranks)]
+    assert notes == [TRAINING_NOTE]
+    steps, notes = read_steps(tmp_path / "0", None, 4, None)
+    assert [(step.name, len(step.groups)) for step in steps] == [(None, 4)]
+    assert notes == ["steps are counted from 1, of 4 tasks each"]
+    steps, notes = read_steps(tmp_path, "step", None, None)
+    assert (len(list(steps)), notes) == (2, [])
+
+
+def test_steps_are_counted_if_a_group_has_no_label(train: Any, tmp_path: Path) -> None:
+    train(tmp_path, (8, 9))
+    with jg.Jury(**CONFIG) as jury, jury.record(tmp_path / "0"):
+        jury.score(TASK, ["1"])
+    _, notes = read_steps(tmp_path / "0", None, None, None)
+    assert notes == ["steps are counted from 1, of 32 tasks each"]
+
+
+def test_the_first_group_of_a_run_that_is_followed_tells_whether_it_has_steps(
+    train: Any, tmp_path: Path
+) -> None:
+    train(tmp_path, (8,))
+
+    def go_on() -> None:
+        train(tmp_path, (9,))
+        with jg.Jury(**CONFIG) as jury, jury.record(tmp_path / "0") as recorder:
+            recorder.close_run()
+
+    steps, notes = read_steps(tmp_path / "0", None, None, go_on)
+    assert [(step.name, len(step.groups)) for step in steps] == [(8, 2), (9, 2)]
+    assert notes == [TRAINING_NOTE]
+
+
+def test_a_component_that_the_first_steps_lack_is_watched(tmp_path: Path) -> None:
+    accuracy = {"use": "maths.accuracy", "if_missing": "not_applicable"}
+    config = {
+        "evaluators": [*CONFIG["evaluators"], accuracy],
+        "reward": {"graded": 1.0, "accuracy": -0.5},
+    }
+    with jg.Jury(**config, record=tmp_path) as jury:
+        for step, reference in enumerate((None, "3", None)):
+            task = jg.Task(id=f"t{step}", query="1 + 2?", reference=reference)
+            response = jg.Response(text="the answer is 3", labels={"step": step})
+            jury.score(task, [response])
+    weights = read_component_weights(tmp_path)
+    assert weights == {"accuracy": -0.5, "graded": 1.0}
+    steps = iter_training_steps(LabelledSteps(tmp_path, "step"), weights)
+    values = [float(step.components["accuracy"][0]) for step in steps]
+    assert values == pytest.approx([math.nan, 1.0, math.nan], nan_ok=True)

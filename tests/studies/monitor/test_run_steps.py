@@ -5,20 +5,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jurygraph.agents.data_analyzer import TrainingStep
 from jurygraph.errors import InputError
 from jurygraph.studies.monitor import (
     LabelledSteps,
     iter_scored_groups,
     iter_training_steps,
-    read_penalty_component_names,
+    read_component_weights,
     split_steps_by_task_count,
 )
 from tests.cli.conftest import Command, run_command
 from tests.runs.sample_runs import make_tasks, score, write_tasks
 
 
+def read_steps(folder: Path) -> list[TrainingStep]:
+    """Return the steps of two tasks."""
+    groups = split_steps_by_task_count(iter_scored_groups(folder), 2)
+    return list(iter_training_steps(groups, read_component_weights(folder)))
+
+
 def test_a_step_has_rewards_components_lengths_and_tasks(scored_folder: Path) -> None:
-    (step,) = iter_training_steps(split_steps_by_task_count(iter_scored_groups(scored_folder), 2))
+    (step,) = read_steps(scored_folder)
     assert step.rewards.tolist() == pytest.approx([0.5, 0.0, -0.25, -0.5])
     assert {name: column.tolist() for name, column in step.components.items()} == {
         "polite": [1.0, 0.0, 0.25, 0.0],
@@ -36,7 +43,7 @@ def test_failed_rewards_and_erased_lengths_are_nan(project: Path, run: Command) 
     )
     run("score", project / "tasks.jsonl", "--out", project / "run")
     assert run_command("erase", project / "run", "--response", "salt/a").code == 0
-    (step,) = iter_training_steps(split_steps_by_task_count(iter_scored_groups(project / "run"), 2))
+    (step,) = read_steps(project / "run")
     assert np.isnan(step.rewards).tolist() == [False, True, False, False]
     assert np.isnan(step.lengths).tolist() == [False, False, True, False]
 
@@ -88,5 +95,5 @@ def test_a_run_is_followed_until_it_is_closed_without_blocking_its_writer(tmp_pa
     assert len(waits) == 2
 
 
-def test_components_of_negative_weight_are_penalties(scored_folder: Path) -> None:
-    assert read_penalty_component_names(scored_folder) == {"shaky"}
+def test_all_components_of_a_run_have_a_weight(scored_folder: Path) -> None:
+    assert read_component_weights(scored_folder) == {"polite": 1.0, "shaky": -0.5}

@@ -66,6 +66,15 @@ def test_a_series_that_is_nearly_constant_is_not_called_autocorrelated(
     assert report(analyzer).notes == []
 
 
+def test_a_series_without_a_value_is_not_called_flat() -> None:
+    rng, analyzer = np.random.default_rng(3), Analyzer()
+    for _ in range(20):
+        analyzer.observe(TrainingStep(rng.random(32), {"accuracy": np.full(32, np.nan)}))
+    assert report(analyzer).sections[-1] == (
+        "no sign of a hack that began after the first steps (no change; flat: reward)"
+    )
+
+
 def test_steps_at_which_most_rewards_failed_are_an_outage() -> None:
     rng, analyzer = np.random.default_rng(3), Analyzer()
     for step in range(40):
