@@ -11,7 +11,6 @@ its HTTP protocol, too: `--remote_rm_url http://HOST:PORT/get_reward` needs no c
 """
 
 from collections.abc import Sequence
-from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from jurygraph.concurrency import gather_all
 from jurygraph.errors import InputError
 from jurygraph.integrations.lazy_jury import find_shared_jury
 from jurygraph.integrations.samples import read_label_fields, read_response, read_task
-from jurygraph.integrations.single_samples import judge_sample
+from jurygraph.integrations.single_samples import judge_sample, read_components
 from jurygraph.schema import Response, Task
 
 _FIELDS_HINT = "a label is the reference, or the JSON of an object with `reference` or `rubric`"
@@ -49,12 +48,9 @@ def reward_func(
     judged = opened_jury.run(
         gather_all(judge_sample(jury, *sample, failed, _FIELDS_HINT) for sample in samples)
     )
-    traces = [trace for trace, _ in judged]
     rewards = [value for _, value in judged]
-    logged_values: dict[str, list[float]] = {}
-    for name in traces[0].reward.components:
-        values = [trace.reward.components[name] for trace in traces]
-        logged_values[f"jury_{name}"] = [nan if value is None else value for value in values]
+    rows = [read_components(opened_jury, trace) for trace, _ in judged]
+    logged_values = {name: [row[name] for row in rows] for name in rows[0]}
     return {"rewards": rewards, "scores": rewards, "extra_logs": logged_values}
 
 

@@ -4,6 +4,9 @@ Members of a group never meet in one of these calls. A config that compares resp
 become its group's mean, need the server, whose cohorts wait for the members.
 """
 
+from math import nan
+
+from jurygraph.decision.recipe import component_names
 from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import (
@@ -13,6 +16,7 @@ from jurygraph.integrations.failed_rewards import (
 )
 from jurygraph.integrations.lazy_jury import LazyJury, compares_responses
 from jurygraph.integrations.task_columns import has_nothing_to_judge_by, list_lacking_fields
+from jurygraph.jury import Jury
 from jurygraph.schema import Response, Task, Trace
 
 SERVER_HINT = "use `jurygraph serve`, whose cohorts judge a group as one"
@@ -41,3 +45,16 @@ async def judge_sample(
     (value,) = fill_failed(rewards, rule, why=why, setting=setting).values
     assert value is not None, "neither rule leaves a reward out"
     return trace, value
+
+
+def read_components(jury: Jury, trace: Trace) -> dict[str, float]:
+    """Return each component of a jury as `jury_NAME`, NaN where a sample has none.
+
+    Every sample has the same keys, because trainers take those of the first.
+    """
+    records = {name: evaluator.record for name, evaluator in jury.evaluators.items()}
+    components: dict[str, float] = {}
+    for name in component_names(jury.config, records):
+        value = trace.reward.components.get(name)
+        components[f"jury_{name}"] = nan if value is None else value
+    return components

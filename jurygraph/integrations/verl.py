@@ -13,7 +13,6 @@ import inspect
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from jurygraph.integrations.samples import (
     read_task,
     read_task_fields,
 )
-from jurygraph.integrations.single_samples import judge_sample
+from jurygraph.integrations.single_samples import judge_sample, read_components
 from jurygraph.messages import describe_value
 
 _get_cached_client = lru_cache(maxsize=64)(RewardClient)
@@ -72,12 +71,7 @@ async def compute_score(
     jury = find_shared_jury(config, record)
     task = read_task(*_read_extra_fields(extra_info_fields, ground_truth))
     trace, value = await judge_sample(jury, task, read_response(solution_str), failed, _FIELDS_HINT)
-    # every sample has the same keys, because verl takes those of the first
-    components = {
-        f"jury_{name}": nan if value is None else value
-        for name, value in trace.reward.components.items()
-    }
-    return {"score": value, "jury_task": task.id, **components}
+    return {"score": value, "jury_task": task.id, **read_components(jury.open(), trace)}
 
 
 async def _ask_server(

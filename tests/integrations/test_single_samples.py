@@ -145,6 +145,23 @@ def test_openrlhf_gets_rewards_of_what_follows_the_prompt(
     assert scored == {"rewards": [0.5], "scores": [0.5], "extra_logs": {"jury_graded": [0.5]}}
 
 
+def test_samples_whose_tasks_have_other_components_have_the_same_keys(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.yaml"
+    path.write_text(
+        "evaluators:\n- tests.integrations.trainers.graded\n"
+        "- {use: tests.integrations.trainers.met, if_missing: not_applicable}\n"
+        "reward: {graded: 1.0, rubric: 0.5}\n"
+    )
+    labels = ["4", '{"rubric": {"criteria": [{"id": "a", "text": "It is a sum.", "weight": 1}]}}']
+    scored = openrlhf.reward_func(
+        ["2 + 2? it is 0.5"] * 2, ["2 + 2?"] * 2, labels, config=str(path)
+    )
+    missing, met = scored["extra_logs"]["jury_rubric"]
+    assert (isnan(missing), met) == (True, 1.0)
+    assert isnan(verl_score(str(path), "it is 0.5")["jury_rubric"])
+    find_shared_jury(str(path)).close()
+
+
 def test_openrlhf_gets_an_error_for_a_failed_reward(config: str) -> None:
     with pytest.raises(NoRewardError, match="1 of 1 rewards failed"):
         openrlhf.reward_func(["2 + 2? x"], ["2 + 2?"], ["4"], config=config)

@@ -20,6 +20,11 @@ def graded(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
         return jg.Verdict.fail("no-number", "there is no number")
 
 
+@jg.evaluator(audience="criterion")
+def met(task: jg.TaskView, response: jg.Response) -> float:
+    return 1.0
+
+
 @jg.evaluator(scope="pair")
 def longer(task: jg.TaskView, first: jg.Response, second: jg.Response) -> float:
     return 1.0 if len(first.text) > len(second.text) else 0.0
