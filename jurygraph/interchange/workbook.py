@@ -156,7 +156,7 @@ def read_response_rows(run: Run, report: ProgressCallback) -> list[SheetRow]:
             ERASED_PLACEHOLDER
             if task is None
             else shorten(chat_to_prompt_text(task.query), _MAX_QUESTION_LENGTH),
-            ERASED_PLACEHOLDER if response is None else shorten(response.text, _MAX_ANSWER_LENGTH),
+            ERASED_PLACEHOLDER if response is None else response.excerpt(_MAX_ANSWER_LENGTH),
             trace.agent,
             # This sheet is for reading: the other one has 16 digits.
             None if reward.value is None else round(reward.value, 4),

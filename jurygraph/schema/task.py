@@ -23,6 +23,7 @@ from jurygraph.messages import (
     Problem,
     format_field_path,
     quote,
+    shorten,
     validate,
 )
 from jurygraph.schema.conversation import (
@@ -632,6 +633,12 @@ class Response(FrozenModel):
     def turns(self) -> tuple[Turn, ...]:
         """Return whose the characters of the text are, in order; none for a response without messages."""
         return self.text.turns if isinstance(self.text, RenderedText) else ()
+
+    def excerpt(self, limit: int) -> str:
+        """Return at most so many characters: the beginning of a text, or the end of a conversation."""
+        if self.messages is None or len(self.text) <= limit:
+            return shorten(self.text, limit)
+        return "…" + self.text[len(self.text) - limit + 1 :]
 
     def without_metadata(self) -> "Response":
         """Return the response as evaluators see it: its id, its text and a copy of its data, without the rest."""

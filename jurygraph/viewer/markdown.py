@@ -27,7 +27,8 @@ def response_to_markdown(run: Run, name: str) -> str:
     scored = run.find_scored_response(name)
     view = build_trace_view(run.explain_trace(scored.trace))
     task_and_response = build_task_and_response_view(run, scored)
-    answer = None if task_and_response.response is None else task_and_response.response.text
+    response = task_and_response.response
+    answer = None if response is None else response.excerpt(_MAX_TEXT_CHARACTERS)
     sentences = [view.sentences[0]]
     if view.trace.reward.value is None:
         sentences.append(describe_failure(view.trace))

@@ -80,6 +80,12 @@ def test_each_part_of_the_work_has_its_view() -> None:
             assert RENDERED[turn.origin : turn.origin + len(words)] == words
 
 
+def test_an_excerpt_of_a_conversation_has_its_end_and_of_a_text_its_beginning() -> None:
+    messages = [{"role": "assistant", "content": text} for text in ("Let me see.", "It is blue.")]
+    assert Response.model_validate({"messages": messages}).excerpt(9) == "…is blue."
+    assert Response(text="It is blue.").excerpt(6) == "It is…"
+
+
 def test_a_last_message_that_only_calls_is_no_answer() -> None:
     assert respond(TRIP[:1]).view("last_reply").text == "I look."
     calls_only = {"role": "assistant", "content": None, "tool_calls": [WEATHER]}
