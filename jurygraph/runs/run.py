@@ -841,9 +841,9 @@ def is_evaluation(record: LedgerRecord, group: Sequence[ScoredResponse]) -> bool
 def read_session(group: Sequence[ScoredResponse]) -> int | None:
     """Return the number of the session of a training that a group's labels name, 1 where it is not stored.
 
-    None where the labels are not those of a training.
+    None where the labels are not those of a training. An erased response has none.
     """
-    labels = group[0].trace.labels
+    labels = next((item.trace.labels for item in group if item.trace.labels), {})
     session = labels.get("session", 1)
     return session if "step" in labels and isinstance(session, int) else None
 

@@ -300,7 +300,7 @@ def test_the_label_of_trainers_is_the_step_by_default(
     for rank in range(ranks):
         train(tmp_path, (8, 9), rank)
     names = [trace.response_id for trace in Run.open(tmp_path / "0").traces()]
-    erase(tmp_path / "0", "response", names[1], "asked for")
+    erase(tmp_path / "0", "response", names[0], "asked for")
     steps, notes = read_steps(tmp_path, None, None, None)
     assert [(step.name, len(step.groups)) for step in steps] == [(8, 2 * ranks), (9, 2 * ranks)]
     assert notes == [TRAINING_NOTE]
