@@ -259,19 +259,22 @@ class OpenEndedRecorder:
 
         Later groups send their requests again: the model may be mended, and the useless reply would be kept for ever.
         """
-        unusable_calls: set[str] = set()
-        useful_calls: set[str] = set()
+        results: list[RecordedVerdict | Material] = []
         for trace in traces:
-            results: list[RecordedVerdict | Material] = [*trace.verdicts, *trace.material]
+            results += trace.verdicts
+            results += trace.material
+        unusable_calls: set[str] = set()
+        for result in results:
+            if result.failure is not None and not result.failure.is_transient:
+                unusable_calls.update(use.id for use in result.calls)
+        if unusable_calls:
             for result in results:
-                is_unusable = result.failure is not None and not result.failure.is_transient
-                calls = unusable_calls if is_unusable else useful_calls
-                calls.update(use.id for use in result.calls)
+                if result.failure is None:
+                    unusable_calls.difference_update(use.id for use in result.calls)
         for call in chain.from_iterable(trace.calls for trace in traces):
-            if call.id in unusable_calls - useful_calls:
-                record = find_call_record(self._run.ledger, call)
-                if record is not None:
-                    yield call.id, record.seq
+            record = find_call_record(self._run.ledger, call) if call.id in unusable_calls else None
+            if record is not None:
+                yield call.id, record.seq
 
     def _draft_records(
         self, group: Group, traces: Sequence[Trace], plan: Plan, unusable_calls: Mapping[str, int]
