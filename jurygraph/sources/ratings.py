@@ -363,24 +363,21 @@ def read_decimal_commas(path: Path, rows: Sequence[RowWithPlace], columns: Itera
     """
     comma_count = 0
     for column in columns if is_csv(path) else ():
-        others = set()
-        rows_with_comma = []
-        for position, values in rows:
-            text = (values.get(column) or "").strip()
-            if DECIMAL_COMMA_PATTERN.fullmatch(text):
-                rows_with_comma.append((position, values))
-            elif not is_no_label(text):
-                others.add(text)
-        if not rows_with_comma or not all(map(NUMERAL_PATTERN.fullmatch, others)):
+        cells = [(values.get(column) or "").strip() for _, values in rows]
+        numbers = [text for text in cells if not is_no_label(text)]
+        commas = list(filter(DECIMAL_COMMA_PATTERN.fullmatch, numbers))
+        with_points = (text.replace(",", ".") for text in numbers)
+        if not commas or not all(map(NUMERAL_PATTERN.fullmatch, with_points)):
             continue  # no number has a comma, or the cells are words
-        if read_csv_layout(path).separator != ";" or "." in "".join(others):
-            first_position, values = rows_with_comma[0]
-            problem = describe_decimal_comma((column,), values[column].strip())
-            remedy = f"{problem.remedy}; so in {len(rows_with_comma)} of {len(rows)} cells"
-            raise_field_error(f"{path}, {first_position}", replace(problem, remedy=remedy))
-        comma_count += len(rows_with_comma)
-        for _, values in rows_with_comma:
-            values[column] = values[column].replace(",", ".")
+        if read_csv_layout(path).separator != ";" or "." in "".join(numbers):
+            problem = describe_decimal_comma((column,), commas[0])
+            remedy = f"{problem.remedy}; so in {len(commas)} of {len(cells)} cells"
+            position = rows[cells.index(commas[0])][0]
+            raise_field_error(f"{path}, {position}", replace(problem, remedy=remedy))
+        comma_count += len(commas)
+        for (_, values), text in zip(rows, cells, strict=True):
+            if text:  # a missing cell remains missing
+                values[column] = text.replace(",", ".")
     if comma_count:
         _LOGGER.warning(
             "%s: the commas of %d numbers are read as decimal points", path, comma_count

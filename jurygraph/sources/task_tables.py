@@ -20,6 +20,7 @@ from jurygraph.messages import (
     MAX_INT_BITS,
     Problem,
     describe_value,
+    did_you_mean,
     format_field_path,
     join_names,
     nearest_name,
@@ -513,9 +514,8 @@ def _require_columns(
         location = column_names_location(path, position)
         problem = f"{location}: has no column {quote(column)}"
         if position != first_position:
-            raise InputError(
-                f"{problem}, and {first_position} has it; give it one, or leave it out of all"
-            )
+            hint = did_you_mean(column, values) or "give it one"
+            raise InputError(f"{problem}, and {first_position} has it; {hint}")
         if values.keys() >= set(map(str.strip, column.split(","))):
             raise InputError(f"{problem}; repeat the option for each")
         raise missing_column_error(location, (column,), values)
