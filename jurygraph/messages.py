@@ -390,14 +390,15 @@ def _describe_missing_field(
 def _describe_unknown_field(
     error: ErrorDetails, path: FieldPath, value: Any, model: _ModelClass
 ) -> Problem:
-    if value is None and " " in str(path[-1]):  # YAML reads the rest of a text as a key
-        return Problem(path, "unknown", "within braces a text with a comma needs quotes")
     models_with_field = _find_field_owners(error, path, model)
     fields = [owner.model_fields.items() for owner in models_with_field]
     named_fields = chain.from_iterable(fields)
     names = dict.fromkeys(field.alias or name for name, field in named_fields)
     names_hint = f"known here: {', '.join(names)}" if names else "leave it out"
     name = str(path[-1])
+    if value is None and " " in name:  # YAML reads the rest of a text as a key
+        quotes_hint = "within braces a text with a comma needs quotes"
+        return Problem(path, "unknown", f"{quotes_hint}; {names_hint}")
     meant_field = find_meant_field(name, names)
     if "anchors" in names and find_meant_field(name, ("query",)):  # a question as a criterion
         meant_field = "text"

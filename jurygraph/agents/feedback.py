@@ -1,7 +1,7 @@
 """Functions of openevals' and LangSmith's form: keywords in, and a result with a key, a score and a comment out.
 
-They are known by their parameters `inputs`, `outputs` and `reference_outputs`: keyword-only ones, or the first of all,
-which is the task in jurygraph's form. Nothing of these packages is imported: a result is a mapping.
+They are known by their parameters `inputs`, `outputs` and `reference_outputs`: keyword-only ones, or `outputs` and the
+first of all, which is the task in jurygraph's form. Nothing of these packages is imported: a result is a mapping.
 """
 
 import inspect
@@ -35,12 +35,11 @@ def declared_keywords(target: Any) -> Mapping[str, inspect.Parameter]:
         for name, parameter in parameters.items()
         if name in (*FEEDBACK_KEYWORDS, "context") and parameter.kind in _KEYWORD_KINDS
     }
-    kinds = {
-        parameter.kind for name, parameter in parameter_by_keyword.items() if name != "context"
-    }
-    is_feedback_form = inspect.Parameter.KEYWORD_ONLY in kinds or (
-        bool(kinds) and next(iter(parameters)) in parameter_by_keyword
+    kinds = {parameter_by_keyword[name].kind for name in parameter_by_keyword if name != "context"}
+    begins_with_keyword = (
+        "outputs" in parameter_by_keyword and next(iter(parameters)) in parameter_by_keyword
     )
+    is_feedback_form = inspect.Parameter.KEYWORD_ONLY in kinds or begins_with_keyword
     return parameter_by_keyword if is_feedback_form else {}
 
 

@@ -90,8 +90,8 @@ class ScoreOptions:
 
     def format_rescore_command(self, setting: str) -> str:
         """Return the command that decides this run anew with another setting, without a request."""
-        words = ["jurygraph rescore", self.run, "--out", self._unused_folder, "--set", setting]
-        return " ".join([str(words[0]), *map(shell_quote, words[1:])])
+        words = map(shell_quote, (self.run, "--out", self._unused_folder, "--set", setting))
+        return " ".join(["jurygraph rescore", *words])
 
     @property
     def _unused_folder(self) -> Path:

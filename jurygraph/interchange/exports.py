@@ -21,8 +21,12 @@ from jurygraph.messages import (
 from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.ratings import NUMERAL_PATTERN, read_decimal_commas
-from jurygraph.sources.table_rows import TableRow, missing_column_error, read_rows
-from jurygraph.sources.task_tables import column_names_location
+from jurygraph.sources.table_rows import (
+    TableRow,
+    column_names_location,
+    missing_column_error,
+    read_rows,
+)
 
 
 class ExportColumns(NamedTuple):

@@ -275,7 +275,7 @@ def _missing_file_hint(path: Path) -> str:
             cutoff = 0.6 if entry.suffixes == path.suffixes else 0.8
             if get_close_matches(stem, [_file_stem(entry.name)], cutoff=cutoff) and entry.is_file():
                 similar_names.append(entry.name)
-    return did_you_mean(path.name, similar_names) or "name one that is there"
+    return did_you_mean(path.name, similar_names, 0.0) or "name one that is there"
 
 
 def _file_stem(name: str) -> str:

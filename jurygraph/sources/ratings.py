@@ -46,6 +46,7 @@ from jurygraph.sources.files import TextFile, raise_field_error, validate_at_loc
 from jurygraph.sources.table_rows import (
     RowWithPlace,
     TableRow,
+    column_names_location,
     is_csv,
     missing_column_error,
     read_csv_layout,
@@ -330,12 +331,11 @@ def read_validated_rows(
     present_columns = list(
         dict.fromkeys(chain.from_iterable(values for _, values in rows_with_position))
     )
-    header = str(path)
-    if is_csv_file:
-        header = f"{path}, line {read_csv_layout(path).header_line}"
+    # of JSON, the file as a whole
+    header = column_names_location(path, "row 1")
     column_by_field = _match_columns(header, model, columns, present_columns, options)
-    number_columns = [column_by_field[name] for name in _NUMBER_FIELDS if name in column_by_field]
-    read_decimal_commas(path, rows_with_position, number_columns)
+    number_columns = map(column_by_field.get, _NUMBER_FIELDS)
+    read_decimal_commas(path, rows_with_position, filter(None, number_columns))
     rows = []
     short_row_positions = []
     for position, values in rows_with_position:
@@ -363,23 +363,21 @@ def read_decimal_commas(path: Path, rows: Sequence[RowWithPlace], columns: Itera
     """
     comma_count = 0
     for column in columns if is_csv(path) else ():
-        cells = {position: str(values.get(column) or "").strip() for position, values in rows}
-        with_comma = {
-            position for position, text in cells.items() if DECIMAL_COMMA_PATTERN.fullmatch(text)
-        }
-        others = {cells[position] for position in cells.keys() - with_comma}
-        others = {text for text in others if not is_no_label(text)}
-        if not with_comma or not all(map(NUMERAL_PATTERN.fullmatch, others)):
+        cells = [(values.get(column) or "").strip() for _, values in rows]
+        numbers = [text for text in cells if not is_no_label(text)]
+        commas = list(filter(DECIMAL_COMMA_PATTERN.fullmatch, numbers))
+        with_points = (text.replace(",", ".") for text in numbers)
+        if not commas or not all(map(NUMERAL_PATTERN.fullmatch, with_points)):
             continue  # no number has a comma, or the cells are words
-        if read_csv_layout(path).separator != ";" or not all(map(str.isdecimal, others)):
-            first = next(position for position in cells if position in with_comma)
-            problem = describe_decimal_comma((column,), cells[first])
-            remedy = f"{problem.remedy}; so in {len(with_comma)} of {len(cells)} cells"
-            raise_field_error(f"{path}, {first}", replace(problem, remedy=remedy))
-        comma_count += len(with_comma)
-        for position, values in rows:
-            if position in with_comma:
-                values[column] = cells[position].replace(",", ".")
+        if read_csv_layout(path).separator != ";" or "." in "".join(numbers):
+            problem = describe_decimal_comma((column,), commas[0])
+            remedy = f"{problem.remedy}; so in {len(commas)} of {len(cells)} cells"
+            position = rows[cells.index(commas[0])][0]
+            raise_field_error(f"{path}, {position}", replace(problem, remedy=remedy))
+        comma_count += len(commas)
+        for (_, values), text in zip(rows, cells, strict=True):
+            if text:  # a missing cell remains missing
+                values[column] = text.replace(",", ".")
     if comma_count:
         _LOGGER.warning(
             "%s: the commas of %d numbers are read as decimal points", path, comma_count

@@ -13,20 +13,9 @@ from typing import Any, BinaryIO, NamedTuple
 from pydantic_core import from_json
 
 from jurygraph.errors import InputError
-from jurygraph.messages import (
-    describe_value,
-    did_you_mean,
-    quote,
-    shorten,
-)
-from jurygraph.schema.frozen_model import (
-    StrPath,
-)
-from jurygraph.sources.files import (
-    MAX_LINE_BYTES,
-    TextFile,
-    explain_unreadable_file,
-)
+from jurygraph.messages import describe_value, did_you_mean, quote, shorten
+from jurygraph.schema.frozen_model import StrPath
+from jurygraph.sources.files import MAX_LINE_BYTES, TextFile, explain_unreadable_file
 
 _MAX_JSON_BYTES = 256 << 20
 _MAX_SHEET_ROWS = 1_048_576  # as in Excel
@@ -96,18 +85,14 @@ def missing_column_error(
         suggestion_sentences[:0] = [f"did you mean {name}?" for name in ids]
     suggestion_sentence = next(filter(None, suggestion_sentences), None)
     columns_text = shorten(", ".join(present_columns), 200)
-    hint = f"name one that is there: {columns_text}"
-    if option is not None:
-        hint = f"name one that is there with {option}: {columns_text}"
+    with_option = "" if option is None else f" with {option}"
+    hint = f"name one that is there{with_option}: {columns_text}"
     if has_values(present_columns):
         hint = _no_header_hint(columns_text)
     if suggestion_sentence is not None:
-        should_show_guess_only = len(columns) == 1 and option is None
-        hint = (
-            suggestion_sentence
-            if should_show_guess_only
-            else f"{suggestion_sentence} If not, {hint}"
-        )
+        has_only_guess = len(columns) == 1 and option is None
+        if_not = "" if has_only_guess else f" If not, {hint}"
+        hint = f"{suggestion_sentence}{if_not}"
     names = " or ".join(map(quote, columns))
     return InputError(f"{location}: has no column {names}; {hint}")
 
@@ -155,6 +140,13 @@ def read_csv_layout(path: StrPath) -> CsvLayout:
         return _layout_of_first_line(next((line.text for line in file.iter_all_lines()), ""))
 
 
+def column_names_location(path: Path, position: str) -> str:
+    """Return where the columns of a row are named: in a line above, in the file's header, or in the row itself."""
+    if is_csv(path):
+        return f"{path}, line {read_csv_layout(path).header_line}"
+    return str(path) if position.startswith("row ") else f"{path}, {position}"
+
+
 def _layout_of_first_line(line: str) -> CsvLayout:
     separator_match = _DELIMITER_LINE_PATTERN.fullmatch(line)
     if separator_match is not None:
@@ -199,16 +191,17 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
                 last_line_number = reader.line_num
         except csv.Error as error:
             line = reader.line_num
+            row_line = last_line_number + 1
             problem = (
                 f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
             )
             if "unexpected end of data" in str(error):
                 problem = "a quote that opens in this row is never closed; close it, or double it"
-                line = last_line_number + 1
-            elif line > last_line_number + 1:
+                line = row_line
+            elif line > row_line:
                 end = f"ends in line {line}, with text after it"
                 problem = f"a quote that opens in this row {end}; close it before, or double it"
-                line = last_line_number + 1
+                line = row_line
             raise InputError(f"{path}, line {line}: {problem}") from None
 
 

@@ -20,6 +20,7 @@ from jurygraph.messages import (
     MAX_INT_BITS,
     Problem,
     describe_value,
+    did_you_mean,
     format_field_path,
     join_names,
     nearest_name,
@@ -48,9 +49,9 @@ from jurygraph.sources.files import (
 )
 from jurygraph.sources.table_rows import (
     TableRow,
+    column_names_location,
     is_csv,
     missing_column_error,
-    read_csv_layout,
     read_first_row,
     read_rows,
     table_suffix,
@@ -134,7 +135,8 @@ _TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
 
 _TASK_COLUMN_ROLES = ("tools", "reference_actions")
 """Columns that a table of messages is read with, as JSON, if it has them."""
-_OPTIONAL_COLUMN_ROLES = ("response_from", *_TASK_COLUMN_ROLES, "system")
+_CHAT_COLUMNS = {role: role for role in (*_TASK_COLUMN_ROLES, "system")}
+_OPTIONAL_COLUMN_ROLES = ("response_from", *_CHAT_COLUMNS)
 """What a row need not have."""
 _SHARED_COLUMN_ROLES = ("prompt", "messages", "reference", "rubric", "context", *_TASK_COLUMN_ROLES)
 """What all rows of a task have alike."""
@@ -219,7 +221,7 @@ def is_table(path: StrPath) -> bool:
     return str(path).lower().endswith(_TABLE_SUFFIXES)
 
 
-CHAT_COLUMN_ROLES = ("id", "agent", *_TASK_COLUMN_ROLES, "system")
+CHAT_COLUMN_ROLES = ("id", "agent", *_CHAT_COLUMNS)
 """Columns that a file of chats is read with, if it has them and nobody names others."""
 _MESSAGES_COLUMN_NAMES = ("messages", "conversations")
 """What a file of chats calls its messages; the second is ShareGPT's."""
@@ -248,9 +250,7 @@ def chat_file_columns(path: StrPath, messages: str | None = None) -> TableColumn
         messages=name,
         id="id" if has_id_column else None,
         agent="agent" if has_agent_column else None,
-        tools="tools",
-        reference_actions="reference_actions",
-        system="system",
+        **_CHAT_COLUMNS,
     )
 
 
@@ -305,12 +305,7 @@ def add_columns_of_chats(path: StrPath, columns: TableColumns) -> TableColumns:
         return columns
     chats = chat_file_columns(path, columns.messages)
     if is_table(path):
-        chats = TableColumns(
-            messages=columns.messages,
-            tools="tools",
-            reference_actions="reference_actions",
-            system="system",
-        )
+        chats = TableColumns(messages=columns.messages, **_CHAT_COLUMNS)
     if chats is None:
         return columns
     assigned_columns = {column for _, column in columns.iter_roles_and_columns}
@@ -474,8 +469,7 @@ def _read_cells(
             value = str(value)
         if role == "response" and value is None:
             value = ""
-        has_no_passages = role == "context" and value == []
-        if role != "response" and _is_empty_cell(value) and not has_no_passages:
+        if role != "response" and _is_empty_cell(value) and (role, value) != ("context", []):
             if role != "workspace":  # a response may have no files
                 hint = "; write [] where nothing was found" if role == "context" else ""
                 remedy = f"fill it, or leave the row out{hint}"
@@ -499,13 +493,13 @@ def _read_cells(
 
 def _read_optional_cells(values: TableRow, columns: TableColumns) -> dict[str | None, Any]:
     """Return the cells that a row need not have; anything else that is called `system` is a label."""
-    optional = (columns.tools, columns.reference_actions)
-    cells = {column: values.get(str(column)) for column in optional}
+    cells = {
+        column: values.get(str(column)) for column in (columns.tools, columns.reference_actions)
+    }
     system = _parse_text_or_list(values.get(str(columns.system)))
     if isinstance(system, str | list):
         cells[columns.system] = system
-    cells[None] = None
-    return cells
+    return {**cells, None: None}
 
 
 def _require_columns(
@@ -518,15 +512,12 @@ def _require_columns(
         if role == "messages":
             _refuse_renamed_messages(f"{path}, {position}", values, may_be_named=False)
         location = column_names_location(path, position)
+        problem = f"{location}: has no column {quote(column)}"
         if position != first_position:
-            raise InputError(
-                f"{location}: has no column {quote(column)}, and {first_position} has it; "
-                "give it one, or leave it out of all"
-            )
+            hint = did_you_mean(column, values) or "give it one"
+            raise InputError(f"{problem}, and {first_position} has it; {hint}")
         if values.keys() >= set(map(str.strip, column.split(","))):
-            raise InputError(
-                f"{location}: has no column {quote(column)}; repeat the option for each"
-            )
+            raise InputError(f"{problem}; repeat the option for each")
         raise missing_column_error(location, (column,), values)
 
 
@@ -548,13 +539,6 @@ def _refuse_missing_cell(path: Path, location: str, column: str, value: Any) -> 
             f"is {value}, as programs write a missing value",
             "leave the cell empty, or the row out; where that is the text, give JSON lines",
         )
-
-
-def column_names_location(path: Path, position: str) -> str:
-    """Return where the columns of a row are named: in a line above, in the file's header, or in the row itself."""
-    if is_csv(path):
-        return f"{path}, line {read_csv_layout(path).header_line}"
-    return str(path) if position.startswith("row ") else f"{path}, {position}"
 
 
 def _parse_conversation_cell(

@@ -7,6 +7,7 @@ stays beside it. The figures are those of `judge_report`.
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
 
@@ -116,12 +117,12 @@ class JudgeStudy:
     def has_pairs(self) -> bool:
         return any(len(split_pair_name(row.response)) > 1 for row in self.rows[:1])
 
-    @property
+    @cached_property
     def has_numbers(self) -> bool:
         """Return whether labels are numbers on a scale, so that a judge is near to them rather than right."""
         return not (self.has_binary_labels or self.has_pairs)
 
-    @property
+    @cached_property
     def has_classes(self) -> bool:
         """Return whether a judge can be right: labels and predictions are decisions, choices or grades.
 
@@ -130,8 +131,9 @@ class JudgeStudy:
         if not self.has_numbers:
             return True
         low, high = self.scale
-        values = [value for row in self.rows for value in (row.target, row.prediction)]
-        return high - low <= _MAX_CLASS_STEPS and all(value.is_integer() for value in values)
+        return high - low <= _MAX_CLASS_STEPS and all(
+            row.target.is_integer() and row.prediction.is_integer() for row in self.rows
+        )
 
     def scale_target_to_unit(self, target: float) -> float:
         """Return the place of a target between both ends of the scale, in [0, 1]."""

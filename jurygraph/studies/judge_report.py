@@ -246,7 +246,7 @@ def _closeness_figures(study: JudgeStudy, rows: Sequence[LabelledJudgement]) -> 
     accuracy = None
     distance = None
     if study.has_classes:
-        accuracy = _share_with_interval([row.prediction == row.target for row in rows], tasks)
+        accuracy = _share_with_interval([row.distance == 0.0 for row in rows], tasks)
     if study.has_numbers:
         low, high = study.scale
         mean_distance = mean_with_cluster_interval([row.distance for row in rows], tasks)
@@ -477,9 +477,10 @@ def _length_as_judge_figures(study: JudgeStudy) -> Figures:
 
 def _human_ceiling_figures(study: JudgeStudy) -> Figures | None:
     """Return how often a person is right by the consensus, or two people agree; of numbers, their mean `distance`."""
-    figures: Figures = {"question": study.judge.question, "value": None, "low": None, "high": None}
+    figures: Figures = {"question": study.judge.question}
+    figures |= dict.fromkeys(("value", "low", "high", "distance"))
     if study.ceiling is not None:
-        return figures | {"value": study.ceiling, "distance": None}
+        return figures | {"value": study.ceiling}
     distances = []
     tasks = []
     for task, values in study.votes:
@@ -490,7 +491,7 @@ def _human_ceiling_figures(study: JudgeStudy) -> Figures | None:
         distance = as_interval(mean_with_cluster_interval(distances, tasks))
         return distance and figures | {"distance": distance}
     share = _share_with_interval([distance == 0.0 for distance in distances], tasks)
-    return share and figures | {**share._asdict(), "distance": None}
+    return share and figures | share._asdict()
 
 
 def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
@@ -613,7 +614,11 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
     if need is not None:
         mean_columns[f"labels for ±{need:g}"] = _describe_needed_label_count
     yield ReportTable.of(mean_columns, [judge for judge in judges if judge["scale"] != "ranks"])
-    yield from _ceiling_tables(figures["ceiling"])
+    ceilings = [row for row in figures["ceiling"] if row is not None]
+    shares = [[row["question"], row] for row in ceilings if row["value"] is not None]
+    yield ReportTable(("people agree on", "share (95 %)"), shares)
+    distances = [[row["question"], row["distance"]] for row in ceilings if row["distance"]]
+    yield ReportTable(("two people differ on", "by a mean distance of (95 %)"), distances)
     columns = {
         "pairs in both orders": "judge",
         "as people in both (95 %)": "strict",
@@ -670,14 +675,6 @@ def _trait_tables(judges: FigureRows) -> Iterator[ReportTable]:
         }
         measured_parts = [part for part in parts if part[measure] is not None]
         yield ReportTable.of(columns, measured_parts, left=3, digits=3, most=_MAX_PARTS_LISTED)
-
-
-def _ceiling_tables(ceilings: Sequence[Figures | None]) -> Iterator[ReportTable]:
-    rows = [row for row in ceilings if row is not None]
-    shares = [[row["question"], row] for row in rows if row["value"] is not None]
-    yield ReportTable(("people agree on", "share (95 %)"), shares)
-    distances = [[row["question"], row["distance"]] for row in rows if row["distance"]]
-    yield ReportTable(("two people differ on", "by a mean distance of (95 %)"), distances)
 
 
 def _describe_needed_label_count(judge: Figures) -> object:

@@ -148,6 +148,7 @@ def test_a_wrong_call_is_refused_when_it_is_set_up() -> None:
         (lambda least=3, *, outputs: 1.0, True),
         (lambda task, response: 1.0, False),
         (lambda task, outputs: 1.0, False),
+        (lambda inputs, response: 1.0, False),
         (lambda prompt, reply, context=(): 1.0, False),
     ],
 )

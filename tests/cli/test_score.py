@@ -323,7 +323,7 @@ def test_rewards_that_failed_for_low_confidence_name_the_limit_of_it(tmp_path: P
     limit = "27 verdicts count as not given, because their confidence is below panel.min_confidence, 0.8"
     assert advice.startswith(limit)
     command = (
-        f"jurygraph rescore {tmp_path}/run --out {tmp_path}/run-2 --set panel.min_confidence=0.5"
+        f"jurygraph rescore {tmp_path}/run --out {tmp_path}/run-2 --set panel.min_confidence=0.4"
     )
     assert advice.endswith(command)
     # the component of a config has its own limit

@@ -221,6 +221,7 @@ def test_an_equal_suffix_makes_no_two_names_of_files_alike(tmp_path: Path):
     assert refusal(tmp_path / "taks.jsonl").endswith("did you mean tasks.csv?")
     (tmp_path / "mine.py").write_text("")
     assert refusal(tmp_path / "nope.jsonl").endswith("name one that is there")
+    assert refusal(tmp_path / "taskz").endswith("did you mean tasks.csv?")
 
 
 def test_a_line_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

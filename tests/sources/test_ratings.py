@@ -206,6 +206,9 @@ def test_decimal_commas_are_read_where_semicolons_separate_cells(
     assert [rating.score for rating in ratings(read_ratings(path))] == [3.5, 4.0, None, 0.25]
     note = "excel.csv: the commas of 2 numbers are read as decimal points"
     assert [record.getMessage().endswith(note) for record in caplog.records] == [True]
+    path.write_text(f"{header}a;ann;-0,5\nb;ann;-1\nc;ann;1e2\n")
+    assert [rating.score for rating in ratings(read_ratings(path))] == [-0.5, -1.0, 100.0]
+    caplog.clear()
     path.write_text(f"{header}a;ann;3,5\nb;ann;4,5\nc;ann;1.5\n")
     problem = "line 3, field score: is '3,5', with a decimal comma; write 3.5; so in 2 of 3 cells"
     assert problem in refusal(path)

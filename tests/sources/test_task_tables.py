@@ -423,7 +423,11 @@ def test_a_bad_row_is_refused_with_its_line_and_column(
             {"question": [{"role": "me", "content": "q"}], "answer": "a"},
             ", column question[0].role: is the text 'me';",
         ),
-        ({"question": "q"}, ": has no column 'answer', and line 1 has it; give it one, or leave"),
+        ({"question": "q"}, ": has no column 'answer', and line 1 has it; give it one"),
+        (
+            {"question": "q", "anser": "a"},
+            ": has no column 'answer', and line 1 has it; did you mean anser?",
+        ),
     ],
 )
 def test_a_cell_that_is_not_text_is_refused(

@@ -556,10 +556,9 @@ _HYPHENATED_CODE_PATTERN = re.compile(
 )
 """Letters and digits with hyphens, such as W-5521 or a UUID; not 30-day, May-2024, 500-MB or 9am-5pm: numbers."""
 _TELEPHONE_PATTERN = re.compile(
-    r"(?<![\w+-])(?!\+\d{1,3}(?: \d{3})+(?![ ./()-]{0,2}\d))"
-    r"(?:\+\d(?:[ ./()-]{0,2}\d){7,14}|0\d\d+(?:-\d+)+)\b"
+    r"(?<![\w+-])(?:\+\d{1,3}(?: ?\(\d+\))?(?:[ /-]?\d){5,12}|0\d\d+(?:-\d+)+)\b(?!\.\d)"
 )
-"""An international number, or one with hyphens after a 0; not a sum such as +1 200 000."""
+"""An international number, or one with hyphens after a 0."""
 _LIST_MARKER_PATTERN = re.compile(
     r"^([ \t>#*_-]*(?:\(?(?=\d\d?[.)][*_]*[ \t]+\S)|(?i:step )))(\d\d?)(?!\d)", re.MULTILINE
 )
@@ -576,18 +575,22 @@ def _find_numbers_and_codes(text: str) -> _Figures:
     """Return the numbers and codes of a text, each once; those within a code and the numbers of a list are none."""
     figures: dict[float | str, Passage] = {}
     text = _blank_list_markers(_separate_words(text))
-    for match in _TELEPHONE_PATTERN.finditer(text):
-        figures.setdefault(re.sub(r"\D", "", match[0]), Passage(*match.span(), match[0]))
-    text = _TELEPHONE_PATTERN.sub(lambda number: " " * len(number[0]), text)
-    hyphenated_codes = list(_HYPHENATED_CODE_PATTERN.finditer(text))
-    text_between = _HYPHENATED_CODE_PATTERN.sub(lambda code: " " * len(code[0]), text)
-    for value, passages in IndexedText(text_between).numerals.items():
+    codes: list[re.Match[str]] = []
+    for pattern in (_TELEPHONE_PATTERN, _HYPHENATED_CODE_PATTERN):
+        codes += pattern.finditer(text)
+        text = pattern.sub(lambda code: " " * len(code[0]), text)
+    for value, passages in IndexedText(text).numerals.items():
         figures[value] = passages[0]
-    for match in _LOCALISED_NUMBER_PATTERN.finditer(text_between):
+    for match in _LOCALISED_NUMBER_PATTERN.finditer(text):
         value = float(match[0].replace(".", "").replace(",", "."))
         figures.setdefault(value, Passage(*match.span(), match[0]))
-    for match in [*_CODE_WORD_PATTERN.finditer(text_between), *hyphenated_codes]:
-        figures.setdefault(match[0], Passage(*match.span(), match[0]))
+    for match in [*_CODE_WORD_PATTERN.finditer(text), *codes]:
+        code: float | str = match[0]
+        if match.re is _TELEPHONE_PATTERN:
+            code = re.sub(r"\D", "", match[0])
+        if match[0].startswith("+"):  # it may be a sum, such as +12 500 000
+            code = float(code)
+        figures.setdefault(code, Passage(*match.span(), match[0]))
     return figures
 
 

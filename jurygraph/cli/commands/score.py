@@ -1,6 +1,7 @@
 """`jurygraph score`: score responses into a run."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -33,7 +34,7 @@ from jurygraph.cli.render.summary import (
     print_inconclusive_run,
     print_missed_conditions,
 )
-from jurygraph.cli.render.text import print_message, print_report
+from jurygraph.cli.render.text import print_message, print_messages, print_report
 from jurygraph.cli.scoring import (
     ScoredWork,
     ScoreOptions,
@@ -312,8 +313,7 @@ def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -
         has_rewards_or_failures = summary.failed < summary.responses or bool(summary.failures)
         unanswered_causes = [] if has_rewards_or_failures else summary.unanswered[:1]
         print_message("; ".join([share, *unanswered_causes]))
-        for setting_advice in _advise_settings(options, summary, jury.config):
-            print_message(setting_advice)
+        print_messages(_advise_settings(options, summary, jury.config))
         print_failed_rewards_warning(summary.left_out)
         code = ExitCode.SOME_FAILED
     for problem, has_model_replies in jury.gateways.problems.items():
@@ -343,18 +343,17 @@ def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -
 def _advise_settings(options: ScoreOptions, summary: "Summary", config: "Config") -> Iterator[str]:
     """Yield the settings that fail rewards whose verdicts are there, each with the command that changes it."""
     discarded_counts = summary.discarded
+    limit = config.panel.min_confidence
     # a component of the config may have a limit of its own
     if discarded_counts and config.components.keys().isdisjoint(discarded_counts):
-        command = options.format_rescore_command("panel.min_confidence=0.5")
+        command = options.format_rescore_command(f"panel.min_confidence={limit / 2:g}")
         yield (
             f"{sum(discarded_counts.values())} verdicts count as not given, because their "
-            f"confidence is below panel.min_confidence, {config.panel.min_confidence:g}; with "
-            f"another limit, such as 0.5:  {command}"
+            f"confidence is below panel.min_confidence, {limit:g}; with another limit:  {command}"
         )
-    if not any(row.judges for row in summary.failures):
-        return
+    failed_judges = set(chain.from_iterable(row.judges for row in summary.failures))
     for position, use in enumerate(config.evaluators):
-        if use.judges and use.fold != "majority":
+        if failed_judges.intersection(use.judges) and use.fold != "majority":
             command = options.format_rescore_command(f"evaluators.{position}.fold=majority")
             yield (
                 f"a judge of {use.known_as} that did not answer leaves less of the weight judged "

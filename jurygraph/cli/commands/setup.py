@@ -178,16 +178,15 @@ def _check_config(path: Path) -> Iterator[SetupCheck]:
                 for jury_evaluator in jury.evaluators.values()
             )
             notes = collect_jury_notes(jury)
-            has_model = bool(jury.gateways)
+            if jury.gateways:
+                notes.append(
+                    "no model was contacted; this plans your tasks without a call: "
+                    f"jurygraph score TASKS --config {shell_quote(path)} --dry-run"
+                )
     except (JurygraphError, OSError) as error:
         yield SetupCheck("config", False, str(error))
         return
     yield SetupCheck("config", True, f"{path.name}: {names}")
-    if has_model:
-        notes.append(
-            "no model was contacted; this plans your tasks without a call: "
-            f"jurygraph score TASKS --config {shell_quote(path)} --dry-run"
-        )
     yield from (SetupCheck("note", None, note) for note in notes)
 
 

@@ -251,7 +251,9 @@ def explain(
             return
         if response_selection == ResponseSelection():
             response_selection = ResponseSelection(sort="reward", limit=1)
-            print_message("the response with the lowest reward; --response ID explains another")
+            print_message(
+                "the response with the lowest reward, if any has one; --response ID explains another"
+            )
         _explain_selected(stored_run, response_selection, what_if, json)
 
 

@@ -51,10 +51,10 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
         scored = []
         if self.run is not None:
             with close_on_error(self.run.close):
-                is_made_anew = not self._matches_run(self.run)
-                scored = _scored_task_numbers(self.run)
-            if is_made_anew:
-                self.release_run()
+                if self._matches_run(self.run):
+                    scored = _scored_task_numbers(self.run)
+                else:
+                    self.release_run()
         self.tasks_done = len(scored)
         self._first_unscored = next(
             (n for n, number in enumerate(scored) if n != number), self.tasks_done
@@ -81,16 +81,14 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
                 f"{folder}: was recorded from Python, without a file of tasks; use another --out"
             )
         found = list(describe_run_differences(run, self._build_run_header(), self._job.source))
-        if found and _has_only_failed_calls(run):
+        if not found:
+            return True
+        if _has_only_failed_calls(run):
             return False
-        if found:
-            hint = "use another --out, or --branch to request only what changed"
-            if not run.tasks_scored:
-                hint = f"no task of it is scored yet: `rm -r {shell_quote(folder)}`, or {hint}"
-            raise InputError(
-                f"{folder}: was started with other settings: {'; '.join(found)}; {hint}"
-            )
-        return True
+        hint = "use another --out, or --branch to request only what changed"
+        if not run.tasks_scored:
+            hint = f"no task of it is scored yet: `rm -r {shell_quote(folder)}`, or {hint}"
+        raise InputError(f"{folder}: was started with other settings: {'; '.join(found)}; {hint}")
 
     def _refuse_changed_files(self, run: Run) -> None:
         """Raise `InputError` if a finished run was scored with other files of facts; any other run compares later."""
@@ -154,11 +152,12 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
     def _remove_run_without_reply(self) -> None:
         """Remove the run that this one is made anew of, unless another process has gone on with it meanwhile."""
         run = open_run_if_exists(self._job.folder)
-        if run is not None:
-            with closing(run):
-                has_only_failed_calls = _has_only_failed_calls(run)
-            if has_only_failed_calls:
-                remove_discarded_run(self._job.folder, ())
+        if run is None:
+            return
+        with run:
+            has_only_failed_calls = _has_only_failed_calls(run)
+        if has_only_failed_calls:
+            remove_discarded_run(self._job.folder, ())
 
     def close_run_if_complete(self) -> None:
         """Close a run that is complete; it may have been stopped just before it was closed."""
@@ -206,8 +205,10 @@ def choose_chat_columns(
 
 def _has_only_failed_calls(run: Run) -> bool:
     """Return whether nothing came of a run: it has no trace, and none of its calls had a reply."""
+    if run.ledger.count_records("trace"):
+        return False
     faults = [record.content["call"].get("fault") for record in run.ledger.records("call")]
-    return bool(faults) and all(faults) and not run.ledger.count_records("trace")
+    return bool(faults) and all(faults)
 
 
 def _scored_task_numbers(run: Run) -> list[int]:
