@@ -154,20 +154,22 @@ def _select_changes(
     verdicts: Sequence[ExplainedVerdict],
     tried_options: Sequence[_TriedOption],
     current_reward: float | None,
-) -> Iterator[_TriedOption]:
-    """Yield the best option, and the other one if that was decided or the answer is graded; none that is there."""
+) -> Sequence[_TriedOption]:
+    """Return the best option, and the other one if that was decided or the answer is graded; none that is there."""
     question = verdicts[0].verdict.question
     best_value, best_scores = tried_options[0]
+    recorded_scores = {verdict.verdict.score for verdict in verdicts}
+    met_answers = {verdict.verdict.met for verdict in verdicts}
+    is_answered = all(verdict.effect in ("none", "deduction") for verdict in verdicts)
     has_two_ways = _unanimous_answer(verdicts) is (best_scores[question] == 1.0)
     # of verdicts that differ, what counts may be at its best
-    met_answers = {verdict.verdict.met for verdict in verdicts}
     has_two_ways |= len(met_answers) > 1 and best_value == current_reward
-    is_answered = all(verdict.effect in ("none", "deduction") for verdict in verdicts)
-    has_two_ways |= is_answered and met_answers == {None}
-    for value, scores in tried_options[: 1 + has_two_ways]:
-        recorded_scores = {verdict.verdict.score for verdict in verdicts}
-        if not (is_answered and recorded_scores == {scores[question]}):
-            yield value, scores
+    is_graded = not any(verdict.verdict.is_binary_verdict for verdict in verdicts)
+    has_two_ways |= is_answered and is_graded
+    options = tried_options
+    if is_answered:
+        options = [option for option in options if recorded_scores != {option[1][question]}]
+    return options[: 1 + has_two_ways]
 
 
 def _distinct_verdicts(group: Sequence[Trace]) -> list[RecordedVerdict]:

@@ -31,7 +31,7 @@ from jurygraph.schema import (
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
 
-_MIN_POINTS_SHOWN = 0.5e-4
+MIN_POINTS_SHOWN = 0.5e-4
 """Points below this are printed as 0."""
 _MAX_REASON_LENGTH = 300
 _MAX_QUOTE_LENGTH = 120
@@ -65,7 +65,7 @@ class PointsLine(FrozenModel):
     @property
     def has_loss(self) -> bool:
         """Return True if the points that were lost are printed as more than 0."""
-        return self.lost >= _MIN_POINTS_SHOWN
+        return self.lost >= MIN_POINTS_SHOWN
 
     def __str__(self) -> str:
         return self.describe({})
@@ -157,7 +157,7 @@ def _points_line(
     # Without a loss only what a person is predicted to give is explained: other lossless parts are alike, whatever
     # their scales are.
     if (
-        lost_points >= _MIN_POINTS_SHOWN
+        lost_points >= MIN_POINTS_SHOWN
         or predictions
         or verdict_effects & {"unjudged", "discarded"}
     ):
@@ -498,14 +498,16 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
 
 
 def _missing_judges_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
-    """Yield the setting by which several judges do without those whose missing verdicts fail the reward."""
+    """Yield the setting by which most judges do without the few whose missing verdicts fail the reward."""
+    judges = {verdict.verdict.judge for verdict in explained_trace.verdicts} - {None}
     missing_judges = {
-        verdict.verdict.judge
+        _judge_name(verdict)
         for verdict in explained_trace.verdicts
         if verdict.effect == "unjudged" and verdict.verdict.judge
     }
     votes = chain.from_iterable(map(explained_trace.list_majority_votes, explained_trace.terms))
-    if explained_trace.trace.reward.value is None and missing_judges and not any(votes):
+    has_failed = explained_trace.trace.reward.value is None
+    if has_failed and 0 < 2 * len(missing_judges) < len(judges) and not any(votes):
         names = join_names(sorted(missing_judges))
         yield f"With `fold: majority` the other judges may decide without {names}."
 
