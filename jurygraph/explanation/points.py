@@ -606,33 +606,31 @@ def describe_scale_and_clip(explained_trace: ExplainedTrace) -> Iterator[str]:
             yield f"Clip to {low} to {high}: {before} → {after}"
 
 
-def describe_gate_crossing(gate: GateResult, reward: Reward) -> str:
-    """Return what closes a gate, such as `precision gate: rubric 0.2446 < 0.5`."""
-    threshold = format_factor_for_sentence(gate.threshold)
-    return f"{gate.kind} gate: {_describe_gate_measure(gate, reward)} {gate.op} {threshold}"
-
-
-def _describe_gate_measure(gate: GateResult, reward: Reward) -> str:
-    counted = format_number_for_sentence(gate.value)
+def describe_gate_state(gate: GateResult, reward: Reward) -> str:
+    """Return what closes a gate or leaves it open, such as `precision gate: rubric 0.2446 < 0.5`."""
+    if gate.value is None:
+        return f"{gate.kind} gate: {gate.component} not applicable"
+    measure = format_number_for_sentence(gate.value)
     (value,) = (term.value for term in reward.terms if term.name == gate.component)
+    counted = ""
     if gate.is_worst_case:
-        return f"{gate.component} {counted} at worst (verdicts are missing)"
-    if format_number_for_sentence(value) != counted:  # penalties took it below 0
-        counted += f" (its {format_number_for_sentence(value)} counts as {counted})"
-    return f"{gate.component} {counted}"
+        counted = " at worst (verdicts are missing)"
+    elif format_number_for_sentence(value) != measure:  # penalties took it below 0
+        counted = f" (its {format_number_for_sentence(value)} counts as {measure})"
+    sign = gate.op if _is_closed(gate, gate.value) else OPPOSITE_OPERATOR[gate.op]
+    threshold = format_factor_for_sentence(gate.threshold)
+    return f"{gate.kind} gate: {gate.component} {measure}{counted} {sign} {threshold}"
+
+
+def _is_closed(gate: GateResult, value: float) -> bool:
+    return value < gate.threshold if gate.op == "<" else value > gate.threshold
 
 
 def _describe_gate(gate: GateResult, explained_trace: ExplainedTrace) -> str:
-    name = f"{gate.kind.capitalize()} gate: "
-    if gate.value is None:
-        return f"{name}{gate.component} not applicable: no effect."
-    state = name + _describe_gate_measure(gate, explained_trace.trace.reward)
-    threshold = format_factor_for_sentence(gate.threshold)
-    is_threshold_crossed = (
-        gate.value < gate.threshold if gate.op == "<" else gate.value > gate.threshold
-    )
-    if not is_threshold_crossed:
-        return f"{state} {OPPOSITE_OPERATOR[gate.op]} {threshold}: no effect."
+    state = describe_gate_state(gate, explained_trace.trace.reward)
+    state = f"{state[0].upper()}{state[1:]}"
+    if gate.value is None or not _is_closed(gate, gate.value):
+        return f"{state}: no effect."
     effect = f"reward {format_number_for_sentence(gate.after)} (before: {format_number_for_sentence(gate.before)})"
     terms = {component.term.name: component for component in explained_trace.terms}
     # The reason of a verdict that decided for the response is none for a gate.
@@ -640,7 +638,7 @@ def _describe_gate(gate: GateResult, explained_trace: ExplainedTrace) -> str:
     reason = describe_losses(costly_verdicts)
     if reason:
         effect += f" ({reason})"
-    return f"{state} {gate.op} {threshold} → {effect}."
+    return f"{state} → {effect}."
 
 
 def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:

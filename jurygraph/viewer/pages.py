@@ -48,7 +48,7 @@ from jurygraph.viewer.what_if import (
 )
 from jurygraph.views.agents import conclude_ranking
 from jurygraph.views.trace import TraceView
-from jurygraph.views.verdict import build_question_view
+from jurygraph.views.verdict import build_question_view, find_question_words
 
 TemplateAndContext = tuple[str, TemplateContext]
 _UPDATE_PAUSE_FACTOR = 20
@@ -277,7 +277,11 @@ async def show_verdict(displayed_run: DisplayedRun, request: web.Request) -> Tem
         _require_parameter(request, "id"),
         _require_parameter(request, "question"),
     )
-    return "verdict.html", {"title": f"{view.question} on {view.response_id}", "view": view}
+    return "verdict.html", {
+        "title": f"{view.question} on {view.response_id}",
+        "view": view,
+        "words": find_question_words(displayed_run.run, view),
+    }
 
 
 async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:

@@ -12,7 +12,7 @@ from jurygraph.explanation import Explanation
 from jurygraph.explanation.points import (
     MIN_POINTS_SHOWN,
     PointsLine,
-    describe_gate_crossing,
+    describe_gate_state,
     sort_part_lines,
 )
 from jurygraph.explanation.terms import ExplainedVerdict
@@ -95,7 +95,7 @@ def draw_waterfall(explanation: Explanation) -> RewardWaterfall:
     if decision.clip is not None:
         best_reward = min(max(best_reward, decision.clip[0]), decision.clip[1])
     reward = explanation.trace.reward
-    titles = {f"{gate.kind} gate": describe_gate_crossing(gate, reward) for gate in reward.gates}
+    titles = {f"{gate.kind} gate": describe_gate_state(gate, reward) for gate in reward.gates}
     steps = []
     for step in reward.adjustments:
         lost = step.before - step.after

@@ -131,6 +131,20 @@ def test_a_verdict_begins_with_the_words_of_its_criterion(rubrics: Path, browser
         assert f"<h1>{html.escape(criterion.text)}</h1>" in page
 
 
+def test_a_check_has_not_the_words_of_a_criterion_of_its_name(
+    browser: Browser, tmp_path: Path
+) -> None:
+    rubric = jg.Rubric(criteria=(jg.Criterion(id="w", text="It is warm.", weight=1.0),))
+    with jg.Jury(evaluators=[find("w")], reward={"w": 1.0}) as jury, jury.record(tmp_path / "run"):
+        response = jg.Response(id="r", text="warm")
+        (trace,) = jury.score(jg.Task(id="t", query="?", rubric=rubric), [response])
+    (verdict,) = trace.verdicts
+    address = urlencode({"id": "r", "question": verdict.question})
+    page = browser.open(f"/a/verdict?{address}", tmp_path / "run")
+    assert verdict.subject == "w"
+    assert f"<h1>{verdict.question}</h1>" in page
+
+
 def test_what_a_clip_takes_from_the_best_reward_is_no_loss(
     letters: Path, browser: Browser, tmp_path: Path
 ) -> None:
