@@ -480,6 +480,7 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
         f"{counts.failed} failed, {counts.not_applicable} not applicable."
     )
     verdict_effects = {verdict.effect for verdict in explained_trace.verdicts}
+    has_missing_verdicts = not verdict_effects.isdisjoint({"unjudged", "discarded"})
     yield from _missing_judges_sentences(explained_trace)
     if reward.range is None:
         return
@@ -489,9 +490,9 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
             "With the missing verdicts the reward would be between "
             f"{format_number_for_sentence(low)} and {format_number_for_sentence(high)}."
         )
-    elif verdict_effects & {"unjudged", "discarded"} and reward.value is None:
+    elif has_missing_verdicts and reward.value is None:
         yield "The missing verdicts could not change the sum: it failed because they are missing."
-    elif verdict_effects & {"unjudged", "discarded"}:
+    elif has_missing_verdicts:
         yield "The missing verdicts cannot change the reward."
     elif "gated" not in verdict_effects:
         yield "All verdicts are present."
@@ -632,9 +633,9 @@ def _describe_gate(gate: GateResult, explained_trace: ExplainedTrace) -> str:
     if gate.value is None or not _is_closed(gate, gate.value):
         return f"{state}: no effect."
     effect = f"reward {format_number_for_sentence(gate.after)} (before: {format_number_for_sentence(gate.before)})"
-    terms = {component.term.name: component for component in explained_trace.terms}
+    (component,) = (term for term in explained_trace.terms if term.term.name == gate.component)
     # The reason of a verdict that decided for the response is none for a gate.
-    costly_verdicts = [v for v in terms[gate.component].verdicts if not v.has_best_decision]
+    costly_verdicts = [v for v in component.verdicts if not v.has_best_decision]
     reason = describe_losses(costly_verdicts)
     if reason:
         effect += f" ({reason})"

@@ -94,7 +94,7 @@ class DisplayedRun:
     @property
     def setting_controls(self) -> list[TriedSetting]:
         """The settings that pages let try."""
-        return list_settings(self.run.config, self.decided)
+        return list(list_settings(self.run.config, self.decided))
 
     @property
     def name(self) -> str:
@@ -145,7 +145,7 @@ async def show_ranking(displayed_run: DisplayedRun, request: web.Request) -> Tem
     """
     run = displayed_run.run
     changes = WhatIfChanges.from_url(request.query)
-    settings = list_settings(changes.make_changed_config(run), displayed_run.decided)
+    settings = list(list_settings(changes.make_changed_config(run), displayed_run.decided))
     scan = request.query.get("scan", "")
     scanned_setting = next((setting for setting in settings if setting.key == scan), None)
     if scan and scanned_setting is None:

@@ -70,10 +70,6 @@ class RewardWaterfall:
     low: float
     high: float
 
-    def position(self, value: float) -> float:
-        """Return where a value lies on the scale, in [0, 1]."""
-        return (value - self.low) / (self.high - self.low)
-
 
 def draw_waterfall(explanation: Explanation) -> RewardWaterfall:
     """Return the bars of a reward; a term that is a sum of parts has a bar for each of them instead."""
@@ -109,16 +105,15 @@ def draw_waterfall(explanation: Explanation) -> RewardWaterfall:
                 names=[step.name], title=title, lost=lost, before=step.before, after=step.after
             )
         )
-    levels = [total, *(step.after for step in steps)]
-    low = min(0.0, *levels)
+    levels = [best, total, *(step.after for step in steps)]
     return RewardWaterfall(
         bars=bars,
         steps=steps,
         best=best,
         total=total,
         best_reward=best_reward,
-        low=low,
-        high=max(best, *levels, low + 1e-9),
+        low=min(0.0, *levels),
+        high=max(levels),
     )
 
 
