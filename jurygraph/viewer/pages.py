@@ -131,7 +131,6 @@ async def show_table(displayed_run: DisplayedRun, request: web.Request) -> Templ
         "title": "Responses",
         "page": page,
         "query": query,
-        "facets": displayed_run.figures["facets"],
         "questions": list(index.names("question")),
         "grid": build_component_score_grid(index, page) if query.grid else None,
         "components": list(index.names("component")),
@@ -172,12 +171,9 @@ async def show_ranking(displayed_run: DisplayedRun, request: web.Request) -> Tem
         )
     context = {
         "title": "Ranking",
-        "today": displayed_run.figures["agents"],
         "agents": agents,
         "conclusion": conclude_ranking(agents),
-        "buckets": displayed_run.figures["buckets"],
         "changes": changes,
-        "controls": displayed_run.setting_controls,
         "scanned": scanned_setting,
         "turns": turns,
         "report": report,
@@ -244,7 +240,6 @@ async def show_response(displayed_run: DisplayedRun, request: web.Request) -> Te
     return "response.html", {
         **context,
         **page,
-        "controls": displayed_run.setting_controls,
         "changeable": first_what_if_verdicts(page["view"]),
         "nearest": find_nearest_rewards(displayed_run.index, name),
     }
@@ -293,7 +288,6 @@ async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> 
     if other is None:
         raise InputError("compare: name two runs, `jurygraph view RUN RUN2`")
     runs = (displayed_run, other)
-    low, high, best = zip(*(run.figures["reward_scale"] for run in runs), strict=True)
     state = displayed_run.index.records, other.index.records
     if displayed_run.comparison is None or displayed_run.comparison[0] != state:
         for run in runs:
@@ -315,15 +309,7 @@ async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> 
             under_b=under_b,
         )
         displayed_run.comparison = state, await displayed_run.scans.call(compare)
-    context = {
-        "title": "B − A",
-        "other": other,
-        "report": displayed_run.comparison[1],
-        "lowest": min(low),
-        "highest": max(high),
-        "best": best,
-    }
-    return "compare.html", context
+    return "compare.html", {"title": "B − A", "report": displayed_run.comparison[1]}
 
 
 def send_config(displayed_run: DisplayedRun, request: web.Request) -> web.Response:
