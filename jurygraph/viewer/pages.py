@@ -131,9 +131,7 @@ async def show_table(displayed_run: DisplayedRun, request: web.Request) -> Templ
         "title": "Responses",
         "page": page,
         "query": query,
-        "questions": list(index.names("question")),
         "grid": build_component_score_grid(index, page) if query.grid else None,
-        "components": list(index.names("component")),
     }
 
 

@@ -188,6 +188,8 @@ def test_a_turn_names_today_only_agents_that_have_a_mean_and_no_leader_of_equals
             jury.score(jg.Task(id=str(number), query="?"), responses)
     level = browser.open("/a/ranking?scan=reward.x", tmp_path / "run")
     assert "At 1 (today) <strong>cas</strong> is level with dan." in level
+    equal = browser.open("/a/response?id=cas0", tmp_path / "run")
+    assert ">next equal 1.0000: dan0</a>" in equal
     tried = urlencode({"scan": "failure.min_coverage", "set": "failure.min_coverage=1"})
     page = browser.open(f"/a/ranking?{tried}", tmp_path / "run")
     assert browser.status == 200
