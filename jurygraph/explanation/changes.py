@@ -62,6 +62,13 @@ class Change(FrozenModel):
         """Return True if the change leads to a higher reward, or to a reward where there is none."""
         return self.value is not None if self.gain is None else self.gain > ROUNDING_TOLERANCE
 
+    def __str__(self) -> str:
+        gain = ""
+        if self.gain is not None:
+            sign = "+" if self.gain > 0.0 else "-"
+            gain = f" ({sign}{format_factor_for_sentence(abs(self.gain))})"
+        return f"If {self.condition}: {format_number_for_sentence(self.value)}{gain}."
+
 
 def find_what_if_changes(
     explained_trace: ExplainedTrace,
@@ -80,29 +87,19 @@ def find_what_if_changes(
         group = read_group_traces()
         _require_group(trace, group, questions)
     names = [member.response_id for member in group]
-    recorded_verdicts = _distinct_verdicts(group)
+    recorded_verdicts = list(distinct_verdicts(group))
+    current_decision = explained_trace.decision
 
-    def decide(
-        decision: Decision, key: _VerdictGroupKey = (), scores: _ScoresToTry | None = None
-    ) -> float | None:
-        verdicts = recorded_verdicts
-        if scores is not None:
-            verdicts = [
-                revise(v, scores[v.question]) if _verdict_group_key(v) == key else v
-                for v in recorded_verdicts
-            ]
+    def decide(decision: Decision, verdicts: Sequence[RecordedVerdict]) -> float | None:
         rewards = compute_rewards(decision, questions, names, verdicts, combiners)
         return rewards[names.index(trace.response_id)].value
 
-    current_reward = decide(explained_trace.decision)
+    current_reward = decide(current_decision, recorded_verdicts)
     if current_reward != trace.reward.value:
-        expected = (
-            f"has reward {format_number_for_sentence(trace.reward.value)}, and its verdicts "
-            f"give {format_number_for_sentence(current_reward)}"
-        )
         raise TraceMismatch(
-            f"the trace of response {trace.response_id!r} {expected} "
-            "under this decision; give the plan of its run"
+            f"the trace of response {trace.response_id!r} has reward "
+            f"{format_number_for_sentence(trace.reward.value)}, and its verdicts give "
+            f"{format_number_for_sentence(current_reward)} under this decision; give the plan of its run"
         )
     changes = []
 
@@ -119,10 +116,13 @@ def find_what_if_changes(
     groups = group_verdicts_by_change(explained_trace.verdicts)
     labels = Counter(verdicts[0].label for verdicts in groups.values())
     for key, verdicts in groups.items():
-        tried_options = [
-            (decide(explained_trace.decision, key, scores), scores)
-            for scores in _scores_to_try(verdicts)
-        ]
+        tried_options = []
+        for scores in _scores_to_try(verdicts):
+            revised_verdicts = [
+                revise(v, scores[v.question]) if _verdict_group_key(v) == key else v
+                for v in recorded_verdicts
+            ]
+            tried_options.append((decide(current_decision, revised_verdicts), scores))
         tried_options.sort(key=lambda option: (option[0] is None, -(option[0] or 0.0)))
         first = verdicts[0]
         if first.verdict.gated_by in RESPONSE_GATES:
@@ -138,9 +138,9 @@ def find_what_if_changes(
         for value, scores in _select_changes(verdicts, tried_options, current_reward):
             condition = f"{label} were {_describe_score_option(verdicts, scores[question])}"
             add("verdict", first.label, condition, value, question)
-    for gate, result in zip(explained_trace.decision.gates, trace.reward.gates, strict=True):
-        rest = tuple(other for other in explained_trace.decision.gates if other is not gate)
-        value = decide(explained_trace.decision.model_copy(update={"gates": rest}))
+    for gate, result in zip(current_decision.gates, trace.reward.gates, strict=True):
+        rest = tuple(other for other in current_decision.gates if other is not gate)
+        value = decide(current_decision.model_copy(update={"gates": rest}), recorded_verdicts)
         limit = f"{OPPOSITE_OPERATOR[result.op]} {format_number_for_sentence(result.threshold)}"
         condition = f"the {gate.kind} gate were passed ({result.component} {limit})"
         add("reward gate", f"{gate.kind} gate", condition, value)
@@ -154,30 +154,27 @@ def _select_changes(
     verdicts: Sequence[ExplainedVerdict],
     tried_options: Sequence[_TriedOption],
     current_reward: float | None,
-) -> Iterator[_TriedOption]:
-    """Yield the best option, and the other one if that was decided or the answer is graded; none that is there."""
+) -> Sequence[_TriedOption]:
+    """Return the best option, and the other one if that was decided or the answer is graded; none that is there."""
     question = verdicts[0].verdict.question
     best_value, best_scores = tried_options[0]
+    recorded_scores = {verdict.verdict.score for verdict in verdicts}
+    met_answers = {verdict.verdict.met for verdict in verdicts}
+    is_answered = all(verdict.effect in ("none", "deduction") for verdict in verdicts)
     has_two_ways = _unanimous_answer(verdicts) is (best_scores[question] == 1.0)
     # of verdicts that differ, what counts may be at its best
-    met_answers = {verdict.verdict.met for verdict in verdicts}
     has_two_ways |= len(met_answers) > 1 and best_value == current_reward
-    is_answered = all(verdict.effect in ("none", "deduction") for verdict in verdicts)
-    has_two_ways |= is_answered and met_answers == {None}
-    for value, scores in tried_options[: 1 + has_two_ways]:
-        recorded_scores = {verdict.verdict.score for verdict in verdicts}
-        if not (is_answered and recorded_scores == {scores[question]}):
-            yield value, scores
+    options = tried_options
+    if is_answered:
+        has_two_ways |= not any(verdict.verdict.is_binary_verdict for verdict in verdicts)
+        options = [option for option in options if recorded_scores != {option[1][question]}]
+    return options[: 1 + has_two_ways]
 
 
-def _distinct_verdicts(group: Sequence[Trace]) -> list[RecordedVerdict]:
-    """Return each verdict once: one on a pair is in the traces of both responses, and is about one of them."""
-    recorded_verdicts = []
+def distinct_verdicts(group: Sequence[Trace]) -> Iterator[RecordedVerdict]:
+    """Yield each verdict once: one on a pair is in the traces of both responses, and is about one of them."""
     for member in group:
-        recorded_verdicts += [
-            verdict for verdict in member.verdicts if verdict.about == member.response_id
-        ]
-    return recorded_verdicts
+        yield from (v for v in member.verdicts if v.about == member.response_id)
 
 
 def group_verdicts_by_change(
@@ -210,14 +207,8 @@ def change_sentences(changes: Sequence[Change], has_reward: bool = True) -> Iter
     harmful_changes = [
         change for change in reversed(changes) if (change.gain or 0.0) < -ROUNDING_TOLERANCE
     ]
-    for sign, changes_of_sign in (("+", useful_changes), ("-", harmful_changes)):
-        for change in changes_of_sign[:_MAX_CHANGES_LISTED]:
-            gain = (
-                ""
-                if change.gain is None
-                else f" ({sign}{format_factor_for_sentence(abs(change.gain))})"
-            )
-            yield f"If {change.condition}: {format_number_for_sentence(change.value)}{gain}."
+    for changes_of_sign in (useful_changes, harmful_changes):
+        yield from map(str, changes_of_sign[:_MAX_CHANGES_LISTED])
         if len(changes_of_sign) > _MAX_CHANGES_LISTED:
             yield f"... and {len(changes_of_sign) - _MAX_CHANGES_LISTED} more (--json)."
     effect = "raise it" if has_reward else "give it a reward"

@@ -31,7 +31,7 @@ from jurygraph.schema import (
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
 
-_MIN_POINTS_SHOWN = 0.5e-4
+MIN_POINTS_SHOWN = 0.5e-4
 """Points below this are printed as 0."""
 _MAX_REASON_LENGTH = 300
 _MAX_QUOTE_LENGTH = 120
@@ -65,7 +65,7 @@ class PointsLine(FrozenModel):
     @property
     def has_loss(self) -> bool:
         """Return True if the points that were lost are printed as more than 0."""
-        return self.lost >= _MIN_POINTS_SHOWN
+        return self.lost >= MIN_POINTS_SHOWN
 
     def __str__(self) -> str:
         return self.describe({})
@@ -157,7 +157,7 @@ def _points_line(
     # Without a loss only what a person is predicted to give is explained: other lossless parts are alike, whatever
     # their scales are.
     if (
-        lost_points >= _MIN_POINTS_SHOWN
+        lost_points >= MIN_POINTS_SHOWN
         or predictions
         or verdict_effects & {"unjudged", "discarded"}
     ):
@@ -480,6 +480,7 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
         f"{counts.failed} failed, {counts.not_applicable} not applicable."
     )
     verdict_effects = {verdict.effect for verdict in explained_trace.verdicts}
+    has_missing_verdicts = not verdict_effects.isdisjoint({"unjudged", "discarded"})
     yield from _missing_judges_sentences(explained_trace)
     if reward.range is None:
         return
@@ -489,23 +490,25 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
             "With the missing verdicts the reward would be between "
             f"{format_number_for_sentence(low)} and {format_number_for_sentence(high)}."
         )
-    elif verdict_effects & {"unjudged", "discarded"} and reward.value is None:
+    elif has_missing_verdicts and reward.value is None:
         yield "The missing verdicts could not change the sum: it failed because they are missing."
-    elif verdict_effects & {"unjudged", "discarded"}:
+    elif has_missing_verdicts:
         yield "The missing verdicts cannot change the reward."
     elif "gated" not in verdict_effects:
         yield "All verdicts are present."
 
 
 def _missing_judges_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
-    """Yield the setting by which several judges do without those whose missing verdicts fail the reward."""
+    """Yield the setting by which most judges do without the few whose missing verdicts fail the reward."""
+    judges = {verdict.verdict.judge for verdict in explained_trace.verdicts} - {None}
     missing_judges = {
-        verdict.verdict.judge
+        _judge_name(verdict)
         for verdict in explained_trace.verdicts
         if verdict.effect == "unjudged" and verdict.verdict.judge
     }
     votes = chain.from_iterable(map(explained_trace.list_majority_votes, explained_trace.terms))
-    if explained_trace.trace.reward.value is None and missing_judges and not any(votes):
+    has_failed = explained_trace.trace.reward.value is None
+    if has_failed and 0 < 2 * len(missing_judges) < len(judges) and not any(votes):
         names = join_names(sorted(missing_judges))
         yield f"With `fold: majority` the other judges may decide without {names}."
 
@@ -604,41 +607,39 @@ def describe_scale_and_clip(explained_trace: ExplainedTrace) -> Iterator[str]:
             yield f"Clip to {low} to {high}: {before} → {after}"
 
 
-def describe_gate_crossing(gate: GateResult, reward: Reward) -> str:
-    """Return what closes a gate, such as `precision gate: rubric 0.2446 < 0.5`."""
-    threshold = format_factor_for_sentence(gate.threshold)
-    return f"{gate.kind} gate: {_describe_gate_measure(gate, reward)} {gate.op} {threshold}"
-
-
-def _describe_gate_measure(gate: GateResult, reward: Reward) -> str:
-    counted = format_number_for_sentence(gate.value)
+def describe_gate_state(gate: GateResult, reward: Reward) -> str:
+    """Return what closes a gate or leaves it open, such as `precision gate: rubric 0.2446 < 0.5`."""
+    if gate.value is None:
+        return f"{gate.kind} gate: {gate.component} not applicable"
+    measure = format_number_for_sentence(gate.value)
     (value,) = (term.value for term in reward.terms if term.name == gate.component)
+    counted = ""
     if gate.is_worst_case:
-        return f"{gate.component} {counted} at worst (verdicts are missing)"
-    if format_number_for_sentence(value) != counted:  # penalties took it below 0
-        counted += f" (its {format_number_for_sentence(value)} counts as {counted})"
-    return f"{gate.component} {counted}"
+        counted = " at worst (verdicts are missing)"
+    elif format_number_for_sentence(value) != measure:  # penalties took it below 0
+        counted = f" (its {format_number_for_sentence(value)} counts as {measure})"
+    sign = gate.op if _is_closed(gate, gate.value) else OPPOSITE_OPERATOR[gate.op]
+    threshold = format_factor_for_sentence(gate.threshold)
+    return f"{gate.kind} gate: {gate.component} {measure}{counted} {sign} {threshold}"
+
+
+def _is_closed(gate: GateResult, value: float) -> bool:
+    return value < gate.threshold if gate.op == "<" else value > gate.threshold
 
 
 def _describe_gate(gate: GateResult, explained_trace: ExplainedTrace) -> str:
-    name = f"{gate.kind.capitalize()} gate: "
-    if gate.value is None:
-        return f"{name}{gate.component} not applicable: no effect."
-    state = name + _describe_gate_measure(gate, explained_trace.trace.reward)
-    threshold = format_factor_for_sentence(gate.threshold)
-    is_threshold_crossed = (
-        gate.value < gate.threshold if gate.op == "<" else gate.value > gate.threshold
-    )
-    if not is_threshold_crossed:
-        return f"{state} {OPPOSITE_OPERATOR[gate.op]} {threshold}: no effect."
+    state = describe_gate_state(gate, explained_trace.trace.reward)
+    state = f"{state[0].upper()}{state[1:]}"
+    if gate.value is None or not _is_closed(gate, gate.value):
+        return f"{state}: no effect."
     effect = f"reward {format_number_for_sentence(gate.after)} (before: {format_number_for_sentence(gate.before)})"
-    terms = {component.term.name: component for component in explained_trace.terms}
+    (component,) = (term for term in explained_trace.terms if term.term.name == gate.component)
     # The reason of a verdict that decided for the response is none for a gate.
-    costly_verdicts = [v for v in terms[gate.component].verdicts if not v.has_best_decision]
+    costly_verdicts = [v for v in component.verdicts if not v.has_best_decision]
     reason = describe_losses(costly_verdicts)
     if reason:
         effect += f" ({reason})"
-    return f"{state} {gate.op} {threshold} → {effect}."
+    return f"{state} → {effect}."
 
 
 def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:

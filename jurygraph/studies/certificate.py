@@ -335,13 +335,13 @@ def _people_figures(
         [(judge["run"], judge["judge"]) for judge in report["judges"]]
     )
     for judge_name, judge in zip(names, report["judges"], strict=True):
-        conclusion = conclude_agreement(judge_name, judge)
         closeness = "accuracy" if judge["distance"] is None else "distance"
         for name in (closeness, "kappa", "rank_correlation", "corrected"):
             label = f"{_LABEL_BY_AGREEMENT_FIGURE.get(name, name)} of {judge_name}"
             figure = _certified_figure(label, judge[name], judge["n"], command)
-            yield figure._replace(conclusion=conclusion)
-            conclusion = ""
+            if name == closeness:
+                figure = figure._replace(conclusion=conclude_agreement(judge_name, judge))
+            yield figure
 
 
 def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:

@@ -161,8 +161,8 @@ def decide_under_other_settings(
         return {}, ""
     if run.ledger.count_records("trace") > _MAX_RESPONSES_DECIDED:
         return {}, f"A has more than {_MAX_RESPONSES_DECIDED} responses"
+    tables = VerdictTables(run, groups)
     try:
-        tables = VerdictTables(run, groups)
         rewards = tables.decide(config).values.value
     except (ConfigError, InputError) as error:
         return {}, f"A's verdicts do not fit them: {error}"
@@ -263,9 +263,12 @@ def compare(
         a_rewards, b_rewards, units[has_both_values]
     )
     rewards_under_b, missing = under_b
-    decided = np.array([rewards_under_b.get(response.id, math.nan) for response, _ in pairs])
-    changes = (decided - rewards[0])[has_both_values]
-    mean_change = fmean(changes) if len(changes) else math.nan
+    mean_change = None
+    if rewards_under_b and has_both_values.any():
+        decided = np.array([rewards_under_b[response.id] for response, _ in pairs])
+        mean_change = fmean((decided - rewards[0])[has_both_values])
+        if math.isnan(mean_change):
+            mean_change, missing = None, "some rewards of A fail under them"
     sums, sizes = _sums_and_counts_by_unit(
         _reward_differences(b_rewards, a_rewards), units[has_both_values]
     )
@@ -282,7 +285,7 @@ def compare(
         "failed_b": int((has_failed_in_b & ~has_failed_in_a).sum()),
         "failed_both": int(has_failed.all(axis=0).sum()),
         **overall_difference_figures,
-        "mean_delta_by_settings": None if math.isnan(mean_change) else mean_change,
+        "mean_delta_by_settings": mean_change,
         "detectable_difference": estimate and detectable_difference(estimate),
         "kendall_within": _mean_tau_b_within_tasks(paired_rewards, tasks[has_both_values]),
         "judged_both": verdicts_in_both_count,
@@ -300,9 +303,8 @@ def compare(
         *_failure_notes(rewards),
         *_unit_notes(estimate, figures["units"]),
     ]
-    if missing or (rewards_under_b and math.isnan(mean_change)):
-        reason = missing or "some rewards of A fail under them"
-        notes.append(f"what B's settings change by themselves is left out: {reason}")
+    if missing:
+        notes.append(f"what B's settings change by themselves is left out: {missing}")
     if max(len(figures["agents"]), len(questions)) > 1:
         notes.append(
             "intervals by agent and by question allow for the rows compared: those of a table hold together with 95 %"
@@ -658,10 +660,8 @@ def describe_setting_differences(a: RunHeader, b: RunHeader) -> Iterator[str]:
 
 def _best_reward_notes(pairs: ComparedPairs) -> Iterator[str]:
     """Yield that the best possible rewards of the runs differ."""
-    best_a, best_b = (
-        format_number_for_sentence(max(response.best for response in responses))
-        for responses in zip(*pairs, strict=True)
-    )
+    best_a = format_number_for_sentence(max(response.best for response, _ in pairs))
+    best_b = format_number_for_sentence(max(response.best for _, response in pairs))
     if best_a != best_b:
         yield f"{_RUNS_DIFFER_TEXT}the best possible reward: {best_a} in A, {best_b} in B"
 
@@ -782,10 +782,11 @@ def _describe_mean_change(figures: Figures) -> str:
             ends = [format_number(end) for end in sorted((abs(low), abs(high)))]
         text += f" ({' to '.join(ends)})"
     by_settings = figures["mean_delta_by_settings"]
-    if by_settings is not None:
+    if by_settings is not None and figures["changed_tasks"]:
+        rest = round(delta - by_settings, 4) + 0.0  # never minus zero
         text += (
             f", of which {by_settings:+.4f} by the settings (A's verdicts under B's settings), "
-            f"{delta - by_settings:+.4f} by what was asked and judged"
+            f"{rest:+.4f} by what was asked and judged"
         )
     return (
         f"{text}; {figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed"

@@ -88,13 +88,12 @@ def describe_agreement(
 def conclude_agreement(name: str, judge: Figures) -> str:
     """Return in a short sentence whether a judge agrees with people well enough, and then by how much."""
     measure_symbol, agreement = _choose_agreement(judge)
-    verdicts = {1: "agrees with people well enough", -1: "does not agree with people well enough"}
+    verdicts = {1: "agrees", -1: "does not agree"}
     side = side_of_bound(agreement, GOOD_AGREEMENT_THRESHOLD)
-    verdict = verdicts.get(side or 0, "is not shown to agree with people well enough")
-    detail = (
-        f"{measure_symbol} {_cell_text(agreement)} where {GOOD_AGREEMENT_THRESHOLD:g} is enough"
+    return (
+        f"{name} {verdicts.get(side or 0, 'is not shown to agree')} with people well enough: {measure_symbol} "
+        f"{_cell_text(agreement)} where {GOOD_AGREEMENT_THRESHOLD:g} is enough, {judge['n']} labels."
     )
-    return f"{name} {verdict}: {detail}, {judge['n']} labels."
 
 
 def _choose_agreement(judge: Figures) -> tuple[str, object]:

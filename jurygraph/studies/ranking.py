@@ -124,20 +124,17 @@ def collect_decision_methods(run: Run) -> DecisionMethods:
     )
 
 
-def list_settings(config: Config, decided_by: DecisionMethods) -> list[TriedSetting]:
-    """Return the settings that decide how verdicts count, with their values; `decided_by` is of the run."""
+def list_settings(config: Config, decided_by: DecisionMethods) -> Iterator[TriedSetting]:
+    """Yield the settings that decide how verdicts count, with their values; `decided_by` is of the run."""
     combiners = decided_by.combiners
     components = {component for component, _ in combiners}
     names = {combiner for _, combiner in combiners}
-    settings = []
     weighted_component_names = [name for name, weight in config.reward.items() if weight]
     for name, weight in config.reward.items():
         if weighted_component_names == [name]:
             continue  # a reward needs a weight, and the only one that counts decides no order
         max_value = max(5.0, 4.0 * abs(weight))
-        settings.append(
-            _number_setting(f"reward.{name}", f"weight of {name}", weight, -max_value, max_value)
-        )
+        yield _number_setting(f"reward.{name}", f"weight of {name}", weight, -max_value, max_value)
     for name, weight in decided_by.criteria.items():
         criterion_config = config.criteria.get(name)
         if criterion_config is not None:
@@ -147,51 +144,40 @@ def list_settings(config: Config, decided_by: DecisionMethods) -> list[TriedSett
         if weight <= 0:
             low, high = -high, -low
         key = f"criteria.{name}.weight"
-        settings.append(_number_setting(key, f"weight of criterion {name}", weight, low, high))
+        yield _number_setting(key, f"weight of criterion {name}", weight, low, high)
     rubric = config.rubric
     if names & set(_RUBRIC_AGGREGATION_NAMES):
         if "gear" in names:
             max_value = max(10.0, 4.0 * rubric.kappa)
             label = "κ, how strictly prerequisites count"
-            settings.append(_number_setting("rubric.kappa", label, rubric.kappa, 0.0, max_value))
-        settings.append(
-            _make_choice_setting(
-                "rubric.aggregation",
-                "aggregation of the rubric",
-                rubric.aggregation,
-                _RUBRIC_AGGREGATION_NAMES,
-            )
+            yield _number_setting("rubric.kappa", label, rubric.kappa, 0.0, max_value)
+        yield _make_choice_setting(
+            "rubric.aggregation",
+            "aggregation of the rubric",
+            rubric.aggregation,
+            _RUBRIC_AGGREGATION_NAMES,
         )
     if STAKEHOLDERS_COMPONENT_NAME in components:
         weights = config.weights
         max_value = max(100.0, 4.0 * weights.temperature)
         label = "τ, how alike stakeholders count"
-        settings.append(
-            _number_setting("weights.temperature", label, weights.temperature, 0.01, max_value)
-        )
-        settings.append(
-            _make_choice_setting(
-                "weights.method",
-                "weights of stakeholders",
-                weights.method,
-                ("calibrated", "uniform"),
-            )
+        yield _number_setting("weights.temperature", label, weights.temperature, 0.01, max_value)
+        yield _make_choice_setting(
+            "weights.method",
+            "weights of stakeholders",
+            weights.method,
+            ("calibrated", "uniform"),
         )
     for index, gate in enumerate(config.gates):
         name, off_value = ("above", 1) if gate.kind == "repetition" else ("below", 0)
         label = f"{gate.kind} gate, where {gate.component} is {name} ({off_value} is off)"
-        settings.append(
-            _number_setting(f"gates.{index}.{name}", label, getattr(gate, name), 0.0, 1.0)
-        )
+        yield _number_setting(f"gates.{index}.{name}", label, getattr(gate, name), 0.0, 1.0)
     failure = config.failure
-    settings.append(
-        _make_choice_setting(
-            "failure.rule", "what is not judged", failure.rule, get_args(FailureRule)
-        )
+    yield _make_choice_setting(
+        "failure.rule", "what is not judged", failure.rule, get_args(FailureRule)
     )
     label = "least judged share of a reward"
-    settings.append(_number_setting("failure.min_coverage", label, failure.min_coverage, 0.0, 1.0))
-    return settings
+    yield _number_setting("failure.min_coverage", label, failure.min_coverage, 0.0, 1.0)
 
 
 _RUBRIC_AGGREGATION_NAMES = ("flat", "gear", "hard-local", "hard-transitive")
@@ -420,7 +406,7 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
         ranked_agents, _component_means(ranker, decided_rewards), config
     )
     decided_by = collect_decision_methods(ranker.run)
-    settings = list_settings(config, decided_by)
+    settings = list(list_settings(config, decided_by))
     pairs = list(pairwise(means))
     turns = find_nearest_reversals(ranker, settings, pairs, tried_settings)
     leads_over_next_agent = [row.lead for row in ranked_agents if row.lead is not None]
@@ -429,16 +415,15 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
         for lead, turn in zip(leads_over_next_agent, turns, strict=True)
     ]
     gaps = [row.gap for row in ranked_agents if row.gap is not None]
-    agents = []
-    for row in ranked_agents:
-        agents.append(
-            {
-                "agent": row.agent,
-                "mean": row.mean,
-                "responses": row.responses,
-                "left_out": row.responses - row.scored,
-            }
-        )
+    agents = [
+        {
+            "agent": row.agent,
+            "mean": row.mean,
+            "responses": row.responses,
+            "left_out": row.responses - row.scored,
+        }
+        for row in ranked_agents
+    ]
     searched_setting_keys = [setting.key for setting in settings if setting.is_number]
     figures = {
         "settings": list(tried_settings),

@@ -183,13 +183,11 @@ class RunIndex:
 
     def compared_responses(self) -> Iterator[ComparedResponse]:
         """Yield the responses for a comparison, in any thread."""
-        distinct_bests: dict[float, float] = {}  # few, so that each is one object for all responses
         for (compressed_rows,) in self._connection.execute("SELECT compared FROM present_groups"):
             for row, (name, task, agent, reward, _, group, best) in enumerate(
                 _read_rows(compressed_rows)
             ):
                 verdicts = _PackedVerdicts(compressed_rows, row)
-                best = distinct_bests.setdefault(best, best)
                 yield ComparedResponse(name, task, agent, reward, verdicts, group, best)
 
     def update(self, report: ProgressCallback = lambda count: None) -> bool:

@@ -48,7 +48,7 @@ from jurygraph.viewer.what_if import (
 )
 from jurygraph.views.agents import conclude_ranking
 from jurygraph.views.trace import TraceView
-from jurygraph.views.verdict import build_question_view
+from jurygraph.views.verdict import build_question_view, find_question_words
 
 TemplateAndContext = tuple[str, TemplateContext]
 _UPDATE_PAUSE_FACTOR = 20
@@ -94,7 +94,7 @@ class DisplayedRun:
     @property
     def setting_controls(self) -> list[TriedSetting]:
         """The settings that pages let try."""
-        return list_settings(self.run.config, self.decided)
+        return list(list_settings(self.run.config, self.decided))
 
     @property
     def name(self) -> str:
@@ -131,10 +131,7 @@ async def show_table(displayed_run: DisplayedRun, request: web.Request) -> Templ
         "title": "Responses",
         "page": page,
         "query": query,
-        "facets": displayed_run.figures["facets"],
-        "questions": list(index.names("question")),
         "grid": build_component_score_grid(index, page) if query.grid else None,
-        "components": list(index.names("component")),
     }
 
 
@@ -145,7 +142,7 @@ async def show_ranking(displayed_run: DisplayedRun, request: web.Request) -> Tem
     """
     run = displayed_run.run
     changes = WhatIfChanges.from_url(request.query)
-    settings = list_settings(changes.make_changed_config(run), displayed_run.decided)
+    settings = list(list_settings(changes.make_changed_config(run), displayed_run.decided))
     scan = request.query.get("scan", "")
     scanned_setting = next((setting for setting in settings if setting.key == scan), None)
     if scan and scanned_setting is None:
@@ -172,12 +169,9 @@ async def show_ranking(displayed_run: DisplayedRun, request: web.Request) -> Tem
         )
     context = {
         "title": "Ranking",
-        "today": displayed_run.figures["agents"],
         "agents": agents,
         "conclusion": conclude_ranking(agents),
-        "buckets": displayed_run.figures["buckets"],
         "changes": changes,
-        "controls": displayed_run.setting_controls,
         "scanned": scanned_setting,
         "turns": turns,
         "report": report,
@@ -244,7 +238,6 @@ async def show_response(displayed_run: DisplayedRun, request: web.Request) -> Te
     return "response.html", {
         **context,
         **page,
-        "controls": displayed_run.setting_controls,
         "changeable": first_what_if_verdicts(page["view"]),
         "nearest": find_nearest_rewards(displayed_run.index, name),
     }
@@ -277,7 +270,11 @@ async def show_verdict(displayed_run: DisplayedRun, request: web.Request) -> Tem
         _require_parameter(request, "id"),
         _require_parameter(request, "question"),
     )
-    return "verdict.html", {"title": f"{view.question} on {view.response_id}", "view": view}
+    return "verdict.html", {
+        "title": f"{view.question} on {view.response_id}",
+        "view": view,
+        "words": find_question_words(displayed_run.run, view),
+    }
 
 
 async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
@@ -289,7 +286,6 @@ async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> 
     if other is None:
         raise InputError("compare: name two runs, `jurygraph view RUN RUN2`")
     runs = (displayed_run, other)
-    low, high, best = zip(*(run.figures["reward_scale"] for run in runs), strict=True)
     state = displayed_run.index.records, other.index.records
     if displayed_run.comparison is None or displayed_run.comparison[0] != state:
         for run in runs:
@@ -311,15 +307,7 @@ async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> 
             under_b=under_b,
         )
         displayed_run.comparison = state, await displayed_run.scans.call(compare)
-    context = {
-        "title": "B − A",
-        "other": other,
-        "report": displayed_run.comparison[1],
-        "lowest": min(low),
-        "highest": max(high),
-        "best": best,
-    }
-    return "compare.html", context
+    return "compare.html", {"title": "B − A", "report": displayed_run.comparison[1]}
 
 
 def send_config(displayed_run: DisplayedRun, request: web.Request) -> web.Response:

@@ -27,7 +27,6 @@ from jurygraph.views.trace import (
 MAX_REPORT_RESPONSES = 500
 """Responses that a report draws by default: more than anybody reads, and a file of 2 to 4 MB."""
 _MAX_LOSSES_LISTED = 5
-_MAX_LEADS_LISTED = 5
 _MAX_TABLE_ROWS = 100
 SELECT_LOWEST_REWARDS_SQL = (
     "SELECT name FROM responses WHERE reward IS NOT NULL ORDER BY reward, number LIMIT ?"
@@ -48,7 +47,6 @@ def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCal
     ]
     context = {
         **run_overview_context(index, cache(partial(unit_name_of_task, run))),
-        "most_leads": _MAX_LEADS_LISTED,
         "has_gates": bool(run.config.gates),
         "has_criteria": any(
             find_combiner(spec).counts_criteria

@@ -9,7 +9,12 @@ from typing import Any, NamedTuple
 from jurygraph.decision.decide import explain_notes
 from jurygraph.display import format_number
 from jurygraph.explanation import Explanation
-from jurygraph.explanation.points import PointsLine, describe_gate_crossing, sort_part_lines
+from jurygraph.explanation.points import (
+    MIN_POINTS_SHOWN,
+    PointsLine,
+    describe_gate_state,
+    sort_part_lines,
+)
 from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.messages import (
     escape_hidden_characters,
@@ -33,8 +38,8 @@ from jurygraph.views.trace import TraceView, describe_failure
 class WaterfallBar:
     """A bar of the waterfall: what a term lost, or what a gate, the scale or the clip made of the reward after that.
 
-    A bar begins where the one before it ended: they lead from the best sum to the reward. The scale has not `lost` any
-    of its points, and what lost nothing but gained has lost less than 0.
+    A bar begins where the one before it ended: they lead from the best sum to the reward. `lost` are points of that
+    sum, and less than 0 of what gained: the scale has lost none, and the clip what it takes more than of the best.
     """
 
     names: Sequence[str]
@@ -46,8 +51,7 @@ class WaterfallBar:
 
     @property
     def has_loss(self) -> bool:
-        """Return True if the points that were lost are printed as more than 0."""
-        return round(self.lost, 4) > 0.0
+        return self.lost >= MIN_POINTS_SHOWN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,10 +70,6 @@ class RewardWaterfall:
     low: float
     high: float
 
-    def position(self, value: float) -> float:
-        """Return where a value lies on the scale, in [0, 1]."""
-        return (value - self.low) / (self.high - self.low)
-
 
 def draw_waterfall(explanation: Explanation) -> RewardWaterfall:
     """Return the bars of a reward; a term that is a sum of parts has a bar for each of them instead."""
@@ -87,31 +87,33 @@ def draw_waterfall(explanation: Explanation) -> RewardWaterfall:
             )
         )
         before = after
-    reward = explanation.trace.reward
-    titles = {f"{gate.kind} gate": describe_gate_crossing(gate, reward) for gate in reward.gates}
-    steps = [
-        WaterfallBar(
-            names=[step.name],
-            title=titles.get(step.name, step.name),
-            lost=0.0 if step.name == "scale" else step.before - step.after,
-            before=step.before,
-            after=step.after,
-        )
-        for step in reward.adjustments
-    ]
-    levels = [total, *(step.after for step in steps)]
-    low = min(0.0, *levels)
     best_reward = best * decision.scale
     if decision.clip is not None:
         best_reward = min(max(best_reward, decision.clip[0]), decision.clip[1])
+    reward = explanation.trace.reward
+    titles = {f"{gate.kind} gate": describe_gate_state(gate, reward) for gate in reward.gates}
+    steps = []
+    for step in reward.adjustments:
+        lost = step.before - step.after
+        if step.name == "scale":
+            lost = 0.0
+        elif step.name == "clip":  # what it takes from the best reward, too, is no loss
+            lost = (lost - (best * decision.scale - best_reward)) / decision.scale
+        title = titles.get(step.name, step.name)
+        steps.append(
+            WaterfallBar(
+                names=[step.name], title=title, lost=lost, before=step.before, after=step.after
+            )
+        )
+    levels = [best, total, *(step.after for step in steps)]
     return RewardWaterfall(
         bars=bars,
         steps=steps,
         best=best,
         total=total,
         best_reward=best_reward,
-        low=low,
-        high=max(best, *levels, low + 1e-9),
+        low=min(0.0, *levels),
+        high=max(levels),
     )
 
 

@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.errors import InputError
 from jurygraph.explanation import Explanation
-from jurygraph.explanation.changes import change_sentences, revise
+from jurygraph.explanation.changes import distinct_verdicts, revise
 from jurygraph.messages import quote
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import (
@@ -183,12 +183,7 @@ def explain_with_changes(run: Run, response: str, changes: WhatIfChanges) -> Exp
         return revise(verdict, score)
 
     names = [member.response_id for member in group]
-    verdicts = [
-        try_score(verdict)
-        for member in group
-        for verdict in member.verdicts
-        if verdict.about == member.response_id
-    ]
+    verdicts = list(map(try_score, distinct_verdicts(group)))
     rewards = compute_rewards(decision, questions, names, verdicts, combiners)
     what_if_verdicts = tuple(map(try_score, trace.verdicts))
     reward = rewards[names.index(response)]
@@ -210,7 +205,7 @@ def list_suggestions(run: Run, response: str) -> list[tuple[str, WhatIfChanges]]
         for score in (1.0, 0.0) if change.question and change.raises_reward else ():
             changes = WhatIfChanges(scores={change.question: score})
             if explain_with_changes(run, response, changes).trace.reward.value == change.value:
-                suggestions.append((next(change_sentences([change])), changes))
+                suggestions.append((str(change), changes))
         if len(suggestions) == _MAX_SUGGESTIONS:
             break
     return suggestions

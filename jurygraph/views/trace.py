@@ -99,10 +99,14 @@ def describe_lost_points(explanation: Explanation, criteria: CriterionTexts) -> 
         for line in sort_part_lines(explanation.lines)
         if line.has_loss
     ]
+    total = f"Sum: {describe_points_sum(explanation.lines)}"
     for gate in reward.gates:
         lost_points = gate.before - gate.after
+        after = format_number_for_sentence(gate.after)
+        if lost_points:
+            total += f", after the {gate.kind} gate {after}"
         if lost_points > 0:
-            change = f"{format_number_for_sentence(gate.before)} → {format_number_for_sentence(gate.after)}"
+            change = f"{format_number_for_sentence(gate.before)} → {after}"
             losses.append(
                 (lost_points, f"{gate.kind.capitalize()} gate on {gate.component}: {change}")
             )
@@ -112,12 +116,6 @@ def describe_lost_points(explanation: Explanation, criteria: CriterionTexts) -> 
     absent = [term.name for term in reward.terms if term.contribution is None]
     if absent:
         sentences.append(f"Not applicable, no effect: {join_names(absent)}")
-    total = f"Sum: {describe_points_sum(explanation.lines)}"
-    effective_gates = [gate for gate in reward.gates if gate.before != gate.after]
-    if effective_gates:
-        kinds = join_names(dict.fromkeys(f"{gate.kind} gate" for gate in effective_gates))
-        after = format_number_for_sentence(effective_gates[-1].after)
-        total += f", after the {kinds} {after}"
     sentences.append(total)
     sentences += describe_scale_and_clip(explanation.explained)
     if reward.status == "degraded":

@@ -7,23 +7,19 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.calls import RecordedCall, read_calls
 from jurygraph.runs.run import Run
-from jurygraph.schema import Constraint, Criterion, RecordedVerdict, Trace
+from jurygraph.schema import Constraint, Criterion, RecordedVerdict
 from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.views.rewards import find_question_id
 
 
 class QuestionView(NamedTuple):
-    """The verdicts on a question about a response; the calls behind them, those for material first.
-
-    `words` are those of its criterion or constraint, empty where it has none or they were erased.
-    """
+    """The verdicts on a question about a response; the calls behind them, those for material first."""
 
     task_id: str
     response_id: str
     question: str
     verdicts: Sequence[RecordedVerdict]
     calls: Sequence[RecordedCall]
-    words: str
 
     def to_json(self, should_list_calls: bool) -> JsonFields:
         """Return the calls as a JSON object, or the verdicts, with what they are about."""
@@ -65,20 +61,22 @@ def build_question_view(run: Run, response: str, name: str) -> QuestionView:
         question=question,
         verdicts=verdicts,
         calls=read_calls(run, trace, verdicts),
-        words=_find_words(run, trace, verdicts[0]),
     )
 
 
-def _find_words(run: Run, trace: Trace, verdict: RecordedVerdict) -> str:
-    """Return the words of the criterion or constraint that a verdict is on."""
-    for question in run.survey_without_texts_of(trace.task_id).questions:
+def find_question_words(run: Run, view: QuestionView) -> str:
+    """Return the words of the criterion or constraint of a question; empty if it has none or they were erased."""
+    verdict = view.verdicts[0]
+    for question in run.survey_without_texts_of(view.task_id).questions:
         criterion = question.params.get("criterion")
         if question.id == verdict.question and isinstance(criterion, dict):
             return str(criterion["text"])
-    task = run.task(trace.task_id)
+    task = run.task(view.task_id)
     if task is None:
         return ""
-    items: Sequence[Criterion | Constraint] = () if task.rubric is None else task.rubric.criteria
+    items: Sequence[Criterion | Constraint] = ()
+    if task.rubric is not None and run.header.evaluators[verdict.evaluator].audience == "criterion":
+        items = task.rubric.criteria
     for person in task.stakeholders:
         if person.id == verdict.stakeholder:
             items = person.constraints

@@ -40,7 +40,7 @@ def test_a_trace_explains_itself() -> None:
         term.name: term.value for term in trace.reward.terms
     }
     assert sum(line.points for line in explanation.lines) == pytest.approx(trace.reward.value)
-    assert len(explanation.what_if()) == 3
+    assert len(explanation.what_if()) == 4
     assert (
         repr(explanation)
         == f"Explanation(response='kind', reward={trace.reward.value:.4g}, terms=3)"
@@ -245,6 +245,24 @@ def test_a_pair_is_changed_from_the_side_of_the_response() -> None:
             f"longer against {other} were 0",
         )
         assert (trace.reward.value, best.value, worst.value) == (0.5, 1.0, 0.0)
+
+
+@jg.evaluator(scope="pair", pairs="unordered", layer="check")
+def has_more(task: jg.TaskView, first: jg.Response, second: jg.Response) -> jg.Verdict:
+    is_longer = len(first.text) > len(second.text)
+    return jg.Verdict(score=float(is_longer), met=is_longer)
+
+
+def test_who_won_a_pair_may_lose_it_from_either_side() -> None:
+    with jg.Jury(evaluators=[has_more], reward={"has_more": 1.0}) as jury:
+        traces = jury.score(
+            TASK, [jg.Response(id="a", text="one"), jg.Response(id="b", text="one two")]
+        )
+    changes = [trace.explain(group=traces).what_if() for trace in traces]
+    assert [[(change.condition, change.value) for change in row] for row in changes] == [
+        [("has_more against b were met", 1.0)],
+        [("has_more against a were not met", 0.0)],
+    ]
 
 
 def test_changes_of_the_same_name_have_their_question() -> None:

@@ -6,6 +6,7 @@ import random
 import re
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -128,3 +129,68 @@ def test_a_verdict_begins_with_the_words_of_its_criterion(rubrics: Path, browser
     for criterion in task.rubric.criteria:
         page = browser.open(f"/a/verdict?id=t1/r1&question=met@{criterion.id}", rubrics)
         assert f"<h1>{html.escape(criterion.text)}</h1>" in page
+
+
+def test_a_check_has_not_the_words_of_a_criterion_of_its_name(
+    browser: Browser, tmp_path: Path
+) -> None:
+    rubric = jg.Rubric(criteria=(jg.Criterion(id="w", text="It is warm.", weight=1.0),))
+    with jg.Jury(evaluators=[find("w")], reward={"w": 1.0}) as jury, jury.record(tmp_path / "run"):
+        response = jg.Response(id="r", text="warm")
+        (trace,) = jury.score(jg.Task(id="t", query="?", rubric=rubric), [response])
+    (verdict,) = trace.verdicts
+    address = urlencode({"id": "r", "question": verdict.question})
+    page = browser.open(f"/a/verdict?{address}", tmp_path / "run")
+    assert verdict.subject == "w"
+    assert f"<h1>{verdict.question}</h1>" in page
+
+
+def test_what_a_clip_takes_from_the_best_reward_is_no_loss(
+    letters: Path, browser: Browser, tmp_path: Path
+) -> None:
+    with closing(Run.open(letters)) as run:
+        config = apply_settings(run.config, ["scale=10", "clip=[0, 2]"])
+        rescore(run, tmp_path / "clipped", config, lambda count: None)
+    page = browser.open("/a/response?id=ann/0", tmp_path / "clipped")
+    (headline,) = re.findall(r'<p class="verdict-line">.*?</p>', page, re.S)
+    assert '"big">2.0000</span> of 2' in headline
+    assert "Lost most by polite: 0.525 of 1 points." in headline
+
+
+def find(letter: str) -> Any:
+    """Return an evaluator for whether a letter is in a response; that fails where it is a capital."""
+
+    def evaluate(task: jg.TaskView, response: jg.Response) -> float:
+        if letter.upper() in response.text:
+            raise RuntimeError("it is too large")
+        return float(letter in response.text)
+
+    evaluate.__name__ = letter
+    return jg.evaluator(layer="check")(evaluate)
+
+
+def test_a_turn_names_today_only_agents_that_have_a_mean_and_no_leader_of_equals(
+    browser: Browser, tmp_path: Path
+) -> None:
+    settings: Any = {
+        "evaluators": [find(letter) for letter in "wxyz"],
+        "reward": {"w": 3.0, "x": 1.0, "y": 1.0, "z": 1.0},
+        "failure": {"min_coverage": 0.1},
+    }
+    texts_by_agent = {"ann": ("wXYZ", "wXYZ", "none"), "bob": ("xY", "xY", "xY")}
+    texts_by_agent |= {"cas": ("x", "x", "x"), "dan": ("y", "y", "y")}
+    with jg.Jury(**settings) as jury, jury.record(tmp_path / "run"):
+        for number in range(3):
+            responses = [
+                jg.Response(id=f"{agent}{number}", agent=agent, text=texts[number])
+                for agent, texts in texts_by_agent.items()
+            ]
+            jury.score(jg.Task(id=str(number), query="?"), responses)
+    level = browser.open("/a/ranking?scan=reward.x", tmp_path / "run")
+    assert "At 1 (today) <strong>cas</strong> is level with dan." in level
+    equal = browser.open("/a/response?id=cas0", tmp_path / "run")
+    assert ">next equal 1.0000: dan0</a>" in equal
+    tried = urlencode({"scan": "failure.min_coverage", "set": "failure.min_coverage=1"})
+    page = browser.open(f"/a/ranking?{tried}", tmp_path / "run")
+    assert browser.status == 200
+    assert "<li> Below 0.5 <strong>ann</strong> leads.</li>" in page
