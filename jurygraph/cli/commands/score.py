@@ -353,7 +353,8 @@ def _advise_settings(options: ScoreOptions, summary: "Summary", config: "Config"
         )
     failed_judges = set(chain.from_iterable(row.judges for row in summary.failures))
     for position, use in enumerate(config.evaluators):
-        if failed_judges.intersection(use.judges) and use.fold != "majority":
+        is_few = 0 < 2 * len(failed_judges.intersection(use.judges)) < len(use.judges)
+        if is_few and use.fold != "majority":
             command = options.format_rescore_command(f"evaluators.{position}.fold=majority")
             yield (
                 f"a judge of {use.known_as} that did not answer leaves less of the weight judged "
