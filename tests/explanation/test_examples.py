@@ -131,7 +131,7 @@ def check_lines(explanation: Explanation) -> None:
 def check_changes(explanation: Explanation, run: Run) -> None:
     """Decide again for every verdict at 0 and at 1, and require that what-if gives the best of them, once each.
 
-    A decision that is at its best has a second change, the other one of both.
+    A score that is given already is no change, and a second change is the other one of both.
     """
     trace = explanation.trace
     group = [scored.trace for scored in run.group_of(trace.task_id)]
@@ -162,11 +162,15 @@ def check_changes(explanation: Explanation, run: Run) -> None:
     )
     expected = []
     for group_of_samples in verdict_groups(trace):
-        worse, better = sorted(value_with(group_of_samples, score) for score in (0.0, 1.0))
-        expected.append(better)
+        scores = {0.0, 1.0}
+        recorded_scores = {v.score for v in group_of_samples}
+        if len(recorded_scores) == 1 and all(map(counts_as_given, group_of_samples)):
+            scores -= recorded_scores
+        *others, best = sorted(value_with(group_of_samples, score) for score in scores)
+        expected.append(best)
         question = group_of_samples[0].question
         if sum(one.question == question for one in found) > 1:
-            expected.append(worse)
+            expected += others
     assert values == sorted(expected)
     for change in (one for one in found if one.kind == "reward gate"):
         others = tuple(gate for gate in decision.gates if f"{gate.kind} gate" != change.name)
@@ -176,6 +180,10 @@ def check_changes(explanation: Explanation, run: Run) -> None:
     assert {one.name for one in found if one.kind == "reward gate"} == {
         f"{gate.kind} gate" for gate in decision.gates
     }
+
+
+def counts_as_given(verdict: RecordedVerdict) -> bool:
+    return verdict.status == "ok" and not (verdict.gated_by or verdict.unsupported)
 
 
 def verdict_groups(trace: Trace) -> Iterator[list[RecordedVerdict]]:
