@@ -215,15 +215,21 @@ class AgentRanker:
         config = apply_settings(self.run.config, settings)
         key = config.model_dump_json()
         if key not in self._means:
-            if len(self._means) >= _MAX_CONFIGS_DECIDED:
-                self._means.clear()
-            rewards = self.tables.decide(config).values.value
-            rewards_by_agent = {}
-            for number, agent in enumerate(self.agents):
-                has_reward = (self.agent == number) & ~np.isnan(rewards)
-                rewards_by_agent[agent] = rewards[has_reward].tolist()
-            self._means[key] = mean_reward_by_agent(rewards_by_agent)
+            self.decide(config)
         return self._means[key]
+
+    def decide(self, config: Config) -> DecidedRewards:
+        """Return the run decided under a config, whose means are kept for `rank`."""
+        if len(self._means) >= _MAX_CONFIGS_DECIDED:
+            self._means.clear()
+        decided_rewards = self.tables.decide(config)
+        rewards = decided_rewards.values.value
+        rewards_by_agent = {}
+        for number, agent in enumerate(self.agents):
+            has_reward = (self.agent == number) & ~np.isnan(rewards)
+            rewards_by_agent[agent] = rewards[has_reward].tolist()
+        self._means[config.model_dump_json()] = mean_reward_by_agent(rewards_by_agent)
+        return decided_rewards
 
     def mean_rewards_function(self, key: str, settings: Sequence[str]) -> MeanRewardsFunction:
         """Return the ranking as a function of one setting; `settings` are tried with it."""
@@ -387,7 +393,7 @@ class NeighbouringAgents(AgentDifference):
 
 def rank_with_intervals(ranker: AgentRanker, tried_settings: Sequence[str]) -> list[RankedAgent]:
     """Return the agents in the order that the settings give them; those without a mean are left out."""
-    decided_rewards = ranker.tables.decide(apply_settings(ranker.run.config, tried_settings))
+    decided_rewards = ranker.decide(apply_settings(ranker.run.config, tried_settings))
     return _agent_means(ranker, decided_rewards, list(ranker.rank(tried_settings)))
 
 
@@ -397,10 +403,10 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
     Raises `InputError` where no reward has a value.
     """
     config = apply_settings(ranker.run.config, tried_settings)
+    decided_rewards = ranker.decide(config)
     means = ranker.rank(tried_settings)
     if not means:
         raise InputError(f"{ranker.run.folder}: no reward has a value, so there is nothing to rank")
-    decided_rewards = ranker.tables.decide(config)
     ranked_agents = _agent_means(ranker, decided_rewards, list(means))
     components = compare_components(
         ranked_agents, _component_means(ranker, decided_rewards), config
