@@ -239,7 +239,7 @@ async def show_response(displayed_run: DisplayedRun, request: web.Request) -> Te
         **context,
         **page,
         "changeable": first_what_if_verdicts(page["view"]),
-        "nearest": find_nearest_rewards(displayed_run.index, name),
+        "nearest": find_nearest_rewards(displayed_run.index, name, scored.trace.task_id),
     }
 
 

@@ -227,18 +227,21 @@ def _read_rows(
 
 _SELECT_NEAREST_REWARD_SQL = """
     SELECT name, reward FROM responses WHERE (coalesce(reward, 9e999), number) {sign}
-    (SELECT coalesce(reward, 9e999), number FROM responses WHERE name = ?)
+    (SELECT coalesce(reward, 9e999), number FROM responses WHERE name = ? AND task =
+        (SELECT number FROM names WHERE kind = 'task' AND name = ?))
     ORDER BY coalesce(reward, 9e999) {order}, number {order} LIMIT 1
 """
 
 
-def find_nearest_rewards(index: RunIndex, response: str) -> list[list[tuple[str, float | None]]]:
+def find_nearest_rewards(
+    index: RunIndex, response: str, task: str
+) -> list[list[tuple[str, float | None]]]:
     """Return the response before one in the order of rewards, and the one after it: each its id and reward, or none.
 
     It is the order of the table sorted by them: those without a reward follow the highest one.
     """
     return [
-        index.fetch_rows(_SELECT_NEAREST_REWARD_SQL.format(sign=sign, order=order), response)
+        index.fetch_rows(_SELECT_NEAREST_REWARD_SQL.format(sign=sign, order=order), response, task)
         for sign, order in (("<", "DESC"), (">", "ASC"))
     ]
 
