@@ -81,10 +81,10 @@ class CallStore:
         return None
 
     def _find_call_record(self, ledger: Ledger, key: str) -> LedgerRecord | None:
-        record = ledger.find("call", key, self._last_record_of(ledger))
         expected_call = self.expected_calls.get(key)
-        if expected_call is not None:
-            record = find_call_record(ledger, expected_call) or record
+        record = None if expected_call is None else find_call_record(ledger, expected_call)
+        if record is None:
+            record = ledger.find("call", key, self._last_record_of(ledger))
         is_unusable = record is not None and record.seq <= self._unusable.get(key, 0)
         return None if is_unusable else record
 
