@@ -535,8 +535,6 @@ class FirstRepliesCheck:
         self._unsent = MAX_UNUSABLE_FIRST_REPLIES
         self._rejections: list[str] = []  # the reasons of the first requests sent
         self._is_accepted = False
-        self.has_ended_run = False
-        """Whether none of the first replies could be used."""
 
     def note_sent_request(self) -> bool:
         """Note that a request is sent; return whether it is one of the first."""
@@ -596,10 +594,14 @@ class FirstRepliesCheck:
         if fault is not None and (fault.setting or earlier is None or not earlier.setting):
             self._example = fault, answered_call.reply.text
         if len(self._reasons) == MAX_UNUSABLE_FIRST_REPLIES and self.problem is not None:
-            self.has_ended_run = True
             raise UnusableRepliesError(
                 f"none of the first {MAX_UNUSABLE_FIRST_REPLIES} replies can be used: {self.problem}"
             )
+
+    @property
+    def has_ended_run(self) -> bool:
+        """Return whether none of the first replies could be used."""
+        return len(self._reasons) >= MAX_UNUSABLE_FIRST_REPLIES and self.problem is not None
 
     @property
     def problem(self) -> str | None:
