@@ -335,7 +335,9 @@ class FrozenModel(ShortRepr, BaseModel):
                 f"{'=…, '.join(type(self).model_fields)}=…"
             )
         try:
-            self.__pydantic_validator__.validate_python(fields, self_instance=self)
+            self.__pydantic_validator__.validate_python(
+                self._read_arguments(fields), self_instance=self
+            )
         except ValidationError as error:
             problem = describe_validation_error(error, type(self), fields)
             error_location = f"{name}.{problem.field}".removesuffix(".")
@@ -347,6 +349,11 @@ class FrozenModel(ShortRepr, BaseModel):
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # so that no validation calls it
     __init__.__signature__ = signature(BaseModel.__init__)  # type: ignore[attr-defined]  # `values` are always refused
+
+    @classmethod
+    def _read_arguments(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of the class as they are validated; what is stored never comes here."""
+        return fields
 
     if not TYPE_CHECKING:  # a type checker would accept any attribute
 

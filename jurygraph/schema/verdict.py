@@ -197,14 +197,11 @@ class Verdict(FrozenModel):
     swap: Swap | None = None
     unsupported: UnsupportedTreatment | None = None
 
-    def __init__(self, /, *values: Any, **fields: Any) -> None:
-        """Validate the fields as any model does; code may give True or False as `score`, which stands for 1 or 0."""
-        if isinstance(fields.get("score"), bool):
-            fields["score"] = float(fields["score"])
-        super().__init__(*values, **fields)
-
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # stored verdicts stay strict
-    __init__.__signature__ = FrozenModel.__init__.__signature__  # type: ignore[attr-defined]
+    @classmethod
+    def _read_arguments(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments with a True or False as `score`, which code may give, as 1 or 0."""
+        score = fields.get("score")
+        return {**fields, "score": float(score)} if isinstance(score, bool) else fields
 
     @model_validator(mode="after")
     def _check_score_and_failure(self) -> Self:
