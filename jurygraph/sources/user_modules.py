@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
 from hashlib import sha256
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -42,8 +43,6 @@ class FolderModules:
     def __init__(self, folder: Path, *configs: Config) -> None:
         self.folder = folder
         self._home = str(folder.resolve())
-        identity = repr([self._home, *_code_file_stamps(folder)])
-        self._package = _FOLDER_PACKAGE_PREFIX + sha256(identity.encode()).hexdigest()[:16]
         self._is_folder_module_by_name: dict[str, bool] = {}
         self.named = set()
         for key, name in chain.from_iterable(map(iter_config_modules, configs)):
@@ -56,6 +55,12 @@ class FolderModules:
             except ValueError as error:
                 raise ConfigError(f"{key}: {error}, and name it so in the config") from None
 
+    @cached_property
+    def _package(self) -> str:
+        """The name of the package that stands for the folder as it is; most configs name none of its modules."""
+        identity = repr([self._home, *_code_file_stamps(self.folder)])
+        return _FOLDER_PACKAGE_PREFIX + sha256(identity.encode()).hexdigest()[:16]
+
     def name_in_sys_modules(self, name: str) -> str:
         """Return the name that a module has in `sys.modules`: another one if it is a named module of the folder."""
         top_level_name = name.partition(".")[0]
@@ -65,9 +70,11 @@ class FolderModules:
         return f"{self._package}.{name}" if is_folder_module else name
 
     def import_module(self, name: str) -> ModuleType:
-        self._install_finder()
+        imported_name = self.name_in_sys_modules(name)
+        if imported_name != name:
+            self._install_finder()
         try:
-            return importlib.import_module(self.name_in_sys_modules(name))
+            return importlib.import_module(imported_name)
         except ModuleNotFoundError as error:
             missing = module_name_in_config(error.name or "")
             if missing == error.name:
