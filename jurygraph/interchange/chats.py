@@ -5,6 +5,7 @@ from typing import Self
 from pydantic import model_validator
 
 from jurygraph.interchange.rows import ImportNote, RowKey, TaskFieldsAndNotes, TaskRow
+from jurygraph.messages import quote
 from jurygraph.schema.conversation import (
     ChatMessage,
     MessageContent,
@@ -12,6 +13,7 @@ from jurygraph.schema.conversation import (
     split_conversation,
 )
 from jurygraph.schema.frozen_model import Id, digest_of
+from jurygraph.schema.message_forms import is_single_word
 from jurygraph.schema.task import ReferenceCall, ToolDefinitions, TranscriptMessages
 
 NO_QUERY_IMPORT_NOTE = "conversations without a message before the answer are left out"
@@ -36,9 +38,14 @@ class Chat(TaskRow):
     reference_actions: tuple[ReferenceCall, ...] | None = None
 
     @model_validator(mode="after")
-    def _require_messages(self) -> Self:
+    def _validate_messages(self) -> Self:
         if not self.messages:
             raise ValueError("`messages` is an empty list; give it one message at least")
+        if is_single_word(self.system):
+            raise ValueError(
+                f"`system` is {quote(str(self.system))}, and a single word is no system message for the "
+                "prompt; if it names the agent, call it `agent`; else rename it"
+            )
         return self
 
     def to_content(self) -> TaskFieldsAndNotes:

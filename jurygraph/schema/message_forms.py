@@ -5,6 +5,7 @@ arguments that are no JSON, which are a mistake to be judged, and leaves reasoni
 """
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ _LANGCHAIN_MESSAGE_TYPES = ("human", "ai", "system", "tool", "function")
 """What LangChain's messages have as `type`, instead of a role."""
 _REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 """Names of the reasoning before a message: OpenRouter's and vLLM's, DeepSeek's, Ollama's."""
+_SINGLE_WORD_PATTERN = re.compile(r"\s*[!-~]+\s*")
 _MIN_FIELD_SIMILARITY = 0.85
 """Similarity from which an unknown field is taken for a slip; servers add others, such as `annotations`."""
 
@@ -52,6 +54,14 @@ def _list_messages_with_system(conversation: ReadOnlyFields) -> Any:
     if isinstance(first, Mapping) and first.get("role") in ("system", "developer"):
         return messages
     return [{"role": "system", "content": system}, *messages]
+
+
+def is_single_word(system: Any) -> bool:
+    """Return whether what is called `system` is a word of ASCII, such as the name of a model, and so no message.
+
+    Other scripts may write whole sentences without spaces.
+    """
+    return isinstance(system, str) and _SINGLE_WORD_PATTERN.fullmatch(system) is not None
 
 
 def _read_message(item: Any, index: int) -> list[Any]:

@@ -38,6 +38,7 @@ from jurygraph.schema.frozen_model import (
     StrPath,
     require_unique_ids,
 )
+from jurygraph.schema.message_forms import is_single_word
 from jurygraph.schema.task import Messages, read_rubric_fields, split_criteria
 from jurygraph.sources.files import (
     FileDigest,
@@ -221,8 +222,9 @@ def is_table(path: StrPath) -> bool:
     return str(path).lower().endswith(_TABLE_SUFFIXES)
 
 
-CHAT_COLUMN_ROLES = ("id", "agent", *_CHAT_COLUMNS)
-"""Columns that a file of chats is read with, if it has them and nobody names others."""
+_CHAT_NAME_ROLES = ("id", "agent")
+CHAT_COLUMN_ROLES = (*_CHAT_NAME_ROLES, *_CHAT_COLUMNS)
+"""Columns that a file of chats is read with, each line if it has them, unless somebody names others."""
 _MESSAGES_COLUMN_NAMES = ("messages", "conversations")
 """What a file of chats calls its messages; the second is ShareGPT's."""
 _MESSAGES_COLUMN_ALIASES = ("message", "conversation", "traj", "trajectory", "dialogue")
@@ -244,14 +246,7 @@ def chat_file_columns(path: StrPath, messages: str | None = None) -> TableColumn
     if name is None:
         _refuse_renamed_messages(f"{path}, line 1", first, may_be_named=True)
         return None
-    has_id_column = isinstance(first.get("id"), str | int)
-    has_agent_column = isinstance(first.get("agent"), str)
-    return TableColumns(
-        messages=name,
-        id="id" if has_id_column else None,
-        agent="agent" if has_agent_column else None,
-        **_CHAT_COLUMNS,
-    )
+    return TableColumns(messages=name, **{role: role for role in CHAT_COLUMN_ROLES})
 
 
 def missing_column_options_error(path: StrPath) -> InputError:
@@ -368,7 +363,7 @@ def open_table_as_lines(
 
 
 def _convert_table_rows(
-    path: Path, columns: TableColumns, tasks: _ConvertedTable, responses: _ConvertedTable
+    path: Path, file_columns: TableColumns, tasks: _ConvertedTable, responses: _ConvertedTable
 ) -> str:
     """Write the tasks and responses of all rows; return "line" or "row", in which they are counted."""
     unit = "row"
@@ -379,6 +374,7 @@ def _convert_table_rows(
     has_text_cells_only = is_csv(path)
     allows_numbers_as_text = table_suffix(path) == ".xlsx"  # where a number may stand for a text
     for count, (position, values) in enumerate(read_rows(path), start=1):
+        columns = file_columns if is_table(path) else _columns_of_chat(file_columns, values)
         word, _, line = position.rpartition(" ")
         unit, number = (word, int(line)) if word else ("row", count)
         first_position = first_position or position
@@ -416,6 +412,16 @@ def _convert_table_rows(
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
     return unit
+
+
+def _columns_of_chat(columns: TableColumns, values: TableRow) -> TableColumns:
+    """Return the columns without the `id` and the `agent` that a chat lacks; what is no name there is a label."""
+    absent_columns: dict[str, None] = {}
+    for role in _CHAT_NAME_ROLES:
+        is_name = isinstance(values.get(role), str | int)
+        if columns.messages is not None and getattr(columns, role) == role and not is_name:
+            absent_columns[role] = None
+    return columns.model_copy(update=absent_columns) if absent_columns else columns
 
 
 def _same_task_remedy(column: str, columns: TableColumns) -> str:
@@ -457,8 +463,8 @@ def _read_cells(
     A whole number is text where it is a name or a reference, and any number is where `allows_numbers_as_text`: a
     spreadsheet makes numbers of texts such as 42.
     """
-    cells = _read_optional_cells(values, columns)
     location = f"{path}, {position}"
+    cells = _read_optional_cells(location, values, columns)
     for role, column in columns.iter_roles_and_columns:
         value = values[column]
         _refuse_missing_cell(path, location, column, value)
@@ -491,12 +497,25 @@ def _read_cells(
     return cells
 
 
-def _read_optional_cells(values: TableRow, columns: TableColumns) -> dict[str | None, Any]:
-    """Return the cells that a row need not have; anything else that is called `system` is a label."""
+def _read_optional_cells(
+    location: str, values: TableRow, columns: TableColumns
+) -> dict[str | None, Any]:
+    """Return the cells that a row need not have; what is called `system` and is no text or list is a label.
+
+    Raises `InputError` for a single word there, which names the compared system and would be in its prompt.
+    """
     cells = {
         column: values.get(str(column)) for column in (columns.tools, columns.reference_actions)
     }
     system = _parse_text_or_list(values.get(str(columns.system)))
+    if is_single_word(system):
+        _raise_cell_error(
+            location,
+            columns.system,
+            f"is {quote(system)}, and a single word is no system message for the prompt",
+            f"if it names the agent, add --agent-column {columns.system}, or call it `agent`; "
+            "else rename it",
+        )
     if isinstance(system, str | list):
         cells[columns.system] = system
     return {**cells, None: None}

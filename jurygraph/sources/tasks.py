@@ -329,6 +329,7 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             entry.responses += 1
             entry.response_byte_ranges.append(line.place)
             if self.columns is not None:
+                self.field_counts["agent"] += response.agent is not None
                 self.label_counts.update(response.labels.keys())
         if not self._response_lines:
             raise InputError(

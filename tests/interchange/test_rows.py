@@ -117,6 +117,11 @@ def test_a_file_without_rows_is_refused(form: str, tmp_path: Path) -> None:
         ("judgebench", {"label": "A=B"}, "label: is the text 'A=B'; did you mean "),
         ("grouptravelbench", {"query": ""}, "query: is empty"),
         ("chats", {"messages": []}, "messages: is an empty list; give it one message at least"),
+        (
+            "chats",
+            {"messages": [{"role": "user", "content": "Hi."}], "system": "gpt-4o"},
+            "system: is 'gpt-4o', and a single word is no system message for the prompt; if it names",
+        ),
         ("chats", {"messages": [{"role": "boss"}]}, "messages[0].role: is the text 'boss'; write "),
         (
             "chats",

@@ -210,12 +210,46 @@ def test_every_line_of_chats_has_a_system_message_of_its_own_or_none(tmp_path: P
     assert [[message.text for message in query] for query in queries] == texts[2:]
 
 
-def test_a_later_line_of_chats_without_what_the_first_has_is_compared_with_it(
+def test_a_single_word_that_is_called_system_is_no_system_message(tmp_path: Path) -> None:
+    row = {"messages": json.dumps(CHAT), "system": "gpt-4o"}
+    path = write_table(tmp_path / "chats.csv", [row])
+    named = TableColumns(messages="messages")
+    assert refusal(path, add_columns_of_chats(path, named)) == (
+        "chats.csv, line 2, column system: is 'gpt-4o', and a single word is no system message for "
+        "the prompt; if it names the agent, add --agent-column system, or call it `agent`; "
+        "else rename it"
+    )
+    lines = jsonl(tmp_path / "chats.jsonl", [{"messages": CHAT}, row | {"messages": CHAT}])
+    with pytest.raises(InputError, match=r"chats.jsonl, line 2, column system: is 'gpt-4o', and"):
+        read_tasks(lines)
+    named = TableColumns(messages="messages", agent="system")
+    ((task, (response,)),) = read_tasks(path, columns=add_columns_of_chats(path, named))
+    assert (len(task.query), response.agent) == (1, "gpt-4o")
+    spoken = jsonl(tmp_path / "zh.jsonl", [{"messages": CHAT, "system": "你是一个有用的助手。"}])
+    ((task, _),) = read_tasks(spoken)
+    assert len(task.query) == 2  # scripts without spaces write sentences in one word
+
+
+def test_every_line_of_chats_has_an_id_and_an_agent_of_its_own_or_none(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"messages": CHAT, "agent": "a"}, {"messages": CHAT, "id": "b"}]
+    rows.append({"messages": CHAT, "id": 3, "agent": {"name": "c"}})
+    pairs = read_tasks(jsonl(tmp_path / "chats.jsonl", rows))
+    found = [(task.id, one.id, one.agent, one.labels) for task, (one,) in pairs]
+    assert found == [
+        ("row-1", "row-1", "a", {}),
+        ("b", "b", None, {}),
+        ("3", "3", None, {"agent": {"name": "c"}}),
+    ]
+
+
+def test_a_later_line_of_chats_without_a_named_column_is_compared_with_the_first(
     tmp_path: Path,
 ) -> None:
-    rows = [{"messages": CHAT, "agent": "a"}, {"messages": CHAT}]
-    with pytest.raises(InputError, match=r"line 2: has no column 'agent', and line 1 has it; give"):
-        read_tasks(jsonl(tmp_path / "chats.jsonl", rows))
+    path = jsonl(tmp_path / "chats.jsonl", [{"messages": CHAT, "by": "a"}, {"messages": CHAT}])
+    named = TableColumns(messages="messages", agent="by")
+    assert refusal(path, named).endswith(
+        "line 2: has no column 'by', and line 1 has it; give it one"
+    )
 
 
 def test_chats_of_one_case_that_end_differently_may_be_judged_as_a_whole(tmp_path: Path) -> None:

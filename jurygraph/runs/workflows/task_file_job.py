@@ -85,8 +85,7 @@ class TaskFileJob:
         The column of agents is sought, too, where responses have none.
         """
         source = self.source
-        columns = source.columns
-        if columns is not None and columns.agent is None and len(columns.response) < 2:
+        if not source.field_counts["agent"]:
             for column, number in source.label_counts.items():
                 if column.casefold() == "system":  # rather a system message
                     continue
