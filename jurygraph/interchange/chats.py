@@ -1,11 +1,10 @@
 """Chats in OpenAI's form: a line has the messages of one, and perhaps the tools that it may call."""
 
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import model_validator
+from pydantic import AfterValidator, model_validator
 
 from jurygraph.interchange.rows import ImportNote, RowKey, TaskFieldsAndNotes, TaskRow
-from jurygraph.messages import quote
 from jurygraph.schema.conversation import (
     ChatMessage,
     MessageContent,
@@ -13,7 +12,7 @@ from jurygraph.schema.conversation import (
     split_conversation,
 )
 from jurygraph.schema.frozen_model import Id, digest_of
-from jurygraph.schema.message_forms import is_single_word
+from jurygraph.schema.message_forms import refuse_single_word
 from jurygraph.schema.task import ReferenceCall, ToolDefinitions, TranscriptMessages
 
 NO_QUERY_IMPORT_NOTE = "conversations without a message before the answer are left out"
@@ -32,20 +31,15 @@ class Chat(TaskRow):
     id: RowKey | None = None
     agent: Id | None = None
     messages: TranscriptMessages
-    system: MessageContent = None
+    system: Annotated[MessageContent, AfterValidator(refuse_single_word)] = None
     """The first message, which Anthropic's form has outside the list."""
     tools: ToolDefinitions | None = None
     reference_actions: tuple[ReferenceCall, ...] | None = None
 
     @model_validator(mode="after")
-    def _validate_messages(self) -> Self:
+    def _require_messages(self) -> Self:
         if not self.messages:
             raise ValueError("`messages` is an empty list; give it one message at least")
-        if is_single_word(self.system):
-            raise ValueError(
-                f"`system` is {quote(str(self.system))}, and a single word is no system message for the "
-                "prompt; if it names the agent, call it `agent`; else rename it"
-            )
         return self
 
     def to_content(self) -> TaskFieldsAndNotes:

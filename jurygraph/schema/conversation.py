@@ -337,8 +337,8 @@ class SplitConversation(NamedTuple):
 def split_conversation(messages: ChatMessages, start: ResponseStart = None) -> SplitConversation:
     """Return the messages before the response and those of it, which begins at `start`.
 
-    By default it begins after the last message of a user. Raises ValueError where one of the parts is empty, or where
-    the response has the result of a call that comes before it.
+    By default it begins after the last message of a user, and is empty where that is the end. Raises ValueError where
+    another part is empty, or where the response has the result of a call that comes before it.
     """
     number = len(messages)
     if start == "first-reply":
@@ -354,10 +354,7 @@ def split_conversation(messages: ChatMessages, start: ResponseStart = None) -> S
         ]
         start = user_message_indices[-1] + 1 if user_message_indices else 0
         if start == number:
-            raise ValueError(
-                "has no reply to judge: its last message is the user's; leave the chat out, or say where the response "
-                "starts with --response-from"
-            )
+            return SplitConversation(messages, ())
     if not 0 < start < number:
         side = "before" if start <= 0 else "after"
         raise ValueError(

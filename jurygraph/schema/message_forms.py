@@ -8,15 +8,16 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from jurygraph.messages import describe_value, did_you_mean
+from jurygraph.messages import describe_value, did_you_mean, quote
 from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.frozen_model import ReadOnlyFields
 
 MessageFields = dict[str, Any]
+M = TypeVar("M")
 
 _MESSAGE_FIELDS = ("role", "content", "tool_calls", "tool_call_id", "name", "reasoning")
 _ROLE_BY_ALIAS = {"human": "user", "ai": "assistant", "gpt": "assistant", "function": "tool"}
@@ -56,12 +57,17 @@ def _list_messages_with_system(conversation: ReadOnlyFields) -> Any:
     return [{"role": "system", "content": system}, *messages]
 
 
-def is_single_word(system: Any) -> bool:
-    """Return whether what is called `system` is a word of ASCII, such as the name of a model, and so no message.
+def refuse_single_word(system: M) -> M:
+    """Return what is called `system`. Raises ValueError for a word, such as the name of the system that is compared.
 
-    Other scripts may write whole sentences without spaces.
+    A word is one of ASCII: other scripts may write whole sentences without spaces.
     """
-    return isinstance(system, str) and _SINGLE_WORD_PATTERN.fullmatch(system) is not None
+    if isinstance(system, str) and _SINGLE_WORD_PATTERN.fullmatch(system):
+        raise ValueError(
+            f"is {quote(system)}, and a single word is no system message for the prompt; rename it, to `agent` "
+            "if it names the agent"
+        )
+    return system
 
 
 def _read_message(item: Any, index: int) -> list[Any]:

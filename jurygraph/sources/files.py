@@ -400,7 +400,7 @@ class TaskKeyedFile(Generic[N]):
 
         Raises `InputError` with file, line and field; also for a file without a line if there is an `empty_file_hint`.
         """
-        self._file = TextFile(path)
+        self._file = self._open_file(path)
         self._model = model
         self._key = key
         self._lines: dict[str, tuple[int, ByteRange]] = {}
@@ -419,6 +419,10 @@ class TaskKeyedFile(Generic[N]):
                 self._check(line.number, entry)
             if empty_file_hint is not None and not self._lines:
                 raise InputError(f"{self._file.name}: the file is empty; {empty_file_hint}")
+
+    def _open_file(self, path: StrPath) -> TextFile:
+        """Open the lines of the file."""
+        return TextFile(path)
 
     def _check(self, number: int, entry: N) -> None:
         """Check a line beyond its model."""

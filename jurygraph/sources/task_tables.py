@@ -38,12 +38,13 @@ from jurygraph.schema.frozen_model import (
     StrPath,
     require_unique_ids,
 )
-from jurygraph.schema.message_forms import is_single_word
+from jurygraph.schema.message_forms import refuse_single_word
 from jurygraph.schema.task import Messages, read_rubric_fields, split_criteria
 from jurygraph.sources.files import (
     FileDigest,
     TextFile,
     TextLine,
+    close_on_error,
     explain_full_temp_disk,
     file_change_stamp,
     sha256_of_file,
@@ -136,8 +137,8 @@ _TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
 
 _TASK_COLUMN_ROLES = ("tools", "reference_actions")
 """Columns that a table of messages is read with, as JSON, if it has them."""
-_CHAT_COLUMNS = {role: role for role in (*_TASK_COLUMN_ROLES, "system")}
-_OPTIONAL_COLUMN_ROLES = ("response_from", *_CHAT_COLUMNS)
+_CHAT_COLUMN_ROLES = (*_TASK_COLUMN_ROLES, "system")
+_OPTIONAL_COLUMN_ROLES = ("response_from", *_CHAT_COLUMN_ROLES)
 """What a row need not have."""
 _SHARED_COLUMN_ROLES = ("prompt", "messages", "reference", "rubric", "context", *_TASK_COLUMN_ROLES)
 """What all rows of a task have alike."""
@@ -223,7 +224,7 @@ def is_table(path: StrPath) -> bool:
 
 
 _CHAT_NAME_ROLES = ("id", "agent")
-CHAT_COLUMN_ROLES = (*_CHAT_NAME_ROLES, *_CHAT_COLUMNS)
+CHAT_COLUMN_ROLES = (*_CHAT_NAME_ROLES, *_CHAT_COLUMN_ROLES)
 """Columns that a file of chats is read with, each line if it has them, unless somebody names others."""
 _MESSAGES_COLUMN_NAMES = ("messages", "conversations")
 """What a file of chats calls its messages; the second is ShareGPT's."""
@@ -231,22 +232,21 @@ _MESSAGES_COLUMN_ALIASES = ("message", "conversation", "traj", "trajectory", "di
 """What other projects call the `messages` of a chat."""
 
 
-def chat_file_columns(path: StrPath, messages: str | None = None) -> TableColumns | None:
+def chat_file_columns(path: StrPath) -> TableColumns | None:
     """Return the columns of a file of `{"messages": […]}` or ShareGPT's, by its first entry; None for other files.
 
-    `messages` is the field that a user named for them. Without, raises `InputError` for a chat by another name, as a
-    line of tasks would have no word for it.
+    Raises `InputError` for a chat by another name, as a line of tasks would have no word for it.
     """
     if str(path) == "-" or is_table(path) or not Path(path).is_file():
         return None
     first = _read_first_object(Path(path))
     if not isinstance(first, dict) or {"query", "responses"} & first.keys():
         return None
-    name = messages or next((name for name in _MESSAGES_COLUMN_NAMES if name in first), None)
+    name = next((name for name in _MESSAGES_COLUMN_NAMES if name in first), None)
     if name is None:
         _refuse_renamed_messages(f"{path}, line 1", first, may_be_named=True)
         return None
-    return TableColumns(messages=name, **{role: role for role in CHAT_COLUMN_ROLES})
+    return add_columns_of_chats(path, TableColumns(messages=name))
 
 
 def missing_column_options_error(path: StrPath) -> InputError:
@@ -298,17 +298,11 @@ def add_columns_of_chats(path: StrPath, columns: TableColumns) -> TableColumns:
     """
     if columns.messages is None:
         return columns
-    chats = chat_file_columns(path, columns.messages)
-    if is_table(path):
-        chats = TableColumns(messages=columns.messages, **_CHAT_COLUMNS)
-    if chats is None:
-        return columns
     assigned_columns = {column for _, column in columns.iter_roles_and_columns}
     added_chat_columns = {}
-    for role in CHAT_COLUMN_ROLES:
-        column = getattr(chats, role)
-        if getattr(columns, role) is None and column not in assigned_columns:
-            added_chat_columns[role] = column
+    for role in _CHAT_COLUMN_ROLES if is_table(path) else CHAT_COLUMN_ROLES:
+        if getattr(columns, role) is None and role not in assigned_columns:
+            added_chat_columns[role] = role
     return columns.model_copy(update=added_chat_columns)
 
 
@@ -355,26 +349,41 @@ def open_table_as_lines(
         with explain_full_temp_disk():
             tasks = files.enter_context(closing(_ConvertedTable()))
             responses = files.enter_context(closing(_ConvertedTable()))
-            unit = _convert_table_rows(path, columns, tasks, responses)
-            digest = FileDigest(name=path.name, sha256=sha256_of_file(path))
+            table = _convert_table_rows(path, columns, tasks, responses)
             for file in (tasks, responses):
-                file.finish(digest, unit)
+                file.finish(*table)
         yield tasks, responses
 
 
+def open_queries_as_lines(path: StrPath, columns: TableColumns) -> TextFile:
+    """Return the tasks of a file of chats as lines; a chat may end with the message of a user.
+
+    Raises `InputError` as `open_table_as_lines`.
+    """
+    tasks = _ConvertedTable()
+    with close_on_error(tasks.close), explain_full_temp_disk():
+        tasks.finish(*_convert_table_rows(Path(path), columns, tasks, None))
+    return tasks
+
+
 def _convert_table_rows(
-    path: Path, file_columns: TableColumns, tasks: _ConvertedTable, responses: _ConvertedTable
-) -> str:
-    """Write the tasks and responses of all rows; return "line" or "row", in which they are counted."""
+    path: Path,
+    file_columns: TableColumns,
+    tasks: _ConvertedTable,
+    responses: _ConvertedTable | None,
+) -> tuple[FileDigest, str]:
+    """Write the tasks of all rows, and the responses if there is a file for them.
+
+    Returns the digest of the table, and "line" or "row", in which its rows are counted.
+    """
     unit = "row"
     count = 0
     ids: dict[str, int] = {}
     groups: dict[str, _FirstTaskRow] = {}
     first_position = None
-    has_text_cells_only = is_csv(path)
     allows_numbers_as_text = table_suffix(path) == ".xlsx"  # where a number may stand for a text
     for count, (position, values) in enumerate(read_rows(path), start=1):
-        columns = file_columns if is_table(path) else _columns_of_chat(file_columns, values)
+        columns = _columns_of_row(path, file_columns, values)
         word, _, line = position.rpartition(" ")
         unit, number = (word, int(line)) if word else ("row", count)
         first_position = first_position or position
@@ -404,24 +413,32 @@ def _convert_table_rows(
                 )
         if first.number == number:
             tasks.append(number, task)
-        labels = {column: value for column, value in values.items() if column not in cells}
-        if has_text_cells_only:
-            labels = {column: _parse_label_cell(text or "") for column, text in labels.items()}
-        for response in _to_responses(location, row_id, first.task, cells, labels, columns):
-            responses.append(number, response)
+        if responses is not None:
+            labels = _read_labels(path, values, cells)
+            for response in _to_responses(location, row_id, first.task, cells, labels, columns):
+                responses.append(number, response)
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
-    return unit
+    return FileDigest(name=path.name, sha256=sha256_of_file(path)), unit
 
 
-def _columns_of_chat(columns: TableColumns, values: TableRow) -> TableColumns:
+def _columns_of_row(path: Path, columns: TableColumns, values: TableRow) -> TableColumns:
     """Return the columns without the `id` and the `agent` that a chat lacks; what is no name there is a label."""
+    if columns.messages is None or is_table(path):
+        return columns
     absent_columns: dict[str, None] = {}
     for role in _CHAT_NAME_ROLES:
-        is_name = isinstance(values.get(role), str | int)
-        if columns.messages is not None and getattr(columns, role) == role and not is_name:
+        if getattr(columns, role) == role and not isinstance(values.get(role), str | int):
             absent_columns[role] = None
-    return columns.model_copy(update=absent_columns) if absent_columns else columns
+    return columns.model_copy(update=absent_columns)
+
+
+def _read_labels(path: Path, values: TableRow, cells: RowCells) -> TableRow:
+    """Return the values of the columns without a role; those of CSV are text, which may write a number."""
+    labels = {column: value for column, value in values.items() if column not in cells}
+    if is_csv(path):
+        labels = {column: _parse_label_cell(text or "") for column, text in labels.items()}
+    return labels
 
 
 def _same_task_remedy(column: str, columns: TableColumns) -> str:
@@ -508,16 +525,12 @@ def _read_optional_cells(
         column: values.get(str(column)) for column in (columns.tools, columns.reference_actions)
     }
     system = _parse_text_or_list(values.get(str(columns.system)))
-    if is_single_word(system):
-        _raise_cell_error(
-            location,
-            columns.system,
-            f"is {quote(system)}, and a single word is no system message for the prompt",
-            f"if it names the agent, add --agent-column {columns.system}, or call it `agent`; "
-            "else rename it",
-        )
     if isinstance(system, str | list):
-        cells[columns.system] = system
+        try:
+            cells[columns.system] = refuse_single_word(system)
+        except ValueError as error:
+            remedy = f"or add --agent-column {columns.system}"
+            _raise_cell_error(location, columns.system, str(error), remedy)
     return {**cells, None: None}
 
 
@@ -665,6 +678,13 @@ def _to_responses(
         content["workspace"] = cells[columns.workspace]
     chat = cells[columns.messages]
     if chat is not None:
+        if not chat.response:
+            _raise_cell_error(
+                location,
+                columns.messages,
+                "has no reply to judge: its last message is the user's",
+                "leave the chat out, or say where the response starts with --response-from",
+            )
         chat_content = {**content, "messages": chat.response}
         yield _validate_row(location, ResponseLine, chat_content, {"messages": columns.messages})
     names = {"id": columns.id, "agent": columns.agent}

@@ -44,6 +44,7 @@ from jurygraph.sources.task_tables import (
     is_table,
     locate_table_files,
     missing_column_options_error,
+    open_queries_as_lines,
     open_table_as_lines,
 )
 
@@ -507,7 +508,8 @@ def _refuse_table_file(path: StrPath, line: str) -> None:
 class TaskLinesFile(TaskKeyedFile[TaskLine]):
     """The tasks of a TASKS file that are `wanted`, completed by `defaults`; `len` counts these alone.
 
-    They need no response, and may name files below `folder`, or anywhere without one.
+    They need no response, and may name files below `folder`, or anywhere without one. Of chats (see `TableColumns`)
+    the queries are read.
     """
 
     def __init__(
@@ -528,6 +530,10 @@ class TaskLinesFile(TaskKeyedFile[TaskLine]):
         super().__init__(
             path, TaskLine, "id", "give each task an id of its own", _EMPTY_TASKS_FILE_HINT
         )
+
+    def _open_file(self, path: StrPath) -> TextFile:
+        columns = chat_file_columns(path)
+        return TextFile(path) if columns is None else open_queries_as_lines(path, columns)
 
     def _check(self, number: int, entry: TaskLine) -> None:
         entry = _with_absolute_table_files(entry, self._tasks_folder)

@@ -120,7 +120,7 @@ def test_a_file_without_rows_is_refused(form: str, tmp_path: Path) -> None:
         (
             "chats",
             {"messages": [{"role": "user", "content": "Hi."}], "system": "gpt-4o"},
-            "system: is 'gpt-4o', and a single word is no system message for the prompt; if it names",
+            "system: is 'gpt-4o', and a single word is no system message for the prompt; rename it, to",
         ),
         ("chats", {"messages": [{"role": "boss"}]}, "messages[0].role: is the text 'boss'; write "),
         (

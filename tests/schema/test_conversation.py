@@ -273,7 +273,8 @@ def test_a_chat_is_split_after_the_last_user() -> None:
     assert [len(part) for part in split_conversation(chat, "first-reply")] == [1, 3]
     with pytest.raises(ValueError, match=r"a call of message 1, .* there with --response-from 1$"):
         split_conversation(chat, 2)
-    for start, messages in ((None, chat[:1]), (0, chat), (4, chat), (None, chat[1:])):
+    assert split_conversation(chat[:1]) == (chat[:1], ())
+    for start, messages in ((0, chat), (4, chat), (None, chat[1:])):
         with pytest.raises(ValueError, match="--response-from"):
             split_conversation(messages, start)
 

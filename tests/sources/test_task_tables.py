@@ -216,8 +216,7 @@ def test_a_single_word_that_is_called_system_is_no_system_message(tmp_path: Path
     named = TableColumns(messages="messages")
     assert refusal(path, add_columns_of_chats(path, named)) == (
         "chats.csv, line 2, column system: is 'gpt-4o', and a single word is no system message for "
-        "the prompt; if it names the agent, add --agent-column system, or call it `agent`; "
-        "else rename it"
+        "the prompt; rename it, to `agent` if it names the agent; or add --agent-column system"
     )
     lines = jsonl(tmp_path / "chats.jsonl", [{"messages": CHAT}, row | {"messages": CHAT}])
     with pytest.raises(InputError, match=r"chats.jsonl, line 2, column system: is 'gpt-4o', and"):

@@ -33,8 +33,8 @@ from jurygraph.runs.reports.gate import parse_ci_thresholds
 from jurygraph.safety.attacks import AttackSuite, load_attack_tasks, load_attacks
 from jurygraph.sources import locate_config_errors
 from jurygraph.sources.files import explain_full_temp_disk
-from jurygraph.sources.task_tables import folder_of_tasks_file
-from jurygraph.sources.tasks import TaskAndResponses, TaskLinesFile
+from jurygraph.sources.task_tables import chat_file_columns, folder_of_tasks_file
+from jurygraph.sources.tasks import TaskAndResponses, TaskLinesFile, read_tasks
 from jurygraph.studies.attack import THRESHOLD_FIGURE_NAMES, AttackStudy, figures_by_threshold_name
 from jurygraph.studies.report import Report
 
@@ -131,6 +131,8 @@ def _read_tasks(path: str, allow_files_outside: bool) -> list[TaskAndResponses]:
 
     Raises InputError for a file without a task, and for a task that occurs twice: intervals would count it as two.
     """
+    if chat_file_columns(path) is not None:  # where each ends with a response
+        return read_tasks(path, allow_files_outside=allow_files_outside)
     folder = None if allow_files_outside else folder_of_tasks_file(path)
     with explain_full_temp_disk(), TaskLinesFile(path, folder=folder) as file:
         return [task.split() for task in file]

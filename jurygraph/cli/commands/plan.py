@@ -24,7 +24,7 @@ from jurygraph.errors import InputError
 
 def plan(
     tasks: Annotated[
-        str, argument("TASKS", "JSONL file of tasks, .gz too; they need no responses.")
+        str, argument("TASKS", "JSONL file of tasks or chats, .gz too; they need no responses.")
     ],
     out: Annotated[str, option("PLANS", "File of plans to write.", "-o", "--out")],
     config: ConfigFileOption = None,

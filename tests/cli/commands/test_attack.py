@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jurygraph.cli.commands.attack import _read_tasks
 from tests.cli.conftest import Command, CommandResult
 from tests.models.judge_scripts import config
 from tests.models.server import Server, run_server, status
@@ -155,3 +156,13 @@ def test_attacks_through_what_a_judge_looks_up_are_a_suite(project: Project) -> 
     ended = project.attack("--suite", "lookup", "--dry-run", "--json")
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["responses"] == 1
+
+
+def test_the_replies_of_chats_are_honest_responses(tmp_path: Path) -> None:
+    messages = [
+        {"role": "user", "content": TASK["query"]},
+        {"role": "assistant", "content": HONEST},
+    ]
+    (tmp_path / "chats.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
+    ((_, (response,)),) = _read_tasks(str(tmp_path / "chats.jsonl"), allow_files_outside=False)
+    assert response.text == HONEST

@@ -8,6 +8,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.runs.workflows.plans_file import PlansFile
+from jurygraph.sources import read_tasks
 from tests.command import run_command
 
 TASKS = [
@@ -77,3 +78,22 @@ def test_a_task_that_cannot_be_planned_is_named_and_nothing_is_written(project: 
     assert (made.code, "tasks.jsonl, line 2: " in made.err) == (2, True), made.err
     assert "no plan was written" not in made.err  # of `serve --tasks`, too, which writes none
     assert not plans.exists()
+
+
+def test_of_chats_the_queries_are_planned_and_a_chat_may_still_lack_its_reply(
+    project: Path,
+) -> None:
+    question, reply = {"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}
+    rows = [
+        {"messages": [question, reply]},
+        {"id": "late", "messages": [question, reply, question]},
+    ]
+    chats = project / "chats.jsonl"
+    chats.write_text("\n".join(map(json.dumps, rows)))
+    plans = project / "plans.jsonl"
+    made = run_command("plan", chats, "--out", plans)
+    assert made.code == 0, made.err
+    tasks = [json.loads(line)["task"] for line in plans.read_text().splitlines()[1:]]
+    assert [(task["id"], len(task["query"])) for task in tasks] == [("row-1", 1), ("late", 3)]
+    chats.write_text(json.dumps(rows[0]))
+    assert [jg.Task(**tasks[0])] == [task for task, _ in read_tasks(chats)]
