@@ -14,6 +14,7 @@ from pydantic import (
     GetCoreSchemaHandler,
     JsonValue,
     ModelWrapValidatorHandler,
+    ValidationInfo,
     model_validator,
 )
 from pydantic_core import core_schema, from_json
@@ -702,10 +703,25 @@ class Response(FrozenModel):
         return digest_of([words, self.data, *files])
 
 
+def _read_texts(responses: Any, info: ValidationInfo) -> Any:
+    """Return texts as responses; each gets the id that it has in Python, that of its task and its number."""
+    if not isinstance(responses, list | tuple):
+        return responses
+    fields = []
+    for number, response in enumerate(responses, start=1):
+        if isinstance(response, str):
+            response = {"id": f"{info.data.get('id')}/{number}", "text": response}
+        fields.append(response)
+    return tuple(fields)  # a list is no tuple where types are strict
+
+
 class TaskLine(Task):
     """One line of a TASKS file: a task and, unless they are in a file of their own, its responses."""
 
-    responses: tuple[Response, ...] = ()
+    responses: Annotated[
+        tuple[Response, ...],
+        BeforeValidator(_read_texts, json_schema_input_type=tuple[str | Response, ...]),
+    ] = ()
 
     def split(self) -> tuple[Task, tuple[Response, ...]]:
         values = {name: getattr(self, name) for name in Task.model_fields}

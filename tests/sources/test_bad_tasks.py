@@ -100,9 +100,14 @@ BAD_LINES = [
     (deep(100), "line 1: is nested too deeply", "within 100 levels"),
     (deep(200_000), "line 1: is nested too deeply", "within 100 levels"),
     (
-        '{"id": "a", "query": "?", "responses": ["x"]}',
-        "field responses[0]: is the text 'x'",
+        '{"id": "a", "query": "?", "responses": [5]}',
+        "field responses[0]: is the number 5",
         "write an object",
+    ),
+    (
+        '{"id": "a", "query": "?", "responses": ["x", {"id": "a/1", "text": "y"}]}',
+        "field responses[1].id: response 'a/1' is already in line 1",
+        "give each response an id of its own",
     ),
     ('{"id": "a", "query": "?"}', "field responses: task 'a' has no responses", "give it one"),
 ]

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.schema import Task
+from jurygraph.graphs.groups import Group
+from jurygraph.schema import Response, Task
 from jurygraph.sources import open_task_source, read_tasks
 from jurygraph.sources.tasks import open_profiles
 
@@ -49,6 +50,16 @@ def test_each_line_gives_a_task_and_its_responses_in_the_order_of_the_file(tasks
     task, responses = pairs[0]
     assert task.reference == "9"
     assert responses[0].agent == "a"
+
+
+def test_responses_may_be_texts_with_the_ids_that_python_gives_them(tmp_path: Path):
+    path = tmp_path / "texts.jsonl"
+    texts = ["Nine.", {"id": "own", "text": "Ten."}, ""]
+    path.write_text(lines({**EGGS, "responses": texts}))
+    ((task, responses),) = read_tasks(path)
+    group = Group(task, ["Nine.", Response(id="own", text="Ten."), ""])
+    assert responses == tuple(group.responses)
+    assert [response.id for response in responses] == ["eggs/1", "own", "eggs/3"]
 
 
 def test_a_rubric_may_be_lines_or_texts_and_is_the_same_rubric(tmp_path: Path):
