@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 from jurygraph.integrations.lazy_jury import LazyJury, find_shared_jury
 from jurygraph.integrations.samples import read_response, read_task, read_task_fields
 from jurygraph.integrations.single_samples import judge_sample
+from jurygraph.messages import find_meant_field
 from jurygraph.schema import Trace
 
 _FIELDS_HINT = (
@@ -54,10 +55,19 @@ class JuryJudge:
         converted_task = read_task(_read_prompt(task), self._read_task_fields(task))
         response = read_response(completion)
         scored, value = await judge_sample(
-            jury, converted_task, response, self.failed, _FIELDS_HINT
+            jury, converted_task, response, self.failed, self._suggest_field(task)
         )
         name = getattr(self, "reward_name", "jury")
         return split_reward_by_term(scored, value, name)
+
+    def _suggest_field(self, task: Any) -> str:
+        """Return where the class names the fields that are read, with a filled one that is probably meant."""
+        unnamed_fields = [name for name in ("reference", "rubric") if getattr(self, name) is None]
+        for name, value in vars(task).items():
+            field = name if name in unnamed_fields else find_meant_field(name, unnamed_fields)
+            if value and field:
+                return f'did you mean `{field} = "{name}"` in the class of the judge?'
+        return _FIELDS_HINT
 
     def _read_task_fields(self, task: Any) -> dict[str, Any]:
         fields = {"id": "id", "reference": self.reference, "rubric": self.rubric}

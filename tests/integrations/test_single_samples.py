@@ -187,3 +187,20 @@ def test_verifiers_gets_what_each_component_adds_up_to_the_reward(tmp_path: Path
     with pytest.raises(NoRewardError, match="1 of 1 rewards failed"):
         asyncio.run(Judge().score(TASK, SimpleNamespace(last_reply="x")))
     find_shared_jury(path).close()
+
+
+@pytest.mark.parametrize("field", ["answer", "reference"])
+def test_a_filled_field_that_a_judge_of_verifiers_does_not_name_is_suggested(
+    field: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "needs.yaml"
+    path.write_text("evaluators: [maths.accuracy]\n")
+
+    class Judge(verifiers.JuryJudge):
+        jury = path
+
+    task = SimpleNamespace(id="sum", prompt="2 + 2?", name=None, **{field: "4"})
+    problem = f'no reference to be judged by; did you mean `reference = "{field}"` in the class'
+    with pytest.raises(NoRewardError, match=problem):
+        asyncio.run(Judge().score(task, SimpleNamespace(last_reply="4")))
+    find_shared_jury(path).close()
