@@ -707,12 +707,11 @@ def _read_texts(responses: Any, info: ValidationInfo) -> Any:
     """Return texts as responses; each gets the id that it has in Python, that of its task and its number."""
     if not isinstance(responses, list | tuple):
         return responses
-    fields = []
-    for number, response in enumerate(responses, start=1):
-        if isinstance(response, str):
-            response = {"id": f"{info.data.get('id')}/{number}", "text": response}
-        fields.append(response)
-    return tuple(fields)  # a list is no tuple where types are strict
+    name = info.data.get("id")
+    return tuple(
+        {"id": f"{name}/{number}", "text": item} if isinstance(item, str) else item
+        for number, item in enumerate(responses, start=1)
+    )  # a list is no tuple where types are strict
 
 
 class TaskLine(Task):

@@ -8,7 +8,7 @@ import re
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn, Self, TypeVar
 
@@ -44,8 +44,6 @@ from jurygraph.sources.files import (
     FileDigest,
     TextFile,
     TextLine,
-    close_on_error,
-    explain_full_temp_disk,
     file_change_stamp,
     sha256_of_file,
 )
@@ -306,7 +304,7 @@ def add_columns_of_chats(path: StrPath, columns: TableColumns) -> TableColumns:
     return columns.model_copy(update=added_chat_columns)
 
 
-class _ConvertedTable(TextFile):
+class ConvertedTable(TextFile):
     """JSON lines in a temporary file, each numbered like the row of the table from which it was made."""
 
     def __init__(self) -> None:
@@ -330,52 +328,23 @@ class _ConvertedTable(TextFile):
             yield line._replace(number=number)
 
 
-@contextmanager
-def open_table_as_lines(
-    path: StrPath, columns: TableColumns
-) -> Iterator[tuple[TextFile, TextFile]]:
-    """Yield the tasks and the responses of a table as lines of two files, open until the end of the context.
+def convert_table(
+    file: StrPath,
+    file_columns: TableColumns,
+    tasks: ConvertedTable,
+    responses: ConvertedTable | None = None,
+) -> None:
+    """Write the tasks of a table as lines of one file, and the responses as those of another, if there is one.
 
     An empty cell of a response column is an empty response. Raises `InputError` naming the file, the line and the
     column: for a missing column, another empty cell, a cell that is not text, a repeated id, and for rows of one task
-    whose prompt or reference differ.
+    whose prompt or reference differ. A chat needs a reply where responses are written.
     """
-    if str(path) == "-":
+    if str(file) == "-":
         raise InputError(
             "standard input: a table is read from a file; name one, or pipe in tasks as JSONL"
         )
-    path = Path(path)
-    with ExitStack() as files:
-        with explain_full_temp_disk():
-            tasks = files.enter_context(closing(_ConvertedTable()))
-            responses = files.enter_context(closing(_ConvertedTable()))
-            table = _convert_table_rows(path, columns, tasks, responses)
-            for file in (tasks, responses):
-                file.finish(*table)
-        yield tasks, responses
-
-
-def open_queries_as_lines(path: StrPath, columns: TableColumns) -> TextFile:
-    """Return the tasks of a file of chats as lines; a chat may end with the message of a user.
-
-    Raises `InputError` as `open_table_as_lines`.
-    """
-    tasks = _ConvertedTable()
-    with close_on_error(tasks.close), explain_full_temp_disk():
-        tasks.finish(*_convert_table_rows(Path(path), columns, tasks, None))
-    return tasks
-
-
-def _convert_table_rows(
-    path: Path,
-    file_columns: TableColumns,
-    tasks: _ConvertedTable,
-    responses: _ConvertedTable | None,
-) -> tuple[FileDigest, str]:
-    """Write the tasks of all rows, and the responses if there is a file for them.
-
-    Returns the digest of the table, and "line" or "row", in which its rows are counted.
-    """
+    path = Path(file)
     unit = "row"
     count = 0
     ids: dict[str, int] = {}
@@ -403,14 +372,7 @@ def _convert_table_rows(
         first = _FirstTaskRow(number, task.id, shared_cell_digests)
         if columns.group_by is not None:
             first = groups.setdefault(digest_of(cells[columns.group_by]), first)
-        for column, digest in shared_cell_digests.items():
-            if digest != first.cells[column]:
-                _raise_cell_error(
-                    location,
-                    column,
-                    f"is not that of {unit} {first.number}, which is the same task by --group-by",
-                    _same_task_remedy(column, columns),
-                )
+        _refuse_other_cells(f"{unit} {first.number}", location, first, shared_cell_digests, columns)
         if first.number == number:
             tasks.append(number, task)
         if responses is not None:
@@ -419,7 +381,9 @@ def _convert_table_rows(
                 responses.append(number, response)
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
-    return FileDigest(name=path.name, sha256=sha256_of_file(path)), unit
+    digest = FileDigest(name=path.name, sha256=sha256_of_file(path))
+    for lines in filter(None, (tasks, responses)):
+        lines.finish(digest, unit)
 
 
 def _columns_of_row(path: Path, columns: TableColumns, values: TableRow) -> TableColumns:
@@ -439,6 +403,23 @@ def _read_labels(path: Path, values: TableRow, cells: RowCells) -> TableRow:
     if is_csv(path):
         labels = {column: _parse_label_cell(text or "") for column, text in labels.items()}
     return labels
+
+
+def _refuse_other_cells(
+    first_place: str,
+    location: str,
+    first: "_FirstTaskRow",
+    digests: Mapping[str, str],
+    columns: TableColumns,
+) -> None:
+    for column, digest in digests.items():
+        if digest != first.cells[column]:
+            _raise_cell_error(
+                location,
+                column,
+                f"is not that of {first_place}, which is the same task by --group-by",
+                _same_task_remedy(column, columns),
+            )
 
 
 def _same_task_remedy(column: str, columns: TableColumns) -> str:

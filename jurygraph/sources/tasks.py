@@ -37,15 +37,15 @@ from jurygraph.sources.files import (
 )
 from jurygraph.sources.shards import Shard
 from jurygraph.sources.task_tables import (
+    ConvertedTable,
     TableColumns,
     chat_file_columns,
+    convert_table,
     find_outside_table_error,
     folder_of_tasks_file,
     is_table,
     locate_table_files,
     missing_column_options_error,
-    open_queries_as_lines,
-    open_table_as_lines,
 )
 
 
@@ -230,8 +230,11 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             self.columns = columns
             self._responses: TextFile | None = None
             self.responses_file: FileDigest | None = None
+            self._tasks: TextFile
             if columns is not None:  # the responses of a table have the table's digest
-                self._tasks, self._responses = enter_context(open_table_as_lines(path, columns))
+                self._tasks = tasks = enter_context(closing(ConvertedTable()))
+                self._responses = table_responses = enter_context(closing(ConvertedTable()))
+                convert_table(path, columns, tasks, table_responses)
             else:
                 self._tasks = enter_context(closing(TextFile(path)))
                 if responses is not None:
@@ -533,7 +536,12 @@ class TaskLinesFile(TaskKeyedFile[TaskLine]):
 
     def _open_file(self, path: StrPath) -> TextFile:
         columns = chat_file_columns(path)
-        return TextFile(path) if columns is None else open_queries_as_lines(path, columns)
+        if columns is None:
+            return TextFile(path)
+        tasks = ConvertedTable()
+        with close_on_error(tasks.close), explain_full_temp_disk():
+            convert_table(path, columns, tasks)
+        return tasks
 
     def _check(self, number: int, entry: TaskLine) -> None:
         entry = _with_absolute_table_files(entry, self._tasks_folder)
