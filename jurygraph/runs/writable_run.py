@@ -14,6 +14,7 @@ from typing import IO, NamedTuple, Self
 
 from jurygraph.errors import InputError
 from jurygraph.models.request import AnsweredCall, Reply, Request, StoredLookup, encode_compact_json
+from jurygraph.runs.calls import find_call_record
 from jurygraph.runs.run import Run, open_ledger
 from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.folder import (
@@ -82,7 +83,7 @@ class CallStore:
 
     def _find_call_record(self, ledger: Ledger, key: str) -> LedgerRecord | None:
         expected_call = self.expected_calls.get(key)
-        record = None if expected_call is None else find_call_record(ledger, expected_call)
+        record = None if expected_call is None else find_call_record(ledger, "call", expected_call)
         if record is None:
             record = ledger.find("call", key, self._last_record_of(ledger))
         is_unusable = record is not None and record.seq <= self._unusable.get(key, 0)
@@ -91,7 +92,9 @@ class CallStore:
     def note_unusable(self, calls: Mapping[str, int]) -> None:
         """Note calls whose replies could not be used, by their ids and the numbers of their records: later requests are
         sent again."""
-        self._unusable.update(calls)
+        for key, number in calls.items():
+            # a group that is repeated has its old replies, and another group may have got a later one
+            self._unusable[key] = max(number, self._unusable.get(key, 0))
 
     def _last_record_of(self, ledger: Ledger) -> int | None:
         return self.last_record if ledger is self._ledgers[0] else None
@@ -145,14 +148,6 @@ class CallStore:
 
 _TEXTS_PER_TOOL_CALL = 2
 """The texts of a call of a tool: its arguments, and its result."""
-
-
-def find_call_record(ledger: Ledger, call: Call) -> LedgerRecord | None:
-    """Return the record of this very call, whose request may have been sent several times; None if there is none."""
-    for record in ledger.find_all_records("call", call.id):
-        if Call.model_validate(record.content["call"]) == call:
-            return record
-    return None
 
 
 def _draft_call_record(request: Request, call: Call, *reply: Reply) -> RecordDraft:
