@@ -349,6 +349,29 @@ def test_a_judge_whose_reply_could_not_be_used_is_asked_again_by_later_groups(
             assert is_useless is (trace.verdicts[0].failure is not None), "each has its own reply"
 
 
+def test_a_replay_has_the_reply_with_which_a_useless_one_was_mended(tmp_path: Path) -> None:
+    calls = tmp_path / "calls.jsonl"
+    replies: list[Any] = ["garbage"]
+    judge = ScriptedJudge({"polite": lambda letter: letter == "three" or replies[0]})
+    evaluators = [jg.criteria(["It is polite."])]
+
+    def score(jury: jg.Jury) -> list[float | None]:
+        return [trace.reward.value for trace in jury.score(TASK, ["three", "nine"])]
+
+    settings: Any = {"model": judge, "calls": {"record": str(calls)}}
+    with jg.Jury(evaluators=evaluators, **settings, record=tmp_path / "run") as jury:
+        assert score(jury) == [1.0, None]
+        assert score(jury) == [1.0, None], "asked again, in vain"
+        replies[0] = True
+        assert score(jury) == score(jury) == [1.0, 1.0]
+    assert len(judge.requests) == 6, "the useless one and its repair were sent twice"
+    with jg.Jury(
+        evaluators=evaluators, model=f"replay:{calls}", record=tmp_path / "replayed"
+    ) as jury:
+        assert score(jury) == [1.0, 1.0]
+    check(tmp_path / "replayed").close()
+
+
 def test_a_repeated_group_does_not_bring_an_earlier_useless_reply_back(tmp_path: Path) -> None:
     """It keeps its own, the first one, after which another group got a second useless one to the same request."""
     replies: list[Any] = ["garbage"]
