@@ -239,7 +239,7 @@ class Gateway:
         Raises UnusableRepliesError if none of the first can be used; the cache then keeps no reply of this session, so
         that all are requested again once what is wrong was changed.
         """
-        if fault is None and answered_call.call.id in (self._unproven or ()):
+        if fault is None and self._unproven and answered_call.call.id in self._unproven:
             self._unproven = None
         try:
             self.first_replies.note(answered_call, fault)
@@ -600,7 +600,7 @@ class FirstRepliesCheck:
         earlier, _ = self._example
         if fault is not None and (fault.setting or earlier is None or not earlier.setting):
             self._example = fault, answered_call.reply.text
-        if len(self._reasons) == MAX_UNUSABLE_FIRST_REPLIES and self.problem is not None:
+        if self.has_ended_run:
             raise UnusableRepliesError(
                 f"none of the first {MAX_UNUSABLE_FIRST_REPLIES} replies can be used: {self.problem}"
             )

@@ -259,20 +259,19 @@ class OpenEndedRecorder:
 
         Later groups send their requests again: the model may be mended, and the useless reply would be kept for ever.
         """
-        results: list[RecordedVerdict | Material] = []
+        useless_ids: set[str] = set()
+        used_ids: set[str] = set()
         for trace in traces:
-            results += trace.verdicts
-            results += trace.material
-        unusable_calls: set[str] = set()
-        for result in results:
-            if result.failure is not None and not result.failure.is_transient:
-                unusable_calls.update(use.id for use in result.calls)
-        if unusable_calls:
+            results: list[RecordedVerdict | Material] = [*trace.verdicts, *trace.material]
             for result in results:
+                call_ids = {use.id for use in result.calls}
                 if result.failure is None:
-                    unusable_calls.difference_update(use.id for use in result.calls)
+                    used_ids |= call_ids
+                elif not result.failure.is_transient:
+                    useless_ids |= call_ids
+        unusable_ids = useless_ids - used_ids
         for call in chain.from_iterable(trace.calls for trace in traces):
-            if call.id in unusable_calls:
+            if call.id in unusable_ids:
                 record = find_call_record(self._run.ledger, "call", call)
                 if record is not None:
                     yield call.id, record.seq

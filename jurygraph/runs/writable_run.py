@@ -99,13 +99,6 @@ class CallStore:
     def _last_record_of(self, ledger: Ledger) -> int | None:
         return self.last_record if ledger is self._ledgers[0] else None
 
-    def _read_record(
-        self, ledger: Ledger, kind: str, key: str
-    ) -> tuple[RecordBody, dict[int, bytes]]:
-        """Return the content and the texts of a record of a ledger, nothing if it has none."""
-        record = ledger.find(kind, key, self._last_record_of(ledger))
-        return ({}, {}) if record is None else (record.content, ledger.texts_of_record(record))
-
     async def store(self, request: Request, answered_call: AnsweredCall) -> None:
         """Store a call; it is durable (survives a power cut) when this returns."""
         if self._writer is not None:
@@ -122,10 +115,11 @@ class CallStore:
     def find_lookup(self, key: str) -> StoredLookup | None:
         """Return the call of a tool of this id; None where there is none, or where its texts were erased."""
         for ledger in self._ledgers:
-            content, texts = self._read_record(ledger, "lookup", key)
-            if len(texts) != _TEXTS_PER_TOOL_CALL:
+            record = ledger.find("lookup", key, self._last_record_of(ledger))
+            texts = {} if record is None else ledger.texts_of_record(record)
+            if record is None or len(texts) != _TEXTS_PER_TOOL_CALL:
                 continue
-            lookup = Lookup.model_validate(content["lookup"])
+            lookup = Lookup.model_validate(record.content["lookup"])
             is_from_other_ledger = self._writer is not None and ledger is not self._ledgers[0]
             if not (is_from_other_ledger and lookup.can_be_repeated):
                 return StoredLookup(lookup, texts[0].decode(), texts[1].decode())
@@ -195,9 +189,10 @@ class PlanningCallStore(CallStore):
             return call
         call = self._file_calls.find(key)
         if call is not None:
-            content, texts = self._file_calls._read_record(self._file_ledger, "call", key)
+            record = self._file_ledger.require("call", key)
+            texts = self._file_ledger.texts_of_record(record)
             self._run.ledger.append(
-                RecordDraft("call", key, {"call": content["call"]}, [*texts.values()])
+                RecordDraft("call", key, {"call": record.content["call"]}, [*texts.values()])
             )
             self._call_hashes[0].add(hash(key))
         return call
