@@ -19,7 +19,7 @@ from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import OutageGuard
 from jurygraph.jury import Jury
 from jurygraph.runs.open_ended_recorder import resolve_recording_folder
-from jurygraph.runs.run import Run
+from jurygraph.runs.run import Run, read_group_labels
 from jurygraph.schema import Call, Config, Trace
 from jurygraph.sources.files import explain_unreadable_file
 
@@ -93,8 +93,7 @@ class LazyJury:
     def is_answered_without_request(self, call: Call, record_count: int) -> bool:
         """Return whether a reply was in the cache, or in the run when it had this many records."""
         recorder = self.open().open_recorder()
-        is_recorded = recorder is not None and recorder.has_reply(call, record_count)
-        return call.cache_hit or is_recorded
+        return call.cache_hit or (recorder is not None and recorder.has_reply(call, record_count))
 
     async def score(self, groups: Sequence[Group]) -> list[list[Trace]]:
         """Return the traces of groups, in their order. Raises as `Jury.ascore_many`."""
@@ -131,8 +130,8 @@ def _begin_session(folder: Path) -> int:
         last_group_number = max(run.ledger.record_numbers("group"), default=None)
         if last_group_number is None:
             return 1
-        last_trace, _ = run.group(run.ledger.record_at(last_group_number))[0]
-    last_session = last_trace.labels.get("session")
+        last_group = run.group(run.ledger.record_at(last_group_number))
+    last_session = read_group_labels(last_group).get("session")
     session = last_session + 1 if isinstance(last_session, int) else 2
     log.warning(
         "%s contains a run already, and this training continues it: where a step recurs, `--label step=N` has the "

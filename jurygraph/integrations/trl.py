@@ -605,8 +605,7 @@ def _name_row_of_task(batch: _TrainerBatch) -> Iterator[None]:
 
 def _kind_of_failure(trace: Trace) -> str:
     """Return the kind of the failure that `describe_first_failure` describes, "" for an abstention."""
-    failures = (verdict.failure for verdict in trace.verdicts if verdict.failure is not None)
-    return next((failure.kind for failure in failures), "")
+    return next((verdict.failure.kind for verdict in trace.verdicts if verdict.failure), "")
 
 
 def _describe_why(traces: Sequence[Trace], row: str, lack: str) -> str:
@@ -673,8 +672,7 @@ def _log_metrics(
     if len(known_factors) == len(traces):  # a mean would hide those that are not known
         figures["factor"] = known_factors
     for name, values in figures.items():
-        if values:
-            log_metric(f"{jury_name}/{name}", fsum(values) / len(values))
+        log_metric(f"{jury_name}/{name}", fsum(values) / len(values))
 
 
 def _log_reply_shares(

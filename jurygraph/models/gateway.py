@@ -223,7 +223,12 @@ class Gateway:
         return None if cached is None else self._redact_reply(cached.reply)
 
     def drop_from_cache(self, key: str) -> None:
-        """Drop a useless reply from the cache, so that other runs request it again; this run keeps it."""
+        """Drop a useless reply from the cache, so that other runs request it again; this run keeps it.
+
+        A recording has it until the request is sent again.
+        """
+        if self._recorder is not None:
+            self._recorder.note_useless(key)
         self._uncached.pop(key, None)
         if self.cache is not None:
             self.cache.drop(key)
@@ -234,7 +239,7 @@ class Gateway:
         Raises UnusableRepliesError if none of the first can be used; the cache then keeps no reply of this session, so
         that all are requested again once what is wrong was changed.
         """
-        if fault is None and answered_call.call.id in (self._unproven or ()):
+        if fault is None and self._unproven and answered_call.call.id in self._unproven:
             self._unproven = None
         try:
             self.first_replies.note(answered_call, fault)
@@ -295,10 +300,12 @@ class Gateway:
             answered_call = await self._store_call(
                 request, reply, sink, cost=cached.cost, cache_hit=True, attempts=0, latency=0.0
             )
+        is_sent = answered_call is None
         if answered_call is None:
             answered_call = await self._request_model(request, until, sink)
         if self._recorder is not None:
-            self._recorder.add(request, answered_call.reply, answered_call.call.cost)
+            reply, call = answered_call
+            self._recorder.add(request, reply, call.cost, is_sent=is_sent)
         return answered_call
 
     async def _store_call(
@@ -593,7 +600,7 @@ class FirstRepliesCheck:
         earlier, _ = self._example
         if fault is not None and (fault.setting or earlier is None or not earlier.setting):
             self._example = fault, answered_call.reply.text
-        if len(self._reasons) == MAX_UNUSABLE_FIRST_REPLIES and self.problem is not None:
+        if self.has_ended_run:
             raise UnusableRepliesError(
                 f"none of the first {MAX_UNUSABLE_FIRST_REPLIES} replies can be used: {self.problem}"
             )

@@ -14,6 +14,8 @@ from pathlib import Path
 from statistics import mode
 from typing import IO, Any, NamedTuple
 
+from pydantic import StrictBool
+
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem
 from jurygraph.models.backend import Backend, EndpointCapabilities
@@ -43,12 +45,17 @@ _MAX_LINE_BYTES = 256 << 20  # most bytes of a line
 
 
 class RecordedCallLine(FrozenModel):
-    """One call. `key` is its request's digest; `cost` is in US dollars, None if unknown."""
+    """One call. `key` is its request's digest; `cost` is in US dollars, None if unknown.
+
+    One that `replaces` the earlier call of its key has the reply to a request that was sent again, as the first reply
+    could not be used.
+    """
 
     key: Id
     request: Request
     reply: Reply
     cost: NonNegativeNumber | None = None
+    replaces: StrictBool = False
 
 
 class RecordedLookupLine(FrozenModel):
@@ -89,7 +96,8 @@ def read_recording(path: str | Path) -> Recording:
                 else:
                     call = read_model_line(file, line, RecordedCallLine)
                     is_key_valid = call.key == call.request.digest
-                    calls.setdefault(call.key, call)
+                    if call.replaces or call.key not in calls:
+                        calls[call.key] = call
                 if not is_key_valid:
                     raise_line_error(file.name, line.number, _CHANGED_LINE_PROBLEM)
                 size = sum(line.place)
@@ -113,7 +121,7 @@ def _is_incomplete_line(rest: bytes) -> bool:
 
 
 class CallRecorder:
-    """Append calls to a file, each once, and each at once.
+    """Append calls to a file, each at once, and once unless its reply could not be used.
 
     Secrets are redacted first; a request that contained one gets the digest of the redacted request. A torn last line
     is cut off, and a warning logged. Raises `InputError` if the file is not a recording or cannot be written.
@@ -128,6 +136,7 @@ class CallRecorder:
             else Recording({}, {}, 0, has_incomplete_last_line=False)
         )
         self._keys = {*recording.calls, *recording.lookups}
+        self._useless_digests: set[str] = set()
         try:
             self._file = _open_for_append(self._path)
             self._file.seek(0)
@@ -145,13 +154,25 @@ class CallRecorder:
                 "%s: the last line was torn and is cut off; its call will be recorded again", path
             )
 
-    def add(self, request: Request, reply: Reply, cost: float | None) -> None:
+    def note_useless(self, digest: str) -> None:
+        """Note that the reply to the request of this digest cannot be used: that to the next one replaces it."""
+        self._useless_digests.add(digest)
+
+    def add(
+        self, request: Request, reply: Reply, cost: float | None, *, is_sent: bool = False
+    ) -> None:
+        """Append a call that is not in the file. One that `is_sent` now may replace a useless reply."""
+        is_replacing = is_sent and request.digest in self._useless_digests
+        if is_sent:
+            self._useless_digests.discard(request.digest)
         content: Any = [request.model_dump(mode="json"), reply.model_dump(mode="json")]
         redacted_content: Any = self._redactor.redact_json(content)
         request = Request.model_validate(redacted_content[0])
         reply = Reply.model_validate(redacted_content[1])
-        call = RecordedCallLine(key=request.digest, request=request, reply=reply, cost=cost)
-        self._add_line(call)
+        call = RecordedCallLine(
+            key=request.digest, request=request, reply=reply, cost=cost, replaces=is_replacing
+        )
+        self._add_line(call, is_replacing=is_replacing)
 
     def add_lookup(self, stored_lookup: StoredLookup) -> None:
         redact_text = self._redactor.redact_text
@@ -165,13 +186,16 @@ class CallRecorder:
             )
         )
 
-    def _add_line(self, line: RecordedCallLine | RecordedLookupLine) -> None:
-        if line.key in self._keys:
+    def _add_line(
+        self, line: RecordedCallLine | RecordedLookupLine, *, is_replacing: bool = False
+    ) -> None:
+        if line.key in self._keys and not is_replacing:
             return
         try:
             if self._file.closed:
                 self._file = _open_for_append(self._path)
-            self._file.write(line.model_dump_json().encode() + b"\n")
+            text = line.model_dump_json(exclude=None if is_replacing else {"replaces"})
+            self._file.write(text.encode() + b"\n")
             self._file.flush()
         except OSError as error:
             raise self._make_write_error(error) from None

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.ledger import Ledger, LedgerRecord
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.schema import (
     Call,
@@ -82,7 +83,7 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
         call = call_by_id.get(use.id)
         if call is not None and use.id not in calls:
             request, reply = map(
-                _parse_json_object, _find_call_texts(run.source, "call", call.id, last)
+                _parse_json_object, _find_call_texts(run.source, "call", call, last)
             )
             reply = reply if call.fault is None else "none"  # one that came too late does not count
             messages = request["messages"] if isinstance(request, dict) else []
@@ -117,7 +118,9 @@ def read_lookups(
     lookup_by_id = {lookup.id: lookup for lookup in trace.lookups}
     return {
         name: RecordedLookup(
-            number, lookup_by_id[name], *_find_call_texts(run.source, "lookup", name, last)
+            number,
+            lookup_by_id[name],
+            *_find_call_texts(run.source, "lookup", lookup_by_id[name], last),
         )
         for name, number in numbers.items()
         if name in lookup_by_id
@@ -148,14 +151,25 @@ def _call_uses(
         yield from verdict.calls_with_purpose
 
 
-def _find_call_texts(run: Run, kind: str, name: str, last: int | None = None) -> tuple[str, str]:
+def find_call_record(ledger: Ledger, kind: str, call: Call | Lookup) -> LedgerRecord | None:
+    """Return the record of this very call, whose request may have been sent several times; None if there is none."""
+    for record in ledger.find_all_records(kind, call.id):
+        if type(call).model_validate(record.content[kind]) == call:
+            return record
+    return None
+
+
+def _find_call_texts(
+    run: Run, kind: str, call: Call | Lookup, last: int | None = None
+) -> tuple[str, str]:
     """Return both texts of a call, of a model or of a tool, from the run or the one from which it was branched.
 
-    Instead of a text that is not there, there is the reason. `last` is the record that needed it: of the replies that
-    shards got to one request, the last one before counts.
+    Instead of a text that is not there, there is the reason. `last` is the record that needed it: where the call itself
+    is not recorded, as shards got the same reply to one request, the last one before counts.
     """
-    record = run.ledger.find_verified_record(kind, name, last)
+    record = find_call_record(run.ledger, kind, call) or run.ledger.find(kind, call.id, last)
     if record is not None:
+        (record,) = run.ledger.verified_records(record.seq, record.seq)
         texts = run.ledger.texts_of_record(record)
         first, second = (
             texts[index].decode() if index in texts else ERASED_PLACEHOLDER for index in (0, 1)
@@ -164,7 +178,7 @@ def _find_call_texts(run: Run, kind: str, name: str, last: int | None = None) ->
     origin = run.open_origin()
     if origin is not None:
         with origin:
-            return _find_call_texts(origin.source, kind, name)
+            return _find_call_texts(origin.source, kind, call)
     reason = f"not recorded in {run.folder}"
     if run.header.branch is not None:
         reason = (

@@ -21,10 +21,11 @@ from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group, GroupOutcome
 from jurygraph.messages import quote
 from jurygraph.models.request import CallSink
+from jurygraph.runs.calls import find_call_record
 from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_run, reusable_results
 from jurygraph.runs.run import ERASED_CHANGE_TEXT, ScoredResponse, changes_by_response
 from jurygraph.runs.store.ledger import LedgerRecord, RecordDraft
-from jurygraph.runs.writable_run import append_close_record, find_call_record
+from jurygraph.runs.writable_run import append_close_record
 from jurygraph.schema import Call, Material, Plan, RecordedVerdict, Task, Trace, Verdict
 from jurygraph.schema.frozen_model import JsonFields, StrPath
 from jurygraph.schema.verdict import has_transient_failure
@@ -127,9 +128,8 @@ class OpenEndedRecorder:
 
     def has_reply(self, call: Call, record_count: int) -> bool:
         """Return whether a call had its reply when the run had this many records."""
-        record = self._run.ledger.find("call", call.id, record_count)
-        is_recorded = record is not None and Call.model_validate(record.content["call"]) == call
-        return is_recorded and call.fault is None
+        record = find_call_record(self._run.ledger, "call", call)
+        return record is not None and record.seq <= record_count and call.fault is None
 
     def _note_last_step(self, name: GroupName) -> None:
         key = name.task, name.phase
@@ -252,29 +252,29 @@ class OpenEndedRecorder:
         with self._guard:
             self._tasks.add(group.task.id)
             self._stored.add(GroupName.of(group))
-        self._recorder.sink.note_unusable(unusable_calls)
+            self._recorder.sink.note_unusable(unusable_calls)
 
     def _find_unusable_calls(self, traces: Sequence[Trace]) -> Iterator[tuple[str, int]]:
         """Yield the calls on which only judgements rest that failed by the reply, each with its record's number.
 
         Later groups send their requests again: the model may be mended, and the useless reply would be kept for ever.
         """
-        results: list[RecordedVerdict | Material] = []
+        useless_ids: set[str] = set()
+        used_ids: set[str] = set()
         for trace in traces:
-            results += trace.verdicts
-            results += trace.material
-        unusable_calls: set[str] = set()
-        for result in results:
-            if result.failure is not None and not result.failure.is_transient:
-                unusable_calls.update(use.id for use in result.calls)
-        if unusable_calls:
+            results: list[RecordedVerdict | Material] = [*trace.verdicts, *trace.material]
             for result in results:
+                call_ids = {use.id for use in result.calls}
                 if result.failure is None:
-                    unusable_calls.difference_update(use.id for use in result.calls)
+                    used_ids |= call_ids
+                elif not result.failure.is_transient:
+                    useless_ids |= call_ids
+        unusable_ids = useless_ids - used_ids
         for call in chain.from_iterable(trace.calls for trace in traces):
-            record = find_call_record(self._run.ledger, call) if call.id in unusable_calls else None
-            if record is not None:
-                yield call.id, record.seq
+            if call.id in unusable_ids:
+                record = find_call_record(self._run.ledger, "call", call)
+                if record is not None:
+                    yield call.id, record.seq
 
     def _draft_records(
         self, group: Group, traces: Sequence[Trace], plan: Plan, unusable_calls: Mapping[str, int]

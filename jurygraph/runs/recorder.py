@@ -7,6 +7,7 @@ server are callers of the same one. What it appends is durable once the future t
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -134,18 +135,41 @@ def reusable_results(
     should_keep_verdict: Callable[[RecordedVerdict], bool] = lambda verdict: True,
     should_keep_material: Callable[[Material], bool] = lambda item: True,
 ) -> ReusedResults:
-    """Return the results of traces that are kept and not requested again, with the calls behind them."""
+    """Return the results of traces that are kept and not requested again, with the calls behind them.
+
+    A verdict that failed by its reply is not kept where its request was sent again: the later reply is in the run.
+    """
     verdicts = {}
     material = {}
     calls: dict[str, Call] = {}
     lookups: dict[str, Lookup] = {}
+    resent_call_ids = _find_resent_call_ids(traces)
     for trace in traces:
-        calls |= {call.id: call for call in trace.calls}
-        lookups |= {lookup.id: lookup for lookup in trace.lookups}
+        used_call_ids: set[str] = set()
         for verdict in trace.verdicts:
-            if is_verdict_reusable(verdict) and should_keep_verdict(verdict):
+            call_ids = {use.id for use in verdict.calls}
+            has_later_reply = verdict.failure is not None and bool(call_ids & resent_call_ids)
+            if (
+                is_verdict_reusable(verdict)
+                and not has_later_reply
+                and should_keep_verdict(verdict)
+            ):
                 verdicts[verdict.key] = verdict
+                used_call_ids |= call_ids
         for item in trace.material:
             if item.status == "ok" and should_keep_material(item):
                 material[item.name, item.response] = item
+                used_call_ids.update(use.id for use in item.calls)
+        calls |= {call.id: call for call in trace.calls if call.id in used_call_ids}
+        lookups |= {lookup.id: lookup for lookup in trace.lookups}
     return ReusedResults(verdicts, material, calls, lookups)
+
+
+def _find_resent_call_ids(traces: Sequence[Trace]) -> set[str]:
+    """Return the ids of calls whose request was sent for one of the traces, and again for another."""
+    first_calls: dict[str, Call] = {}
+    resent_call_ids = set()
+    for call in chain.from_iterable(trace.calls for trace in traces):
+        if first_calls.setdefault(call.id, call) != call:
+            resent_call_ids.add(call.id)
+    return resent_call_ids

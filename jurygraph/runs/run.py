@@ -838,12 +838,17 @@ def is_evaluation(record: LedgerRecord, group: Sequence[ScoredResponse]) -> bool
     return EVALUATION_PHASE in (record.content.get("phase"), group[0].trace.labels.get("phase"))
 
 
+def read_group_labels(group: Sequence[ScoredResponse]) -> JsonMapping:
+    """Return the labels of the first response of a group that was not erased, as an erased one has none."""
+    return next((item.trace.labels for item in group if item.trace.labels), {})
+
+
 def read_session(group: Sequence[ScoredResponse]) -> int | None:
     """Return the number of the session of a training that a group's labels name, 1 where it is not stored.
 
-    None where the labels are not those of a training. An erased response has none.
+    None where the labels are not those of a training.
     """
-    labels = next((item.trace.labels for item in group if item.trace.labels), {})
+    labels = read_group_labels(group)
     session = labels.get("session", 1)
     return session if "step" in labels and isinstance(session, int) else None
 

@@ -14,6 +14,7 @@ from typing import IO, NamedTuple, Self
 
 from jurygraph.errors import InputError
 from jurygraph.models.request import AnsweredCall, Reply, Request, StoredLookup, encode_compact_json
+from jurygraph.runs.calls import find_call_record
 from jurygraph.runs.run import Run, open_ledger
 from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.folder import (
@@ -82,7 +83,7 @@ class CallStore:
 
     def _find_call_record(self, ledger: Ledger, key: str) -> LedgerRecord | None:
         expected_call = self.expected_calls.get(key)
-        record = None if expected_call is None else find_call_record(ledger, expected_call)
+        record = None if expected_call is None else find_call_record(ledger, "call", expected_call)
         if record is None:
             record = ledger.find("call", key, self._last_record_of(ledger))
         is_unusable = record is not None and record.seq <= self._unusable.get(key, 0)
@@ -91,17 +92,12 @@ class CallStore:
     def note_unusable(self, calls: Mapping[str, int]) -> None:
         """Note calls whose replies could not be used, by their ids and the numbers of their records: later requests are
         sent again."""
-        self._unusable.update(calls)
+        for key, number in calls.items():
+            # a group that is repeated has its old replies, and another group may have got a later one
+            self._unusable[key] = max(number, self._unusable.get(key, 0))
 
     def _last_record_of(self, ledger: Ledger) -> int | None:
         return self.last_record if ledger is self._ledgers[0] else None
-
-    def _read_record(
-        self, ledger: Ledger, kind: str, key: str
-    ) -> tuple[RecordBody, dict[int, bytes]]:
-        """Return the content and the texts of a record of a ledger, nothing if it has none."""
-        record = ledger.find(kind, key, self._last_record_of(ledger))
-        return ({}, {}) if record is None else (record.content, ledger.texts_of_record(record))
 
     async def store(self, request: Request, answered_call: AnsweredCall) -> None:
         """Store a call; it is durable (survives a power cut) when this returns."""
@@ -119,10 +115,11 @@ class CallStore:
     def find_lookup(self, key: str) -> StoredLookup | None:
         """Return the call of a tool of this id; None where there is none, or where its texts were erased."""
         for ledger in self._ledgers:
-            content, texts = self._read_record(ledger, "lookup", key)
-            if len(texts) != _TEXTS_PER_TOOL_CALL:
+            record = ledger.find("lookup", key, self._last_record_of(ledger))
+            texts = {} if record is None else ledger.texts_of_record(record)
+            if record is None or len(texts) != _TEXTS_PER_TOOL_CALL:
                 continue
-            lookup = Lookup.model_validate(content["lookup"])
+            lookup = Lookup.model_validate(record.content["lookup"])
             is_from_other_ledger = self._writer is not None and ledger is not self._ledgers[0]
             if not (is_from_other_ledger and lookup.can_be_repeated):
                 return StoredLookup(lookup, texts[0].decode(), texts[1].decode())
@@ -145,14 +142,6 @@ class CallStore:
 
 _TEXTS_PER_TOOL_CALL = 2
 """The texts of a call of a tool: its arguments, and its result."""
-
-
-def find_call_record(ledger: Ledger, call: Call) -> LedgerRecord | None:
-    """Return the record of this very call, whose request may have been sent several times; None if there is none."""
-    for record in ledger.find_all_records("call", call.id):
-        if Call.model_validate(record.content["call"]) == call:
-            return record
-    return None
 
 
 def _draft_call_record(request: Request, call: Call, *reply: Reply) -> RecordDraft:
@@ -200,9 +189,10 @@ class PlanningCallStore(CallStore):
             return call
         call = self._file_calls.find(key)
         if call is not None:
-            content, texts = self._file_calls._read_record(self._file_ledger, "call", key)
+            record = self._file_ledger.require("call", key)
+            texts = self._file_ledger.texts_of_record(record)
             self._run.ledger.append(
-                RecordDraft("call", key, {"call": content["call"]}, [*texts.values()])
+                RecordDraft("call", key, {"call": record.content["call"]}, [*texts.values()])
             )
             self._call_hashes[0].add(hash(key))
         return call

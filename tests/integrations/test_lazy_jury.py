@@ -15,6 +15,7 @@ from jurygraph.integrations.trl import reward_function
 from jurygraph.runs.recorder import open_open_ended_run
 from jurygraph.runs.store.folder import LEDGER_FILE
 from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.workflows.erasure import erase
 from tests.integrations.trainers import CONFIG, QUESTIONS, Trainer, texts
 from tests.rows import all_rows
 
@@ -56,3 +57,18 @@ def test_a_function_that_is_pickled_begins_a_session_with_its_first_batch(tmp_pa
     with jg.Run.open(tmp_path / "run") as run:
         sessions = [trace.labels.get("session") for trace in run.traces()]
     assert sessions == [None, None, 2, 2]
+
+
+def test_sessions_count_on_where_a_response_of_the_last_group_was_erased(tmp_path: Path) -> None:
+    def train() -> int:
+        jury = LazyJury(CONFIG, tmp_path / "run")
+        session = jury.session
+        labels = {"step": 1} if session == 1 else {"step": 1, "session": session}
+        responses = [jg.Response(text=f"it is {value}", labels=labels) for value in (0.5, 1.0)]
+        jury.score_blocking([Group(jg.Task(id="a", query="2 + 2?"), responses)])
+        jury.close()
+        return session
+
+    assert [train(), train()] == [1, 2]
+    erase(tmp_path / "run", "response", "a@2/1", "asked for")
+    assert train() == 3

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import jurygraph as jg
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.request import Fault, Reply, Request
+from jurygraph.runs.calls import read_calls
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.recorder import RunRecorder
@@ -340,7 +341,61 @@ def test_a_judge_whose_reply_could_not_be_used_is_asked_again_by_later_groups(
     with open_jury() as jury:
         assert jury.score(task, ["six eggs?"])[0].reward.value == 1.0
     assert len(judge.requests) == asked_count + 3
-    check(folder).close()
+    with check(folder) as run:
+        for trace in run.traces():
+            first_call = read_calls(run, trace, trace.verdicts)[0]
+            assert isinstance(first_call.reply, dict)
+            is_useless = "met" not in first_call.reply["text"]
+            assert is_useless is (trace.verdicts[0].failure is not None), "each has its own reply"
+
+
+def test_a_replay_has_the_reply_with_which_a_useless_one_was_mended(tmp_path: Path) -> None:
+    calls = tmp_path / "calls.jsonl"
+    replies: list[Any] = ["garbage"]
+    judge = ScriptedJudge({"polite": lambda letter: letter == "three" or replies[0]})
+    evaluators = [jg.criteria(["It is polite."])]
+
+    def score(jury: jg.Jury) -> list[float | None]:
+        return [trace.reward.value for trace in jury.score(TASK, ["three", "nine"])]
+
+    settings: Any = {"model": judge, "calls": {"record": str(calls)}}
+    with jg.Jury(evaluators=evaluators, **settings, record=tmp_path / "run") as jury:
+        assert score(jury) == [1.0, None]
+        assert score(jury) == [1.0, None], "asked again, in vain"
+        replies[0] = True
+        assert score(jury) == score(jury) == [1.0, 1.0]
+    assert len(judge.requests) == 6, "the useless one and its repair were sent twice"
+    with jg.Jury(
+        evaluators=evaluators, model=f"replay:{calls}", record=tmp_path / "replayed"
+    ) as jury:
+        assert score(jury) == [1.0, 1.0]
+    check(tmp_path / "replayed").close()
+
+
+def test_a_repeated_group_does_not_bring_an_earlier_useless_reply_back(tmp_path: Path) -> None:
+    """It keeps its own, the first one, after which another group got a second useless one to the same request."""
+    replies: list[Any] = ["garbage"]
+    is_away = [True]
+
+    class Judge(ScriptedJudge):
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            if is_away[0] and "twelve" in request.messages[1].content:
+                raise Fault("timeout", "too slow")
+            return await super().complete(request, timeout)
+
+    judge = Judge({"polite": lambda letter: replies[0]})
+    settings: Any = {"model": judge, "calls": {"attempts": 1, "outage": {"wait": 0.01}}}
+    with jg.Jury(
+        evaluators=[jg.criteria(["It is polite."])], **settings, record=tmp_path / "run"
+    ) as jury:
+        jury.score(TASK, ["nine", "twelve"], step=1)
+        jury.score(TASK, ["nine"], step=2)
+        is_away[0] = False
+        repeated = jury.score(TASK, ["nine", "twelve"], step=1)
+        assert [trace.reward.value for trace in repeated] == [None, None]
+        replies[0] = True
+        assert jury.score(TASK, ["nine"], step=3)[0].reward.value == 1.0
+    check(tmp_path / "run").close()
 
 
 def test_a_recorded_run_is_rescored_like_any(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def serve(
     protocol has that, else the mean of its group (--group-size), else a 503.
 
     With --out every group is recorded before it is answered; the same command after a kill goes on with the run, and
-    sends no recorded call again. Ctrl-C or SIGTERM lets the requests in work end; a second one ends at once.
+    sends no call with a usable reply again. Ctrl-C or SIGTERM lets the requests in work end; a second ends at once.
 
     \b
     Example:

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+import jurygraph as jg
 from jurygraph.errors import UnusableRepliesError
 from jurygraph.runs.run import Run
 from tests.models.server import Answer, reply_with, run_server
 from tests.runs.judge import judge_by_request
 from tests.runs.reports.test_forecast import judge_config, make_task, score
-from tests.runs.sample_runs import evaluator_config, write_tasks
+from tests.runs.sample_runs import evaluator_config, traces_of, verify_deeply, write_tasks
 
 TEXTS = [f"A rose is a rose, said {number} of them." for number in range(12)]
 
@@ -77,3 +78,24 @@ def test_groups_are_kept_where_a_reward_has_a_value(tmp_path: Path, has_values: 
         )
         with Run.open(tmp_path / "run") as run:
             assert 0 < run.tasks_scored < 14
+
+
+def test_a_branch_of_a_record_has_the_reply_that_a_later_group_got(tmp_path: Path) -> None:
+    """It sends nothing, and is judged alike wherever the text is: by one reply, not by an earlier useless one."""
+    line = make_task("a", TEXTS[0], TEXTS[1], TEXTS[0], criteria=1)
+    useless, other, mended = [jg.Response(id=r["id"], text=r["text"]) for r in line["responses"]]
+    task = jg.Task.model_validate({name: line[name] for name in ("id", "query", "rubric")})
+    replies = [answer_in_prose]
+    with run_server(lambda body, number: replies[0](body, number)) as server:
+        config = judge_config(server.url, cache=False)
+        with jg.Jury.from_config(config) as jury, jury.record(tmp_path / "record"):
+            assert jury.score(task, [useless])[0].reward.value is None
+            replies[0] = judge_by_request
+            assert jury.score(task, [other, mended])[1].reward.value is not None
+        count_before = server.count
+        tasks = write_tasks(tmp_path, [line])
+        score(tmp_path / "run", tasks, config, branch=tmp_path / "record")
+        assert server.count == count_before
+    first, _, last = traces_of(tmp_path / "run")
+    assert first.reward.value == last.reward.value is not None
+    assert verify_deeply(tmp_path / "run").recomputed == 3
