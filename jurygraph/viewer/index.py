@@ -151,7 +151,7 @@ class RunIndex:
         """Yield the text of each response, and the words of its labels and reasons, where they were not erased."""
         texts = self._read_texts(group)
         for trace in group.traces:
-            found = texts.get(trace.record.seq, {})
+            found = texts[trace.record.seq]
             response = unpack_stored_response(trace.body, trace.response_id, found)
             labels = unpack_response_metadata(trace.body, found)["labels"]
             reasons = [json_value_to_text(value) for value in labels.values()]
@@ -163,7 +163,7 @@ class RunIndex:
             yield trace.record.seq, words, "\n".join(reasons)
 
     def _read_texts(self, group: StoredGroup) -> Mapping[int, Mapping[int, bytes]]:
-        """Return the texts of a group by their record and place; those that were erased are missing."""
+        """Return the texts of each record of a group by their place; those that were erased are missing."""
         texts: dict[int, dict[int, bytes]] = defaultdict(dict)
         last = group.record.seq + group.body["size"]
         for text in self.run.source.ledger.stored_texts(group.record.seq, last):
@@ -177,7 +177,7 @@ class RunIndex:
             return
         texts = self._read_texts(group)
         for trace in group.traces:
-            labels = unpack_response_metadata(trace.body, texts.get(trace.record.seq, {}))["labels"]
+            labels = unpack_response_metadata(trace.body, texts[trace.record.seq])["labels"]
             if "step" in labels and self.run.header.is_open_ended:
                 labels = {"session": 1, **labels}  # the first session is not stored
             for name, value in labels.items():

@@ -8,6 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import starmap
 from typing import Annotated, Any, NamedTuple, Self
 from unicodedata import normalize
 from urllib.parse import urlencode
@@ -55,8 +56,8 @@ _FROM_JOINED_TABLES_SQL = """
     FROM responses LEFT JOIN names AS tasks ON tasks.number = responses.task
     LEFT JOIN names AS agents ON agents.number = responses.agent
 """
-_SELECT_TEXTS_SQL = "SELECT rowid FROM texts WHERE texts MATCH ?"
-_SELECT_MATCHING_PROMPTS_SQL = "SELECT rowid FROM queries WHERE queries MATCH ?"
+_HAS_WORDS_SQL = """responses.number IN (SELECT rowid FROM texts WHERE texts MATCH ?)
+    OR responses.task IN (SELECT rowid FROM queries WHERE queries MATCH ?)"""
 _FAILED_WITHOUT_REASON_SQL = "responses.status = 'failed' AND responses.failed = 0"
 _COUNT_SQL_BY_FIELD = {
     "status": """SELECT status, count(*) FROM responses GROUP BY status UNION ALL
@@ -107,7 +108,7 @@ class TableQuery:
     @classmethod
     def from_url(cls, parameters: Mapping[str, str]) -> Self:
         """Return the query of a URL, whose other parameters are ignored."""
-        names = [field.name for field in fields(cls) if field.name != "labels"]
+        names = [field.name for field in fields(cls)[:-1]]
         labels = {
             name: text for name, text in parameters.items() if text and name.startswith("label.")
         }
@@ -117,15 +118,13 @@ class TableQuery:
 
     def to_url(self, **changes: str) -> str:
         """Return the query with some changes as the part of a URL after the question mark; a change begins anew."""
-        parameters = {**self.parameters, "after": "", **changes}
+        parameters = {**self.parameters, "labels": "", "after": "", **changes}
         return urlencode({name: text for name, text in parameters.items() if text})
 
     @property
-    def parameters(self) -> dict[str, str]:
-        """Return the query by the names that it has in a URL."""
-        parameters = {**vars(self), **self.labels}
-        del parameters["labels"]
-        return parameters
+    def parameters(self) -> dict[str, Any]:
+        """Return the query by its names in a URL, each label among them."""
+        return {**vars(self), **self.labels}
 
     @property
     def sort_column(self) -> str:
@@ -197,6 +196,8 @@ def read_table_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAG
     for condition, condition_values in _sql_conditions(index, query):
         conditions.append(condition)
         values += condition_values
+    conditions += [f"{column_sql_expression(index, column)} = ?" for column in query.labels]
+    values += query.labels.values()
     # Tasks are numbered in their order, which is that of `jurygraph show`.
     key = "responses.task"
     if query.sort:
@@ -359,20 +360,19 @@ def filter_values_by_field(index: RunIndex) -> dict[str, list[FilterValueCount]]
 
     Values of labels follow, in their order, of the first labels that have several, but not too many to choose from.
     """
-    counts = {name: _count_values(index, query) for name, query in _COUNT_SQL_BY_FIELD.items()}
+    counts = {name: index.fetch_rows(query) for name, query in _COUNT_SQL_BY_FIELD.items()}
     for column, number in index.names("label").items():
-        values = _count_values(index, _COUNT_LABEL_VALUES_SQL, number, _MAX_LABEL_VALUES + 1)
-        if 1 < len(values) <= _MAX_LABEL_VALUES and len(counts) < _MAX_FIELDS:
-            counts[column] = values
-    return counts
-
-
-def _count_values(index: RunIndex, query: str, *values: Any) -> list[FilterValueCount]:
-    return [FilterValueCount(*row) for row in index.fetch_rows(query, *values)]
+        rows = index.fetch_rows(_COUNT_LABEL_VALUES_SQL, number, _MAX_LABEL_VALUES + 1)
+        if 1 < len(rows) <= _MAX_LABEL_VALUES and len(counts) < _MAX_FIELDS:
+            counts[column] = rows
+    return {name: list(starmap(FilterValueCount, rows)) for name, rows in counts.items()}
 
 
 def _sql_conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Yield the conditions of a query, each with its values. Raises `InputError` for an unknown status."""
+    """Yield the conditions of a query but for labels, each with its values.
+
+    Raises `InputError` for an unknown status.
+    """
     if query.search.strip():
         yield _search_condition(index, query.search.strip())
     if query.status not in ("", *_REWARD_STATUSES):
@@ -393,13 +393,6 @@ def _sql_conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, S
     elif query.failure:
         condition = "responses.number IN (SELECT response FROM verdicts WHERE failure = ?)"
         yield condition, [index.names("failure").get(query.failure, -1)]
-    yield from _label_conditions(index, query)
-
-
-def _label_conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Yield the conditions that a response has the labels of a query. Raises `InputError` for an unknown label."""
-    for column, text in query.labels.items():
-        yield f"{column_sql_expression(index, column)} = ?", [text]
 
 
 def _search_condition(index: RunIndex, search_text: str) -> tuple[str, Sequence[str]]:
@@ -410,11 +403,11 @@ def _search_condition(index: RunIndex, search_text: str) -> tuple[str, Sequence[
     condition = f"responses.name = ? OR responses.task = ({task})"
     # As the index cuts texts into words: it has no positions, so that nothing between them may be asked for.
     words = re.findall(r"[^\W_]+", normalize("NFC", search_text))
-    if not words:
-        return f"({condition})", [search_text, search_text]
-    fts_match_expression = " ".join(f'"{word}"' for word in words)
-    condition += f" OR responses.number IN ({_SELECT_TEXTS_SQL}) OR responses.task IN ({_SELECT_MATCHING_PROMPTS_SQL})"
-    return f"({condition})", [search_text, search_text, fts_match_expression, fts_match_expression]
+    values = [search_text] * 2
+    if words:
+        condition += f" OR {_HAS_WORDS_SQL}"
+        values += [" ".join(f'"{word}"' for word in words)] * 2
+    return f"({condition})", values
 
 
 def _page_start_condition(query: TableQuery) -> tuple[str, list[Any]]:

@@ -344,7 +344,9 @@ def test_labels_are_columns_choices_and_words(tmp_path: Path) -> None:
             shown = list(selected.select(run, lambda trace: trace.response_id))
             assert [row.response for row in read_table_page(index, query).rows] == shown
             assert TableQuery.from_url(dict(parse_qsl(query.to_url()))) == query
-        assert TableQuery.from_url({"label.step": ""}) == TableQuery()  # any value, as the form has it
+        assert (
+            TableQuery.from_url({"label.step": ""}) == TableQuery()
+        )  # any value, as the form has it
         by_step = names(index, sort="label.step")
         assert by_step[:3] == ["r4", "r0", "r1"]
         assert by_step[-1] == "bare"
