@@ -43,8 +43,8 @@ CRITERIA = ("clear", "short", "polite", "true", "complete", "useful")
 def measure(size: int = SIZE) -> Iterator[Figure]:
     folder = Path(tempfile.mkdtemp(prefix="jurygraph-page-"))
     try:
-        asyncio.run(write_run(folder / "run", size))
-        asyncio.run(write_run(folder / "other", size, " again"))
+        asyncio.run(write_run(folder / "run", size, is_labelled=True))
+        asyncio.run(write_run(folder / "other", size, " again", is_labelled=True))
         yield from _index(folder / "run", size)
         with _view(folder / "run", folder / "other") as (server, address):
             yield from _times(address)
@@ -144,6 +144,10 @@ def _times(address: str) -> Iterator[Figure]:
         "the run": ["a/"] * REPEATS,
         "a table, sorted by a question": ["a/responses?sort=maths.steps"] * REPEATS,
         "a table, searched": [f"a/responses?search=apples+{n}" for n in range(REPEATS)],
+        "a table with a label's value, sorted by another label": [
+            f"a/responses?label.domain=domain+{n % 6}&columns=label.step&sort=-label.step"
+            for n in range(REPEATS)
+        ],
         "a grid": ["a/responses?sort=-reward&grid=steps"] * REPEATS,
         "a response": [f"a/response?{urlencode({'id': name})}" for name in responses],
         "a verdict": [

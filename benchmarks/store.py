@@ -69,8 +69,13 @@ def measure() -> list[Figure]:
         shutil.rmtree(folder)
 
 
-async def write_run(folder: Path, count: int = TRACES, seed: str = "") -> tuple[float, float]:
-    """Write a run; traces a second, by the store and as plain lines. Another `seed` draws other verdicts."""
+async def write_run(
+    folder: Path, count: int = TRACES, seed: str = "", is_labelled: bool = False
+) -> tuple[float, float]:
+    """Write a run; traces a second, by the store and as plain lines. Another `seed` draws other verdicts.
+
+    Labelled responses have a step and a domain.
+    """
     with Jury.from_config(CONFIG) as jury:
         tasks = [
             Task(
@@ -98,7 +103,10 @@ async def write_run(folder: Path, count: int = TRACES, seed: str = "") -> tuple[
         seconds = plain = 0.0
         writer = Writer(run.ledger)
         for chunk in range(0, len(plans), 500):
-            groups = [(plan, *_group(plan, jury, seed)) for plan in plans[chunk : chunk + 500]]
+            groups = [
+                (plan, *_group(plan, jury, seed, is_labelled))
+                for plan in plans[chunk : chunk + 500]
+            ]
             start = perf_counter()
             for plan, traces, responses in groups[:-1]:
                 writer.append(run.group_drafts(plan, traces, responses))
@@ -115,14 +123,19 @@ async def write_run(folder: Path, count: int = TRACES, seed: str = "") -> tuple[
     return count / seconds, count / plain
 
 
-def _group(plan: Plan, jury: Jury, seed: str) -> tuple[list[Trace], list[Response]]:
+def _group(
+    plan: Plan, jury: Jury, seed: str, is_labelled: bool
+) -> tuple[list[Trace], list[Response]]:
     """A group with verdicts drawn at random, and the rewards that they give."""
     draw = random.Random(plan.task_id + seed)
+    number = int(plan.task_id.rpartition("-")[2])
+    labels = {"step": number // 32, "domain": f"domain {number % 6}"} if is_labelled else {}
     responses = [
         Response(
             id=f"{plan.task_id}/{place}",
             text=" ".join(draw.choices(WORDS, k=60)),
             agent=f"agent-{place % 4}",
+            labels=labels,
         )
         for place in range(SIZE)
     ]
@@ -155,6 +168,7 @@ def _group(plan: Plan, jury: Jury, seed: str) -> tuple[list[Trace], list[Respons
             task_id=plan.task_id,
             response_id=r.id,
             agent=r.agent,
+            labels=r.labels,
             group=digest,
             plan_digest=plan.digest,
             reward=reward,

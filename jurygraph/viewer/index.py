@@ -20,10 +20,11 @@ from pydantic_core import from_json, to_json
 
 from jurygraph.decision.turns import is_about_whole_response, values_by_question
 from jurygraph.display import ProgressCallback
+from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD
-from jurygraph.runs.store.packing import unpack_stored_response
+from jurygraph.runs.store.packing import unpack_response_metadata, unpack_stored_response
 from jurygraph.runs.stored_groups import (
     StoredGroup,
     TraceWithoutTexts,
@@ -41,7 +42,7 @@ from jurygraph.studies.comparison import (
     compared_responses,
 )
 
-INDEX_VERSION = 12
+INDEX_VERSION = 13
 """Version of the tables; an index of another one is made again."""
 _FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""
@@ -65,6 +66,9 @@ CREATE TABLE verdicts (
     response INTEGER NOT NULL, question INTEGER NOT NULL, position INTEGER NOT NULL, score REAL, failure INTEGER,
     PRIMARY KEY (response, question, position)) WITHOUT ROWID;
 CREATE INDEX verdicts_of_a_failure ON verdicts (failure, response) WHERE failure IS NOT NULL;
+CREATE TABLE labels (
+    label INTEGER NOT NULL, response INTEGER NOT NULL, text TEXT NOT NULL, value NUMERIC NOT NULL,
+    PRIMARY KEY (label, response)) WITHOUT ROWID;
 CREATE TABLE inputs (component INTEGER NOT NULL, question INTEGER NOT NULL, PRIMARY KEY (component, question))
     WITHOUT ROWID;
 CREATE TABLE groups (number INTEGER PRIMARY KEY, plan TEXT NOT NULL, cells BLOB NOT NULL, compared BLOB NOT NULL);
@@ -113,7 +117,7 @@ class RunIndex:
         return dict(zip([name for name, *_ in rows.description], values, strict=True))
 
     def names(self, kind: str) -> dict[str, int]:
-        """Return the names of a kind with their numbers: agent, component, question, failure or task."""
+        """Return the names of a kind with their numbers: agent, component, question, failure, task, or `label.NAME`."""
         rows = self.fetch_rows(
             "SELECT name, number FROM names WHERE kind = ? ORDER BY number", kind
         )
@@ -144,22 +148,41 @@ class RunIndex:
         self._index_group_verdicts(group)
 
     def _text_rows(self, group: StoredGroup) -> Iterator[tuple[int, str, str]]:
-        """Yield the text of each response with the reasons of its verdicts, where they were not erased."""
-        texts: dict[int, dict[int, bytes]] = defaultdict(dict)
-        last = group.record.seq + group.body["size"]
-        for text in self.run.source.ledger.stored_texts(group.record.seq, last):
-            number, place = divmod(text.id, MAX_TEXTS_PER_RECORD)
-            texts[number][place] = text.content
+        """Yield the text of each response, and the words of its labels and reasons, where they were not erased."""
+        texts = self._read_texts(group)
         for trace in group.traces:
-            found = texts.get(trace.record.seq, {})
+            found = texts[trace.record.seq]
             response = unpack_stored_response(trace.body, trace.response_id, found)
-            reasons = []
+            labels = unpack_response_metadata(trace.body, found)["labels"]
+            reasons = [json_value_to_text(value) for value in labels.values()]
             for verdict in trace.body["verdicts"]:
                 content = found.get(verdict.get("text", -1))
                 if content is not None:
                     reasons.append(from_json(content).get("reason", ""))
             words = "" if response is None else response.text
             yield trace.record.seq, words, "\n".join(reasons)
+
+    def _read_texts(self, group: StoredGroup) -> Mapping[int, Mapping[int, bytes]]:
+        """Return the texts of each record of a group by their place; those that were erased are missing."""
+        texts: dict[int, dict[int, bytes]] = defaultdict(dict)
+        last = group.record.seq + group.body["size"]
+        for text in self.run.source.ledger.stored_texts(group.record.seq, last):
+            number, place = divmod(text.id, MAX_TEXTS_PER_RECORD)
+            texts[number][place] = text.content
+        return texts
+
+    def _label_rows(self, group: StoredGroup) -> Iterator[tuple[int, int, str, str]]:
+        """Yield the labels of each response that were not erased; as a value, SQLite makes numbers of their texts."""
+        if not any("about" in trace.body for trace in group.traces):
+            return
+        texts = self._read_texts(group)
+        for trace in group.traces:
+            labels = unpack_response_metadata(trace.body, texts[trace.record.seq])["labels"]
+            if "step" in labels and self.run.header.is_open_ended:
+                labels = {"session": 1, **labels}  # the first session is not stored
+            for name, value in labels.items():
+                text = json_value_to_text(value)
+                yield self._intern_name("label", f"label.{name}"), trace.record.seq, text, text
 
     def _index_group_verdicts(self, group: StoredGroup) -> None:
         verdicts = group.verdicts(self.run.source.survey_without_texts(group.survey))
@@ -293,6 +316,7 @@ class RunIndex:
         self._insert_index_rows(
             "components", chain.from_iterable(map(self._component_rows, traces))
         )
+        self._insert_index_rows("labels", self._label_rows(group))
         values = values_by_question(
             self.run.decision(group.decision),
             survey.questions,
@@ -347,7 +371,12 @@ class RunIndex:
             if (body.get("phase"), body["step"]) != name:
                 continue
             members = "SELECT number FROM responses WHERE group_number = ?"
-            for column in ("components.response", "verdicts.response", "responses.number"):
+            for column in (
+                "components.response",
+                "labels.response",
+                "verdicts.response",
+                "responses.number",
+            ):
                 table, _, _ = column.partition(".")
                 statement = f"DELETE FROM {table} WHERE {column} IN ({members})"
                 self._connection.execute(statement, (number,))

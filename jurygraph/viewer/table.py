@@ -7,7 +7,8 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields
+from itertools import starmap
 from typing import Annotated, Any, NamedTuple, Self
 from unicodedata import normalize
 from urllib.parse import urlencode
@@ -24,6 +25,8 @@ ROWS_PER_PAGE = 50
 NO_FAILURE_LABEL = "(too little judged, no failed verdict)"
 """The value of `failure` for responses that failed without a failed verdict."""
 _MAX_GRID_COLUMNS = 40
+_MAX_FIELDS, _MAX_LABEL_VALUES = 12, 30
+"""A label of more values is no choice; each can be a column, whose values lead to their responses."""
 _REWARD_STATUSES = ("ok", "degraded", "failed", "gated")
 _FIXED_COLUMNS = ("response", "reward", "status", "task", "agent", "coverage")
 """The reward next to its response, so that both are to be seen on a narrow screen."""
@@ -43,16 +46,35 @@ _SQL_BY_COLUMN = {
     "at": "responses.at",
 }
 """By fixed column: the expression of its value."""
+_SQL_BY_KIND = {
+    "component": "(SELECT counted FROM components WHERE component = {number} AND response = responses.number)",
+    "question": "(SELECT max(score) FROM verdicts WHERE question = {number} AND response = responses.number)",
+    "label": "(SELECT {label_value} FROM labels WHERE label = {number} AND response = responses.number)",
+}
+"""By kind of name: the expression of the value in its column."""
 _FROM_JOINED_TABLES_SQL = """
     FROM responses LEFT JOIN names AS tasks ON tasks.number = responses.task
     LEFT JOIN names AS agents ON agents.number = responses.agent
 """
-_SELECT_TEXTS_SQL = "SELECT rowid FROM texts WHERE texts MATCH ?"
-_SELECT_MATCHING_PROMPTS_SQL = "SELECT rowid FROM queries WHERE queries MATCH ?"
+_HAS_WORDS_SQL = """responses.number IN (SELECT rowid FROM texts WHERE texts MATCH ?)
+    OR responses.task IN (SELECT rowid FROM queries WHERE queries MATCH ?)"""
 _FAILED_WITHOUT_REASON_SQL = "responses.status = 'failed' AND responses.failed = 0"
+_COUNT_SQL_BY_FIELD = {
+    "status": """SELECT status, count(*) FROM responses GROUP BY status UNION ALL
+        SELECT 'gated', count(*) FROM responses WHERE gates <> '' HAVING count(*) ORDER BY 2 DESC, 1""",
+    "agent": f"""SELECT coalesce(names.name, '{NO_AGENT_LABEL}'), count(*) FROM responses
+        LEFT JOIN names ON names.number = agent GROUP BY agent ORDER BY 2 DESC, 1""",
+    "failure": f"""SELECT names.name, count(DISTINCT response) FROM verdicts JOIN names ON names.number = failure
+        WHERE failure IS NOT NULL GROUP BY failure UNION ALL SELECT '{NO_FAILURE_LABEL}', count(*) FROM responses
+        WHERE {_FAILED_WITHOUT_REASON_SQL} HAVING count(*) ORDER BY 2 DESC, 1""",
+}
+"""By field: its values, the most frequent first, each with the number of responses that have it."""
+_COUNT_LABEL_VALUES_SQL = (
+    "SELECT text, count(*) FROM labels WHERE label = ? GROUP BY value, text LIMIT ?"
+)
 _RowNumber = Annotated[int, Field(ge=0, lt=1 << 63)]  # what SQLite can hold
-_PAGE_CURSOR_ADAPTER: TypeAdapter[tuple[str | float | None, int]]
-_PAGE_CURSOR_ADAPTER = TypeAdapter(tuple[str | float | None, _RowNumber])
+_PAGE_CURSOR_ADAPTER: TypeAdapter[tuple[str | int | float | None, int]]
+_PAGE_CURSOR_ADAPTER = TypeAdapter(tuple[str | int | float | None, _RowNumber])
 """The value of the sorted column in the last row of a page, and the number of its response."""
 
 
@@ -61,7 +83,7 @@ class TableQuery:
     """The selection, order and columns of the table, as they stand in the URL; an empty text selects everything.
 
     Attributes:
-        search: words of the query, the response or a reason; all of them must occur.
+        search: words of the query, the response, a reason or a label; all of them must occur.
         status: ok, degraded or failed; `gated` for any that a gate changed.
         failure: cause and kind of a failed verdict.
         sort: the name of a column, after a minus for the reverse order; values that are missing come last. Without
@@ -69,6 +91,7 @@ class TableQuery:
         columns: names of more columns, by commas.
         grid: a component, whose questions are columns with the score of each response.
         after: the key of the last row of the page before.
+        labels: by `label.NAME`: the values, as text, of labels that a response must have.
     """
 
     search: str = ""
@@ -80,17 +103,28 @@ class TableQuery:
     columns: str = ""
     grid: str = ""
     after: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_url(cls, parameters: Mapping[str, str]) -> Self:
         """Return the query of a URL, whose other parameters are ignored."""
-        names = [field.name for field in fields(cls)]
-        return cls(**{name: parameters[name] for name in names if name in parameters})
+        names = [field.name for field in fields(cls)[:-1]]
+        labels = {
+            name: text for name, text in parameters.items() if text and name.startswith("label.")
+        }
+        return cls(
+            **{name: parameters[name] for name in names if name in parameters}, labels=labels
+        )
 
     def to_url(self, **changes: str) -> str:
         """Return the query with some changes as the part of a URL after the question mark; a change begins anew."""
-        changed_query = replace(self, **{"after": "", **changes})
-        return urlencode({name: value for name, value in vars(changed_query).items() if value})
+        parameters = {**self.parameters, "labels": "", "after": "", **changes}
+        return urlencode({name: text for name, text in parameters.items() if text})
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Return the query by its names in a URL, each label among them."""
+        return {**vars(self), **self.labels}
 
     @property
     def sort_column(self) -> str:
@@ -162,8 +196,12 @@ def read_table_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAG
     for condition, condition_values in _sql_conditions(index, query):
         conditions.append(condition)
         values += condition_values
+    conditions += [f"{column_sql_expression(index, column)} = ?" for column in query.labels]
+    values += query.labels.values()
     # Tasks are numbered in their order, which is that of `jurygraph show`.
-    key = column_sql_expression(index, query.sort_column) if query.sort else "responses.task"
+    key = "responses.task"
+    if query.sort:
+        key = column_sql_expression(index, query.sort_column, label_value="value")
     position = ""
     if query.after:
         position, after = _page_start_condition(query)
@@ -300,52 +338,41 @@ def list_columns(index: RunIndex, query: TableQuery) -> list[str]:
     return list(dict.fromkeys([*fixed_columns, *chosen]))
 
 
-def column_sql_expression(index: RunIndex, column: str) -> str:
-    """Return the SQL expression of a column's value. Raises `InputError` for an unknown column."""
+def column_sql_expression(index: RunIndex, column: str, label_value: str = "text") -> str:
+    """Return the SQL expression of a column's value, of a label its text or its `value`, in whose order it is sorted.
+
+    Raises `InputError` for an unknown column.
+    """
     if column in _SQL_BY_COLUMN:
         return _SQL_BY_COLUMN[column]
-    number = index.names("component").get(column)
-    if number is not None:
-        return f"(SELECT counted FROM components WHERE component = {number} AND response = responses.number)"
-    number = index.names("question").get(column)
-    if number is not None:
-        return f"(SELECT max(score) FROM verdicts WHERE question = {number} AND response = responses.number)"
-    columns = [*_SQL_BY_COLUMN, *index.names("component"), *index.names("question")]
+    columns = list(_SQL_BY_COLUMN)
+    for kind, expression in _SQL_BY_KIND.items():
+        numbers = index.names(kind)
+        if column in numbers:
+            return expression.format(number=numbers[column], label_value=label_value)
+        columns += numbers
     hint = did_you_mean(column, columns) or f"known: {', '.join(columns)}"
     raise InputError(f"there is no column {column!r}; {hint}")
 
 
 def filter_values_by_field(index: RunIndex) -> dict[str, list[FilterValueCount]]:
-    """Return the statuses, agents and failures of a run by the field of the query, the most frequent first."""
-    statuses = index.fetch_rows("SELECT status, count(*) FROM responses GROUP BY status")
-    statuses += index.fetch_rows(
-        "SELECT 'gated', count(*) FROM responses WHERE gates <> '' HAVING count(*)"
-    )
-    agents = index.fetch_rows(
-        "SELECT coalesce(names.name, ?), count(*) FROM responses LEFT JOIN names ON names.number = agent"
-        " GROUP BY agent",
-        NO_AGENT_LABEL,
-    )
-    failures = index.fetch_rows(
-        "SELECT names.name, count(DISTINCT response) FROM verdicts JOIN names ON names.number = failure"
-        " WHERE failure IS NOT NULL GROUP BY failure"
-    )
-    failures += index.fetch_rows(
-        f"SELECT ?, count(*) FROM responses WHERE {_FAILED_WITHOUT_REASON_SQL} HAVING count(*)",
-        NO_FAILURE_LABEL,
-    )
-    found = {"status": statuses, "agent": agents, "failure": failures}
-    return {
-        field: sorted(
-            (FilterValueCount(*row) for row in rows),
-            key=lambda facet: (-facet.responses, facet.value),
-        )
-        for field, rows in found.items()
-    }
+    """Return the statuses, agents and failures of a run by the field of the query, the most frequent first.
+
+    Values of labels follow, in their order, of the first labels that have several, but not too many to choose from.
+    """
+    counts = {name: index.fetch_rows(query) for name, query in _COUNT_SQL_BY_FIELD.items()}
+    for column, number in index.names("label").items():
+        rows = index.fetch_rows(_COUNT_LABEL_VALUES_SQL, number, _MAX_LABEL_VALUES + 1)
+        if 1 < len(rows) <= _MAX_LABEL_VALUES and len(counts) < _MAX_FIELDS:
+            counts[column] = rows
+    return {name: list(starmap(FilterValueCount, rows)) for name, rows in counts.items()}
 
 
 def _sql_conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Yield the conditions of a query, each with its values. Raises `InputError` for an unknown status."""
+    """Yield the conditions of a query but for labels, each with its values.
+
+    Raises `InputError` for an unknown status.
+    """
     if query.search.strip():
         yield _search_condition(index, query.search.strip())
     if query.status not in ("", *_REWARD_STATUSES):
@@ -376,11 +403,11 @@ def _search_condition(index: RunIndex, search_text: str) -> tuple[str, Sequence[
     condition = f"responses.name = ? OR responses.task = ({task})"
     # As the index cuts texts into words: it has no positions, so that nothing between them may be asked for.
     words = re.findall(r"[^\W_]+", normalize("NFC", search_text))
-    if not words:
-        return f"({condition})", [search_text, search_text]
-    fts_match_expression = " ".join(f'"{word}"' for word in words)
-    condition += f" OR responses.number IN ({_SELECT_TEXTS_SQL}) OR responses.task IN ({_SELECT_MATCHING_PROMPTS_SQL})"
-    return f"({condition})", [search_text, search_text, fts_match_expression, fts_match_expression]
+    values = [search_text] * 2
+    if words:
+        condition += f" OR {_HAS_WORDS_SQL}"
+        values += [" ".join(f'"{word}"' for word in words)] * 2
+    return f"({condition})", values
 
 
 def _page_start_condition(query: TableQuery) -> tuple[str, list[Any]]:

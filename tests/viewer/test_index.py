@@ -3,10 +3,13 @@
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
 import jurygraph as jg
+from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import rescore
@@ -22,8 +25,9 @@ from jurygraph.viewer.table import (
     filter_values_by_field,
     read_table_page,
 )
+from jurygraph.views.rewards import ResponseSelection
 from tests.runs.sample_runs import make_tasks, score, write_tasks
-from tests.viewer.conftest import LETTERS, record
+from tests.viewer.conftest import LETTERS, polite, record
 
 
 def names(index: RunIndex, **query: str) -> list[str]:
@@ -314,3 +318,44 @@ def test_a_group_that_is_scored_again_replaces_the_one_that_infrastructure_faile
             index.complete()
             assert AgentRanker(run, index.iter_packed_groups()).rank() == {"": 1.0}
             assert [response.reward for response in index.compared_responses()] == [1.0]
+
+
+def test_labels_are_columns_choices_and_words(tmp_path: Path) -> None:
+    values: list[Any] = [2, 10, "ten", True, 0.5, {"of": [1]}, None]
+    responses = [
+        jg.Response(
+            id=f"r{number}", text="well", labels={"step": value, "by": f"hand {number % 2}"}
+        )
+        for number, value in enumerate(values)
+    ]
+    with jg.Jury(evaluators=[polite], record=tmp_path / "run") as jury:
+        jury.score(
+            jg.Task(id="letters", query="Write"), [*responses, jg.Response(id="bare", text="well")]
+        )
+    with closing(Run.open(tmp_path / "run")) as run, closing(RunIndex(run)) as index:
+        index.update()
+        facets = filter_values_by_field(index)
+        assert facets["label.by"] == [("hand 0", 4), ("hand 1", 3)]
+        in_order = ["0.5", "2", "10", "null", "ten", "true", '{"of": [1]}']
+        assert [facet.value for facet in facets["label.step"]] == in_order
+        for text in in_order:
+            query = TableQuery.from_url({"label.step": text, "columns": "label.by"})
+            selected = ResponseSelection(label=(("step", text),))
+            shown = list(selected.select(run, lambda trace: trace.response_id))
+            assert [row.response for row in read_table_page(index, query).rows] == shown
+            assert TableQuery.from_url(dict(parse_qsl(query.to_url()))) == query
+        assert (
+            TableQuery.from_url({"label.step": ""}) == TableQuery()
+        )  # any value, as the form has it
+        by_step = names(index, sort="label.step")
+        assert by_step[:3] == ["r4", "r0", "r1"]
+        assert by_step[-1] == "bare"
+        assert names(index, sort="-label.step")[-2:] == ["r4", "bare"]
+        assert names(index, search="hand ten") == ["r2"]
+        for query in ({"label.stpe": "2"}, {"columns": "label.stpe"}):
+            with pytest.raises(InputError, match=r"did you mean label\.step"):
+                read_table_page(index, TableQuery.from_url(query))
+    erase(tmp_path / "run", "response", "r2", "as the author wished")
+    with closing(Run.open(tmp_path / "run")) as run, closing(RunIndex(run)) as index:
+        index.update()
+        assert "ten" not in [facet.value for facet in filter_values_by_field(index)["label.step"]]

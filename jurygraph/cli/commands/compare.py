@@ -5,7 +5,13 @@ from typing import Annotated
 
 import typer
 
-from jurygraph.cli.options import GateConditionsOption, JsonOption, MarkdownOption, argument
+from jurygraph.cli.options import (
+    GateConditionsOption,
+    HtmlFileOption,
+    JsonOption,
+    MarkdownOption,
+    argument,
+)
 from jurygraph.cli.render.report import ReportOutputOptions
 from jurygraph.cli.render.summary import print_missed_conditions
 from jurygraph.cli.render.text import command_line, print_messages, print_result
@@ -16,6 +22,7 @@ def compare(
     run_a: Annotated[Path, argument("RUN_A", "Folder of the first run.")],
     run_b: Annotated[Path, argument("RUN_B", "Folder of the second run.")],
     gate: GateConditionsOption = None,
+    html: HtmlFileOption = None,
     markdown: MarkdownOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -25,7 +32,7 @@ def compare(
     replaced by 0. Intervals are of 95 %; they and the tests take whole tasks as units, because responses to one task
     are not independent. `--json` prints every statistic and every flip. `--markdown` is a comment on a change:
     the result in a sentence, flips, the gate, and all figures in a fold; `jurygraph init --template ci` has a workflow
-    that posts it.
+    that posts it. `--html` writes all figures as a page, too.
 
     --gate takes conditions NAME OP NUMBER on the statistics of the first table, joined by `,` or `and`; a missing value
     meets none. no_worse_than=X holds if B is shown to lose less than X on average, rare large losses included.
@@ -43,7 +50,9 @@ def compare(
     from jurygraph.runs.stored_groups import possible_reward_bounds
     from jurygraph.studies import comparison
 
-    output = ReportOutputOptions(json=json, markdown=markdown)
+    output = ReportOutputOptions(
+        json=json, markdown=markdown, html=html, title=f"A {run_a}, B {run_b}"
+    )
     statistics = list(comparison.STATISTIC_DESCRIPTIONS)
     no_worse_gate_name = comparison.NO_WORSE_GATE_NAME
     conditions = parse_ci_thresholds(
@@ -72,6 +81,7 @@ def compare(
             report, outcomes, messages, command_line.get()
         )
         print_result(comment.removesuffix("\n"))
+        output.write_report_files(report)
     else:
         output.write(report)
     has_missed_conditions = print_missed_conditions(thresholds, report.figures)

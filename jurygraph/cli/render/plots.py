@@ -58,7 +58,8 @@ def _draw_heat_map(axes: "Axes", plot: Plot) -> None:
     axes.imshow(rows, cmap="Greys", vmin=lowest, vmax=1.0, aspect="auto")
     _label_axes(axes, plot)
     columns = [str(name) for name in plot.series[0].x]
-    axes.set_xticks(range(len(columns)), columns, rotation=45)
+    axes.set_xticks(range(len(columns)), columns)
+    _slant_names(axes)
     axes.set_yticks(range(len(rows)), [series.label for series in plot.series])
     for (row, column), value in np.ndenumerate(rows):
         text = f"{value:.2f}" if np.isfinite(value) else "-"
@@ -93,9 +94,16 @@ def _draw_panel(axes: "Axes", plot: Plot) -> None:
     _label_axes(axes, plot)
     x_values = chain.from_iterable(series.x for series in plot.series)
     if any(isinstance(x_value, str) for x_value in x_values):
-        axes.tick_params(axis="x", rotation=45)
+        axes.margins(x=0.1)
+        _slant_names(axes)
     if 1 < len(plot.series) <= _MAX_LEGEND_LABELS:
         axes.legend()
+
+
+def _slant_names(axes: "Axes") -> None:
+    """Slant the names below the x axis, each with its end below its tick."""
+    for name in axes.get_xticklabels():
+        name.set(rotation=45, ha="right", rotation_mode="anchor")
 
 
 def _label_axes(axes: "Axes", plot: Plot) -> None:

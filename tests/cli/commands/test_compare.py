@@ -50,6 +50,18 @@ def test_two_runs_are_compared_as_text_markdown_and_json(runs: tuple[Path, Path]
     ]
 
 
+def test_a_comparison_is_a_page_too_in_any_form(
+    runs: tuple[Path, Path], run: Command, tmp_path: Path
+):
+    for form in ("--markdown", "--json"):
+        page = tmp_path / f"page{form}.html"
+        assert run("compare", *runs, form, "--html", page).code == 0
+        text = page.read_text()
+        assert f"<h1>A {runs[0]}, B {runs[1]}</h1>" in text
+        assert "B is 0.7500 higher (" in text
+        assert "the runs differ in reward.shaky" in text
+
+
 def test_a_comment_begins_with_the_result_the_flips_and_the_gate(
     runs: tuple[Path, Path], run: Command, monkeypatch: pytest.MonkeyPatch
 ):
