@@ -757,6 +757,11 @@ class Gateways(dict[str | None, Gateway]):
                 gateway._limiter.has_answered = True
 
     @property
+    def outage(self) -> str | None:
+        """What a request that waits for a server's answer waits for; None if none does."""
+        return next(filter(None, (gateway._limiter.outage for gateway in self.values())), None)
+
+    @property
     def is_recording(self) -> bool:
         """True if there are models and every one is a recording, so that nothing is sent."""
         return bool(self) and all(gateway.backend.is_recording for gateway in self.values())

@@ -196,6 +196,13 @@ class RequestLimiter:
         self._schedule_grants()
 
     @property
+    def outage(self) -> str | None:
+        """The outage that requests wait for; None without one that is looked at: nobody would see its end."""
+        if self._is_away and (self._line or self._running):
+            return self._describe_outage()
+        return None
+
+    @property
     def _has_given_up(self) -> bool:
         """True once the next probe is due after the limit: requests fail at once until then."""
         return self._probe_at > self._gives_up_at

@@ -140,10 +140,13 @@ class RewardServer:
         if self._is_draining:
             raise build_unavailable_error("the server ends; send this to the next one")
         open_request_count = max(self._open_requests, len(self._requests.unfinished))
+        overload = None
         if open_request_count >= self._service.settings.max_open_requests:
-            raise RequestRefusedError(
+            overload = RequestRefusedError(
                 429, f"{open_request_count} requests are in work already", RETRY_AFTER_SECONDS
             )
+            if not self._service.cohorts.waiting_member_count:
+                raise overload
         self._open_requests += 1
         try:
             key = request.headers.get("Idempotency-Key")
@@ -154,6 +157,8 @@ class RewardServer:
             body = await request.read()
             settings = self._service.settings
             content = _parse_json_body(body, settings.max_nesting_depth)
+            if overload is not None and not self._completes_waiting_cohorts(protocol, content):
+                raise overload
             has_cohort = isinstance(content, dict) and content.get("cohort") is not None
             waits_for_cohort = has_cohort or settings.group_size is not None
             start = partial(self._work, protocol, content)
@@ -161,6 +166,14 @@ class RewardServer:
             return _to_http_response(await self._wait_for_reply(work))
         finally:
             self._open_requests -= 1
+
+    def _completes_waiting_cohorts(self, protocol: EndpointProtocol, content: Any) -> bool:
+        """Return whether others that are in work wait for all that a body submits: they take room until it is there."""
+        try:
+            submissions = protocol.read(content)
+        except JurygraphError:  # it is told so without a judge
+            return True
+        return all(map(self._service.completes_waiting_cohort, submissions))
 
     async def _wait_for_reply(self, request: HttpRequestInWork) -> HttpAnswer:
         """Return the reply of a request that is in work. Raises `RequestRefusedError` at its deadline."""
@@ -171,9 +184,10 @@ class RewardServer:
         finally:
             request.waiting_client_count -= 1
         if not request.work.done():
+            outage = self._service.outage
             raise build_unavailable_error(
-                f"not scored within {deadline:g} s; the judge goes on, "
-                "and the same request gets its answer"
+                f"not scored within {deadline:g} s{f' ({outage})' if outage else ''}; "
+                "the judge goes on, and the same request gets its answer"
             )
         if request.work.cancelled():
             raise build_unavailable_error("the server ended before this was scored")

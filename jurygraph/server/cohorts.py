@@ -78,6 +78,13 @@ class CohortTable:
         cohorts = self._cohorts.values()
         return sum(len(cohort.members) for cohort in cohorts if not cohort.is_closed)
 
+    def waits_for_member(self, task: str, policy: str | None, step: int | None) -> bool:
+        """Return whether members of such a cohort wait for others: if one is refused, they wait in vain."""
+        return any(
+            (key.task, key.policy, key.step) == (task, policy, step) and not cohort.is_closed
+            for key, cohort in self._cohorts.items()
+        )
+
     async def join(
         self,
         key: CohortKey,

@@ -122,11 +122,23 @@ class RewardService:
         self.jury = jury
         self.counts = RewardServiceCounts()
         self._failures = FailureLogger()
-        self.outage: str | None = None
-        """Why there are no rewards at present; None while the judge works."""
+        self._last_outage: str | None = None
+        """Why groups got no rewards; None since one got some."""
         self._compares = compares_responses(jury)
         self._group_guard = OutageGuard()
         self._single_guard = OutageGuard(MAX_GROUPS_WITHOUT_REWARD * SINGLE_RESPONSES_PER_GROUP)
+
+    @property
+    def outage(self) -> str | None:
+        """Why there are no rewards at present; None while the judge works."""
+        return self._last_outage or self.jury.gateways.outage
+
+    def completes_waiting_cohort(self, submission: Submission) -> bool:
+        """Return whether the responses of a submission are members that others wait for."""
+        task_id = submission.task_id if submission.task is None else submission.task.id
+        return submission.cohort_size is not None and self.cohorts.waits_for_member(
+            str(task_id), submission.policy, submission.step
+        )
 
     async def score(self, submission: Submission, rule: FailedRewardRule) -> ScoredSubmission:
         """Return the scored submission; failed rewards are as the rule has them.
@@ -226,14 +238,14 @@ class RewardService:
             self._begin_outage(error)
             raise
         if rewards.count(None) < len(rewards):
-            self.outage = None
+            self._last_outage = None
         return traces
 
     def _begin_outage(self, error: JurygraphError) -> None:
-        if self.outage is None:
+        if self._last_outage is None:
             kind = type(error).__name__
             log.warning("no rewards at present (%s); /readyz has the reason", kind)
-        self.outage = str(error)
+        self._last_outage = str(error)
 
     async def close(self) -> None:
         """End what is in work, and the cohorts that wait."""

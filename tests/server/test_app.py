@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
+from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.runs.run import Run
 from tests.command import run_command
 from tests.pages import blocks, read_page
@@ -387,6 +388,40 @@ def test_three_groups_without_a_reward_are_an_outage_until_there_is_one(
         "no rewards at present (NoRewardError); /readyz has the reason",
         f"criteria: 10 judgements so far failed (malformed, cause response){hint}",
     ]
+
+
+def test_a_server_whose_requests_wait_for_the_judges_server_is_not_ready_until_it_answers() -> None:
+    class AbsentJudge(HeldJudge):
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            if not self.released.is_set():
+                self.asked.set()
+                refused = Fault("connection", "refused")
+                refused.is_unsent = True
+                raise refused
+            return await super().complete(request, timeout)
+
+    async def wait() -> None:
+        judge = AbsentJudge(is_held=True)
+        config = {"calls": {"cache": False, "outage": {"after": 1}}}
+        async with serving(judge, config=config, deadline=1.0) as served:
+            waiting = asyncio.ensure_future(served.score("1 word"))
+            await judge.asked.wait()
+            await asyncio.sleep(0)
+            problem = "the model server has not answered for"
+            async with served.client.get("/readyz") as ready:
+                assert (ready.status, problem in await ready.text()) == (503, True)
+            async with served.client.get("/metrics") as metrics:
+                assert "jurygraph_judge_outage 1" in await metrics.text()
+            served.timers.pass_time(1.0)
+            status, reply = await waiting
+            assert (status, problem in reply["error"]) == (503, True)
+            judge.released.set()
+            served.timers.pass_time(60.0)
+            assert (await served.score("2 words"))[0] == 200
+            async with served.client.get("/readyz") as ready:
+                assert ready.status == 200
+
+    asyncio.run(wait())
 
 
 def test_every_interface_gives_the_bits_of_the_command(tmp_path: Path) -> None:

@@ -49,6 +49,23 @@ def test_a_group_that_is_split_over_requests_is_scored_as_one() -> None:
     asyncio.run(split())
 
 
+def test_the_members_that_others_wait_for_are_taken_from_a_server_that_is_full() -> None:
+    async def fill() -> None:
+        async with serving(config=COMPARES, max_open_requests=1) as served:
+            first = asyncio.ensure_future(served.post("/v1/score", _member("a")))
+            await _members(served, 1)
+            for other in (
+                _member("aa", step=2),
+                {"task": TASK, "responses": ["a", "aa"]},
+            ):
+                assert (await served.post("/v1/score", other))[0] == 429
+            assert (await served.post("/v1/score", _member("aa", step="x")))[0] == 422
+            assert (await served.post("/v1/score", _member("aa")))[1]["rewards"] == [1.0]
+            assert (await first)[1]["rewards"] == [0.5]
+
+    asyncio.run(fill())
+
+
 def test_equal_answers_are_two_members_and_each_epoch_has_a_cohort_of_its_own() -> None:
     async def repeat() -> None:
         async with serving(config=COMPARES, group_size=2) as served:
