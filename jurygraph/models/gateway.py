@@ -758,7 +758,7 @@ class Gateways(dict[str | None, Gateway]):
 
     @property
     def outage(self) -> str | None:
-        """What a request that waits for a server's answer waits for; None if none does."""
+        """The outage that requests wait for (see `RequestLimiter.outage`)."""
         return next(filter(None, (gateway._limiter.outage for gateway in self.values())), None)
 
     @property

@@ -250,7 +250,7 @@ STORED = {
         "ask it more by facts, checks or a model, share the weight out by weights.layers, or ask fewer residual "
         "questions",
     ),
-    "response_as_a_bare_text": Refusal(
+    "response_as_a_bare_number": Refusal(
         "tasks.jsonl, line 1, field responses[0]", "write an object with its `text`"
     ),
     "response_id_twice_in_a_line": Refusal(
