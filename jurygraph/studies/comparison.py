@@ -119,10 +119,15 @@ class SampleMeanVerdict(NamedTuple):
     """A verdict over all its samples: their mean score, and the number that are met less those that are not.
 
     Samples of two runs are unrelated draws, so they are averaged before anything is paired. A tie is no decision.
+    `unsupported` says whether no quotation bears out the finding of one of them.
     """
 
     score: float
     votes: int
+    unsupported: bool = False
+
+
+VerdictsByKey = Mapping[ComparedVerdictKey, SampleMeanVerdict]
 
 
 class ComparedResponse(NamedTuple):
@@ -135,7 +140,7 @@ class ComparedResponse(NamedTuple):
     task: str
     agent: str | None
     reward: float
-    verdicts: Mapping[ComparedVerdictKey, SampleMeanVerdict]
+    verdicts: VerdictsByKey
     group: str | None = None
     best: float = 1.0
 
@@ -214,7 +219,8 @@ def mean_verdicts_by_key(
     for verdict_key, members in samples.items():
         score = math.fsum(verdict.score or 0.0 for verdict in members) / len(members)
         votes = sum(1 if verdict.counts_as_met else -1 for verdict in members)
-        judged[verdict_key] = SampleMeanVerdict(score, votes)
+        unsupported = any(verdict.unsupported for verdict in members)
+        judged[verdict_key] = SampleMeanVerdict(score, votes, unsupported)
     return judged
 
 
@@ -446,21 +452,39 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
 
 def _largest_reward_changes(pairs: ComparedPairs) -> list[Figures]:
     """Return the largest changes of a reward, ties by id. Unchanged rewards are left out."""
-    reward_change_rows: list[Figures] = []
+    changes = []
     for response_in_a, response_in_b in pairs:
         delta = response_in_b.reward - response_in_a.reward
         if abs(delta) >= ROUNDING_TOLERANCE:
-            row = {
-                "response_id": response_in_a.id,
-                "a": response_in_a.reward,
-                "b": response_in_b.reward,
-                "delta": delta,
-            }
-            reward_change_rows.append(row)
-    return sorted(reward_change_rows, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS_LISTED]
+            changes.append((delta, response_in_a, response_in_b))
+    changes.sort(key=lambda change: -abs(change[0]))
+    rows = []
+    for delta, response_in_a, response_in_b in changes[:_MAX_ROWS_LISTED]:
+        row = {
+            "response_id": response_in_a.id,
+            "a": response_in_a.reward,
+            "b": response_in_b.reward,
+            "delta": delta,
+            "unsupported_in": _unsupported_in(response_in_a.verdicts, response_in_b.verdicts),
+        }
+        rows.append(row)
+    return rows
 
 
 # Verdicts
+
+
+def _unsupported_in(a: VerdictsByKey, b: VerdictsByKey) -> str | None:
+    """Return the run in which a verdict is unsupported that is not so in the other one: `A`, `B`, `A and B` or None."""
+    unsupported_in_a, unsupported_in_b = (
+        {key for key, verdict in verdicts.items() if verdict.unsupported} for verdicts in (a, b)
+    )
+    names = []
+    if unsupported_in_a - unsupported_in_b:
+        names.append("A")
+    if unsupported_in_b - unsupported_in_a:
+        names.append("B")
+    return " and ".join(names) or None
 
 
 def _compare_verdicts(
@@ -475,9 +499,10 @@ def _compare_verdicts(
         verdicts_in_a = a.verdicts
         verdicts_in_b = b.verdicts
         # In the order of the verdicts: a set has another one in each process, and so would the first flips.
-        for question, responses in {**verdicts_in_a, **verdicts_in_b}:
-            before = verdicts_in_a.get((question, responses))
-            after = verdicts_in_b.get((question, responses))
+        for key in {**verdicts_in_a, **verdicts_in_b}:
+            question, responses = key
+            before = verdicts_in_a.get(key)
+            after = verdicts_in_b.get(key)
             if before is None or after is None:
                 counts[question]["only_b" if before is None else "only_a"] += 1
                 continue
@@ -495,6 +520,7 @@ def _compare_verdicts(
                     "before": before.score,
                     "after": after.score,
                     "met": is_met,
+                    "unsupported_in": _unsupported_in({key: before}, {key: after}),
                 }
                 flips.append(flip)
     differences = []
@@ -739,6 +765,8 @@ def _sections(figures: Figures) -> ReportSections:
         noun = "other question" if changed_questions else "question"
         yield f"no verdict differs in {format_count(unchanged_question_count, noun)}"
     columns = {"largest changes": "response_id", "A": "a", "B": "b", "B - A": "delta"}
+    if any(row["unsupported_in"] for row in figures["changes"]):
+        columns["unsupported in"] = "unsupported_in"
     yield ReportTable.of(columns, figures["changes"])
     yield _flipped_verdicts_table(figures)
 
@@ -749,6 +777,8 @@ def _flipped_verdicts_table(figures: Figures) -> ReportTable:
         response = flip["response_id"]
         others = ", ".join(name for name in flip["responses"] if name != response) or "-"
         decision = "unmet -> met" if flip["met"] else "met -> unmet"
+        if flip["unsupported_in"]:
+            decision += f", unsupported in {flip['unsupported_in']}"
         row = [flip["question"], response, others, flip["before"], flip["after"], decision]
         flips.append(row)
     header = ["flipped", "response", "against", "A", "B", "decision"]
