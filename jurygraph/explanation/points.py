@@ -480,14 +480,14 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
         f"{counts.failed} failed, {counts.not_applicable} not applicable."
     )
     verdict_effects = {verdict.effect for verdict in explained_trace.verdicts}
-    has_missing_verdicts = not verdict_effects.isdisjoint({"unjudged", "discarded"})
+    has_missing_verdicts = _has_missing_verdicts(explained_trace)
     yield from _missing_judges_sentences(explained_trace)
     if reward.range is None:
         return
     low, high = reward.range
     if low != high:
         yield (
-            "With the missing verdicts the reward would be between "
+            f"With the {_name_missing(explained_trace)} the reward would be between "
             f"{format_number_for_sentence(low)} and {format_number_for_sentence(high)}."
         )
     elif has_missing_verdicts and reward.value is None:
@@ -498,6 +498,18 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
         yield "All verdicts are present."
 
 
+def _has_missing_verdicts(explained_trace: ExplainedTrace) -> bool:
+    return any(verdict.effect in ("unjudged", "discarded") for verdict in explained_trace.verdicts)
+
+
+def _name_missing(explained_trace: ExplainedTrace) -> str:
+    """Return what could still change a reward: where every verdict is there, majorities of judges that differ."""
+    is_vote_split = any(vote.is_undecided for vote in explained_trace.majority_votes)
+    if is_vote_split and not _has_missing_verdicts(explained_trace):
+        return "missing majorities"
+    return "missing verdicts"
+
+
 def _missing_judges_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
     """Yield the setting by which most judges do without the few whose missing verdicts fail the reward."""
     judges = {verdict.verdict.judge for verdict in explained_trace.verdicts} - {None}
@@ -506,7 +518,7 @@ def _missing_judges_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
         for verdict in explained_trace.verdicts
         if verdict.effect == "unjudged" and verdict.verdict.judge
     }
-    votes = chain.from_iterable(map(explained_trace.list_majority_votes, explained_trace.terms))
+    votes = explained_trace.majority_votes
     has_failed = explained_trace.trace.reward.value is None
     if has_failed and 0 < 2 * len(missing_judges) < len(judges) and not any(votes):
         names = join_names(sorted(missing_judges))
@@ -559,7 +571,8 @@ def _point_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
             if reward.range is not None and reward.range[0] < reward.range[1]:
                 rule = explained_trace.decision.rule
                 start = (
-                    f"With the missing verdicts as the {rule} rule counts them, the sum would be"
+                    f"With the {_name_missing(explained_trace)} as the {rule} rule counts them, "
+                    "the sum would be"
                 )
         yield f"{start} {describe_points_sum(lines)}."
     absent_components = []
@@ -660,22 +673,13 @@ def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
 
 
 def _majority_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
-    """Return a sentence on the questions of which no majority could be made, by what their votes lack."""
+    """Return a sentence on the questions of which no majority could be made, by their votes."""
     labels = defaultdict(list)
-    for majority_vote in chain.from_iterable(
-        map(explained_trace.list_majority_votes, explained_trace.terms)
-    ):
+    for majority_vote in explained_trace.majority_votes:
         if majority_vote.is_undecided:
-            lack = sum(
-                vote.verdict.is_worst_case or vote.effect in ("unjudged", "discarded")
-                for vote in majority_vote.voting_verdicts
-            )
-            reason = (
-                f"{lack} of {len(majority_vote.voting_verdicts)} votes are missing or unsupported"
-            )
-            labels[reason].append(majority_vote.voting_verdicts[0].label)
-    for reason, names in labels.items():
-        yield f"No majority on {join_names(dict.fromkeys(names))}: {reason}."
+            labels[majority_vote.votes].append(majority_vote.voting_verdicts[0].label)
+    for votes, names in labels.items():
+        yield f"No majority on {join_names(dict.fromkeys(names))}: the votes are {votes}."
 
 
 def _describe_effects(explained_verdict: ExplainedVerdict) -> Iterator[tuple[str, str]]:

@@ -475,15 +475,11 @@ def _largest_reward_changes(pairs: ComparedPairs) -> list[Figures]:
 
 
 def _unsupported_in(a: VerdictsByKey, b: VerdictsByKey) -> str | None:
-    """Return the run in which a verdict is unsupported that is not so in the other one: `A`, `B`, `A and B` or None."""
-    unsupported_in_a, unsupported_in_b = (
-        {key for key, verdict in verdicts.items() if verdict.unsupported} for verdicts in (a, b)
-    )
+    """Return the run that has an unsupported one among these verdicts: `A`, `B`, `A and B` or None."""
     names = []
-    if unsupported_in_a - unsupported_in_b:
-        names.append("A")
-    if unsupported_in_b - unsupported_in_a:
-        names.append("B")
+    for name, verdicts in (("A", a), ("B", b)):
+        if any(verdict.unsupported for verdict in verdicts.values()):
+            names.append(name)
     return " and ".join(names) or None
 
 

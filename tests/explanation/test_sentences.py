@@ -655,6 +655,16 @@ def test_show_has_each_vote_with_its_majority(verdicts: list[float | None], line
     assert f"a: vote on a: {line}" in show_lines(trace(reward(terms=(term,)), *samples), decision)
 
 
+def test_of_votes_that_differ_no_verdict_is_missing():
+    """Every vote was cast, so that the reward depends on a majority, not on a verdict."""
+    inputs = ComponentInput(questions=("a",), weights=(1.0,), reduce="majority")
+    decision = Decision(specs=(spec("a", 1.0).model_copy(update={"inputs": {"a": inputs}}),))
+    votes = [verdict("a", score=score, sample=sample) for sample, score in enumerate((0, 0.5, 1))]
+    lines = explanation_sentences(decide(decision, *votes), decision)
+    assert "No majority on a: the votes are 1 × 0, 1 × 0.5, 1 × 1." in lines
+    assert lines[-1] == "With the missing majorities the reward would be between 0 and 1."
+
+
 def spec_requiring(confident: float, *questions: str) -> ComponentSpec:
     one = ComponentInput(
         questions=questions, weights=(1.0,) * len(questions), min_confidence=confident

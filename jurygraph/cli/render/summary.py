@@ -41,6 +41,9 @@ def format_result_lines(summary: "Summary") -> list[str]:
     if summary.discarded:
         counts = _join_counts(summary.discarded.items())
         lines.append(escape_line(f"discarded for low confidence: {counts}"))
+    if summary.undecided:
+        counts = _join_counts(sorted(summary.undecided.items()))
+        lines.append(escape_line(f"votes without a majority, which count as not judged: {counts}"))
     if summary.unseen:
         responses = f"{summary.unseen} of {summary.investigated} responses"
         names = ", ".join(summary.unseen_responses)
