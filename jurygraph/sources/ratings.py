@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -84,6 +84,7 @@ _DECISION_BY_WORD: Mapping[str, bool | None] = {
     **dict.fromkeys(("", "n/a", "na", "#n/a", "unsure", "not sure", "?", "-", "–", "—")),
 }
 """How people write a decision in a cell, and that they made none."""
+_MTURK_CHOICE_PATTERN = re.compile(r"Answer\..+\..+")
 NO_LABEL_DESCRIPTION = "an empty cell, or n/a, NA, unsure, ? or -"
 _WIDE_TABLE_HINT = (
     "if each person has a column, make a label of each cell by `jurygraph import wide`"
@@ -325,6 +326,8 @@ def read_validated_rows(
     columns = _column_by_field(model, columns)
     is_csv_file = is_csv(path)
     rows_with_position = list(read_rows(path))
+    if not model.model_fields.keys().isdisjoint(_NUMBER_FIELDS):
+        rows_with_position = _omit_mturk_nonanswers(path, rows_with_position)
     if not rows_with_position:
         required_text = " and ".join(f"`{name}`" for name in _required_fields(model))
         raise InputError(f"{path}: has no rows; write one a line, each with {required_text}")
@@ -353,6 +356,26 @@ def read_validated_rows(
         if column not in _RATINGS_COLUMN_NAMES:  # columns that nobody wants are many
             unread_columns[column] = did_you_mean(column.casefold(), missing, min_similarity=0.6)
     return FileRows(str(path), tuple(rows), column_by_field, unread_columns)
+
+
+def _omit_mturk_nonanswers(path: Path, rows: list[RowWithPlace]) -> list[RowWithPlace]:
+    """Return the rows without the assignments that a requester of Mechanical Turk rejected.
+
+    A radio button has a column for each value, `Answer.NAME.VALUE`: where all of them are false, all become empty.
+    """
+    if not rows or not {"HITId", "AssignmentStatus"} <= rows[0][1].keys():
+        return rows
+    kept_rows = [row for row in rows if row[1]["AssignmentStatus"] != "Rejected"]
+    choices = filter(_MTURK_CHOICE_PATTERN.fullmatch, rows[0][1])
+    for _, group in groupby(choices, key=lambda column: column.rpartition(".")[0]):
+        columns = list(group)
+        for _, row in kept_rows if len(columns) > 1 else ():
+            if {row[column] for column in columns} == {"false"}:
+                row.update(dict.fromkeys(columns, ""))
+    if len(kept_rows) < len(rows):
+        number = len(rows) - len(kept_rows)
+        _LOGGER.warning("%s: rows left out whose AssignmentStatus is Rejected: %d", path, number)
+    return kept_rows
 
 
 def read_decimal_commas(path: Path, rows: Sequence[RowWithPlace], columns: Iterable[str]) -> None:
