@@ -515,14 +515,23 @@ def _row_to_model(
         if field_name == "target" and isinstance(value, str):
             entry = _describe_invalid_target(entry, value)
         elif value == "":
-            entry = replace(entry, remedy=f"{entry.remedy}, or name another column")
-            if field_name == "annotator":
-                entry = replace(entry, remedy=f"{entry.remedy}; or {_WIDE_TABLE_HINT}")
+            is_cut_off = is_csv_file and values.get(columns[str(field_name)]) is None
+            entry = _describe_empty_value(entry, is_cut_off)
         if is_csv_file and entry.remedy is not None:  # in which nothing has quotes
             entry = replace(entry, remedy=entry.remedy.replace(", without quotes", ""))
         column = columns.get(str(field_name), str(field_name))  # a file may lack the column
         raise_field_error(location, replace(entry, path=(column, *inner)))
     return entry
+
+
+def _describe_empty_value(problem: Problem, is_cut_off: bool) -> Problem:
+    """Return the problem of an empty cell; one that its line of CSV does not even have `is_cut_off`."""
+    if is_cut_off:
+        return replace(problem, remedy="its line ends before it: is the file cut off there?")
+    remedy = f"{problem.remedy}, or name another column"
+    if problem.path[0] == "annotator":
+        remedy += f"; or {_WIDE_TABLE_HINT}"
+    return replace(problem, remedy=remedy)
 
 
 def _describe_invalid_target(problem: Problem, text: str) -> Problem:

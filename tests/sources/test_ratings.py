@@ -503,3 +503,15 @@ def test_rejected_and_skipped_answers_of_mechanical_turk_are_none(
     assert caplog.messages == [f"{path}: rows left out whose AssignmentStatus is Rejected: 1"]
     path.write_text("item,annotator,label,AssignmentStatus\na,ann,1,Rejected\n")
     assert len(read_votes(path).rows) == 1
+
+
+def test_a_row_that_ends_before_a_needed_cell_may_be_where_the_file_was_cut_off(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text("item,reason,annotator,label\na,Fine,ann,1\nb,To get a")
+    with pytest.raises(InputError) as refused:
+        read_votes(path)
+    assert str(refused.value) == (
+        f"{path}, line 3, field annotator: is empty; its line ends before it: is the file cut off there?"
+    )
