@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, groupby
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -84,7 +84,7 @@ _DECISION_BY_WORD: Mapping[str, bool | None] = {
     **dict.fromkeys(("", "n/a", "na", "#n/a", "unsure", "not sure", "?", "-", "–", "—")),
 }
 """How people write a decision in a cell, and that they made none."""
-_MTURK_CHOICE_PATTERN = re.compile(r"Answer\..+\..+")
+_MTURK_CHOICE_PATTERN = re.compile(r"(Answer\..+\.).+")
 NO_LABEL_DESCRIPTION = "an empty cell, or n/a, NA, unsure, ? or -"
 _WIDE_TABLE_HINT = (
     "if each person has a column, make a label of each cell by `jurygraph import wide`"
@@ -325,9 +325,7 @@ def read_validated_rows(
     path = Path(path)
     columns = _column_by_field(model, columns)
     is_csv_file = is_csv(path)
-    rows_with_position = list(read_rows(path))
-    if not model.model_fields.keys().isdisjoint(_NUMBER_FIELDS):
-        rows_with_position = _omit_mturk_nonanswers(path, rows_with_position)
+    rows_with_position: Sequence[RowWithPlace] = list(read_rows(path))
     if not rows_with_position:
         required_text = " and ".join(f"`{name}`" for name in _required_fields(model))
         raise InputError(f"{path}: has no rows; write one a line, each with {required_text}")
@@ -337,10 +335,12 @@ def read_validated_rows(
     # of JSON, the file as a whole
     header = column_names_location(path, "row 1")
     column_by_field = _match_columns(header, model, columns, present_columns, options)
-    number_columns = map(column_by_field.get, _NUMBER_FIELDS)
-    read_decimal_commas(path, rows_with_position, filter(None, number_columns))
+    number_columns = list(filter(None, map(column_by_field.get, _NUMBER_FIELDS)))
+    read_decimal_commas(path, rows_with_position, number_columns)
     rows = []
     short_row_positions = []
+    if number_columns:  # else the same rows are read for their texts
+        rows_with_position = _omit_mturk_nonanswers(path, rows_with_position, number_columns)
     for position, values in rows_with_position:
         row = _row_to_model(f"{path}, {position}", model, values, column_by_field, is_csv_file)
         rows.append((position, row))
@@ -358,23 +358,25 @@ def read_validated_rows(
     return FileRows(str(path), tuple(rows), column_by_field, unread_columns)
 
 
-def _omit_mturk_nonanswers(path: Path, rows: list[RowWithPlace]) -> list[RowWithPlace]:
+def _omit_mturk_nonanswers(
+    path: Path, rows: Sequence[RowWithPlace], columns: Iterable[str]
+) -> Sequence[RowWithPlace]:
     """Return the rows without the assignments that a requester of Mechanical Turk rejected.
 
-    A radio button has a column for each value, `Answer.NAME.VALUE`: where all of them are false, all become empty.
+    A radio button has a column for each value, `Answer.NAME.VALUE`: where all of them are false, one of the `columns`
+    becomes empty.
     """
-    if not rows or not {"HITId", "AssignmentStatus"} <= rows[0][1].keys():
+    if "HITId" not in rows[0][1]:
         return rows
-    kept_rows = [row for row in rows if row[1]["AssignmentStatus"] != "Rejected"]
-    choices = filter(_MTURK_CHOICE_PATTERN.fullmatch, rows[0][1])
-    for _, group in groupby(choices, key=lambda column: column.rpartition(".")[0]):
-        columns = list(group)
-        for _, row in kept_rows if len(columns) > 1 else ():
-            if {row[column] for column in columns} == {"false"}:
-                row.update(dict.fromkeys(columns, ""))
+    kept_rows = [row for row in rows if row[1].get("AssignmentStatus") != "Rejected"]
     if len(kept_rows) < len(rows):
-        number = len(rows) - len(kept_rows)
-        _LOGGER.warning("%s: rows left out whose AssignmentStatus is Rejected: %d", path, number)
+        message = "%s: rows left out whose AssignmentStatus is Rejected: %d"
+        _LOGGER.warning(message, path, len(rows) - len(kept_rows))
+    for choice in filter(None, map(_MTURK_CHOICE_PATTERN.fullmatch, columns)):
+        for _, row in kept_rows:
+            values = [value for name, value in row.items() if name.startswith(choice[1])]
+            if len(values) > 1 and set(values) == {"false"}:
+                row[choice[0]] = ""
     return kept_rows
 
 
@@ -515,8 +517,7 @@ def _row_to_model(
         if field_name == "target" and isinstance(value, str):
             entry = _describe_invalid_target(entry, value)
         elif value == "":
-            is_cut_off = is_csv_file and values.get(columns[str(field_name)]) is None
-            entry = _describe_empty_value(entry, is_cut_off)
+            entry = _describe_empty_value(entry, values.get(columns[str(field_name)]) is None)
         if is_csv_file and entry.remedy is not None:  # in which nothing has quotes
             entry = replace(entry, remedy=entry.remedy.replace(", without quotes", ""))
         column = columns.get(str(field_name), str(field_name))  # a file may lack the column

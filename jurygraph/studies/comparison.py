@@ -127,9 +127,6 @@ class SampleMeanVerdict(NamedTuple):
     unsupported: bool = False
 
 
-VerdictsByKey = Mapping[ComparedVerdictKey, SampleMeanVerdict]
-
-
 class ComparedResponse(NamedTuple):
     """A response with its reward, NaN where it failed, its verdicts that have a score, and the `group` of its task.
 
@@ -140,7 +137,7 @@ class ComparedResponse(NamedTuple):
     task: str
     agent: str | None
     reward: float
-    verdicts: VerdictsByKey
+    verdicts: Mapping[ComparedVerdictKey, SampleMeanVerdict]
     group: str | None = None
     best: float = 1.0
 
@@ -452,33 +449,31 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
 
 def _largest_reward_changes(pairs: ComparedPairs) -> list[Figures]:
     """Return the largest changes of a reward, ties by id. Unchanged rewards are left out."""
-    changes = []
+    reward_change_rows: list[Figures] = []
     for response_in_a, response_in_b in pairs:
         delta = response_in_b.reward - response_in_a.reward
         if abs(delta) >= ROUNDING_TOLERANCE:
-            changes.append((delta, response_in_a, response_in_b))
-    changes.sort(key=lambda change: -abs(change[0]))
-    rows = []
-    for delta, response_in_a, response_in_b in changes[:_MAX_ROWS_LISTED]:
-        row = {
-            "response_id": response_in_a.id,
-            "a": response_in_a.reward,
-            "b": response_in_b.reward,
-            "delta": delta,
-            "unsupported_in": _unsupported_in(response_in_a.verdicts, response_in_b.verdicts),
-        }
-        rows.append(row)
-    return rows
+            row = {
+                "response_id": response_in_a.id,
+                "a": response_in_a.reward,
+                "b": response_in_b.reward,
+                "delta": delta,
+                "unsupported_in": _unsupported_in(
+                    response_in_a.verdicts.values(), response_in_b.verdicts.values()
+                ),
+            }
+            reward_change_rows.append(row)
+    return sorted(reward_change_rows, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS_LISTED]
 
 
 # Verdicts
 
 
-def _unsupported_in(a: VerdictsByKey, b: VerdictsByKey) -> str | None:
-    """Return the run that has an unsupported one among these verdicts: `A`, `B`, `A and B` or None."""
+def _unsupported_in(*verdicts_by_run: Iterable[SampleMeanVerdict]) -> str | None:
+    """Return which of A and B has an unsupported one among these verdicts: `A`, `B`, `A and B` or None."""
     names = []
-    for name, verdicts in (("A", a), ("B", b)):
-        if any(verdict.unsupported for verdict in verdicts.values()):
+    for name, verdicts in zip("AB", verdicts_by_run, strict=True):
+        if any(verdict.unsupported for verdict in verdicts):
             names.append(name)
     return " and ".join(names) or None
 
@@ -495,10 +490,9 @@ def _compare_verdicts(
         verdicts_in_a = a.verdicts
         verdicts_in_b = b.verdicts
         # In the order of the verdicts: a set has another one in each process, and so would the first flips.
-        for key in {**verdicts_in_a, **verdicts_in_b}:
-            question, responses = key
-            before = verdicts_in_a.get(key)
-            after = verdicts_in_b.get(key)
+        for question, responses in {**verdicts_in_a, **verdicts_in_b}:
+            before = verdicts_in_a.get((question, responses))
+            after = verdicts_in_b.get((question, responses))
             if before is None or after is None:
                 counts[question]["only_b" if before is None else "only_a"] += 1
                 continue
@@ -516,7 +510,7 @@ def _compare_verdicts(
                     "before": before.score,
                     "after": after.score,
                     "met": is_met,
-                    "unsupported_in": _unsupported_in({key: before}, {key: after}),
+                    "unsupported_in": _unsupported_in([before], [after]),
                 }
                 flips.append(flip)
     differences = []

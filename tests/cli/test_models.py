@@ -301,7 +301,9 @@ def test_a_key_that_is_not_set_is_reported_as_such(
         project.write_config(server.url, concurrency=1)
         error = project.score("run").err
     # what is missing comes first, and nothing is said to be kept where nothing is finished
-    missing = "does not accept the key for model 'tiny': check JURYGRAPH_API_KEY, which is not set; "
+    missing = (
+        "does not accept the key for model 'tiny': check JURYGRAPH_API_KEY, which is not set; "
+    )
     assert error.partition(missing)[0].count(";") == 0
     assert missing in error
     assert "are kept" not in error

@@ -41,9 +41,6 @@ def format_result_lines(summary: "Summary") -> list[str]:
     if summary.discarded:
         counts = _join_counts(summary.discarded.items())
         lines.append(escape_line(f"discarded for low confidence: {counts}"))
-    if summary.undecided:
-        counts = _join_counts(sorted(summary.undecided.items()))
-        lines.append(escape_line(f"votes without a majority, which count as not judged: {counts}"))
     if summary.unseen:
         responses = f"{summary.unseen} of {summary.investigated} responses"
         names = ", ".join(summary.unseen_responses)
@@ -90,7 +87,7 @@ def _format_request_bill(bill: "CallBill") -> str:
 
 
 COVERAGE_LEGEND = (
-    "coverage: judged share of the weight; degraded: some is not judged; failed: no "
+    "coverage: judged share of the weight; degraded: some is not judged, or has votes without a majority; failed: no "
     "reward, left out of the mean"
 )
 

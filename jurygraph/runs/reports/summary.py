@@ -13,8 +13,8 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import (
     RecordTexts,
     StoredBody,
+    count_discarded,
     judge_differences,
-    read_diagnostic_counts,
     unpack_failure_message,
     unpack_verdict_reason,
 )
@@ -241,7 +241,7 @@ class Summary:
     `judged_by_several`, of which some are `judged_differently`. `unanswered_tasks` are those on all of
     whose responses an evaluator of facts or checks abstained, by evaluator.
     Of the responses that were `investigated`, by judges with tools, one or more looked nothing up for those `unseen`,
-    of which `unseen_responses` has the first ids. `undecided` are votes without a majority, by component.
+    of which `unseen_responses` has the first ids.
 
     Groups may be added in any order: agents, components and evaluators are listed by name. The `bill` is
     filled by the caller, who knows the sources of the calls.
@@ -262,7 +262,6 @@ class Summary:
     judged_differently: int = 0
     investigated: int = 0
     unseen: int = 0
-    undecided: Counter[str] = field(default_factory=Counter)
     unseen_responses: list[str] = field(default_factory=list)
     infrastructure_failures: int = 0
     bill: CallBill = field(default_factory=CallBill)
@@ -313,8 +312,7 @@ class Summary:
         candidate = (float("-inf") if value is None else value), response_id
         lowest_so_far = self._lowest_reward_and_response or candidate
         self._lowest_reward_and_response = min(lowest_so_far, candidate)
-        self._discarded_counts.update(read_diagnostic_counts(reward, "discarded"))
-        self.undecided.update(read_diagnostic_counts(reward, "without a majority"))
+        self._discarded_counts.update(count_discarded(reward))
         differences = judge_differences(body["verdicts"])
         self.judged_by_several += len(differences)
         self.judged_differently += len(differences) - differences.count(0.0)
@@ -499,7 +497,6 @@ class Summary:
             "unsupported": _sort_by_name(self.unsupported),
             "unanswered_tasks": _sort_by_name(self.unanswered_tasks),
             "discarded": self.discarded,
-            "undecided": _sort_by_name(self.undecided),
             "error_rate": self.error_rate,
             "failures": failures,
             "calls": self.bill.to_json(),

@@ -160,14 +160,14 @@ def unpack_reward(body: StoredBody, decision: Decision) -> Reward:
     return RewardRow(**fields).to_reward(decision)
 
 
-def read_diagnostic_counts(reward: StoredBody, diagnostic: str) -> dict[str, int]:
-    """Return what a diagnostic of a stored reward counts, such as `discarded` verdicts, by component, if any."""
-    counts = {}
+def count_discarded(reward: StoredBody) -> dict[str, int]:
+    """Return the number of verdicts that each component of a stored reward discarded for low confidence, if any."""
+    discarded = {}
     for name, figures in reward.get("diagnostics", {}).items():
-        number = figures.get(diagnostic)
+        number = figures.get("discarded")
         if number:
-            counts[name] = int(number)
-    return counts
+            discarded[name] = int(number)
+    return discarded
 
 
 _VERDICT_COUNT_NAMES = ("judged", "abstained", "failed", "not_applicable")

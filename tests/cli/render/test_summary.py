@@ -32,15 +32,6 @@ def test_discarded_verdicts_are_counted_by_component() -> None:
     assert not any("discarded" in line for line in format_result_lines(Summary()))
 
 
-def test_votes_without_a_majority_are_counted_by_component() -> None:
-    """Every verdict is judged, and yet a reward is degraded: the closing lines say why."""
-    summary = Summary()
-    summary.undecided.update(personalized=1)
-    line = "votes without a majority, which count as not judged: personalized 1"
-    assert line in format_result_lines(summary)
-    assert not any("majority" in line for line in format_result_lines(Summary()))
-
-
 def test_failed_rewards_that_differ_from_the_others_are_said_to_mislead(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -285,20 +285,14 @@ def test_tasks_on_which_an_evaluator_of_checks_always_abstained_are_counted() ->
     assert "a function returns jg.Verdict.not_applicable(…)), or take tone out" in lines
 
 
-def test_discarded_verdicts_and_split_votes_are_counted_for_each_component() -> None:
+def test_discarded_verdicts_are_counted_for_each_component() -> None:
     summary = Summary()
     for name, number in (("a", 2.0), ("b", 0.0), ("c", 1.0)):
         found = reward(0.5).model_copy(
-            update={
-                "diagnostics": {
-                    "tone": {"discarded": number, "lowest": 0.5},
-                    "wit": {"without a majority": 1.0},
-                }
-            }
+            update={"diagnostics": {"tone": {"discarded": number, "lowest": 0.5}, "wit": {}}}
         )
         add(summary, trace("t", name, 0.5, reward=found))
     assert summary.to_json()["discarded"] == {"tone": 3}
-    assert summary.to_json()["undecided"] == {"wit": 3}
 
 
 def judged(task: str, name: str, has_failed: bool = False, **components: float | None) -> Trace:

@@ -10,10 +10,10 @@ from jurygraph.decision.decide import RewardRow
 from jurygraph.runs.store.packing import (
     ERASED_PLACEHOLDER,
     Texts,
+    count_discarded,
     number_shared_id_lists,
     pack_reward,
     pack_trace,
-    read_diagnostic_counts,
     read_shared_id_lists,
     shown_response_ids,
     unpack_failure_message,
@@ -60,8 +60,8 @@ class TestReward:
             "wit": {"discarded": 0.0},
             "rubric": {"spread over samples": 0.5},
         }
-        assert read_diagnostic_counts({"diagnostics": figures}, "discarded") == {"tone": 2}
-        assert read_diagnostic_counts({}, "discarded") == {}
+        assert count_discarded({"diagnostics": figures}) == {"tone": 2}
+        assert count_discarded({}) == {}
 
     @given(scenes())
     def test_a_reward_survives_bit_for_bit(self, scene: Scene) -> None:
