@@ -480,14 +480,14 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
         f"{counts.failed} failed, {counts.not_applicable} not applicable."
     )
     verdict_effects = {verdict.effect for verdict in explained_trace.verdicts}
-    has_missing_verdicts = _has_missing_verdicts(explained_trace)
+    has_missing_verdicts = not verdict_effects.isdisjoint({"unjudged", "discarded"})
     yield from _missing_judges_sentences(explained_trace)
     if reward.range is None:
         return
     low, high = reward.range
     if low != high:
         yield (
-            f"With the {_name_missing(explained_trace)} the reward would be between "
+            "With what is missing the reward would be between "
             f"{format_number_for_sentence(low)} and {format_number_for_sentence(high)}."
         )
     elif has_missing_verdicts and reward.value is None:
@@ -496,18 +496,6 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
         yield "The missing verdicts cannot change the reward."
     elif "gated" not in verdict_effects:
         yield "All verdicts are present."
-
-
-def _has_missing_verdicts(explained_trace: ExplainedTrace) -> bool:
-    return any(verdict.effect in ("unjudged", "discarded") for verdict in explained_trace.verdicts)
-
-
-def _name_missing(explained_trace: ExplainedTrace) -> str:
-    """Return what could still change a reward: where every verdict is there, majorities of judges that differ."""
-    is_vote_split = any(vote.is_undecided for vote in explained_trace.majority_votes)
-    if is_vote_split and not _has_missing_verdicts(explained_trace):
-        return "missing majorities"
-    return "missing verdicts"
 
 
 def _missing_judges_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
@@ -570,10 +558,7 @@ def _point_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
             start = "The sum would be"
             if reward.range is not None and reward.range[0] < reward.range[1]:
                 rule = explained_trace.decision.rule
-                start = (
-                    f"With the {_name_missing(explained_trace)} as the {rule} rule counts them, "
-                    "the sum would be"
-                )
+                start = f"With what is missing as the {rule} rule counts it, the sum would be"
         yield f"{start} {describe_points_sum(lines)}."
     absent_components = []
     weightless_components = []

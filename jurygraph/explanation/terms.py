@@ -210,9 +210,8 @@ def _vote_of_verdict(verdict: ExplainedVerdict, has_judges: bool) -> str:
     """Return what a verdict votes for, or why it counts for nothing: met or not where several judges vote."""
     if verdict.effect == "discarded":
         return "discarded"
-    status = verdict.verdict.status
-    if verdict.effect in ("not_applicable", "unjudged") and status != "ok":
-        return status.replace("_", " ")
+    if verdict.verdict.status != "ok":
+        return verdict.verdict.status.replace("_", " ")
     if verdict.verdict.is_worst_case or verdict.score is None:
         return "unsupported"
     if has_judges and verdict.verdict.is_binary_verdict:
