@@ -719,8 +719,8 @@ class TestRunEnding:
     @pytest.mark.parametrize(
         ("code", "limit", "error", "message"),
         [
-            (401, None, jg.ModelAccessError, "URL: 401: .* model 'tiny'.* check .*JURYGRAPH_"),
-            (404, None, jg.ModelAccessError, "URL: 404: .* model 'tiny'.* check .*JURYGRAPH_"),
+            (401, None, jg.ModelAccessError, "URL: .* model 'tiny'.* check .*JURYGRAPH_.*; 401: "),
+            (404, None, jg.ModelAccessError, "URL: .* model 'tiny'.* check .*JURYGRAPH_.*; 404: "),
             (503, None, jg.ModelOutageError, "the model server has not answered for"),
             (200, 0, jg.BudgetExceeded, "the limit of 0 calls is reached"),
         ],

@@ -487,7 +487,7 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
     low, high = reward.range
     if low != high:
         yield (
-            "With the missing verdicts the reward would be between "
+            "With what is missing the reward would be between "
             f"{format_number_for_sentence(low)} and {format_number_for_sentence(high)}."
         )
     elif has_missing_verdicts and reward.value is None:
@@ -506,7 +506,7 @@ def _missing_judges_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
         for verdict in explained_trace.verdicts
         if verdict.effect == "unjudged" and verdict.verdict.judge
     }
-    votes = chain.from_iterable(map(explained_trace.list_majority_votes, explained_trace.terms))
+    votes = explained_trace.majority_votes
     has_failed = explained_trace.trace.reward.value is None
     if has_failed and 0 < 2 * len(missing_judges) < len(judges) and not any(votes):
         names = join_names(sorted(missing_judges))
@@ -558,9 +558,7 @@ def _point_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
             start = "The sum would be"
             if reward.range is not None and reward.range[0] < reward.range[1]:
                 rule = explained_trace.decision.rule
-                start = (
-                    f"With the missing verdicts as the {rule} rule counts them, the sum would be"
-                )
+                start = f"With what is missing as the {rule} rule counts it, the sum would be"
         yield f"{start} {describe_points_sum(lines)}."
     absent_components = []
     weightless_components = []
@@ -660,22 +658,13 @@ def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
 
 
 def _majority_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
-    """Return a sentence on the questions of which no majority could be made, by what their votes lack."""
+    """Return a sentence on the questions of which no majority could be made, by their votes."""
     labels = defaultdict(list)
-    for majority_vote in chain.from_iterable(
-        map(explained_trace.list_majority_votes, explained_trace.terms)
-    ):
+    for majority_vote in explained_trace.majority_votes:
         if majority_vote.is_undecided:
-            lack = sum(
-                vote.verdict.is_worst_case or vote.effect in ("unjudged", "discarded")
-                for vote in majority_vote.voting_verdicts
-            )
-            reason = (
-                f"{lack} of {len(majority_vote.voting_verdicts)} votes are missing or unsupported"
-            )
-            labels[reason].append(majority_vote.voting_verdicts[0].label)
-    for reason, names in labels.items():
-        yield f"No majority on {join_names(dict.fromkeys(names))}: {reason}."
+            labels[majority_vote.votes].append(majority_vote.voting_verdicts[0].label)
+    for votes, names in labels.items():
+        yield f"No majority on {join_names(dict.fromkeys(names))}: the votes are {votes}."
 
 
 def _describe_effects(explained_verdict: ExplainedVerdict) -> Iterator[tuple[str, str]]:

@@ -24,6 +24,7 @@ from jurygraph.decision.table import (
     deciding_turns,
     ok_verdict_code,
 )
+from jurygraph.messages import format_number_for_sentence
 from jurygraph.schema import (
     ComponentInput,
     ComponentSpec,
@@ -193,8 +194,29 @@ class Ballot(NamedTuple):
     has_judges: bool
 
     @property
+    def votes(self) -> str:
+        """Return what was voted for, the most frequent first: `2 × 0.5, 1 × abstained`."""
+        counts = Counter(
+            _vote_of_verdict(verdict, self.has_judges) for verdict in self.voting_verdicts
+        )
+        return ", ".join(f"{number} × {vote}" for vote, number in counts.most_common())
+
+    @property
     def is_undecided(self) -> bool:
         return self.columns.verdict_code[0, 0] not in (OK_CODE, NOT_APPLICABLE_CODE)
+
+
+def _vote_of_verdict(verdict: ExplainedVerdict, has_judges: bool) -> str:
+    """Return what a verdict votes for, or why it counts for nothing: met or not where several judges vote."""
+    if verdict.effect == "discarded":
+        return "discarded"
+    if verdict.verdict.status != "ok":
+        return verdict.verdict.status.replace("_", " ")
+    if verdict.verdict.is_worst_case or verdict.score is None:
+        return "unsupported"
+    if has_judges and verdict.verdict.is_binary_verdict:
+        return format_number_for_sentence(float(bool(verdict.verdict.met)))
+    return verdict.prediction or format_number_for_sentence(verdict.score)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,6 +293,11 @@ class ExplainedTrace:
                 [verdict for verdict in voting_verdicts if verdict.verdict.turn == turn],
                 columns,
             )
+
+    @property
+    def majority_votes(self) -> Iterator[Ballot]:
+        """Return the votes of all terms."""
+        return chain.from_iterable(map(self.list_majority_votes, self.terms))
 
     def list_majority_votes(self, term: "ExplainedTerm") -> Iterator[Ballot]:
         """Yield the votes of a term; gates leave nothing to vote on."""

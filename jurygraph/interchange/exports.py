@@ -30,25 +30,30 @@ from jurygraph.sources.table_rows import (
 
 
 class ExportColumns(NamedTuple):
-    """The fields of an export that a user names: of what was rated, the question, who answered, and each rater."""
+    """The fields of an export that a user names: of what was rated, the question, who answered, and each rater.
+
+    `agent` is the column of who wrote what was rated, in a table with a column for each rater.
+    """
 
     item: str | None = None
     label: str | None = None
     annotator: str | None = None
     raters: Sequence[str] = ()
+    agent: str | None = None
 
 
 class _ExportedVote(Vote):
-    """A vote whose item and annotator may be whole numbers."""
+    """A vote whose names may be whole numbers."""
 
     item: RowKey
     annotator: RowKey
+    agent: RowKey | None = None
 
 
 class ExportedAnswer(NamedTuple):
     """A person's answer, at a location and in a field of it; `fields` may name what was rated, by default in `key`.
 
-    `question` is None where an item has one alone.
+    `question` is None where an item has one alone. `agent` wrote what was rated.
     """
 
     location: str
@@ -58,13 +63,14 @@ class ExportedAnswer(NamedTuple):
     annotator: Any
     value: Any
     question: str | None = None
+    agent: Any = None
 
     def to_vote(self, item_column: str | None) -> Vote:
         """Return the answer as a vote. Raises `InputError` with the location and field."""
         where = f"{self.location}, field {self.field}"
         item = get_export_field(self.location, self.fields, item_column or self.key, "--id-column")
         label = _unwrap_label(where, self.value)
-        content = {"item": item, "annotator": self.annotator, "label": label}
+        content = {"item": item, "annotator": self.annotator, "label": label, "agent": self.agent}
         if self.question != item:  # an item may be the question itself, in a survey
             content["dimension"] = self.question
         vote = validate(_ExportedVote, content)
@@ -135,6 +141,9 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
     for position, row in rows:
         location = f"{path}, {position}"
         key = "id" if "id" in row and "item" not in row else "item"
+        agent = row.get("agent")
+        if columns.agent is not None:
+            agent = get_export_field(location, row, columns.agent, "--column")
         for rater in columns.raters:
             value = get_export_field(location, row, rater, "--rater-columns")
-            yield ExportedAnswer(location, rater, row, key, rater, value)
+            yield ExportedAnswer(location, rater, row, key, rater, value, agent=agent or None)

@@ -51,12 +51,11 @@ _LITERAL_ESCAPE_PATTERN = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 
 
 class SheetColumn(NamedTuple):
-    """A column of a sheet: its title, its width in characters, the form of its numbers, and whether it wraps texts."""
+    """A column of a sheet: its title, its width in characters, and the form of its numbers."""
 
     title: str
     width: int
     number_format: str = "General"
-    has_wrapped_text: bool = False
 
 
 _MAX_QUESTION_LENGTH = 300
@@ -64,24 +63,25 @@ _MAX_ANSWER_LENGTH = 1000
 _FOUR_DECIMALS_FORMAT = "0.0000"
 """As on pages and in the terminal."""
 _RESPONSE_SHEET_COLUMNS = (
-    SheetColumn("Response", 28, has_wrapped_text=True),
-    SheetColumn("Question", 40, has_wrapped_text=True),
-    SheetColumn(f"Answer, up to {_MAX_ANSWER_LENGTH:,} characters", 60, has_wrapped_text=True),
-    SheetColumn("Agent", 18, has_wrapped_text=True),
+    SheetColumn("Response", 28),
+    SheetColumn("Task", 18),
+    SheetColumn("Question", 40),
+    SheetColumn(f"Answer, up to {_MAX_ANSWER_LENGTH:,} characters", 60),
+    SheetColumn("Agent", 18),
     SheetColumn("Reward", 10, _FOUR_DECIMALS_FORMAT),
     SheetColumn("Judged", 10, "0%"),
-    SheetColumn("What was lost, or why there is no reward", 90, has_wrapped_text=True),
+    SheetColumn("What was lost, or why there is no reward", 90),
 )
 _AGENT_SHEET_COLUMNS = (
-    SheetColumn("Agent", 28, has_wrapped_text=True),
+    SheetColumn("Agent", 28),
     SheetColumn("Mean reward", 12, _FOUR_DECIMALS_FORMAT),
     SheetColumn("From (95 %)", 12, _FOUR_DECIMALS_FORMAT),
     SheetColumn("To (95 %)", 12, _FOUR_DECIMALS_FORMAT),
     SheetColumn("Responses", 11),
     SheetColumn("Tasks", 11),
     SheetColumn("Failed", 11),
-    SheetColumn("Is it better than the next?", 70, has_wrapped_text=True),
-    SheetColumn("Is the best better than it?", 70, has_wrapped_text=True),
+    SheetColumn("Is it better than the next?", 70),
+    SheetColumn("Is the best better than it?", 70),
 )
 
 SheetRow = Sequence[JsonValue]
@@ -113,13 +113,17 @@ def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
     }
     components = compare_components(agents, means, run.config)
     columns = [*_AGENT_SHEET_COLUMNS]
-    for component in components:
-        title = f"{component.component}: mean of the judged (points behind)"
-        columns.append(SheetColumn(title, 30))
+    for name, *_ in components:
+        columns.append(SheetColumn(f"{name}: mean of the judged", 16, _FOUR_DECIMALS_FORMAT))
+        columns.append(SheetColumn(f"{name}: points behind", 16, _FOUR_DECIMALS_FORMAT))
+        columns.append(SheetColumn(f"{name}: left out", 11))
     rows: list[SheetRow] = []
     for number, row in enumerate(agents):
-        means_of_agent = [str(component.agents[number]) for component in components]
-        rows.append((*_agent_cells(row), *means_of_agent))
+        cells = [*_agent_cells(row)]
+        for component in components:
+            _, mean, _, left_out, points = component.agents[number]
+            cells += (mean, points, left_out)
+        rows.append(cells)
     empty_cells = [None] * (len(columns) - 2)
     for sentence in conclude_ranking(agents):
         rows.append((sentence, None, *empty_cells))
@@ -153,6 +157,7 @@ def read_response_rows(run: Run, report: ProgressCallback) -> list[SheetRow]:
         reward = trace.reward
         cells = (
             trace.response_id,
+            trace.task_id,
             ERASED_PLACEHOLDER
             if task is None
             else shorten(chat_to_prompt_text(task.query), _MAX_QUESTION_LENGTH),
@@ -184,9 +189,12 @@ def write_workbook(
         )
     row_values = ([row.get(name) for name in names] for rows in table.batches() for row in rows)
     workbook = Workbook(write_only=True)
-    _add_sheet(workbook, "Agents", *agents)  # first, so that the file opens on who is better
-    _add_sheet(workbook, "Rewards", _RESPONSE_SHEET_COLUMNS, losses)
-    _add_sheet(workbook, "Everything", [SheetColumn(name, 16) for name in names], row_values)
+    to_read = Alignment(vertical="top", wrap_text=True)
+    # The agents come first, so that the file opens on who is better.
+    _add_sheet(workbook, "Agents", *agents, to_read)
+    _add_sheet(workbook, "Rewards", _RESPONSE_SHEET_COLUMNS, losses, to_read)
+    columns = [SheetColumn(name, 16) for name in names]
+    _add_sheet(workbook, "Everything", columns, row_values, Alignment())
     workbook.save(path)
 
 
@@ -195,8 +203,9 @@ def _add_sheet(
     title: str,
     columns: Sequence[SheetColumn],
     rows: Iterable[SheetRow],
+    alignment: Alignment,
 ) -> None:
-    """Add a sheet; a row has a value for each column, None for an empty cell."""
+    """Add a sheet whose cells have this alignment; a row has a value for each column, None for an empty cell."""
     sheet = workbook.create_sheet(title)
     sheet.freeze_panes = "A2"  # the titles stay in sight
     titles = []
@@ -204,19 +213,15 @@ def _add_sheet(
         sheet.column_dimensions[get_column_letter(number)].width = column.width
         cell = _make_cell(sheet, column.title)
         cell.font = Font(bold=True)
+        cell.alignment = alignment
         titles.append(cell)
     sheet.append(titles)
-    top_alignment = Alignment(vertical="top")
-    wrapped_alignment = Alignment(vertical="top", wrap_text=True)
     for row in rows:
         cells = []
         for column, value in zip(columns, row, strict=True):
             cell = _make_cell(sheet, value)
-            if column.number_format != "General":
-                cell.number_format = column.number_format
-                cell.alignment = top_alignment
-            elif column.has_wrapped_text:
-                cell.alignment = wrapped_alignment
+            cell.number_format = column.number_format
+            cell.alignment = alignment
             cells.append(cell)
         sheet.append(cells)
 

@@ -124,8 +124,8 @@ class Backend(ABC):
         if kind in RETRYABLE_FAULT_KINDS:
             wait = retry_after(headers or {}, datetime.now(UTC))
         if kind in ACCESS_FAULT_KINDS:
-            # the message of a verdict is cut, which must leave the advice
-            message = f"{shorten(message, _MAX_MESSAGE_LENGTH // 2)}; {self._access_advice(kind)}"
+            # what is missing comes first, before a provider's words, which may be of another matter
+            message = f"{self._access_advice(kind)}; {shorten(message, _MAX_MESSAGE_LENGTH // 2)}"
         if kind != "rejected":
             settings = []
         message += "".join(f"; try {setting} in the config" for setting in settings)

@@ -84,6 +84,7 @@ _DECISION_BY_WORD: Mapping[str, bool | None] = {
     **dict.fromkeys(("", "n/a", "na", "#n/a", "unsure", "not sure", "?", "-", "–", "—")),
 }
 """How people write a decision in a cell, and that they made none."""
+_MTURK_CHOICE_PATTERN = re.compile(r"(Answer\..+\.).+")
 NO_LABEL_DESCRIPTION = "an empty cell, or n/a, NA, unsure, ? or -"
 _WIDE_TABLE_HINT = (
     "if each person has a column, make a label of each cell by `jurygraph import wide`"
@@ -324,7 +325,7 @@ def read_validated_rows(
     path = Path(path)
     columns = _column_by_field(model, columns)
     is_csv_file = is_csv(path)
-    rows_with_position = list(read_rows(path))
+    rows_with_position: Sequence[RowWithPlace] = list(read_rows(path))
     if not rows_with_position:
         required_text = " and ".join(f"`{name}`" for name in _required_fields(model))
         raise InputError(f"{path}: has no rows; write one a line, each with {required_text}")
@@ -334,10 +335,12 @@ def read_validated_rows(
     # of JSON, the file as a whole
     header = column_names_location(path, "row 1")
     column_by_field = _match_columns(header, model, columns, present_columns, options)
-    number_columns = map(column_by_field.get, _NUMBER_FIELDS)
-    read_decimal_commas(path, rows_with_position, filter(None, number_columns))
+    number_columns = list(filter(None, map(column_by_field.get, _NUMBER_FIELDS)))
+    read_decimal_commas(path, rows_with_position, number_columns)
     rows = []
     short_row_positions = []
+    if number_columns:  # else the same rows are read for their texts
+        rows_with_position = _omit_mturk_nonanswers(path, rows_with_position, number_columns)
     for position, values in rows_with_position:
         row = _row_to_model(f"{path}, {position}", model, values, column_by_field, is_csv_file)
         rows.append((position, row))
@@ -353,6 +356,28 @@ def read_validated_rows(
         if column not in _RATINGS_COLUMN_NAMES:  # columns that nobody wants are many
             unread_columns[column] = did_you_mean(column.casefold(), missing, min_similarity=0.6)
     return FileRows(str(path), tuple(rows), column_by_field, unread_columns)
+
+
+def _omit_mturk_nonanswers(
+    path: Path, rows: Sequence[RowWithPlace], columns: Iterable[str]
+) -> Sequence[RowWithPlace]:
+    """Return the rows without the assignments that a requester of Mechanical Turk rejected.
+
+    A radio button has a column for each value, `Answer.NAME.VALUE`: where all of them are false, one of the `columns`
+    becomes empty.
+    """
+    if "HITId" not in rows[0][1]:
+        return rows
+    kept_rows = [row for row in rows if row[1].get("AssignmentStatus") != "Rejected"]
+    if len(kept_rows) < len(rows):
+        message = "%s: rows left out whose AssignmentStatus is Rejected: %d"
+        _LOGGER.warning(message, path, len(rows) - len(kept_rows))
+    for choice in filter(None, map(_MTURK_CHOICE_PATTERN.fullmatch, columns)):
+        for _, row in kept_rows:
+            values = [value for name, value in row.items() if name.startswith(choice[1])]
+            if len(values) > 1 and set(values) == {"false"}:
+                row[choice[0]] = ""
+    return kept_rows
 
 
 def read_decimal_commas(path: Path, rows: Sequence[RowWithPlace], columns: Iterable[str]) -> None:
@@ -492,14 +517,22 @@ def _row_to_model(
         if field_name == "target" and isinstance(value, str):
             entry = _describe_invalid_target(entry, value)
         elif value == "":
-            entry = replace(entry, remedy=f"{entry.remedy}, or name another column")
-            if field_name == "annotator":
-                entry = replace(entry, remedy=f"{entry.remedy}; or {_WIDE_TABLE_HINT}")
+            entry = _describe_empty_value(entry, values.get(columns[str(field_name)]) is None)
         if is_csv_file and entry.remedy is not None:  # in which nothing has quotes
             entry = replace(entry, remedy=entry.remedy.replace(", without quotes", ""))
         column = columns.get(str(field_name), str(field_name))  # a file may lack the column
         raise_field_error(location, replace(entry, path=(column, *inner)))
     return entry
+
+
+def _describe_empty_value(problem: Problem, is_cut_off: bool) -> Problem:
+    """Return the problem of an empty cell; one that its line of CSV does not even have `is_cut_off`."""
+    if is_cut_off:
+        return replace(problem, remedy="its line ends before it: is the file cut off there?")
+    remedy = f"{problem.remedy}, or name another column"
+    if problem.path[0] == "annotator":
+        remedy += f"; or {_WIDE_TABLE_HINT}"
+    return replace(problem, remedy=remedy)
 
 
 def _describe_invalid_target(problem: Problem, text: str) -> Problem:

@@ -119,10 +119,12 @@ class SampleMeanVerdict(NamedTuple):
     """A verdict over all its samples: their mean score, and the number that are met less those that are not.
 
     Samples of two runs are unrelated draws, so they are averaged before anything is paired. A tie is no decision.
+    `unsupported` says whether no quotation bears out the finding of one of them.
     """
 
     score: float
     votes: int
+    unsupported: bool = False
 
 
 class ComparedResponse(NamedTuple):
@@ -214,7 +216,8 @@ def mean_verdicts_by_key(
     for verdict_key, members in samples.items():
         score = math.fsum(verdict.score or 0.0 for verdict in members) / len(members)
         votes = sum(1 if verdict.counts_as_met else -1 for verdict in members)
-        judged[verdict_key] = SampleMeanVerdict(score, votes)
+        unsupported = any(verdict.unsupported for verdict in members)
+        judged[verdict_key] = SampleMeanVerdict(score, votes, unsupported)
     return judged
 
 
@@ -455,12 +458,24 @@ def _largest_reward_changes(pairs: ComparedPairs) -> list[Figures]:
                 "a": response_in_a.reward,
                 "b": response_in_b.reward,
                 "delta": delta,
+                "unsupported_in": _unsupported_in(
+                    response_in_a.verdicts.values(), response_in_b.verdicts.values()
+                ),
             }
             reward_change_rows.append(row)
     return sorted(reward_change_rows, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS_LISTED]
 
 
 # Verdicts
+
+
+def _unsupported_in(*verdicts_by_run: Iterable[SampleMeanVerdict]) -> str | None:
+    """Return which of A and B has an unsupported one among these verdicts: `A`, `B`, `A and B` or None."""
+    names = []
+    for name, verdicts in zip("AB", verdicts_by_run, strict=True):
+        if any(verdict.unsupported for verdict in verdicts):
+            names.append(name)
+    return " and ".join(names) or None
 
 
 def _compare_verdicts(
@@ -495,6 +510,7 @@ def _compare_verdicts(
                     "before": before.score,
                     "after": after.score,
                     "met": is_met,
+                    "unsupported_in": _unsupported_in([before], [after]),
                 }
                 flips.append(flip)
     differences = []
@@ -739,6 +755,8 @@ def _sections(figures: Figures) -> ReportSections:
         noun = "other question" if changed_questions else "question"
         yield f"no verdict differs in {format_count(unchanged_question_count, noun)}"
     columns = {"largest changes": "response_id", "A": "a", "B": "b", "B - A": "delta"}
+    if any(row["unsupported_in"] for row in figures["changes"]):
+        columns["unsupported in"] = "unsupported_in"
     yield ReportTable.of(columns, figures["changes"])
     yield _flipped_verdicts_table(figures)
 
@@ -749,6 +767,8 @@ def _flipped_verdicts_table(figures: Figures) -> ReportTable:
         response = flip["response_id"]
         others = ", ".join(name for name in flip["responses"] if name != response) or "-"
         decision = "unmet -> met" if flip["met"] else "met -> unmet"
+        if flip["unsupported_in"]:
+            decision += f", unsupported in {flip['unsupported_in']}"
         row = [flip["question"], response, others, flip["before"], flip["after"], decision]
         flips.append(row)
     header = ["flipped", "response", "against", "A", "B", "decision"]

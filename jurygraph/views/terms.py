@@ -1,13 +1,13 @@
 """Views of the terms of a reward: their parts, the weights of stakeholders, the rubric graph and votes."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jurygraph.decision.decide import NO_MAJORITY_DIAGNOSTIC, SAMPLE_SPREAD_DIAGNOSTIC
-from jurygraph.decision.table import NOT_APPLICABLE_CODE, OK_CODE, WORST_CASE_CODE, ScoreArrays
+from jurygraph.decision.table import NOT_APPLICABLE_CODE, OK_CODE, WORST_CASE_CODE
 from jurygraph.display import format_number, is_filled_in
-from jurygraph.explanation.terms import Ballot, ExplainedTerm, ExplainedTrace, ExplainedVerdict
+from jurygraph.explanation.terms import Ballot, ExplainedTerm, ExplainedTrace
 from jurygraph.messages import format_number_for_sentence, join_names
 from jurygraph.schema import ComponentSpec, Trace
 from jurygraph.schema.frozen_model import JsonFields, JsonMapping
@@ -226,11 +226,9 @@ def _describe_contrasts(trace: Trace, term: ExplainedTerm) -> Iterator[str]:
 def _describe_votes(ballots: Iterable[Ballot]) -> Iterator[str]:
     """Yield the majority votes of a term; those with equal predictions and results are one."""
     labels = defaultdict(list)
-    for voting_verdicts, columns, has_judges in ballots:
-        counts = Counter(_vote_of_verdict(verdict, has_judges) for verdict in voting_verdicts)
-        votes = [f"{number} × {prediction}" for prediction, number in counts.most_common()]
-        result = f"{', '.join(votes)}; {_describe_vote_result(voting_verdicts, columns)}"
-        labels[result].append(voting_verdicts[0].label)
+    for ballot in ballots:
+        result = f"{ballot.votes}; {_describe_vote_result(ballot)}"
+        labels[result].append(ballot.voting_verdicts[0].label)
     for result, names in labels.items():
         yield f"vote on {join_names(names)}: {result}"
 
@@ -263,22 +261,9 @@ def _view_diagnostics(term: ExplainedTerm, ballots: Sequence[Ballot]) -> dict[st
     return diagnostics
 
 
-def _vote_of_verdict(verdict: ExplainedVerdict, has_judges: bool) -> str:
-    """Return what a verdict votes for, or why it counts for nothing: met or not where several judges vote."""
-    if verdict.effect == "discarded":
-        return "discarded"
-    status = verdict.verdict.status
-    if verdict.effect in ("not_applicable", "unjudged") and status != "ok":
-        return status.replace("_", " ")
-    if verdict.verdict.is_worst_case or verdict.score is None:
-        return "unsupported"
-    if has_judges and verdict.verdict.is_binary_verdict:
-        return format_number_for_sentence(float(bool(verdict.verdict.met)))
-    return verdict.prediction or format_number_for_sentence(verdict.score)
-
-
-def _describe_vote_result(voting_verdicts: Sequence[ExplainedVerdict], columns: ScoreArrays) -> str:
+def _describe_vote_result(ballot: Ballot) -> str:
     """Return what a vote amounts to, by its only column; a reviewer's majority is on the reviewer's own scale."""
+    columns = ballot.columns
     verdict_code = columns.verdict_code[0, 0]
     if verdict_code == WORST_CASE_CODE:
         return "no majority, and no missing vote could make one: the worst case"
@@ -288,7 +273,9 @@ def _describe_vote_result(voting_verdicts: Sequence[ExplainedVerdict], columns: 
         return "no majority: the failure rule"
     value = float(columns.value[0, 0])
     predictions = [
-        vote.prediction for vote in voting_verdicts if vote.prediction and vote.score == value
+        vote.prediction
+        for vote in ballot.voting_verdicts
+        if vote.prediction and vote.score == value
     ]
     return (
         f"the majority is {predictions[-1] if predictions else format_number_for_sentence(value)}"

@@ -158,7 +158,7 @@ def test_a_failed_reward_has_its_reasons_and_the_value_of_the_judged_part():
     lines = sentences(trace(reward(None, "failed", partial=0.25, terms=terms, notes=(note,))))
     assert lines[1] == f"Why: {note} (failure.min_coverage)."
     open_range = reward(None, "failed", partial=0.25, terms=terms, range=(0.5, 1.0))
-    start = "With the missing verdicts as the conservative rule counts them, the sum would be 1"
+    start = "With what is missing as the conservative rule counts it, the sum would be 1"
     assert f"{start} at best - 0.5 = 0.5." in sentences(trace(open_range))
 
 
@@ -563,7 +563,7 @@ def test_missing_verdicts_are_listed_with_the_range_that_they_leave_open():
         "Not judged, failed (infrastructure): facts (e).",
         "Not applicable: depth (e): because of facts.",
         "Verdicts: 4 requested; 1 judged, 1 abstained, 1 failed, 1 not applicable.",
-        "With the missing verdicts the reward would be between 0.25 and 1.",
+        "With what is missing the reward would be between 0.25 and 1.",
     ]
 
 
@@ -653,6 +653,16 @@ def test_show_has_each_vote_with_its_majority(verdicts: list[float | None], line
     ]
     term = Term(name="a", weight=1.0, value=None, contribution=None)
     assert f"a: vote on a: {line}" in show_lines(trace(reward(terms=(term,)), *samples), decision)
+
+
+def test_of_votes_that_differ_no_verdict_is_missing():
+    """Every vote was cast, so that the reward depends on a majority, not on a verdict."""
+    inputs = ComponentInput(questions=("a",), weights=(1.0,), reduce="majority")
+    decision = Decision(specs=(spec("a", 1.0).model_copy(update={"inputs": {"a": inputs}}),))
+    votes = [verdict("a", score=score, sample=sample) for sample, score in enumerate((0, 0.5, 1))]
+    lines = explanation_sentences(decide(decision, *votes), decision)
+    assert "No majority on a: the votes are 1 × 0, 1 × 0.5, 1 × 1." in lines
+    assert lines[-1] == "With what is missing the reward would be between 0 and 1."
 
 
 def spec_requiring(confident: float, *questions: str) -> ComponentSpec:

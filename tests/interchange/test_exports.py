@@ -127,6 +127,17 @@ def test_an_answer_of_a_person_is_a_vote(
     assert votes(form, tmp_path, content, **columns) == expected
 
 
+def test_who_wrote_what_was_rated_may_have_a_column_of_a_wide_table(tmp_path: Path) -> None:
+    """Without it the scores of a consensus are by no agent."""
+    for name, columns in (("agent", {}), ("system", {"agent": "system"})):
+        path = tmp_path / "wide.csv"
+        path.write_text(f"id,{name},ann\na,gpt,4\n")
+        (vote,) = read_export(
+            EXPORT_READERS["wide"], path, ExportColumns(raters=["ann"], **columns)
+        )
+        assert (vote.item, vote.agent, vote.label) == ("a", "gpt", 4.0)
+
+
 @all_rows(
     ("form", "content", "columns", "message"),
     [

@@ -45,6 +45,7 @@ def test_the_sheet_of_rewards_can_be_read_by_somebody_who_does_not_know_jurygrap
     head, *rows = sheet.iter_rows(values_only=True)
     assert head == (
         "Response",
+        "Task",
         "Question",
         "Answer, up to 1,000 characters",
         "Agent",
@@ -54,16 +55,19 @@ def test_the_sheet_of_rewards_can_be_read_by_somebody_who_does_not_know_jurygrap
     )
     with closing(Run.open(folder)) as run:
         rewards = {
-            trace.response_id: trace.reward.value and round(trace.reward.value, 4)
+            trace.response_id: (
+                trace.task_id,
+                trace.reward.value and round(trace.reward.value, 4),
+            )
             for trace in run.traces()
         }
-    assert {row[0]: row[4] for row in rows} == rewards
-    values = [row[4] for row in rows if row[4] is not None]
+    assert {row[0]: (row[1], row[5]) for row in rows} == rewards
+    values = [row[5] for row in rows if row[5] is not None]
     assert values == sorted(values)
     assert [row[0] for row in rows[: -len(values)]] == ["bob/1", "odd/2"]  # they have no reward
-    by_name = {row[0]: row[6] for row in rows}
-    assert all(row[1].startswith("Write to ") for row in rows)
-    answers = {row[0]: row[2] for row in rows}
+    by_name = {row[0]: row[7] for row in rows}
+    assert all(row[2].startswith("Write to ") for row in rows)
+    answers = {row[0]: row[3] for row in rows}
     assert answers["ann/1"] == "come"
     assert (len(answers["odd/1"]), answers["odd/1"][-1]) == (1000, "…")
     assert by_name["ann/1"].splitlines() == [
@@ -75,15 +79,13 @@ def test_the_sheet_of_rewards_can_be_read_by_somebody_who_does_not_know_jurygrap
     assert by_name["bob/1"].startswith(failure)
     assert by_name["bob/1"].endswith("; it would be between 0 and 0.3")
     assert [cell.number_format for cell in sheet[2]] == [
-        "General",
-        "General",
-        "General",
-        "General",
+        *["General"] * 5,
         "0.0000",
         "0%",
         "General",
     ]
-    assert sheet.column_dimensions["G"].width > sheet.column_dimensions["E"].width
+    assert sheet.column_dimensions["H"].width > sheet.column_dimensions["F"].width
+    assert all(cell.alignment.wrap_text for row in sheet["A1:H2"] for cell in row)
 
 
 def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path) -> None:
@@ -112,16 +114,21 @@ def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path
     assert all(" ".join(pair.split()) in " ".join(printed.split()) for pair in leads + gaps)
     assert sheet[2][1].number_format == "0.0000"
     # the components as study ranking has them, those in which the agents differ most first
-    titles = [
-        f"{row['component']}: mean of the judged (points behind)" for row in ranking["components"]
-    ]
+    titles = []
+    for row in ranking["components"]:
+        parts = ("mean of the judged", "points behind", "left out")
+        titles += [f"{row['component']}: {part}" for part in parts]
     assert list(head[9:]) == titles
     for number, row in enumerate(rows):
-        for cell, component in zip(row[9:], ranking["components"], strict=True):
+        figures = []
+        for component in ranking["components"]:
             mean = component["agents"][number]
-            points = f" ({mean['points']:+.4f})" if round(mean["points"], 4) else ""
-            left_out = f", {mean['left_out']} left out" if mean["left_out"] else ""
-            assert cell == f"{mean['mean']:.4f}{points}{left_out}"
+            figures += [
+                as_written(mean["mean"]),
+                as_written(mean["points"]),
+                mean["left_out"],
+            ]
+        assert list(row[9:]) == figures
 
 
 def test_below_the_agents_stand_the_models(tmp_path: Path) -> None:
@@ -157,7 +164,7 @@ def test_what_does_not_apply_and_what_no_model_judged_is_told_beside_a_reward(
         jury.score(jg.Task(id="ann", query="Write to Ann."), ["Dear Ann, please come."])
     book = export(tmp_path / "run")
     (row,) = book["Rewards"].iter_rows(min_row=2, values_only=True)
-    *_, skipped, total, missing = row[6].splitlines()
+    *_, skipped, total, missing = row[7].splitlines()
     assert (skipped, total) == (
         "Not applicable, no effect: dated",
         "Sum: 5 at best - 1 = 4",

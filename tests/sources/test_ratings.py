@@ -486,3 +486,32 @@ def test_names_that_an_export_of_rewards_neutralised_are_those_of_the_run(
         )
     ((_, rating),) = read_ratings(path).rows
     assert (rating.item, rating.reviewer, rating.score) == (name, name, -3.0)
+
+
+def test_rejected_and_skipped_answers_of_mechanical_turk_are_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A radio button that nobody chose has false in the column of each value."""
+    path = tmp_path / "batch.csv"
+    path.write_text(
+        "HITId,WorkerId,AssignmentStatus,Answer.send.no,Answer.send.yes\n"
+        "h,A1,Approved,false,true\nh,A2,Rejected,false,true\nh,A3,Submitted,false,false\n"
+    )
+    columns = {"item": "HITId", "annotator": "WorkerId", "label": "Answer.send.yes"}
+    file = read_votes(path, columns)
+    assert [(vote.annotator, vote.label) for _, vote in file.rows] == [("A1", "true"), ("A3", None)]
+    assert caplog.messages == [f"{path}: rows left out whose AssignmentStatus is Rejected: 1"]
+    path.write_text("item,annotator,label,AssignmentStatus\na,ann,1,Rejected\n")
+    assert len(read_votes(path).rows) == 1
+
+
+def test_a_row_that_ends_before_a_needed_cell_may_be_where_the_file_was_cut_off(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text("item,reason,annotator,label\na,Fine,ann,1\nb,To get a")
+    with pytest.raises(InputError) as refused:
+        read_votes(path)
+    assert str(refused.value) == (
+        f"{path}, line 3, field annotator: is empty; its line ends before it: is the file cut off there?"
+    )

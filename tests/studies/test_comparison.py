@@ -310,7 +310,7 @@ def test_a_flip_is_a_changed_decision_and_a_judges_own_one_takes_precedence_over
         [verdict("p", 0.4), verdict("q", 0.9), verdict("s", 0.6), verdict("u", 0.4, met=True)],
         [verdict("p", 0.5), verdict("q", 0.2), verdict("s", 1.0), verdict("u", 0.9)],
     )
-    flip = {"response_id": "r", "responses": ("r",)}
+    flip = {"response_id": "r", "responses": ("r",), "unsupported_in": None}
     assert found["flipped_verdicts"] == [
         {"question": "p", **flip, "before": 0.4, "after": 0.5, "met": True},
         {"question": "q", **flip, "before": 0.9, "after": 0.2, "met": False},
@@ -326,6 +326,20 @@ def test_a_flip_is_a_changed_decision_and_a_judges_own_one_takes_precedence_over
         ("s", 0, 0, 0.4),
         ("u", 0, 0, 0.5),
     ]
+
+
+def test_a_change_that_an_unsupported_finding_makes_is_marked():
+    """An invented quotation makes a verdict the worst case: that is no effect of what differs between the runs."""
+    supported = response("r", "t", 1.0, None, verdict("q", 0.8, met=True))
+    invented = response("r", "t", 0.0, None, verdict("q", 0.0, met=False, unsupported="worst-case"))
+    report = compare([supported], [invented])
+    (flip,) = report.figures["flipped_verdicts"]
+    (change,) = report.figures["changes"]
+    assert (flip["unsupported_in"], change["unsupported_in"]) == ("B", "B")
+    assert "| met -\\> unmet, unsupported in B |" in report.to_markdown()
+    assert "| unsupported in |" in report.to_markdown()
+    plain = compare([supported], [supported._replace(reward=0.0)])
+    assert "unsupported" not in plain.to_markdown()
 
 
 def test_of_many_flips_the_first_are_returned_and_all_are_counted():

@@ -16,6 +16,7 @@ from jurygraph.cli.options import (
     argument,
     option,
     parse_column_options,
+    select_known_names,
     select_named_columns,
     split_names,
 )
@@ -36,7 +37,7 @@ from jurygraph.interchange.rows import ImportResult
 from jurygraph.messages import did_you_mean, join_names, notes_on_similar_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote
-from jurygraph.sources.ratings import NameByField, is_no_label
+from jurygraph.sources.ratings import NO_LABEL_DESCRIPTION, NameByField, is_no_label
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
 
@@ -111,7 +112,7 @@ def import_(
     both files.
 
     label-studio (JSON), argilla (records as JSON), qualtrics (CSV): RATINGS, each person's answer to each
-    question. wide: RATINGS, from a table with a row for each item and the columns of --rater-columns.
+    question. wide: RATINGS, from a table with a row for each item, the columns of --rater-columns, and perhaps `agent`.
 
     sheets: RATINGS, from the key that `jurygraph assign` wrote and the sheets that reviewers filled in.
 
@@ -129,11 +130,12 @@ def import_(
         jurygraph import wide table.csv --id-column answer --rater-columns ann,bo --out ratings.jsonl
         jurygraph import ratings people.csv --column label=stars --out tasks.jsonl --ratings ratings.jsonl
     """
+    other_columns = parse_column_options(column)
     named_columns_by_role = select_named_columns(item=item, label=label, annotator=annotator)
     value_and_formats_by_option = {
         "--scale": (scale, SCALED_READERS_BY_FORMAT),
         "--ratings": (ratings, (RATINGS_FORMAT,)),
-        "--column": (column, (RATINGS_FORMAT,)),
+        "--column": (column, (RATINGS_FORMAT, "wide")),
         "--rater-columns": (raters, ("wide",)),
         "--id-column": (item, FORMATS_WITH_COLUMNS),
         "--target-column": (label, FORMATS_WITH_COLUMNS),
@@ -152,13 +154,15 @@ def import_(
             files[0],
             target,
             ratings,
-            {**named_columns_by_role, **parse_column_options(column)},
+            {**named_columns_by_role, **other_columns},
             json,
         )
     elif form in VOTE_READERS:
         _import_votes(files, target, json, list(VOTE_READERS[form](files)))
     elif form in EXPORT_READERS:
-        columns = ExportColumns(item, label, annotator, split_names(raters))
+        select_known_names(f"--column: {form} has no field", list(other_columns), ("agent",))
+        agent = other_columns.get("agent")
+        columns = ExportColumns(item, label, annotator, split_names(raters), agent)
         votes: list[Vote] = []
         for file in files:
             votes += read_export(EXPORT_READERS[form], Path(file), columns)
@@ -239,16 +243,18 @@ def _refuse_non_jsonl_suffix(target: str) -> None:
 
 
 def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote]) -> None:
-    votes = [vote for vote in read if vote.label is not None]
+    answers = [vote for vote in read if vote.label is not None]
+    votes = [vote for vote in answers if not is_no_label(vote.label)]
     if not votes:
         raise InputError(f"{', '.join(files)}: no row has a label; fill in at least one")
-    repeated = len(votes) - len({(vote.key, vote.annotator, vote.dimension) for vote in votes})
+    votes_by_subject = Counter((vote.key, vote.annotator, vote.dimension) for vote in votes)
+    repeated = len(votes) - len(votes_by_subject)
     if 2 * repeated > len(votes):
         raise InputError(
             f"{', '.join(files)}: {repeated} of {len(votes)} votes repeat an item and annotator; "
             "a file with a row for each label needs no import: `jurygraph consensus` reads it"
         )
-    _write_tasks(target, _to_json_lines(votes))
+    _write_tasks(target, _to_json_lines(answers))
     items = {vote.key for vote in votes}
     annotators = {vote.annotator for vote in votes}
     counts = {
@@ -266,7 +272,13 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     print_message(_format_counts(counts))
     print_messages(notes_on_similar_names(annotators))
     if counts["omitted"]:
-        print_message("omitted answers have no label, or several")
+        print_message(f"omitted answers have no label ({NO_LABEL_DESCRIPTION}), or several")
+    if repeated:
+        items = {key for (key, _, _), count in votes_by_subject.items() if count > 1}
+        print_message(
+            f"{repeated} votes repeat an item and annotator, and count, too: {join_names(sorted(items))}; keep one "
+            "of each, or name the column of agents (wide: --column agent=C)"
+        )
     if screened_out_counts:
         print_message(f"screened out, and not omitted: {_format_counts(screened_out_counts)}")
     for row in rows:

@@ -29,10 +29,16 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.report import make_report_command
-from jurygraph.cli.render.text import print_message, print_report, progress
+from jurygraph.cli.render.text import print_message, print_messages, print_report, progress
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import MeasurementLevel
-from jurygraph.messages import did_you_mean, join_names, quote, shell_quote
+from jurygraph.messages import (
+    did_you_mean,
+    join_names,
+    notes_on_similar_names,
+    quote,
+    shell_quote,
+)
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import format_label
 from jurygraph.schema.task import chat_to_prompt_text
@@ -176,6 +182,7 @@ def consensus(
     )
     earlier = None if before is None else read_consensus(before)
     scale = split_names(classes)
+    print_messages(notes_on_similar_names(scale))
     if earlier is not None:
         scale = scale or list(map(format_label, earlier.classes))
         preset = preset or earlier.preset

@@ -106,7 +106,8 @@ class JobScorer:
             )
         else:
             remedy = "run the same command again to continue"
-        error.args = (f"{error}; finished groups are kept; {remedy}",)
+        kept = "finished groups are kept; " if self.planned_tasks.run.tasks_scored else ""
+        error.args = (f"{error}; {kept}{remedy}",)
 
     def _has_nothing_to_keep(self, error: Exception) -> bool:
         """Return whether no reward has a value, and no reply that could be used would be lost with the run."""

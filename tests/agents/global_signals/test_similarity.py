@@ -79,7 +79,7 @@ def test_a_missing_embedding_is_a_failure_without_credit() -> None:
 
 def test_an_embedder_without_access_stops_scoring() -> None:
     with pytest.raises(
-        ModelAccessError, match=r"401: planted 401; .* model 'tiny'.* check .*JURYGRAPH_API_KEY"
+        ModelAccessError, match=r"model 'tiny'.* check .*JURYGRAPH_API_KEY.*; 401: planted 401"
     ):
         score_texts({"a": "tea"}, lambda body, number: status(401))
 

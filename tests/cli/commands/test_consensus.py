@@ -313,3 +313,11 @@ def test_labels_are_written_for_study_judge_and_words_for_none_are_said(
     read = read_judged_labels("labels.csv")
     assert [(row.id, row.target) for _, row in read.rows] == [("a", False), ("c", True)]
     assert read.empty == 1
+
+
+def test_classes_that_differ_only_in_case_are_said_to_be_two(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "words.csv").write_text(
+        "item,annotator,label\na,ann,No\na,bo,no\nb,ann,yes\nb,bo,no\n"
+    )
+    ended = run("consensus", "words.csv", "--subsets", 0, "--classes", "No,no,yes")
+    assert "'No' and 'no' differ only in case or spaces, and count as two; write one" in ended.err

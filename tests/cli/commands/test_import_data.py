@@ -216,6 +216,26 @@ def test_words_without_agents_need_no_classes_and_a_long_table_is_not_wide(
     )
 
 
+def test_a_wide_table_counts_labels_and_says_what_was_pasted_twice(
+    run: Command, tmp_path: Path
+) -> None:
+    """As `consensus` counts them: n/a is no label, and remains in the file, as --classes may name it."""
+    table = tmp_path / "wide.csv"
+    table.write_text("id,system,ann,bo\na,x,yes,no\nb,x,n/a,no\na,x,yes,no\nc,x,no,no\n")
+    command = ("import", "wide", "wide.csv", "--rater-columns", "ann,bo", "--out", "r.jsonl")
+    ended = run(*command, "--column", "agent=system")
+    assert ended.err.splitlines()[:3] == [
+        "7 votes, 3 items, 2 annotators, 1 omitted",
+        "omitted answers have no label (an empty cell, or n/a, NA, unsure, ? or -), or several",
+        "2 votes repeat an item and annotator, and count, too: a_x; keep one of each, or name the column of agents "
+        "(wide: --column agent=C)",
+    ]
+    votes = parse_lines((tmp_path / "r.jsonl").read_text())
+    assert (len(votes), votes[0]["agent"]) == (8, "x")
+    refused = run(*command, "--column", "agnt=system")
+    assert "--column: wide has no field 'agnt'; did you mean agent?" in refused.err
+
+
 def test_a_table_of_ratings_is_written_as_tasks_and_as_ratings(
     run: Command, tmp_path: Path
 ) -> None:
