@@ -4,7 +4,6 @@ A constant and the length of a response are compared as judges, too, and labels 
 label. Intervals are over tasks, whose responses resemble each other.
 """
 
-import math
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,11 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation.agreement import Weights, kappa_interval
-from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.arrays import Floats, Ints
+from jurygraph.inference.agreement import rank_correlation
 from jurygraph.inference.clusters import (
     cluster_numbers,
-    jackknife_interval,
-    jackknife_masks,
     mean_with_cluster_interval,
     members_by_cluster,
     share_interval,
@@ -331,7 +329,7 @@ def _agreement_figures(
         "tpr": true_positive_rate,
         "tnr": true_negative_rate,
         "kappa": as_interval(kappa),
-        "rank_correlation": _rank_correlation(targets, ranks, tasks),
+        "rank_correlation": as_interval(rank_correlation(targets, ranks, tasks)),
         "pairwise": _pairwise_accuracy(targets, ranks, tasks),
         "bias": as_interval(bias),
     }
@@ -340,25 +338,6 @@ def _agreement_figures(
 
 def _share_with_interval(hits: ArrayLike, tasks: ArrayLike) -> IntervalCell | None:
     return as_interval(share_with_cluster_interval(hits, tasks))
-
-
-def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | None:
-    """Return Spearman's coefficient with the jackknife interval over tasks, or over a hundred groups of them."""
-    from scipy import stats  # imported lazily: every `study` command would wait for it
-
-    def rank_correlation_of_rows(kept: Bools) -> float:
-        if not kept.any():  # without the only task
-            return math.nan
-        first, second = stats.rankdata([targets[kept], ranks[kept]], axis=1)
-        if not np.ptp(first) or not np.ptp(second):
-            return math.nan
-        return float(np.corrcoef(first, second)[0, 1])
-
-    value = rank_correlation_of_rows(np.ones(len(tasks), dtype=bool))
-    if np.isnan(value):
-        return None
-    jackknife_values = np.array(list(map(rank_correlation_of_rows, jackknife_masks(tasks))))
-    return as_interval(jackknife_interval(value, jackknife_values).within(-1.0, 1.0))
 
 
 def _pairwise_accuracy(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | None:

@@ -24,6 +24,7 @@ from jurygraph.inference.agreement import (
     MeasurementLevel,
     alphas_leaving_out_clusters,
     estimate_from_alphas,
+    mean_without_own_subgroup,
 )
 from jurygraph.inference.clusters import (
     cluster_numbers,
@@ -150,7 +151,7 @@ def predict(
         order = _make_text_similarity_order(part, texts, vectorize)
         for count, means in zip(counts, _mean_of_own_scores(part, counts, order), strict=True):
             yield Predictions("neighbours", count, means[None])
-    means_of_peers = _mean_without_own_subgroup(part.score, part.item, np.arange(len(part.score)))
+    means_of_peers = mean_without_own_subgroup(part.score, part.item, np.arange(len(part.score)))
     if "item-mean" in judges:
         yield Predictions("item-mean", None, means_of_peers[None])
     if "rater-offset" in judges:
@@ -175,20 +176,7 @@ def _mean_of_other_groups(part: DimensionRatings, values: Floats) -> Floats:
     """Return the mean of a reviewer's values in the domain without those of the same group, [n]; NaN without others."""
     pool = _reviewer_domain_numbers(part)
     group_in_pool = cluster_numbers(pool * (part.group.max() + 1) + part.group)
-    return _mean_without_own_subgroup(values, pool, group_in_pool)
-
-
-def _mean_without_own_subgroup(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
-    """Return the mean of a pool's values without those of one subgroup of it, [n]; NaN where none are left.
-
-    `subgroup` numbers the parts of pools, none in two of them. Values that are NaN do not count.
-    """
-    has_value = ~np.isnan(values)
-    values_or_zero = np.where(has_value, values, 0.0)
-    number = np.bincount(pool, has_value)[pool] - np.bincount(subgroup, has_value)[subgroup]
-    sums = np.bincount(pool, values_or_zero)[pool] - np.bincount(subgroup, values_or_zero)[subgroup]
-    nan_means = np.full(len(values), np.nan)
-    return np.asarray(np.divide(sums, number, out=nan_means, where=number > 0.0))
+    return mean_without_own_subgroup(values, pool, group_in_pool)
 
 
 def _mean_of_own_scores(part: DimensionRatings, counts: Sequence[int], order: Any) -> Floats:

@@ -55,7 +55,7 @@ from jurygraph.sources.sheets import (
     sheet_rows_to_csv,
 )
 from jurygraph.studies import adjudication
-from jurygraph.studies.adjudication import read_consensus, select_ambiguous
+from jurygraph.studies.adjudication import SavedConsensus, read_consensus, select_ambiguous
 from jurygraph.studies.agreement import MIN_SHARED_ITEMS, read_parts
 from jurygraph.studies.consensus import (
     ConsensusSettings,
@@ -82,7 +82,8 @@ def consensus(
         option("A,B", "All labels, from low to high.", show_default="those in the data"),
     ] = None,
     values: Annotated[
-        str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")
+        str | None,
+        option("V,W", "Credit of each class.", show_default="0 to 1: by number, else evenly"),
     ] = None,
     gold: Annotated[
         Path | None,
@@ -176,6 +177,7 @@ def consensus(
     )
     earlier = None if before is None else read_consensus(before)
     scale = split_names(classes)
+    class_credits = _parse_credits_by_class_order(values, None if classes else earlier)
     if earlier is not None:
         scale = scale or list(map(format_label, earlier.classes))
         preset = preset or earlier.preset
@@ -185,7 +187,7 @@ def consensus(
     settings = ConsensusSettings(
         preset=preset,
         method=method if earlier is None else method or earlier.method,
-        values=_parse_credits_by_class_order(values) if values is not None else None,
+        values=class_credits,
         subsets=subsets,
         seed=seed,
         compare=compare,
@@ -271,7 +273,12 @@ def _read_ballots(
     return collect_votes(files, dimension, classes, gold_labels)
 
 
-def _parse_credits_by_class_order(text: str) -> list[float]:
+def _parse_credits_by_class_order(
+    text: str | None, earlier: SavedConsensus | None
+) -> Sequence[float] | None:
+    """Return the credit of each class that a text gives, or without one those of an earlier consensus of them."""
+    if text is None:
+        return earlier.values or None if earlier is not None else None
     values = []
     for value in split_names(text):
         if NUMERAL_PATTERN.fullmatch(value) is None or not math.isfinite(float(value)):
