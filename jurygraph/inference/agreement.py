@@ -396,13 +396,14 @@ def correlations_with_others(
 ) -> list[Estimate | None]:
     """Return the rank correlation of each rater's scores with the mean of the others' scores of the same items.
 
-    All are of single ratings, [n], numbered from 0. A guesser has 0 on average. The interval is over clusters of items.
+    All are of single ratings, [n], numbered from 0, whose score may be NaN. A guesser has 0 on average. The interval is
+    over clusters of items.
     """
-    own_rows = cluster_numbers(rater * (item.max() + 1) + item)
-    others = mean_without_own_subgroup(score, item, own_rows)
+    cell = cluster_numbers(rater * (item.max() + 1) + item)
+    others = mean_without_own_subgroup(score, item, cell)
     correlations = []
     for rows in members_by_cluster(rater):
-        shared = rows[~np.isnan(others[rows])]
+        shared = rows[~np.isnan(others[rows] + score[rows])]
         numbers = cluster_numbers(clusters[shared])
         correlations.append(rank_correlation(score[shared], others[shared], numbers))
     return correlations

@@ -675,15 +675,13 @@ def _annotator_figures(
 def _correlations_with_others(fitted_consensus: FittedConsensus) -> dict[str, IntervalCell | None]:
     """Return the rank correlation of each annotator's credits with the mean of the others', by items or groups."""
     ballots = fitted_consensus.ballots
-    is_labelled = np.array([label is not None for label in ballots.label])
     credit_by_class = dict(zip(ballots.classes, fitted_consensus.values, strict=True))
-    class_credits = [credit_by_class[label] for label in ballots.label if label is not None]
-    names, annotator = np.unique(np.array(ballots.annotator)[is_labelled], return_inverse=True)
+    names, annotator = np.unique(ballots.annotator, return_inverse=True)
     correlations = correlations_with_others(
         annotator,
-        cluster_numbers(np.array(ballots.item)[is_labelled]),
-        np.array(class_credits),
-        cluster_numbers(ballots.prompt or ballots.item_id_in_file)[is_labelled],
+        cluster_numbers(ballots.item),
+        np.array([credit_by_class.get(label, np.nan) for label in ballots.label]),
+        cluster_numbers(ballots.prompt or ballots.item_id_in_file),
     )
     return dict(zip(names.tolist(), map(as_interval, correlations), strict=True))
 
@@ -833,19 +831,14 @@ def _annotator_sections(figures: Figures) -> ReportSections:
         low, high = person["accuracy_interval"] or (None, None)
         accuracy = IntervalCell(person["accuracy"], low, high)
         rows.append({**person, "name": name, "accuracy": accuracy})
-    measure = "accuracy"
-    measure_name = "an accuracy"
-    chance = 1.0 / len(figures["classes"])
+    measure, chance = "accuracy", 1.0 / len(figures["classes"])
     columns = {"annotator": "name", "accuracy (95 %, refits)": "accuracy"}
     if any(row["correlation"] for row in rows):
-        measure = "correlation"
-        measure_name = "a rank correlation"
-        chance = 0.0
-        columns |= {"rank correlation with the others (95 %)": "correlation"}
-    if figures["values"]:
-        columns |= {rate: rate for rate in _ANNOTATOR_RATE_NAMES[1:]}
+        measure, chance = "correlation", 0.0
+        columns["rank correlation with the others (95 %)"] = measure
     rows.sort(key=lambda row: (-row[measure].value if row[measure] else math.inf, row["name"]))
-    columns |= {"labels": "labels"}
+    rate_columns = _ANNOTATOR_RATE_NAMES[1:] if figures["values"] else ()
+    columns |= {name: name for name in (*rate_columns, "labels")}
     yield ReportTable.of(columns, rows, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
     lowest, *_, highest = map(format_label, figures["classes"])
     yield "accuracy: share of right labels by the model, the mean over the classes"
@@ -854,13 +847,13 @@ def _annotator_sections(figures: Figures) -> ReportSections:
     half_way = (1.0 + chance) / 2.0
     names = []
     for row in rows:
-        is_chance_possible = (side_of_bound(row[measure], chance) or 0) < 1
-        if is_chance_possible and side_of_bound(row[measure], half_way) == -1:
-            names.append(f"{row['name']} {format_cell(row[measure], _TABLE_DIGITS)}")
+        cell = row[measure]
+        if side_of_bound(cell, chance) in (0, -1) and side_of_bound(cell, half_way) == -1:
+            names.append(f"{row['name']} {format_cell(cell, _TABLE_DIGITS)}")
     if names:
         yield (
-            f"perhaps no better than guessing, which gives {measure_name} of {chance:.2g}, and surely below "
-            f"{half_way:.2g}: {join_names(names)}"
+            f"perhaps no better than guessing ({measure} {chance:.2g}), and surely below {half_way:.2g}: "
+            f"{join_names(names)}"
         )
         if figures["method"] == "majority":
             yield "a majority counts them like anybody; to leave them out, remove their rows"

@@ -118,7 +118,7 @@ def test_words_without_an_order_have_labels_accuracy_and_doubt_but_no_credit(
     assert "\nannotator  accuracy (95 %, refits)  labels\n" in ended.out
     assert "`jurygraph assign ITEMS --ambiguous FILE --reviewers A,B --out DIR`\n" in ended.out
     # cy labelled twelve items, which tell too little
-    assert ", which gives an accuracy of 0.5, and surely below 0.75: f 0.500 (" in ended.out
+    assert " (accuracy 0.5), and surely below 0.75: f 0.500 (" in ended.out
     assert "; to leave them out, remove their rows\n" in ended.out
     assert "omitted abstentions" not in ended.out
     assert "stability" not in ended.err

@@ -316,7 +316,7 @@ def test_of_ordered_labels_who_guesses_is_told_by_the_order_and_half_stars_do_no
     assert people["fay"]["accuracy"] < people["bo"]["accuracy"]
     (advice,) = [text for text in found.sections if "guessing" in str(text)]
     assert str(advice).startswith(
-        "perhaps no better than guessing, which gives a rank correlation of 0, and surely below 0.5: dee "
+        "perhaps no better than guessing (correlation 0), and surely below 0.5: dee "
     )
     assert not any(name in str(advice) for name in ("ann", "fay"))
 
