@@ -31,7 +31,7 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema import FrozenModel, ScoreCalibration
-from jurygraph.schema.frozen_model import JsonFields, Number, StrictBool, StrPath
+from jurygraph.schema.frozen_model import Id, JsonFields, Number, StrictBool, StrPath
 from jurygraph.schema.rating import (
     Confusions,
     JudgedLabel,
@@ -130,6 +130,7 @@ class LabelWithPlace(NamedTuple):
 
 
 class _LabelRow(JudgedLabel):
+    agent: Id | None = None
     target: StrictBool | Number | None  # type: ignore[assignment]  # None in a row that nobody has labelled
 
 
@@ -230,12 +231,15 @@ def read_gold(path: StrPath, columns: NameByField = NO_NAMES) -> Mapping[str, La
 
 
 def read_judged_labels(
-    path: StrPath, columns: NameByField = NO_NAMES, options: NameByField = NO_NAMES
+    path: StrPath,
+    columns: NameByField = NO_NAMES,
+    options: NameByField = NO_NAMES,
+    responses: Collection[str] = (),
 ) -> FileRows[JudgedLabel]:
     """Read people's labels of judged responses; `true`, `false` and numbers are targets in CSV, too.
 
-    `columns` maps `id`, `target`, … to the file's columns; `options` as for `read_ratings`. Rows without a label are
-    left out, and counted as `empty`.
+    `columns` maps `id`, `target`, … to the file's columns; `options` as for `read_ratings`. An item that is none of the
+    `responses` is, with its `agent`, that agent's response. Rows without a label are left out, and counted as `empty`.
 
     Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice, or nobody any.
     """
@@ -245,11 +249,15 @@ def read_judged_labels(
     for position, row in file.rows:
         if row.target is None:
             continue
-        labelled_rows.append((position, JudgedLabel(**dict(row))))
-        subject = (row.id, row.other, row.question, row.reviewer)
+        response = row.id
+        if row.agent is not None and response not in responses:
+            response = f"{row.id}_{row.agent}"
+        content = row.model_dump(exclude={"agent"})
+        labelled_rows.append((position, JudgedLabel(**content | {"id": response})))
+        subject = (response, row.other, row.question, row.reviewer)
         first = first_position_by_key.setdefault(subject, position)
         if first != position:
-            problem = f"{quote(row.id)} has a label in {first} already"
+            problem = f"{quote(response)} has a label in {first} already"
             hint = f"keep one, or {_reviewer_hint(file, options)}"
             column = file.columns["id"]
             raise_field_error(f"{path}, {position}", Problem((column,), problem, hint))

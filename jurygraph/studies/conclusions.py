@@ -26,8 +26,6 @@ MAX_UNPREDICTED_SHARE = 0.1
 """Share of the ratings that a judge may leave unpredicted before it is said."""
 MAX_SAMPLE_FACTOR = 100
 """How many times as much as there is may be asked for; beyond, nothing that one could collect would tell."""
-MAX_SUBJECTS_LISTED = 5
-"""Judges, dimensions or questions that a conclusion is about; the figures have all."""
 
 
 def side_of_bound(cell: object, bound: float) -> int | None:
@@ -141,7 +139,7 @@ def join_judge_conclusions(judges: FigureRows) -> list[str]:
     if len(conclusions) > 1:
         common = [text for text in conclusions[0] if all(text in other for other in conclusions)]
     paragraphs = []
-    for sentences in conclusions[:MAX_SUBJECTS_LISTED]:
+    for sentences in conclusions:
         paragraphs.append(" ".join(text for text in sentences if text not in common))
     return [*paragraphs, *common]
 
@@ -204,7 +202,7 @@ def conclude_reviewers(
 ) -> list[str]:
     """Return the conclusion on the judge with the least error in each dimension, and the next one."""
     conclusion = []
-    for dimension, count in list(reviewers.items())[:MAX_SUBJECTS_LISTED]:
+    for dimension, count in reviewers.items():
         ranked_judges = [
             row for row in judges if (row["dimension"] or "all") == dimension and row["mae"]
         ]
@@ -315,7 +313,7 @@ def conclude_reliability(
             f"about {3 * count} more {units} would halve that."
         )
     questions_with_samples = [question for question in questions if question["within_response"]]
-    sentences += map(_describe_repeats, questions_with_samples[:MAX_SUBJECTS_LISTED])
+    sentences += map(_describe_repeats, questions_with_samples)
     if not questions_with_samples:
         sentences.append(
             "How far a judge would repeat its scores cannot be told from single samples; "
@@ -387,7 +385,7 @@ def conclude_credit(figures: Figures) -> Iterator[str]:
 def conclude_stability(ratios: FigureRows, tasks: int) -> Iterator[str]:
     """Yield whether wording moves scores more than asking again does, by judge, of those with all units."""
     last = {ratio["protocol"]: ratio for ratio in ratios}
-    for protocol, ratio in list(last.items())[:MAX_SUBJECTS_LISTED]:
+    for protocol, ratio in last.items():
         cell = ratio["semantic_to_repeat"]
         side = side_of_bound(cell, 1.0)
         detail = f"S/R {_cell_text(cell)}"

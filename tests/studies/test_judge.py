@@ -382,6 +382,8 @@ def test_judges_that_differ_are_found_and_equal_ones_are_not() -> None:
         ((better, replace(better, judge=same.judge)), "a and b are equally near to people on 200"),
     ):
         assert report(studies).conclusion[-1].startswith(beginning)
+    several = [binary_study([(0, 1), (1, 1)], f"judge {number}") for number in range(6)]
+    assert "judge 5 " in " ".join(report(several).conclusion)
     told = report([better, same]).conclusion[-1]
     assert re.match(
         r"Whether . is nearer to people than . cannot be told: its mean .* would tell", told
