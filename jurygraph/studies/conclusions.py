@@ -170,7 +170,7 @@ def conclude_differences(differences: FigureRows) -> list[str]:
 
 def _describe_gain_over_constant(judge: Figures) -> Iterator[str]:
     cell = judge["above_constant"]
-    constant = f"always saying {judge['constant']:g}"
+    constant = f"always saying {round(judge['constant'], 2):g}"
     unit = "in accuracy" if judge["scale"] == "binary" else "in mean distance"
     side = side_of_bound(cell, 0.0)
     if side:
@@ -230,20 +230,25 @@ def conclude_reviewers(
                 f"It predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
                 f"{total}, those that all predict; the notes say why."
             )
-        rows = [row for row in differences if row["dimension"] == best["dimension"]]
-        for row in rows:
-            pair = {row["first"], row["second"]}
-            if pair == {"personalized", "aggregate"}:  # what the study is for
-                sentences.insert(0, _describe_nearer_judge(row, len(rows), count))
-            elif pair == {row["judge"] for row in ranked_judges[:2]}:
-                sentences.append(_describe_nearer_judge(row, len(rows), count))
         sentences.append(
             _describe_test_against_people(best["alternative_annotator"], best["alpha"])
         )
+        rows = [row for row in differences if row["dimension"] == best["dimension"]]
+        for row in rows:
+            pair = {row["first"], row["second"]}
+            if pair == PLANNED_PAIR:
+                sentences.insert(0, _describe_nearer_judge(row, count))
+            elif pair in (
+                {row["judge"] for row in ranked_judges[:2]},
+                {"item-mean", "rater-offset"},
+            ):
+                sentences.append(_describe_nearer_judge(row, count))
         conclusion.append(f"{dimension}: {' '.join(sentences)}")
     return conclusion
 
 
+PLANNED_PAIR = {"personalized", "aggregate"}
+"""The judges that the study of reviewers is for: their p allows for no other pair."""
 _JUDGE_KIND_DESCRIPTIONS = {
     "personalized": "personalized (a judge for each reviewer)",
     "aggregate": "aggregate (one judge for all, with examples)",
@@ -258,10 +263,11 @@ def has_equal_predictions(row: Figures) -> bool:
     return is_zero_difference and not row["nearer"] and not row["farther"]
 
 
-def _describe_nearer_judge(row: Figures, pairs: int, reviewers: int) -> str:
+def _describe_nearer_judge(row: Figures, reviewers: int) -> str:
     """Return which of two judges is nearer to the reviewers, from the first one's error less the second's.
 
-    It is one of several pairs: what is clear is p by Holm's method over all of them, and not an interval for itself.
+    It is one of several pairs: what is clear is p by Holm's method over those that nobody planned, and not an interval
+    for itself.
     """
     if has_equal_predictions(row):
         sentence = f"{row['first']} and {row['second']} make the same predictions"
@@ -286,9 +292,10 @@ def _describe_nearer_judge(row: Figures, pairs: int, reviewers: int) -> str:
         )
     detail = f"mean difference of errors {_cell_text(difference)}"
     if p is not None:
-        detail += (
-            f", p {p:.3f} (it allows for all pairs of judges, {pairs}, and the interval for one)"
-        )
+        scope = "all pairs of judges"
+        if {row["first"], row["second"]} == PLANNED_PAIR:
+            scope = "this planned pair alone"
+        detail += f", p {p:.3f} (it is for {scope}, and the interval for one)"
     need = "more reviewers and items would tell"
     if side == 0:
         need = describe_needed_count(difference, 0.0, reviewers, "reviewers")
@@ -330,8 +337,8 @@ def _describe_most_different_judges(pairs: FigureRows) -> Iterator[str]:
     first, second = pair["first"], pair["second"]
     most = " most" if len(pairs) > 1 else ""
     yield (
-        f"{first} and {second} differ{most}, in {pair['differ']} of {pair['both']} answers: {first} alone found "
-        f"{pair['first_alone']} met, {second} alone {pair['second_alone']}."
+        f"{first} and {second} differ{most} on what is met (half of a scale or more), in {pair['differ']} of "
+        f"{pair['both']} answers: {first} alone found {pair['first_alone']} met, {second} alone {pair['second_alone']}."
         if pair["differ"]
         else "No two judges differ on whether something is met."
     )

@@ -44,7 +44,7 @@ _JUDGE_PAIR_COLUMNS = {
     "judge A": "first",
     "judge B": "second",
     "answers of both": "both",
-    "differ": "differ",
+    "differ on met": "differ",
     "met by A alone": "first_alone",
     "met by B alone": "second_alone",
 }
