@@ -249,15 +249,13 @@ def read_judged_labels(
     for position, row in file.rows:
         if row.target is None:
             continue
-        response = row.id
-        if row.agent is not None and response not in responses:
-            response = f"{row.id}_{row.agent}"
-        content = row.model_dump(exclude={"agent"})
-        labelled_rows.append((position, JudgedLabel(**content | {"id": response})))
-        subject = (response, row.other, row.question, row.reviewer)
+        if row.agent is not None and row.id not in responses:
+            row = row.model_copy(update={"id": f"{row.id}_{row.agent}"})
+        labelled_rows.append((position, JudgedLabel(**row.model_dump(exclude={"agent"}))))
+        subject = (row.id, row.other, row.question, row.reviewer)
         first = first_position_by_key.setdefault(subject, position)
         if first != position:
-            problem = f"{quote(response)} has a label in {first} already"
+            problem = f"{quote(row.id)} has a label in {first} already"
             hint = f"keep one, or {_reviewer_hint(file, options)}"
             column = file.columns["id"]
             raise_field_error(f"{path}, {position}", Problem((column,), problem, hint))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jurygraph.aggregation.agreement import alpha_interval, krippendorff_alpha
+from jurygraph.aggregation.agreement import alpha_interval
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import (
@@ -41,15 +41,6 @@ from jurygraph.studies.report import (
     as_interval,
     describe_range,
 )
-
-__all__ = [
-    "DimensionRatings",
-    "jaccard_above_median",
-    "krippendorff_alpha",
-    "note_if_scores_look_like_codes",
-    "read_parts",
-    "report",
-]
 
 MIN_SHARED_ITEMS = 10
 """Items that two reviewers must both have rated for their Jaccard similarity (the paper's choice)."""

@@ -165,7 +165,7 @@ def collect_votes(
     values = None
     if not classes and has_class_order:
         numbers = np.array(scale, dtype=np.float64)
-        values = ((numbers - numbers[0]) / (numbers[-1] - numbers[0])).tolist()
+        values = np.interp(numbers, numbers[[0, -1]], (0.0, 1.0)).tolist()
     labels = []
     spelling_change_counts = Counter[str]()
     for located_vote in votes:
@@ -476,7 +476,9 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
         warnings.append(
             f"labels in another spelling are read as one: {join_names(spelling_change_texts)}"
         )
-    values = tuple(class_credit_values(model.votes, settings.values or ballots.values).tolist())
+    values = tuple(
+        class_credit_values(model.votes, settings.values or ballots.values or None).tolist()
+    )
     return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
 
 
@@ -652,38 +654,32 @@ def _annotator_figures(
 ) -> RowsByName:
     """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits.
 
-    Only classes in an order have a highest and a lowest one, which leniency and strictness are about. Of three or more
-    of them, the rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not.
+    Only classes in an order have a highest and a lowest one, which leniency and strictness are about. With one,
+    the rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not.
     """
-    has_order = fitted_consensus.ballots.has_order
-    correlations = {}
-    if has_order and len(fitted_consensus.values) > 2:
-        correlations = _correlations_with_others(fitted_consensus)
+    ballots = fitted_consensus.ballots
+    correlations: dict[object, IntervalCell | None] = {}
+    if ballots.has_order:
+        credit_by_class = dict(zip(ballots.classes, fitted_consensus.values, strict=True))
+        names, annotator = np.unique(ballots.annotator, return_inverse=True)
+        estimates = correlations_with_others(
+            annotator,
+            cluster_numbers(ballots.item),
+            np.array([credit_by_class.get(label, np.nan) for label in ballots.label]),
+            cluster_numbers(ballots.prompt or ballots.item_id_in_file),
+        )
+        correlations = dict(zip(names.tolist(), map(as_interval, estimates), strict=True))
     rows = {}
     for name, quality in fitted_consensus.model.annotators().items():
         row = quality._asdict()
         for index, rate in enumerate(_ANNOTATOR_RATE_NAMES):
             interval = refits.annotators[name][index] if refits else (np.nan,)
             row[f"{rate}_interval"] = interval if np.isfinite(interval).all() else None
-            if rate != "accuracy" and not has_order:
+            if rate != "accuracy" and not ballots.has_order:
                 row[rate] = row[f"{rate}_interval"] = None
-        row["correlation"] = correlations.get(str(name))
+        row["correlation"] = correlations.get(name)
         rows[str(name)] = row
     return rows
-
-
-def _correlations_with_others(fitted_consensus: FittedConsensus) -> dict[str, IntervalCell | None]:
-    """Return the rank correlation of each annotator's credits with the mean of the others', by items or groups."""
-    ballots = fitted_consensus.ballots
-    credit_by_class = dict(zip(ballots.classes, fitted_consensus.values, strict=True))
-    names, annotator = np.unique(ballots.annotator, return_inverse=True)
-    correlations = correlations_with_others(
-        annotator,
-        cluster_numbers(ballots.item),
-        np.array([credit_by_class.get(label, np.nan) for label in ballots.label]),
-        cluster_numbers(ballots.prompt or ballots.item_id_in_file),
-    )
-    return dict(zip(names.tolist(), map(as_interval, correlations), strict=True))
 
 
 def _compare_methods(fitted_consensus: FittedConsensus) -> RowsByName:
@@ -828,17 +824,16 @@ def _annotator_sections(figures: Figures) -> ReportSections:
     """
     rows = []
     for name, person in figures["annotators"].items():
-        low, high = person["accuracy_interval"] or (None, None)
-        accuracy = IntervalCell(person["accuracy"], low, high)
+        accuracy = IntervalCell(person["accuracy"], *(person["accuracy_interval"] or (None, None)))
         rows.append({**person, "name": name, "accuracy": accuracy})
     measure, chance = "accuracy", 1.0 / len(figures["classes"])
     columns = {"annotator": "name", "accuracy (95 %, refits)": "accuracy"}
-    if any(row["correlation"] for row in rows):
+    if figures["values"]:
         measure, chance = "correlation", 0.0
         columns["rank correlation with the others (95 %)"] = measure
+        columns |= {rate: rate for rate in _ANNOTATOR_RATE_NAMES[1:]}
+    columns["labels"] = "labels"
     rows.sort(key=lambda row: (-row[measure].value if row[measure] else math.inf, row["name"]))
-    rate_columns = _ANNOTATOR_RATE_NAMES[1:] if figures["values"] else ()
-    columns |= {name: name for name in (*rate_columns, "labels")}
     yield ReportTable.of(columns, rows, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
     lowest, *_, highest = map(format_label, figures["classes"])
     yield "accuracy: share of right labels by the model, the mean over the classes"

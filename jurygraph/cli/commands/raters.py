@@ -55,7 +55,7 @@ from jurygraph.sources.sheets import (
     sheet_rows_to_csv,
 )
 from jurygraph.studies import adjudication
-from jurygraph.studies.adjudication import SavedConsensus, read_consensus, select_ambiguous
+from jurygraph.studies.adjudication import read_consensus, select_ambiguous
 from jurygraph.studies.agreement import MIN_SHARED_ITEMS, read_parts
 from jurygraph.studies.consensus import (
     ConsensusSettings,
@@ -177,17 +177,16 @@ def consensus(
     )
     earlier = None if before is None else read_consensus(before)
     scale = split_names(classes)
-    class_credits = _parse_credits_by_class_order(values, None if classes else earlier)
     if earlier is not None:
         scale = scale or list(map(format_label, earlier.classes))
         preset = preset or earlier.preset
     ballots = _read_ballots(ratings, columns, dimension, scale, gold)
-    if earlier is not None and not earlier.values and not classes:
-        ballots = ballots._replace(has_order=False)
+    if earlier is not None and not classes:
+        ballots = ballots._replace(values=earlier.values, has_order=bool(earlier.values))
     settings = ConsensusSettings(
         preset=preset,
         method=method if earlier is None else method or earlier.method,
-        values=class_credits,
+        values=_parse_credits_by_class_order(values) if values is not None else None,
         subsets=subsets,
         seed=seed,
         compare=compare,
@@ -273,12 +272,7 @@ def _read_ballots(
     return collect_votes(files, dimension, classes, gold_labels)
 
 
-def _parse_credits_by_class_order(
-    text: str | None, earlier: SavedConsensus | None
-) -> Sequence[float] | None:
-    """Return the credit of each class that a text gives, or without one those of an earlier consensus of them."""
-    if text is None:
-        return earlier.values or None if earlier is not None else None
+def _parse_credits_by_class_order(text: str) -> list[float]:
     values = []
     for value in split_names(text):
         if NUMERAL_PATTERN.fullmatch(value) is None or not math.isfinite(float(value)):

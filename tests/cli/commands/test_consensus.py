@@ -44,9 +44,9 @@ mean ambiguity                         0.0000
 ambiguous items                             0
 ambiguous share                        0.0000
 
-annotator  accuracy (95 %, refits)  leniency  strictness  labels
-─────────  ───────────────────────  ────────  ──────────  ──────
-ada         0.998 (0.997 to 0.998)     0.500       0.500      12
+annotator  accuracy (95 %, refits)  rank correlation with the others (95 %)  leniency  strictness  labels
+─────────  ───────────────────────  ───────────────────────────────────────  ────────  ──────────  ──────
+ada         0.998 (0.997 to 0.998)                   0.807 (0.611 to 1.000)     0.500       0.500      12
 """
 
 

@@ -222,4 +222,5 @@ def test_the_pair_that_the_study_is_for_has_a_p_of_its_own_and_others_share_thei
     )
     assert len(others) == 9
     (conclusion,) = several.conclusion
-    assert "item-mean" in conclusion and "rater-offset" in conclusion
+    assert "item-mean" in conclusion
+    assert "rater-offset" in conclusion
