@@ -207,7 +207,7 @@ def _summary_sentence(judges: str, figures: Sequence[CertifiedFigure]) -> str:
             findings.append(figure.finding.replace("{}", format_cell(figure)))
     missing = sum(figure.value is None for figure in figures)
     found = "; ".join(findings) or "nothing that this page sums up was measured"
-    return f"{judges}: {found}. Not measured: {missing} of {len(figures)} figures, listed last."
+    return f"{judges}: {found}. Not measured: {missing} of {len(figures)} figures, listed last by reason."
 
 
 def _unmeasured_figures_table(figures: Sequence[CertifiedFigure]) -> ReportTable:
@@ -218,9 +218,8 @@ def _unmeasured_figures_table(figures: Sequence[CertifiedFigure]) -> ReportTable
             names[figure.why, figure.command].append(figure.name)
     rows = []
     for (why, command), figure_names in names.items():
-        rows.append(("; ".join(figure_names), why, command, len(figure_names)))
-    header = ("not measured", "because", "what would measure it", "figures")
-    return ReportTable(header, rows, left=3)
+        rows.append(("; ".join(figure_names), why, command))
+    return ReportTable(("not measured", "because", "what would measure it"), rows, left=3)
 
 
 def _figures_by_run(

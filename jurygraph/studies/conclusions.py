@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from jurygraph.display import format_interval
+from jurygraph.inference.clusters import Estimate
 from jurygraph.studies.alternative_annotator import (
     MIN_PASSING_WIN_RATE,
     SIGNIFICANCE_LEVEL,
@@ -303,7 +304,7 @@ def _describe_nearer_judge(row: Figures, reviewers: int) -> str:
 
 
 def conclude_reliability(
-    mean: IntervalCell,
+    mean: Estimate,
     units: str,
     count: int,
     questions: FigureRows,

@@ -620,10 +620,7 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
 
 def _ceiling_tables(ceiling_by_judge: FigureRows) -> Iterator[ReportTable]:
     """Yield how often two people agree, or by how much they differ; judges of the same responses share a line."""
-    ceilings: list[Figures] = []
-    for row in ceiling_by_judge:
-        if row is not None and row not in ceilings:
-            ceilings.append(row)
+    ceilings = {str(row): row for row in ceiling_by_judge if row is not None}.values()
     shares = [[row["question"], row] for row in ceilings if row["value"] is not None]
     yield ReportTable(("people agree on", "share (95 %)"), shares)
     distances = [[row["question"], row["distance"]] for row in ceilings if row["distance"]]

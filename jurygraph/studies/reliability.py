@@ -23,7 +23,6 @@ from jurygraph.studies.conclusions import conclude_reliability
 from jurygraph.studies.report import (
     FigureRows,
     Figures,
-    IntervalCell,
     Plot,
     Report,
     ReportSections,
@@ -238,8 +237,7 @@ def report(scores: RunScores) -> Report:
         ReportTable.of(_JUDGE_SCORE_COLUMNS, judge_rows, most=_MAX_QUESTIONS_LISTED),
         ReportTable.of(_JUDGE_AGREEMENT_COLUMNS, judges, most=_MAX_QUESTIONS_LISTED),
     ]
-    cell = IntervalCell(mean.value, mean.low, mean.high)
-    conclusion = conclude_reliability(cell, units, unit_count, questions, pairs)
+    conclusion = conclude_reliability(mean, units, unit_count, questions, pairs)
     return Report(
         figures,
         sections,
