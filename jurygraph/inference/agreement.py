@@ -32,6 +32,7 @@ from jurygraph.inference.clusters import (
     cluster_numbers,
     jackknife_interval,
     jackknife_masks,
+    members_by_cluster,
     t_quantile,
     wilson,
 )
@@ -353,3 +354,56 @@ def _mean_chance_jaccard(items: int, smaller_set_size: int, larger_set_size: int
     overlap_probabilities = stats.hypergeom.pmf(overlap, items, larger_set_size, smaller_set_size)
     similarity_by_overlap = overlap / (larger_set_size + smaller_set_size - overlap)
     return float(overlap_probabilities @ similarity_by_overlap)
+
+
+def rank_correlation(first: Floats, second: Floats, clusters: Ints) -> Estimate | None:
+    """Return Spearman's coefficient of numbers [N] with the jackknife interval over clusters [N]; None if undefined.
+
+    Of more than a hundred clusters, the interval is over a hundred groups of them.
+    """
+    from scipy import stats  # imported lazily: every `study` command would wait for it
+
+    def rank_correlation_of_rows(kept: Bools) -> float:
+        if not kept.any():  # without the only cluster
+            return math.nan
+        ranks = stats.rankdata([first[kept], second[kept]], axis=1)
+        if not np.ptp(ranks, axis=1).all():
+            return math.nan
+        return float(np.corrcoef(ranks)[0, 1])
+
+    value = rank_correlation_of_rows(np.ones(len(clusters), dtype=bool))
+    if np.isnan(value):
+        return None
+    jackknife_values = np.array(list(map(rank_correlation_of_rows, jackknife_masks(clusters))))
+    return jackknife_interval(value, jackknife_values).within(-1.0, 1.0)
+
+
+def mean_without_own_subgroup(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
+    """Return the mean of a pool's values without those of one subgroup of it, [n]; NaN where none are left.
+
+    `subgroup` numbers the parts of pools, none in two of them. Values that are NaN do not count.
+    """
+    has_value = ~np.isnan(values)
+    values_or_zero = np.where(has_value, values, 0.0)
+    number = np.bincount(pool, has_value)[pool] - np.bincount(subgroup, has_value)[subgroup]
+    sums = np.bincount(pool, values_or_zero)[pool] - np.bincount(subgroup, values_or_zero)[subgroup]
+    nan_means = np.full(len(values), np.nan)
+    return np.asarray(np.divide(sums, number, out=nan_means, where=number > 0.0))
+
+
+def correlations_with_others(
+    rater: Ints, item: Ints, score: Floats, clusters: Ints
+) -> list[Estimate | None]:
+    """Return the rank correlation of each rater's scores with the mean of the others' scores of the same items.
+
+    All are of single ratings, [n], numbered from 0, whose score may be NaN. A guesser has 0 on average. The interval is
+    over clusters of items.
+    """
+    cell = cluster_numbers(rater * (item.max() + 1) + item)
+    others = mean_without_own_subgroup(score, item, cell)
+    correlations = []
+    for rows in members_by_cluster(rater):
+        shared = rows[~np.isnan(others[rows] + score[rows])]
+        numbers = cluster_numbers(clusters[shared])
+        correlations.append(rank_correlation(score[shared], others[shared], numbers))
+    return correlations

@@ -31,7 +31,7 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema import FrozenModel, ScoreCalibration
-from jurygraph.schema.frozen_model import JsonFields, Number, StrictBool, StrPath
+from jurygraph.schema.frozen_model import Id, JsonFields, Number, StrictBool, StrPath
 from jurygraph.schema.rating import (
     Confusions,
     JudgedLabel,
@@ -131,6 +131,7 @@ class LabelWithPlace(NamedTuple):
 
 
 class _LabelRow(JudgedLabel):
+    agent: Id | None = None
     target: StrictBool | Number | None  # type: ignore[assignment]  # None in a row that nobody has labelled
 
 
@@ -231,12 +232,15 @@ def read_gold(path: StrPath, columns: NameByField = NO_NAMES) -> Mapping[str, La
 
 
 def read_judged_labels(
-    path: StrPath, columns: NameByField = NO_NAMES, options: NameByField = NO_NAMES
+    path: StrPath,
+    columns: NameByField = NO_NAMES,
+    options: NameByField = NO_NAMES,
+    responses: Collection[str] = (),
 ) -> FileRows[JudgedLabel]:
     """Read people's labels of judged responses; `true`, `false` and numbers are targets in CSV, too.
 
-    `columns` maps `id`, `target`, … to the file's columns; `options` as for `read_ratings`. Rows without a label are
-    left out, and counted as `empty`.
+    `columns` maps `id`, `target`, … to the file's columns; `options` as for `read_ratings`. An item that is none of the
+    `responses` is, with its `agent`, that agent's response. Rows without a label are left out, and counted as `empty`.
 
     Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice, or nobody any.
     """
@@ -246,7 +250,9 @@ def read_judged_labels(
     for position, row in file.rows:
         if row.target is None:
             continue
-        labelled_rows.append((position, JudgedLabel(**dict(row))))
+        if row.agent is not None and row.id not in responses:
+            row = row.model_copy(update={"id": f"{row.id}_{row.agent}"})
+        labelled_rows.append((position, JudgedLabel(**row.model_dump(exclude={"agent"}))))
         subject = (row.id, row.other, row.question, row.reviewer)
         first = first_position_by_key.setdefault(subject, position)
         if first != position:

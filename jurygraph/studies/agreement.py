@@ -12,14 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jurygraph.aggregation.agreement import alpha_interval, krippendorff_alpha
+from jurygraph.aggregation.agreement import alpha_interval
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import (
     MeasurementLevel,
+    correlations_with_others,
     jaccard_above_median,
     jaccard_by_chance,
     jaccard_excess,
+    mean_without_own_subgroup,
 )
 from jurygraph.inference.clusters import cluster_numbers
 from jurygraph.messages import join_names, notes_on_similar_names
@@ -39,15 +41,6 @@ from jurygraph.studies.report import (
     as_interval,
     describe_range,
 )
-
-__all__ = [
-    "DimensionRatings",
-    "jaccard_above_median",
-    "krippendorff_alpha",
-    "note_if_scores_look_like_codes",
-    "read_parts",
-    "report",
-]
 
 MIN_SHARED_ITEMS = 10
 """Items that two reviewers must both have rated for their Jaccard similarity (the paper's choice)."""
@@ -182,8 +175,9 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
     `items` with scores of two reviewers or more, in `groups`; `alpha` with its 95 % jackknife interval over groups of
     items, an item without a `group` being one by itself; `jaccard`, the mean over the `pairs` of reviewers with ten
     common items, `jaccard_by_chance` for selections of the same sizes, and the difference of both with its interval
-    over groups, `jaccard_excess`; and `reviewers`, each with `ratings`, `spread` (standard deviation of the own
-    scores), and `strictness`: how far the mean of the others' scores on the same items is above the own mean, in units
+    over groups, `jaccard_excess`; and `reviewers`, each with `ratings`, the rank `correlation` with the mean of the
+    others' scores of the same items, with its interval over groups, `spread` (standard deviation of the own scores),
+    and `strictness`: how far the mean of the others' scores on the same items is above the own mean, in units
     of the ratings. Nominal ratings have no order, and neither Jaccard nor reviewers.
 
     Raises `InputError` as `read_parts` does, or if no item has scores of two reviewers.
@@ -240,6 +234,7 @@ def _sections(
         columns = {
             f"reviewer of {dimension_domain_name(figures)}": "reviewer",
             "scores": "ratings",
+            "rank correlation with the others (95 %)": "correlation",
             "strictness": "strictness",
             "spread": "spread",
         }
@@ -304,18 +299,20 @@ def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> F
 
 
 def _measure_reviewers(matrix: ReviewerItemScores, has_score: Bools) -> Iterator[Figures]:
-    sums = np.where(has_score, matrix.scores, 0.0).sum(axis=0)
-    counts = has_score.sum(axis=0)
-    for row, name in enumerate(matrix.reviewers):
-        scores = matrix.scores[row, has_score[row]]
-        is_shared_item = has_score[row] & (counts > 1)
-        shared_scores = matrix.scores[row, is_shared_item]
-        strictness = None
-        if len(shared_scores):
-            others = (sums[is_shared_item] - shared_scores) / (counts[is_shared_item] - 1)
-            strictness = float((others - shared_scores).mean())
-        spread = float(scores.std(ddof=1)) if len(scores) > 1 else None
-        yield {"reviewer": name, "ratings": len(scores), "strictness": strictness, "spread": spread}
+    reviewer, item = np.nonzero(has_score)
+    score = matrix.scores[has_score]
+    others = mean_without_own_subgroup(score, item, np.arange(len(score)))
+    correlations = correlations_with_others(reviewer, item, score, matrix.group[item])
+    for row, (name, correlation) in enumerate(zip(matrix.reviewers, correlations, strict=True)):
+        scores = score[reviewer == row]
+        gaps = (others - score)[(reviewer == row) & ~np.isnan(others)]
+        yield {
+            "reviewer": name,
+            "ratings": len(scores),
+            "correlation": as_interval(correlation),
+            "strictness": float(gaps.mean()) if len(gaps) else None,
+            "spread": float(scores.std(ddof=1)) if len(scores) > 1 else None,
+        }
 
 
 def dimension_domain_name(figures: Figures) -> str:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, partial
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from jurygraph.studies.report import (
     ReportTable,
     as_interval,
     format_cell,
+    group_by,
 )
 from jurygraph.studies.stability import (
     measure_signal_to_noise,
@@ -86,6 +88,9 @@ class CertifiedFigure(NamedTuple):
     why: str = ""
     finding: str = ""
     """What the figure means, for the page's summary, with `{}` for its value; empty for most."""
+
+    unit: str = ""
+    """What the value is in, where others of its section are in something else."""
 
     conclusion: str = ""
     """Whether a judge is good enough, for the beginning of the page; empty for most."""
@@ -177,9 +182,10 @@ def certify(
             section_figures = [CertifiedFigure(subject, command, why=str(error))]
         figures += section_figures
         measured_figures = [figure for figure in section_figures if figure.value is not None]
+        for unit, figures_in_unit in group_by(measured_figures, attrgetter("unit")).items():
+            rows = [(figure.name, figure, figure.n) for figure in figures_in_unit]
+            sections.append(ReportTable((f"{subject}{unit}", "value (95 %)", "n"), rows))
         if measured_figures:
-            rows = [(figure.name, figure, figure.n) for figure in measured_figures]
-            sections.append(ReportTable((subject, "value (95 %)", "n"), rows))
             commands = dict.fromkeys(figure.command for figure in measured_figures)
             sections.append(f"command: {'; '.join(commands)}")
     sections.append(_unmeasured_figures_table(figures))
@@ -201,7 +207,7 @@ def _summary_sentence(judges: str, figures: Sequence[CertifiedFigure]) -> str:
             findings.append(figure.finding.replace("{}", format_cell(figure)))
     missing = sum(figure.value is None for figure in figures)
     found = "; ".join(findings) or "nothing that this page sums up was measured"
-    return f"{judges}: {found}. Not measured: {missing} of {len(figures)} figures, listed last."
+    return f"{judges}: {found}. Not measured: {missing} of {len(figures)} figures, listed last by reason."
 
 
 def _unmeasured_figures_table(figures: Sequence[CertifiedFigure]) -> ReportTable:
@@ -339,6 +345,8 @@ def _people_figures(
         for name in (closeness, "kappa", "rank_correlation", "corrected"):
             label = f"{_LABEL_BY_AGREEMENT_FIGURE.get(name, name)} of {judge_name}"
             figure = _certified_figure(label, judge[name], judge["n"], command)
+            if judge["distance"] is not None and name in ("distance", "corrected"):
+                figure = figure._replace(unit=", in units of the labels")
             if name == closeness:
                 figure = figure._replace(conclusion=conclude_agreement(judge_name, judge))
             yield figure

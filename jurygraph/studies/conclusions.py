@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from jurygraph.display import format_interval
+from jurygraph.inference.clusters import Estimate
 from jurygraph.studies.alternative_annotator import (
     MIN_PASSING_WIN_RATE,
     SIGNIFICANCE_LEVEL,
@@ -26,8 +27,6 @@ MAX_UNPREDICTED_SHARE = 0.1
 """Share of the ratings that a judge may leave unpredicted before it is said."""
 MAX_SAMPLE_FACTOR = 100
 """How many times as much as there is may be asked for; beyond, nothing that one could collect would tell."""
-MAX_SUBJECTS_LISTED = 5
-"""Judges, dimensions or questions that a conclusion is about; the figures have all."""
 
 
 def side_of_bound(cell: object, bound: float) -> int | None:
@@ -141,7 +140,7 @@ def join_judge_conclusions(judges: FigureRows) -> list[str]:
     if len(conclusions) > 1:
         common = [text for text in conclusions[0] if all(text in other for other in conclusions)]
     paragraphs = []
-    for sentences in conclusions[:MAX_SUBJECTS_LISTED]:
+    for sentences in conclusions:
         paragraphs.append(" ".join(text for text in sentences if text not in common))
     return [*paragraphs, *common]
 
@@ -172,7 +171,7 @@ def conclude_differences(differences: FigureRows) -> list[str]:
 
 def _describe_gain_over_constant(judge: Figures) -> Iterator[str]:
     cell = judge["above_constant"]
-    constant = f"always saying {judge['constant']:g}"
+    constant = f"always saying {round(judge['constant'], 2):g}"
     unit = "in accuracy" if judge["scale"] == "binary" else "in mean distance"
     side = side_of_bound(cell, 0.0)
     if side:
@@ -204,7 +203,7 @@ def conclude_reviewers(
 ) -> list[str]:
     """Return the conclusion on the judge with the least error in each dimension, and the next one."""
     conclusion = []
-    for dimension, count in list(reviewers.items())[:MAX_SUBJECTS_LISTED]:
+    for dimension, count in reviewers.items():
         ranked_judges = [
             row for row in judges if (row["dimension"] or "all") == dimension and row["mae"]
         ]
@@ -232,20 +231,25 @@ def conclude_reviewers(
                 f"It predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
                 f"{total}, those that all predict; the notes say why."
             )
-        rows = [row for row in differences if row["dimension"] == best["dimension"]]
-        for row in rows:
-            pair = {row["first"], row["second"]}
-            if pair == {"personalized", "aggregate"}:  # what the study is for
-                sentences.insert(0, _describe_nearer_judge(row, len(rows), count))
-            elif pair == {row["judge"] for row in ranked_judges[:2]}:
-                sentences.append(_describe_nearer_judge(row, len(rows), count))
         sentences.append(
             _describe_test_against_people(best["alternative_annotator"], best["alpha"])
         )
+        rows = [row for row in differences if row["dimension"] == best["dimension"]]
+        for row in rows:
+            pair = {row["first"], row["second"]}
+            if pair == PLANNED_PAIR:
+                sentences.insert(0, _describe_nearer_judge(row, count))
+            elif pair in (
+                {row["judge"] for row in ranked_judges[:2]},
+                {"item-mean", "rater-offset"},
+            ):
+                sentences.append(_describe_nearer_judge(row, count))
         conclusion.append(f"{dimension}: {' '.join(sentences)}")
     return conclusion
 
 
+PLANNED_PAIR = {"personalized", "aggregate"}
+"""The judges that the study of reviewers is for: their p allows for no other pair."""
 _JUDGE_KIND_DESCRIPTIONS = {
     "personalized": "personalized (a judge for each reviewer)",
     "aggregate": "aggregate (one judge for all, with examples)",
@@ -260,10 +264,11 @@ def has_equal_predictions(row: Figures) -> bool:
     return is_zero_difference and not row["nearer"] and not row["farther"]
 
 
-def _describe_nearer_judge(row: Figures, pairs: int, reviewers: int) -> str:
+def _describe_nearer_judge(row: Figures, reviewers: int) -> str:
     """Return which of two judges is nearer to the reviewers, from the first one's error less the second's.
 
-    It is one of several pairs: what is clear is p by Holm's method over all of them, and not an interval for itself.
+    It is one of several pairs: what is clear is p by Holm's method over those that nobody planned, and not an interval
+    for itself.
     """
     if has_equal_predictions(row):
         sentence = f"{row['first']} and {row['second']} make the same predictions"
@@ -288,9 +293,10 @@ def _describe_nearer_judge(row: Figures, pairs: int, reviewers: int) -> str:
         )
     detail = f"mean difference of errors {_cell_text(difference)}"
     if p is not None:
-        detail += (
-            f", p {p:.3f} (it allows for all pairs of judges, {pairs}, and the interval for one)"
-        )
+        scope = "all pairs of judges"
+        if {row["first"], row["second"]} == PLANNED_PAIR:
+            scope = "this planned pair alone"
+        detail += f", p {p:.3f} (it is for {scope}, and the interval for one)"
     need = "more reviewers and items would tell"
     if side == 0:
         need = describe_needed_count(difference, 0.0, reviewers, "reviewers")
@@ -298,7 +304,7 @@ def _describe_nearer_judge(row: Figures, pairs: int, reviewers: int) -> str:
 
 
 def conclude_reliability(
-    mean: IntervalCell,
+    mean: Estimate,
     units: str,
     count: int,
     questions: FigureRows,
@@ -315,7 +321,7 @@ def conclude_reliability(
             f"about {3 * count} more {units} would halve that."
         )
     questions_with_samples = [question for question in questions if question["within_response"]]
-    sentences += map(_describe_repeats, questions_with_samples[:MAX_SUBJECTS_LISTED])
+    sentences += map(_describe_repeats, questions_with_samples)
     if not questions_with_samples:
         sentences.append(
             "How far a judge would repeat its scores cannot be told from single samples; "
@@ -332,8 +338,8 @@ def _describe_most_different_judges(pairs: FigureRows) -> Iterator[str]:
     first, second = pair["first"], pair["second"]
     most = " most" if len(pairs) > 1 else ""
     yield (
-        f"{first} and {second} differ{most}, in {pair['differ']} of {pair['both']} answers: {first} alone found "
-        f"{pair['first_alone']} met, {second} alone {pair['second_alone']}."
+        f"{first} and {second} differ{most} on what is met (half of a scale or more), in {pair['differ']} of "
+        f"{pair['both']} answers: {first} alone found {pair['first_alone']} met, {second} alone {pair['second_alone']}."
         if pair["differ"]
         else "No two judges differ on whether something is met."
     )
@@ -387,7 +393,7 @@ def conclude_credit(figures: Figures) -> Iterator[str]:
 def conclude_stability(ratios: FigureRows, tasks: int) -> Iterator[str]:
     """Yield whether wording moves scores more than asking again does, by judge, of those with all units."""
     last = {ratio["protocol"]: ratio for ratio in ratios}
-    for protocol, ratio in list(last.items())[:MAX_SUBJECTS_LISTED]:
+    for protocol, ratio in last.items():
         cell = ratio["semantic_to_repeat"]
         side = side_of_bound(cell, 1.0)
         detail = f"S/R {_cell_text(cell)}"

@@ -25,6 +25,8 @@ from jurygraph.aggregation.consensus.fitting import (
 from jurygraph.aggregation.consensus.model import class_credit_values
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
+from jurygraph.inference.agreement import correlations_with_others
+from jurygraph.inference.clusters import cluster_numbers
 from jurygraph.messages import (
     describe_value,
     did_you_mean,
@@ -36,6 +38,7 @@ from jurygraph.messages import (
 from jurygraph.schema.rating import Label, Vote, find_label_class, format_label
 from jurygraph.sources.ratings import NUMERAL_PATTERN, LabelWithPlace, VotesFile
 from jurygraph.studies import symbols
+from jurygraph.studies.conclusions import side_of_bound
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -44,7 +47,9 @@ from jurygraph.studies.report import (
     Report,
     ReportSections,
     ReportTable,
+    as_interval,
     describe_range,
+    format_cell,
 )
 
 REFIT_COUNT = 200
@@ -91,6 +96,7 @@ class VoteColumns(NamedTuple):
         classes: from low to high, [K], K ≥ 2.
         agent, prompt: the agent, and the group that items share, [rows]; None if no vote names one.
         gold: the class of items for which it is known, by key.
+        values: credit of each class, [K], where all are numbers of the data: linear from the lowest to the highest.
         has_order: False if `classes` are words that nobody has put in an order, which are sorted.
         spelling_change_counts: the number of labels in another spelling than their class, by both: "'Bug' as bug".
     """
@@ -103,6 +109,7 @@ class VoteColumns(NamedTuple):
     agent: Sequence[str] | None
     prompt: Sequence[str] | None
     gold: Mapping[str, Label]
+    values: Sequence[float] | None = None
     has_order: bool = True
     spelling_change_counts: Mapping[str, int] = {}
 
@@ -155,6 +162,10 @@ def collect_votes(
         or not all(isinstance(_label_to_class_value(label), str) for label in found)
     )
     scale = _parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
+    values = None
+    if not classes and has_class_order:
+        numbers = np.array(scale, dtype=np.float64)
+        values = np.interp(numbers, numbers[[0, -1]], (0.0, 1.0)).tolist()
     labels = []
     spelling_change_counts = Counter[str]()
     for located_vote in votes:
@@ -186,6 +197,7 @@ def collect_votes(
         agent=agent,
         prompt=prompt,
         gold=gold_labels,
+        values=values,
         has_order=has_class_order,
         spelling_change_counts=spelling_change_counts,
     )
@@ -318,7 +330,7 @@ class ConsensusSettings(NamedTuple):
 
     Attributes:
         preset, method: if neither is set, `converged` and `stableval`, or the majority for a panel that is too small.
-        values: credit of each class, [K]; None: evenly from 0 to 1.
+        values: credit of each class, [K]; None: from 0 to 1, by the numbers of the data, or else evenly.
         subsets: stability is measured with this number of subsets of the annotators; 0 for none.
         seed: seed of all draws; None: 0, but 42 for the stability of preset `paper`.
         compare: whether the tables compare all methods.
@@ -464,7 +476,9 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
         warnings.append(
             f"labels in another spelling are read as one: {join_names(spelling_change_texts)}"
         )
-    values = tuple(class_credit_values(model.votes, settings.values).tolist())
+    values = tuple(
+        class_credit_values(model.votes, settings.values or ballots.values or None).tolist()
+    )
     return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
 
 
@@ -537,7 +551,7 @@ def report(
         "prior": model.prior.tolist(),
         "agents": scores,
         "intervals": intervals,
-        "annotators": _annotator_figures(model, refits, ballots.has_order),
+        "annotators": _annotator_figures(fitted_consensus, refits),
         "stability": stability,
         "comparison": agent_comparison_rows,
         "findings": _find_changes(
@@ -636,20 +650,34 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
 
 
 def _annotator_figures(
-    model: Consensus, refits: RefitIntervals | None, has_order: bool
+    fitted_consensus: FittedConsensus, refits: RefitIntervals | None
 ) -> RowsByName:
     """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits.
 
-    Only classes in an order have a highest and a lowest one, which leniency and strictness are about.
+    Only classes in an order have a highest and a lowest one, which leniency and strictness are about. With one,
+    the rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not.
     """
+    ballots = fitted_consensus.ballots
+    correlations: dict[object, IntervalCell | None] = {}
+    if ballots.has_order:
+        credit_by_class = dict(zip(ballots.classes, fitted_consensus.values, strict=True))
+        names, annotator = np.unique(ballots.annotator, return_inverse=True)
+        estimates = correlations_with_others(
+            annotator,
+            cluster_numbers(ballots.item),
+            np.array([credit_by_class.get(label, np.nan) for label in ballots.label]),
+            cluster_numbers(ballots.prompt or ballots.item_id_in_file),
+        )
+        correlations = dict(zip(names.tolist(), map(as_interval, estimates), strict=True))
     rows = {}
-    for name, quality in model.annotators().items():
+    for name, quality in fitted_consensus.model.annotators().items():
         row = quality._asdict()
         for index, rate in enumerate(_ANNOTATOR_RATE_NAMES):
             interval = refits.annotators[name][index] if refits else (np.nan,)
             row[f"{rate}_interval"] = interval if np.isfinite(interval).all() else None
-            if rate != "accuracy" and not has_order:
+            if rate != "accuracy" and not ballots.has_order:
                 row[rate] = row[f"{rate}_interval"] = None
+        row["correlation"] = correlations.get(name)
         rows[str(name)] = row
     return rows
 
@@ -790,29 +818,38 @@ def _comparison_table(comparison: RowsByName) -> ReportTable:
 
 
 def _annotator_sections(figures: Figures) -> ReportSections:
-    """Yield the annotators, the most accurate first, what their rates are, and whose accuracy may be that of a guess
-    among the classes, if there are some."""
-    annotators = figures["annotators"]
-    rate_columns = _ANNOTATOR_RATE_NAMES[1:] if figures["values"] else ()
+    """Yield the annotators, the best first, what their rates are, and who guesses, if the labels show it of some.
+
+    Who guesses has an interval that contains chance, and that does not reach half way from there to full agreement.
+    """
     rows = []
-    for name, person in _sort_descending(annotators, "accuracy"):
-        low, high = person["accuracy_interval"] or (None, None)
-        accuracy = IntervalCell(person["accuracy"], low, high)
-        rows.append([name, accuracy, *map(person.__getitem__, rate_columns), person["labels"]])
-    header = ("annotator", "accuracy (95 %, refits)", *rate_columns, "labels")
-    yield ReportTable(header, rows, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
+    for name, person in figures["annotators"].items():
+        accuracy = IntervalCell(person["accuracy"], *(person["accuracy_interval"] or (None, None)))
+        rows.append({**person, "name": name, "accuracy": accuracy})
+    measure, chance = "accuracy", 1.0 / len(figures["classes"])
+    columns = {"annotator": "name", "accuracy (95 %, refits)": "accuracy"}
+    if figures["values"]:
+        measure, chance = "correlation", 0.0
+        columns["rank correlation with the others (95 %)"] = measure
+        columns |= {rate: rate for rate in _ANNOTATOR_RATE_NAMES[1:]}
+    columns["labels"] = "labels"
+    rows.sort(key=lambda row: (-row[measure].value if row[measure] else math.inf, row["name"]))
+    yield ReportTable.of(columns, rows, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
     lowest, *_, highest = map(format_label, figures["classes"])
     yield "accuracy: share of right labels by the model, the mean over the classes"
     if figures["values"]:
         yield f"leniency, strictness: share of {highest}, of {lowest} given, were all classes as frequent"
-    chance = 1.0 / len(figures["classes"])
+    half_way = (1.0 + chance) / 2.0
     names = []
-    for name, person in sorted(annotators.items()):
-        interval = person["accuracy_interval"]
-        if interval is not None and interval[0] <= chance:
-            names.append(f"{name} ({person['accuracy']:.3f})")
+    for row in rows:
+        cell = row[measure]
+        if side_of_bound(cell, chance) in (0, -1) and side_of_bound(cell, half_way) == -1:
+            names.append(f"{row['name']} {format_cell(cell, _TABLE_DIGITS)}")
     if names:
-        yield f"perhaps no better than guessing, which gives {chance:.2g}: {join_names(names)}"
+        yield (
+            f"perhaps no better than guessing ({measure} {chance:.2g}), and surely below {half_way:.2g}: "
+            f"{join_names(names)}"
+        )
         if figures["method"] == "majority":
             yield "a majority counts them like anybody; to leave them out, remove their rows"
 

@@ -155,7 +155,8 @@ def read_labels(
     a response, or if one is neither a number nor true or false.
     """
     if not source.startswith(_LABEL_COLUMN_PREFIX) or is_table(source):  # `label.csv` is a file
-        return read_judged_labels(source, columns, options)
+        responses = {response for run in runs for response in run.lengths}
+        return read_judged_labels(source, columns, options, responses)
     for field_name in columns:
         option = options.get(field_name, "columns")
         raise InputError(f"{option}: is for a file of labels, and {source} is a label of the runs")

@@ -4,7 +4,6 @@ A constant and the length of a response are compared as judges, too, and labels 
 label. Intervals are over tasks, whose responses resemble each other.
 """
 
-import math
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,11 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation.agreement import Weights, kappa_interval
-from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.arrays import Floats, Ints
+from jurygraph.inference.agreement import rank_correlation
 from jurygraph.inference.clusters import (
     cluster_numbers,
-    jackknife_interval,
-    jackknife_masks,
     mean_with_cluster_interval,
     members_by_cluster,
     share_interval,
@@ -331,7 +329,7 @@ def _agreement_figures(
         "tpr": true_positive_rate,
         "tnr": true_negative_rate,
         "kappa": as_interval(kappa),
-        "rank_correlation": _rank_correlation(targets, ranks, tasks),
+        "rank_correlation": as_interval(rank_correlation(targets, ranks, tasks)),
         "pairwise": _pairwise_accuracy(targets, ranks, tasks),
         "bias": as_interval(bias),
     }
@@ -340,25 +338,6 @@ def _agreement_figures(
 
 def _share_with_interval(hits: ArrayLike, tasks: ArrayLike) -> IntervalCell | None:
     return as_interval(share_with_cluster_interval(hits, tasks))
-
-
-def _rank_correlation(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | None:
-    """Return Spearman's coefficient with the jackknife interval over tasks, or over a hundred groups of them."""
-    from scipy import stats  # imported lazily: every `study` command would wait for it
-
-    def rank_correlation_of_rows(kept: Bools) -> float:
-        if not kept.any():  # without the only task
-            return math.nan
-        first, second = stats.rankdata([targets[kept], ranks[kept]], axis=1)
-        if not np.ptp(first) or not np.ptp(second):
-            return math.nan
-        return float(np.corrcoef(first, second)[0, 1])
-
-    value = rank_correlation_of_rows(np.ones(len(tasks), dtype=bool))
-    if np.isnan(value):
-        return None
-    jackknife_values = np.array(list(map(rank_correlation_of_rows, jackknife_masks(tasks))))
-    return as_interval(jackknife_interval(value, jackknife_values).within(-1.0, 1.0))
 
 
 def _pairwise_accuracy(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalCell | None:
@@ -549,6 +528,7 @@ def _list_disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
                 if study.has_binary_labels:  # of wrong decisions the most confident ones come first
                     distance = abs(row.score - row.target)
                 disagreement = {
+                    "of": study.judge.name,
                     "response": response,
                     "question": question,
                     **({"other": others[0]} if others else {}),
@@ -568,9 +548,6 @@ def _list_disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
 def _sections(figures: Figures, need: float | None) -> ReportSections:
     judges = figures["judges"]
     names = judge_display_names([(judge["run"], judge["judge"]) for judge in judges])
-    has_unsupported_findings = any(judge["unsupported"] for judge in judges)
-    counts = ("tasks", *(COUNT_FIELD_NAMES if has_unsupported_findings else COUNT_FIELD_NAMES[:-1]))
-    blank_cells = dict.fromkeys(("question", *counts))
     rows = []
     judge_rows_with_baselines: list[Figures] = []
     for name, judge, constant, length in zip(
@@ -578,21 +555,25 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
     ):
         rows.append({**judge, "name": name})
         others = [
-            {**constant, **blank_cells, "name": f"  always {constant['value']:g}"},
-            {**length, **blank_cells, "name": "  length"},
+            {**constant, "n": judge["n"], "name": f"  always {round(constant['value'], 2):g}"},
+            {**length, "name": "  length"},
         ]
         if others != judge_rows_with_baselines:  # judges of the same responses share these lines
             rows += others
             judge_rows_with_baselines = others
-    columns = {"judge": "name"} | dict(zip(counts, counts, strict=True))
+    columns = {"judge": "name", "n": "n"}
     has_classes = any(judge["accuracy"] is not None for judge in judges)
     has_numbers = any(judge["distance"] is not None for judge in judges)
     if has_classes or not has_numbers:
-        columns |= {"accuracy": "accuracy", "TPR": "tpr", "TNR": "tnr"}
+        columns["accuracy"] = "accuracy"
     if has_numbers:
         columns["mean distance"] = "distance"
     columns["κ"] = "kappa"
     yield ReportTable.of(columns, rows, digits=3)
+    columns = {"judge": "name", "TPR": "tpr", "TNR": "tnr"}
+    yield ReportTable.of(columns, [row for row in rows if row["tpr"] or row["tnr"]], digits=3)
+    columns = {"judge": "name"} | {name: name for name in ("tasks", *COUNT_FIELD_NAMES[1:])}
+    yield ReportTable.of(columns, [row for row in rows if "judge" in row])
     yield from _confusion_tables(judges)
     columns = {
         "judge": "name",
@@ -614,11 +595,7 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
     if need is not None:
         mean_columns[f"labels for ±{need:g}"] = _describe_needed_label_count
     yield ReportTable.of(mean_columns, [judge for judge in judges if judge["scale"] != "ranks"])
-    ceilings = [row for row in figures["ceiling"] if row is not None]
-    shares = [[row["question"], row] for row in ceilings if row["value"] is not None]
-    yield ReportTable(("people agree on", "share (95 %)"), shares)
-    distances = [[row["question"], row["distance"]] for row in ceilings if row["distance"]]
-    yield ReportTable(("two people differ on", "by a mean distance of (95 %)"), distances)
+    yield from _ceiling_tables(figures["ceiling"])
     columns = {
         "pairs in both orders": "judge",
         "as people in both (95 %)": "strict",
@@ -633,12 +610,21 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
         "p (Holm)": "p",
     }
     yield ReportTable.of(columns, figures["differences"], left=2, most=_MAX_PAIRS_LISTED)
-    columns = {"disagreement": "show", "judge": "judge", "people": "people"}
+    columns = {"disagreement": "show", "of": "of", "judge": "judge", "people": "people"}
     if any(row["status"] == "unsupported" for row in figures["disagreements"]):
         columns["the judge's finding"] = "status"
     yield ReportTable.of(
-        columns, figures["disagreements"], digits=2, most=_MAX_DISAGREEMENTS_LISTED
+        columns, figures["disagreements"], left=2, digits=2, most=_MAX_DISAGREEMENTS_LISTED
     )
+
+
+def _ceiling_tables(ceiling_by_judge: FigureRows) -> Iterator[ReportTable]:
+    """Yield how often two people agree, or by how much they differ; judges of the same responses share a line."""
+    ceilings = {str(row): row for row in ceiling_by_judge if row is not None}.values()
+    shares = [[row["question"], row] for row in ceilings if row["value"] is not None]
+    yield ReportTable(("people agree on", "share (95 %)"), shares)
+    distances = [[row["question"], row["distance"]] for row in ceilings if row["distance"]]
+    yield ReportTable(("two people differ on", "by a mean distance of (95 %)"), distances)
 
 
 def _confusion_tables(judges: FigureRows) -> Iterator[ReportTable]:

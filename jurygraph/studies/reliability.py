@@ -23,7 +23,6 @@ from jurygraph.studies.conclusions import conclude_reliability
 from jurygraph.studies.report import (
     FigureRows,
     Figures,
-    IntervalCell,
     Plot,
     Report,
     ReportSections,
@@ -44,7 +43,7 @@ _JUDGE_PAIR_COLUMNS = {
     "judge A": "first",
     "judge B": "second",
     "answers of both": "both",
-    "differ": "differ",
+    "differ on met": "differ",
     "met by A alone": "first_alone",
     "met by B alone": "second_alone",
 }
@@ -238,8 +237,7 @@ def report(scores: RunScores) -> Report:
         ReportTable.of(_JUDGE_SCORE_COLUMNS, judge_rows, most=_MAX_QUESTIONS_LISTED),
         ReportTable.of(_JUDGE_AGREEMENT_COLUMNS, judges, most=_MAX_QUESTIONS_LISTED),
     ]
-    cell = IntervalCell(mean.value, mean.low, mean.high)
-    conclusion = conclude_reliability(cell, units, unit_count, questions, pairs)
+    conclusion = conclude_reliability(mean, units, unit_count, questions, pairs)
     return Report(
         figures,
         sections,

@@ -24,6 +24,7 @@ from jurygraph.inference.agreement import (
     MeasurementLevel,
     alphas_leaving_out_clusters,
     estimate_from_alphas,
+    mean_without_own_subgroup,
 )
 from jurygraph.inference.clusters import (
     cluster_numbers,
@@ -53,7 +54,7 @@ from jurygraph.studies.alternative_annotator import (
     PersonLabels,
     compare_judge_with_people,
 )
-from jurygraph.studies.conclusions import conclude_reviewers, has_equal_predictions
+from jurygraph.studies.conclusions import PLANNED_PAIR, conclude_reviewers, has_equal_predictions
 from jurygraph.studies.judgements import JUDGED_STATUS, judgement_status
 from jurygraph.studies.reasons import (
     TextVectorizer,
@@ -150,7 +151,7 @@ def predict(
         order = _make_text_similarity_order(part, texts, vectorize)
         for count, means in zip(counts, _mean_of_own_scores(part, counts, order), strict=True):
             yield Predictions("neighbours", count, means[None])
-    means_of_peers = _mean_without_own_subgroup(part.score, part.item, np.arange(len(part.score)))
+    means_of_peers = mean_without_own_subgroup(part.score, part.item, np.arange(len(part.score)))
     if "item-mean" in judges:
         yield Predictions("item-mean", None, means_of_peers[None])
     if "rater-offset" in judges:
@@ -175,20 +176,7 @@ def _mean_of_other_groups(part: DimensionRatings, values: Floats) -> Floats:
     """Return the mean of a reviewer's values in the domain without those of the same group, [n]; NaN without others."""
     pool = _reviewer_domain_numbers(part)
     group_in_pool = cluster_numbers(pool * (part.group.max() + 1) + part.group)
-    return _mean_without_own_subgroup(values, pool, group_in_pool)
-
-
-def _mean_without_own_subgroup(values: Floats, pool: Ints, subgroup: Ints) -> Floats:
-    """Return the mean of a pool's values without those of one subgroup of it, [n]; NaN where none are left.
-
-    `subgroup` numbers the parts of pools, none in two of them. Values that are NaN do not count.
-    """
-    has_value = ~np.isnan(values)
-    values_or_zero = np.where(has_value, values, 0.0)
-    number = np.bincount(pool, has_value)[pool] - np.bincount(subgroup, has_value)[subgroup]
-    sums = np.bincount(pool, values_or_zero)[pool] - np.bincount(subgroup, values_or_zero)[subgroup]
-    nan_means = np.full(len(values), np.nan)
-    return np.asarray(np.divide(sums, number, out=nan_means, where=number > 0.0))
+    return mean_without_own_subgroup(values, pool, group_in_pool)
 
 
 def _mean_of_own_scores(part: DimensionRatings, counts: Sequence[int], order: Any) -> Floats:
@@ -538,8 +526,8 @@ def report(
     The figures are `judges`: each with its most examples, for each dimension and each of its domains, with `answered`
     and `coverage` of its ratings, and on the `n` that all answered which answered any `alpha`, `rmse` and `mae`;
     `curve`, the same for each number of examples; `differences` of two judges' absolute errors (`first` less `second`),
-    with intervals and p-values (Student's t, Holm) over reviewers and items, or groups of items, and for how many
-    reviewers the first is nearer or farther; `reviewers`, each with the mean absolute error of every judge; and
+    with intervals and p-values (Student's t, Holm; the planned pair's for itself) over reviewers and items, or groups
+    of items, and for how many reviewers the first is nearer or farther; `reviewers`, each with every judge's error; and
     `reasons`: the correlation of agreement with similar reasons, of reviewers or those of a judge for them, over
     `pairs` of reviewers.
     `matches` say how near a judge's reasons are to those of the person that it predicts (`own`), and to `others`' of
@@ -670,7 +658,9 @@ def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) ->
             "farther": int((sums > 0).sum()),
         }
         rows.append(row)
-    return adjust_p_values(rows, "absolute_p")
+    # what the study is for is asked before it, and needs no allowance for the others
+    planned = [row for row in rows if {row["first"], row["second"]} == PLANNED_PAIR]
+    return planned + adjust_p_values([row for row in rows if row not in planned], "absolute_p")
 
 
 def _test_alternative_annotator(
@@ -760,7 +750,8 @@ def _sections(figures: Figures) -> ReportSections:
         "each score is predicted from other ratings (leave-one-out), never from one of the same group; errors are on "
         f"ratings that all judges predict; alpha is {figures['level']}; intervals are over reviewers, "
         "and those of differences over reviewers and items (items of one group together), each for itself; p holds for "
-        "all pairs together"
+        "all pairs together, but that of personalized and aggregate for itself; own scores are those of the same "
+        "dimension and domain"
     )
     yield _judge_table(
         "judge", [row for row in figures["judges"] if row["judge"] not in PEER_BASELINE_NAMES]
@@ -782,7 +773,7 @@ def _sections(figures: Figures) -> ReportSections:
         "error of": "first",
         "less that of": "second",
         "absolute (95 %, this pair)": "absolute",
-        "p (Holm, all pairs)": "absolute_p",
+        "p (Holm, all other pairs)": "absolute_p",
         "nearer to (reviewers)": "nearer",
         "farther from (reviewers)": "farther",
     }

@@ -228,6 +228,14 @@ def test_people_write_decisions_as_words(tmp_path: Path) -> None:
     assert [label.target for _, label in file.rows] == expected[:-1]
 
 
+def test_labels_of_an_agents_answer_to_an_item_are_of_its_response(tmp_path: Path) -> None:
+    row = {"item": "q", "annotator": "ann", "label": 2}
+    rows = [{**row, "agent": "m"}, {**row, "agent": "n"}, {**row, "item": "q_m2", "agent": "m"}]
+    file = read_judged_labels(table(tmp_path / "l.jsonl", *rows), responses={"q_m2"})
+    assert [label.id for _, label in file.rows] == ["q_m", "q_n", "q_m2"]
+    assert {label.reviewer for _, label in file.rows} == {"ann"}
+
+
 # Places of rows
 
 

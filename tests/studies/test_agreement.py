@@ -67,6 +67,7 @@ def test_each_dimension_and_domain_has_its_figures(tmp_path: Path) -> None:
     assert f"<!-- {alpha.value:.2f} -->" in (tmp_path / "alpha.svg").read_text(encoding="utf-8")
     strict = {one["reviewer"]: one["strictness"] for one in food["reviewers"]}
     assert strict == {"ann": 1.0, "bob": -1.0}
+    assert [one["correlation"].value for one in food["reviewers"]] == pytest.approx([1.0, 1.0])
     assert found.notes == [
         "no alpha, as no item has two scores, or all scores of such items are equal: taste · drinks",
         "fewer than 30 items, so that the interval of alpha is too narrow: taste, taste · food",

@@ -70,6 +70,7 @@ def test_a_judge_of_shares_is_near_to_people_on_their_scale_and_not_right_in_non
     (distance,) = [one for one in page["figures"] if one["name"].startswith("mean distance")]
     assert distance["name"] == "mean distance from people of manners.polite"
     assert 0.0 < distance["value"] < 1.0
+    assert distance["unit"] == ", in units of the labels"
     assert not any(figure["name"].startswith("accuracy") for figure in page["figures"])
     assert not [one for one in page["figures"] if one["name"].startswith("accuracy")]
 

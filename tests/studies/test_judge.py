@@ -382,6 +382,15 @@ def test_judges_that_differ_are_found_and_equal_ones_are_not() -> None:
         ((better, replace(better, judge=same.judge)), "a and b are equally near to people on 200"),
     ):
         assert report(studies).conclusion[-1].startswith(beginning)
+    several = [binary_study([(0, 1), (1, 1)], f"judge {number}") for number in range(6)]
+    found = report(several)
+    assert "judge 5 " in " ".join(found.conclusion)
+    judged, rates, counts, *_ = found.tables
+    assert (judged.header, rates.header) == (
+        ["judge", "n", "accuracy", "κ"],
+        ["judge", "TPR", "TNR"],
+    )
+    assert counts.header == ["judge", "tasks", "missing", "failed", "abstained", "unsupported"]
     told = report([better, same]).conclusion[-1]
     assert re.match(
         r"Whether . is nearer to people than . cannot be told: its mean .* would tell", told
@@ -458,7 +467,7 @@ def test_an_unsupported_finding_has_a_count_and_stands_among_the_disagreements()
         ("a", 0.0, "unsupported"),
         ("c", 1.0, "judged"),
     ]
-    assert "unsupported" in found.tables[0].header
+    assert "unsupported" in found.tables[2].header
     supported = report(
         join_labels_with_judgements(
             [judgements({"a": 0.9})], labels(JudgedLabel(id="a", target=True))

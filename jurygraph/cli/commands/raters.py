@@ -88,7 +88,8 @@ def consensus(
         option("A,B", "All labels, from low to high.", show_default="those in the data"),
     ] = None,
     values: Annotated[
-        str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")
+        str | None,
+        option("V,W", "Credit of each class.", show_default="0 to 1: by number, else evenly"),
     ] = None,
     gold: Annotated[
         Path | None,
@@ -187,8 +188,8 @@ def consensus(
         scale = scale or list(map(format_label, earlier.classes))
         preset = preset or earlier.preset
     ballots = _read_ballots(ratings, columns, dimension, scale, gold)
-    if earlier is not None and not earlier.values and not classes:
-        ballots = ballots._replace(has_order=False)
+    if earlier is not None and not classes:
+        ballots = ballots._replace(values=earlier.values, has_order=bool(earlier.values))
     settings = ConsensusSettings(
         preset=preset,
         method=method if earlier is None else method or earlier.method,

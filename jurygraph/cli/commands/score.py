@@ -293,7 +293,7 @@ def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) 
         print_message(f"in sentences:    jurygraph explain {response}")
     if summary.judged_differently:
         print_message(
-            f"judges differ on {summary.judged_differently} of {summary.judged_by_several} "
+            f"judges are not all equal on {summary.judged_differently} of {summary.judged_by_several} "
             f"questions: jurygraph show {run} --sort -disagreement "
             "--columns reward,disagreement"
         )

@@ -21,6 +21,7 @@ from jurygraph.studies.report import Report, ReportTable
 from tests.studies.consensus.made import AGENTS, PANEL, votes_file
 from tests.studies.figures import Figures, figures_of
 
+RATERS = ("ann", "bo", "fay", "dee")
 EXAMPLE = Path(__file__).parents[3] / "examples" / "consensus"
 
 
@@ -284,3 +285,45 @@ def test_items_in_doubt_by_majority_are_ties_and_those_that_one_vote_decides() -
         assert rows == [["c", "nothing, a tie"], ["b", "one vote"]]
         is_model = "most ambiguous items" in tables
         assert is_model == (method == "stableval")
+
+
+# Ordered labels
+
+
+def _stars_by(annotator: str, item: int) -> float:
+    """Ann and Bo are a star apart now and then; fay gives half stars, and dee clicks without looking."""
+    if annotator == "dee":
+        return 1.0 + (2 * item + item // 2) % 5
+    star = 1.0 + item % 10 // 2
+    if annotator == "fay" and item % 3 == 0:
+        return min(5.0, star + 0.5)
+    return min(5.0, star + (annotator == "bo" and item % 4 == 0))
+
+
+STARS = [(f"i{item}", one, _stars_by(one, item)) for item in range(40) for one in RATERS]
+
+
+def test_of_ordered_labels_who_guesses_is_told_by_the_order_and_half_stars_do_not_bend_the_scale() -> (
+    None
+):
+    reached = fit_consensus(
+        collect_votes([votes_file(*STARS)]), ConsensusSettings(method="majority")
+    )
+    assert reached.values == (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
+    found = consensus_study.report(reached)
+    people = found.figures["annotators"]
+    assert people["dee"]["correlation"].high < 0.5 < people["fay"]["correlation"].low
+    assert people["fay"]["accuracy"] < people["bo"]["accuracy"]
+    (advice,) = [text for text in found.sections if "guessing" in str(text)]
+    assert str(advice).startswith(
+        "perhaps no better than guessing (correlation 0), and surely below 0.5: dee "
+    )
+    assert not any(name in str(advice) for name in ("ann", "fay"))
+
+
+def test_credit_follows_numbers_and_is_even_for_classes_that_are_named() -> None:
+    rows = (("a", "x", 1.0), ("a", "y", 1.5), ("b", "x", 5.0))
+    names = ("1", "1.5", "5")
+    by_number = fit_consensus(collect_votes([votes_file(*rows)]), ConsensusSettings())
+    named = fit_consensus(collect_votes([votes_file(*rows)], classes=names), ConsensusSettings())
+    assert (by_number.values, named.values) == ((0.0, 0.125, 1.0), (0.0, 0.5, 1.0))

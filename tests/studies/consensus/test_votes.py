@@ -24,7 +24,15 @@ def gold_label(item: str, label: Any) -> Mapping[str, LabelWithPlace]:
 def test_votes_of_all_files_are_combined() -> None:
     found = collect_votes([votes_file(*TWO), votes_file(("b", "x", 2.0), path="w.csv")])
     assert found == VoteColumns(
-        ["a", "a", "b"], ["a", "a", "b"], ["x", "y", "x"], [0, 1, 2], (0, 1, 2), None, None, {}
+        ["a", "a", "b"],
+        ["a", "a", "b"],
+        ["x", "y", "x"],
+        [0, 1, 2],
+        (0, 1, 2),
+        None,
+        None,
+        {},
+        [0.0, 0.5, 1.0],
     )
 
 

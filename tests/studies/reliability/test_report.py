@@ -137,7 +137,8 @@ def test_the_two_judges_that_differ_most_come_first() -> None:
     scores = rewards(drawn(4, 2, 1.0)).rewards
     found = reliability.report(RunScores("run", scores, tuple(questions), {}))
     assert found.conclusion[0] == (
-        "even and strict differ most, in 4 of 4 answers: even alone found 4 met, strict alone 0."
+        "even and strict differ most on what is met (half of a scale or more), in 4 of 4 answers: even alone found 4 "
+        "met, strict alone 0."
     )
     assert found.tables[0].header[0] == "judge A"
     same = reliability.report(RunScores("run", scores, (questions[0], questions[0]), {}))

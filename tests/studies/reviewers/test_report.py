@@ -197,9 +197,30 @@ def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
     (words,) = conclude_reviewers(judges, [{**pair, "absolute_p": 0.294}, other], {"all": 3})
     assert "(a judge for each reviewer) cannot be told: mean" in words
     assert (
-        "p 0.294 (it allows for all pairs of judges, 2, and the interval for one); more rev"
-        in words
+        "p 0.294 (it is for this planned pair alone, and the interval for one); more rev" in words
     )
     wide = {**pair, "absolute": IntervalCell(0.4, -0.2, 1.0), "absolute_p": 0.4}
     (words,) = conclude_reviewers(judges, [wide], {"all": 3})
     assert "for one); about 4 more reviewers like these would tell." in words
+
+
+def test_the_pair_that_the_study_is_for_has_a_p_of_its_own_and_others_share_theirs() -> None:
+    (part,) = read_parts([to_ratings(random_rows(np.random.default_rng(3)))])
+    noise = np.random.default_rng(4).normal(size=(5, len(part.score)))
+    names = ("personalized", "aggregate", "zero-shot", "item-mean", "rater-offset")
+    columns = [
+        Predictions(name, None, part.score[None] + shift * row)
+        for name, shift, row in zip(names, (0.5, 0.6, 0.7, 0.8, 0.9), noise, strict=True)
+    ]
+    pair = figures_of(report([(part, columns[:2])])).differences[0]
+    several = report([(part, columns)])
+    first, *others = figures_of(several).differences
+    assert (first.first, first.second, first.absolute_p) == (
+        "personalized",
+        "aggregate",
+        pair.absolute_p,
+    )
+    assert len(others) == 9
+    (conclusion,) = several.conclusion
+    assert "item-mean" in conclusion
+    assert "rater-offset" in conclusion
