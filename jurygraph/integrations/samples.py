@@ -196,7 +196,12 @@ def group_sample_indices(tasks: Sequence[Task]) -> dict[str, list[int]]:
         members = groups.setdefault(task.id, [])
         first = tasks[members[0]] if members else task
         if first is not task and first != task:
-            problem = f"task {task.id!r}: rows {members[0] + 1} and {index + 1} of the batch differ"
-            raise InputError(f"{problem}; give each prompt an id of its own")
+            raise differing_rows_error(task.id, members[0], index, "batch")
         members.append(index)
     return groups
+
+
+def differing_rows_error(task_id: str, first: int, second: int, rows: str) -> InputError:
+    """Return the error of two rows, by their indices in what has the `rows`, that have one task's id and differ."""
+    problem = f"task {task_id!r}: rows {first + 1} and {second + 1} of the {rows} differ"
+    return InputError(f"{problem}; give each prompt an id of its own")

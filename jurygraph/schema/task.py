@@ -313,6 +313,15 @@ def query_to_text(query: str | ChatMessages) -> str:
     return query if isinstance(query, str) else "\n".join(message.text for message in query)
 
 
+def is_empty_query(query: str | ChatMessages) -> bool:
+    """Return whether a query asks nothing: a blank text, a chat without messages, or one whose user's are all blank."""
+    if isinstance(query, str):
+        return not query.strip()
+    user_messages = [message for message in query if message.role == "user"]
+    contents = [content for message in user_messages for _, content in message.parts()]
+    return not query or (bool(user_messages) and not any(map(str.strip, contents)))
+
+
 def chat_to_prompt_text(query: str | ChatMessages) -> str:
     """Return the text of a query as prompts show it: the messages of a chat are paragraphs that begin with the role.
 

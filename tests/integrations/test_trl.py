@@ -805,6 +805,38 @@ def test_the_rows_of_a_data_set_are_checked_before_a_training(opened: list[JuryR
         opened[0].check(["prompt", "solution"])
 
 
+def test_rows_with_one_id_that_differ_are_found_before_a_training(opened: list[JuryReward]) -> None:
+    opened.append(reward_function(Config(evaluators=("maths.accuracy",)), reference="solution"))
+    row = {"task_id": "T-1", "prompt": "2 + 2?", "solution": "4"}
+    opened[0].check([row, row])
+    with pytest.raises(InputError) as refused:
+        opened[0].check([row, row | {"prompt": "3 + 3?"}, row, row | {"solution": "5"}])
+    remedy = "of the data set differ; give each prompt an id of its own"
+    assert str(refused.value).splitlines() == [
+        f"task 'T-1': rows 1 and 2 {remedy}",
+        f"task 'T-1': rows 1 and 4 {remedy}",
+    ]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "",
+        " ",
+        [],
+        [{"role": "system", "content": "Be brief."}, {"role": "user", "content": ""}],
+    ],
+)
+def test_a_row_with_an_empty_prompt_is_found_before_a_training(
+    opened: list[JuryReward], prompt: Any
+) -> None:
+    opened.append(reward_function(Config(evaluators=("maths.accuracy",)), reference="solution"))
+    image = [{"type": "image", "image": "sign.png"}]
+    opened[0].check([{"prompt": [{"role": "user", "content": image}], "solution": "4"}])
+    with pytest.raises(InputError, match="the prompt is empty; write one, or leave"):
+        opened[0].check([{"prompt": prompt, "solution": "4"}])
+
+
 def test_references_that_no_value_can_be_read_from_are_noted_before_a_training(
     opened: list[JuryReward], caplog: pytest.LogCaptureFixture
 ) -> None:
