@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from jurygraph.aggregation import filling_factor
 from jurygraph.aggregation.group_advantages import AdvantageNormalization
+from jurygraph.decision.decide import explain_notes
 from jurygraph.errors import InputError, NoRewardError
 from jurygraph.messages import shell_quote, shorten
 from jurygraph.schema import Task, Trace
@@ -77,10 +78,15 @@ def first_failure(traces: Iterable[Trace]) -> str | None:
     return next(filter(None, [*abstention_reasons, *reasons_not_to_apply]), None)
 
 
-def describe_first_failure(traces: Iterable[Trace]) -> str:
-    """Return the first failure as the end of a sentence."""
+def describe_first_failure(traces: Sequence[Trace]) -> str:
+    """Return the first failure as the end of a sentence, with the coverage if it leaves less than is asked for."""
     failure = first_failure(traces)
-    return "" if failure is None else f": {failure}"
+    if failure is None:
+        return ""
+    trace = next(trace for trace in traces if first_failure([trace]) == failure)
+    notes = explain_notes(trace.reward.notes)
+    causes = [note for note in notes if note.endswith("(failure.min_coverage)")]
+    return f": {'; '.join([failure.rstrip('.'), *causes])}" if causes else f": {failure}"
 
 
 def is_power_of_ten(count: int) -> bool:

@@ -674,9 +674,10 @@ def _log_metrics(
     _log_reply_shares(log_metric, jury_name, traces, is_free)
     if missing_count := sum(map(_states_no_answer, traces)):
         log_metric(f"{jury_name}/no_answer", missing_count / len(traces))
-    for trace in traces:
-        value_by_metric = {"reward": trace.reward.value, **trace.reward.components}
-        for name, value in value_by_metric.items():
+    # where a reward failed, its components are the failure rule's
+    rewards = [trace.reward for trace in traces if trace.reward.value is not None]
+    for reward in rewards:
+        for name, value in {"reward": reward.value, **reward.components}.items():
             if value is not None:
                 figures.setdefault(name, []).append(value)
     known_factors = [factor for factor in factors if factor is not None]

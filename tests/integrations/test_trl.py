@@ -247,6 +247,20 @@ def test_rewards_are_those_of_the_jury_and_what_is_logged_names_them(
     assert trainer.extra["response_id"][:5] == ["a/1", "a/2", "a/3", "a/4", "b/1"]
 
 
+def test_the_means_of_components_are_those_of_the_rows_with_a_reward(
+    opened: list[JuryReward],
+) -> None:
+    trainer = Trainer()
+    judges = [*CONFIG["evaluators"], "tests.integrations.trainers.stated"]
+    config = {"evaluators": judges, "reward": {"graded": 0.5, "stated": 0.5}}
+    opened.append(reward_function(config, failed="mask"))
+    completions = ["it is 1.0", "it is 0.0", "torn...", "x"]
+    call(opened[0], [QUESTIONS[0]] * 4, completions, **trainer.columns())
+    means = {name: trainer.metrics[f"jury/{name}"] for name in ("reward", "graded", "stated")}
+    assert means == {"reward": 0.75, "graded": 0.5, "stated": 1.0}
+    assert trainer.metrics["jury/failed"] == 0.5
+
+
 @pytest.mark.parametrize("has_record", [False, True])
 def test_replies_that_were_repaired_or_cost_no_request_are_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_record: bool
