@@ -70,23 +70,25 @@ def first_failure(traces: Iterable[Trace]) -> str | None:
     for trace in traces:
         for verdict in trace.verdicts:
             if verdict.failure is not None:
-                return verdict.failure.message
+                return _add_low_coverage(verdict.failure.message, trace)
             if verdict.status == "abstained" and trace.reward.value is None:
-                abstention_reasons.append(verdict.reason)
+                abstention_reasons.append(_add_low_coverage(verdict.reason, trace))
             elif verdict.status == "not_applicable" and trace.reward.value is None:
                 reasons_not_to_apply.append(f"no evaluator that counts applies: {verdict.reason}")
     return next(filter(None, [*abstention_reasons, *reasons_not_to_apply]), None)
 
 
-def describe_first_failure(traces: Sequence[Trace]) -> str:
-    """Return the first failure as the end of a sentence, with the coverage if it leaves less than is asked for."""
-    failure = first_failure(traces)
-    if failure is None:
-        return ""
-    trace = next(trace for trace in traces if first_failure([trace]) == failure)
+def _add_low_coverage(failure: str, trace: Trace) -> str:
+    """Return a failure with the coverage that it left, if more is asked for."""
     notes = explain_notes(trace.reward.notes)
     causes = [note for note in notes if note.endswith("(failure.min_coverage)")]
-    return f": {'; '.join([failure.rstrip('.'), *causes])}" if causes else f": {failure}"
+    return "; ".join([failure.removesuffix("."), *causes]) if causes else failure
+
+
+def describe_first_failure(traces: Iterable[Trace]) -> str:
+    """Return the first failure as the end of a sentence."""
+    failure = first_failure(traces)
+    return "" if failure is None else f": {failure}"
 
 
 def is_power_of_ten(count: int) -> bool:

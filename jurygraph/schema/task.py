@@ -314,12 +314,10 @@ def query_to_text(query: str | ChatMessages) -> str:
 
 
 def is_empty_query(query: str | ChatMessages) -> bool:
-    """Return whether a query asks nothing: a blank text, a chat without messages, or one whose user's are all blank."""
+    """Return whether a query asks nothing: a blank text, no message, or a user's last message that is blank."""
     if isinstance(query, str):
         return not query.strip()
-    user_messages = [message for message in query if message.role == "user"]
-    contents = [content for message in user_messages for _, content in message.parts()]
-    return not query or (bool(user_messages) and not any(map(str.strip, contents)))
+    return not query or (query[-1].role == "user" and not str(query[-1].content or "").strip())
 
 
 def chat_to_prompt_text(query: str | ChatMessages) -> str:

@@ -551,7 +551,7 @@ class TaskLinesFile(TaskKeyedFile[TaskLine]):
             raise_line_error(self._file.name, number, outside_file_problem)
         if not isinstance(entry.query, str) and is_empty_query(entry.query):
             self._raise_line_error(
-                number, ("query",), "is a chat without a word of its user", "write what is asked"
+                number, ("query",), "is a chat that asks nothing", "write the last message"
             )
         if self._is_wanted(self._defaults.complete(entry)):
             self._wanted.append(entry.id)

@@ -78,7 +78,7 @@ _SERIES_SUMMARY_NAMES = ("mean", "sd", "min", "max", "last")
 _MAX_CHANGES_IN_TITLE = 3
 """Changes of a series in the title of its panel; all are in the report."""
 _FEW_STEPS = CALIBRATION_STEPS + MIN_SCORES_BEFORE_TESTS
-"""Steps of a series up to which a trend may be no alert yet: most are what the tests compare with."""
+"""Steps up to which a trend may be no alert yet: most are what the tests compare with."""
 _MIN_PAIRS_FOR_AUTOCORRELATION = 50
 _MAX_HARMLESS_AUTOCORRELATION = 0.1
 """The autocorrelation above which a series is named, by the lower bound of 3 standard errors, from 50 pairs of steps
@@ -133,18 +133,17 @@ def _conclude(analyzer: Analyzer, rows: FigureRows) -> str:
 
 
 def _describe_changes(analyzer: Analyzer, rows: FigureRows) -> str:
-    """Return which series changed, and which of those that a hack moves did not, or have too few values to tell."""
+    """Return which series changed, and which of those that a hack moves were tested and did not."""
     changes = {alert.series: f"{alert.series} {alert.direction}" for alert in analyzer.alerts}
-    flat_names: list[str] = []
-    short_names: list[str] = []
-    for row in rows:
-        if row["series"] in HACK_SERIES_NAMES and row["series"] not in changes and row["steps"]:
-            names = flat_names if row["steps"] > _FEW_STEPS else short_names
-            names.append(row["series"])
-    text = f"{', '.join(changes.values()) or 'no change'}; flat: {', '.join(flat_names) or 'none'}"
-    if short_names:
-        text += f"; too few steps to call flat (tested from the {FIRST_TESTED_STEP}th on): {', '.join(short_names)}"
-    return text
+    tested_names = [row["series"] for row in rows if row["steps"] >= FIRST_TESTED_STEP]
+    same_names = [
+        name for name in tested_names if name in HACK_SERIES_NAMES and name not in changes
+    ]
+    finding = "flat"
+    if analyzer.step_count <= _FEW_STEPS:
+        finding = f"too few steps to call flat (tested from the {FIRST_TESTED_STEP}th on)"
+    change_text = ", ".join(changes.values()) or "no change"
+    return f"{change_text}; {finding}: {', '.join(same_names) or 'none'}"
 
 
 def _summarize_series(name: str, column: Floats) -> dict[str, Any]:
@@ -209,7 +208,7 @@ def _plots(analyzer: Analyzer) -> list[Plot]:
             start = positions[alert.since_number - 1]
             end = positions[alert.step_number - 1]
             shaded_ranges.append(PlotShading(start, end, label, alert.adverse))
-        is_tested = sum(value is not None for value in values) >= FIRST_TESTED_STEP
+        is_tested = len(values) - values.count(None) >= FIRST_TESTED_STEP
         finding = "no change was found" if is_tested else "has too few steps to be tested"
         title = describe_series(f"{series.name}: {finding}; it", "step", line)
         changes = [_describe_alert(alert) for alert in alerts if alert.kind == "change"]

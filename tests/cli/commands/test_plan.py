@@ -62,7 +62,7 @@ def test_a_chat_in_which_nothing_is_asked_is_refused_by_its_line(
     lines = [TASKS[0], {"id": "empty", "query": chat}]
     (project / "tasks.jsonl").write_text("\n".join(map(json.dumps, lines)))
     refused = run_command("plan", project / "tasks.jsonl", "--out", project / "plans.jsonl")
-    message = "error: tasks.jsonl, line 2, field query: is a chat without a word of its user; write what is asked\n"
+    message = "error: tasks.jsonl, line 2, field query: is a chat that asks nothing; write the last message\n"
     assert (refused.code, refused.err) == (2, message)
 
 

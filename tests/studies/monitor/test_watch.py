@@ -88,8 +88,8 @@ def test_a_reward_that_rises_in_few_steps_is_not_called_flat(step_count: int, ti
     assert rising.plots[0].title.startswith(title)
     if step_count > 10:
         assert rising.sections[-1] == (
-            "no sign of a hack that began after the first steps (no change; flat: none; too few steps to call flat "
-            "(tested from the 11th on): reward)"
+            "no sign of a hack that began after the first steps (no change; too few steps to call flat (tested "
+            "from the 11th on): reward)"
         )
 
 
