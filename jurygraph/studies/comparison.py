@@ -458,15 +458,26 @@ def _largest_reward_changes(pairs: ComparedPairs) -> list[Figures]:
                 "a": response_in_a.reward,
                 "b": response_in_b.reward,
                 "delta": delta,
-                "unsupported_in": _unsupported_in(
-                    response_in_a.verdicts.values(), response_in_b.verdicts.values()
-                ),
+                "unsupported_in": _unsupported_in(*_changed_verdicts(response_in_a, response_in_b)),
             }
             reward_change_rows.append(row)
     return sorted(reward_change_rows, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS_LISTED]
 
 
 # Verdicts
+
+
+def _changed_verdicts(
+    response_in_a: ComparedResponse, response_in_b: ComparedResponse
+) -> tuple[list[SampleMeanVerdict], list[SampleMeanVerdict]]:
+    """Return the verdicts of A and those of B on the same, where they differ."""
+    changed_in_a, changed_in_b = [], []
+    for key, before in response_in_a.verdicts.items():
+        after = response_in_b.verdicts.get(key, before)
+        if after != before:
+            changed_in_a.append(before)
+            changed_in_b.append(after)
+    return changed_in_a, changed_in_b
 
 
 def _unsupported_in(*verdicts_by_run: Iterable[SampleMeanVerdict]) -> str | None:
@@ -664,6 +675,8 @@ def describe_setting_differences(a: RunHeader, b: RunHeader) -> Iterator[str]:
             setting_in_a,
             setting_in_b,
         ):
+            if key in ("tasks.sha256", "responses.sha256"):  # the beginning tells files apart
+                setting_in_a, setting_in_b = f"{setting_in_a:.8}…", f"{setting_in_b:.8}…"
             differing_settings.append(
                 f"{key.removeprefix('config.')}: {format_value(setting_in_a)} in A, {format_value(setting_in_b)} in B"
             )
