@@ -4,8 +4,9 @@ The estimate's assumptions are a low, an expected and a worst case. A token is 5
 template adds no, no or `MAX_TEMPLATE_TOKENS_PER_MESSAGE` tokens per message; a reply has 40, 150 or the maximum number
 of tokens. The low case leaves out the schema of the answer, which some endpoints do not show to their model. In the
 worst case every reply is repaired once, for which the model reads it again. A judge with tools looks up nothing, twice,
-or as often as it may. Not included are failed attempts that are sent again, discounts (batches, a provider's cache),
-and requests that depend on a reply which is not known yet, except repairs.
+or as often as it may; where its first reply is known, the worst case alone has what other results may bring. Not
+included are failed attempts that are sent again, discounts (batches, a provider's cache), and requests that depend on a
+reply which is not known yet, except repairs.
 """
 
 from collections import Counter
@@ -17,7 +18,7 @@ from jurygraph.agents.roles import Evaluator
 from jurygraph.models.gateway import Gateways, message_byte_count, request_byte_count
 from jurygraph.models.limits import MAX_TEMPLATE_TOKENS_PER_MESSAGE, cost, max_reply_tokens_of
 from jurygraph.models.request import CallSink, Request
-from jurygraph.schema import Plan, Question, RecordedVerdict, Response
+from jurygraph.schema import Message, Plan, Question, RecordedVerdict, Response
 from jurygraph.schema.frozen_model import JsonFields, require_argument_type
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ class CallCostEstimator:
         self._sums = {name: [[0, 0, 0] for _ in range(3)] for name in gateways}
         """The calls, input and output tokens of each model in the three cases."""
         self._with_reply: Counter[str] = Counter()
+        self._first_steps: set[tuple[Message, ...]] = set()
+        """The messages of investigations whose first reply is known."""
 
     def add(self, requests: Iterable[Request]) -> None:
         """Add the requests that are new."""
@@ -104,13 +107,26 @@ class CallCostEstimator:
             source = gateway.find_reply_source(request, self._sink)
             if source:
                 self._with_reply[source] += 1
-                continue
+                if not self._begins_investigation(request):
+                    continue
             usages = _estimate_usage_cases(request, gateway.limits.max_tokens)
-            if name in self._conditional_names:
+            if source:
+                # its lookups are made again, and may show the judge something else
+                usages = ((0, 0, 0), (0, 0, 0), usages[2])
+            elif name in self._conditional_names:
                 usages = ((0, 0, 0), *usages[1:])
             for sums, usage in zip(self._sums[name], usages, strict=True):
                 for index, number in enumerate(usage):
                     sums[index] += number
+
+    def _begins_investigation(self, request: Request) -> bool:
+        """Return whether a judge may look things up after this request, which continues no other one."""
+        messages = request.messages
+        earlier_steps = (messages[:count] for count in range(1, len(messages)))
+        if request.investigation is None or not self._first_steps.isdisjoint(earlier_steps):
+            return False
+        self._first_steps.add(messages)
+        return True
 
     def estimate(self) -> CallEstimate:
         by_model = {name: self._usage_cases_of(name) for name in self._gateways}
