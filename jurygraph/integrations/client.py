@@ -6,6 +6,7 @@ too much work is asked again after the time that it names; the key of a request 
 
 import asyncio
 import json
+import logging
 import ssl
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -17,8 +18,12 @@ import httpx
 
 from jurygraph.errors import InputError, NoRewardError
 
+log = logging.getLogger(__name__)
+
 REWARD_TIMEOUT_SECONDS = 170.0
 """Seconds after which a reward counts as failed: below the 180 s after which OpenRLHF sends a request again."""
+_SECONDS_BEFORE_WARNING = 5.0
+"""Seconds for a connection, and those without any after which that is logged."""
 _RETRY_PAUSE_SECONDS = 1.0
 """Seconds before a request is sent again, where the server names none."""
 
@@ -41,6 +46,7 @@ class RewardClient:
         self._url = url.rstrip("/").removesuffix("/v1/score")
         self._token = token
         self._patience = reward_timeout
+        self._is_silence_logged = False
 
     async def score(
         self,
@@ -78,9 +84,11 @@ class RewardClient:
         headers = {"Content-Type": "application/json", "Idempotency-Key": uuid4().hex}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
-        end = monotonic() + self._patience
+        start = monotonic()
+        end = start + self._patience
+        timeout = httpx.Timeout(self._patience, connect=_SECONDS_BEFORE_WARNING)
         # A connection for each request: one that is kept belongs to an event loop, of which trainers have several.
-        async with httpx.AsyncClient(verify=_tls_context(), timeout=self._patience) as client:
+        async with httpx.AsyncClient(verify=_tls_context(), timeout=timeout) as client:
             while True:
                 problem, pause_seconds = "", _RETRY_PAUSE_SECONDS
                 try:
@@ -89,7 +97,9 @@ class RewardClient:
                     )
                 except httpx.TransportError as error:
                     problem = f"{type(error).__name__} {error}".strip()
+                    self._warn_of_silence(monotonic() - start, problem)
                 else:
+                    self._is_silence_logged = False
                     if response.status_code == httpx.codes.OK:
                         return _read_reply(self._url, response)
                     problem = _read_error_message(response)
@@ -103,6 +113,16 @@ class RewardClient:
                         f"{self._url}: no reward within {self._patience:g} s: {problem}"
                     )
                 await asyncio.sleep(pause_seconds)
+
+    def _warn_of_silence(self, seconds: float, problem: str) -> None:
+        """Log once, until the server answers, that it is not there."""
+        if seconds >= _SECONDS_BEFORE_WARNING and not self._is_silence_logged:
+            self._is_silence_logged = True
+            log.warning(
+                "%s: no answer for %.0f s (%s); it is asked again for up to %g s: is `jurygraph serve` started, and is "
+                "its URL right?",
+                *(self._url, seconds, problem, self._patience),
+            )
 
 
 @cache

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from jurygraph.aggregation import filling_factor
 from jurygraph.aggregation.group_advantages import AdvantageNormalization
+from jurygraph.decision.decide import explain_notes
 from jurygraph.errors import InputError, NoRewardError
 from jurygraph.messages import shell_quote, shorten
 from jurygraph.schema import Task, Trace
@@ -69,12 +70,19 @@ def first_failure(traces: Iterable[Trace]) -> str | None:
     for trace in traces:
         for verdict in trace.verdicts:
             if verdict.failure is not None:
-                return verdict.failure.message
+                return _add_low_coverage(verdict.failure.message, trace)
             if verdict.status == "abstained" and trace.reward.value is None:
-                abstention_reasons.append(verdict.reason)
+                abstention_reasons.append(_add_low_coverage(verdict.reason, trace))
             elif verdict.status == "not_applicable" and trace.reward.value is None:
                 reasons_not_to_apply.append(f"no evaluator that counts applies: {verdict.reason}")
     return next(filter(None, [*abstention_reasons, *reasons_not_to_apply]), None)
+
+
+def _add_low_coverage(failure: str, trace: Trace) -> str:
+    """Return a failure with the coverage that it left, if more is asked for."""
+    notes = explain_notes(trace.reward.notes)
+    causes = [note for note in notes if note.endswith("(failure.min_coverage)")]
+    return "; ".join([failure.removesuffix("."), *causes]) if causes else failure
 
 
 def describe_first_failure(traces: Iterable[Trace]) -> str:

@@ -5,6 +5,7 @@ by a digest of what it contains, so that equal rows are one task in every proces
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite, isnan
 from typing import Any
@@ -71,14 +72,24 @@ _CELL_READER_BY_FIELD: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
+_JSON_OBJECT_BEGINNING_PATTERN = re.compile(r'\s*\{\s*["}]')
+
+
 def read_label_fields(label: Any) -> dict[str, Any]:
-    """Return the parts of a task that a trainer's label has: its reference, or a JSON object with several parts."""
+    """Return the parts of a task that a trainer's label has: its reference, or a JSON object with several parts.
+
+    A set such as {1, 2} is a reference. Raises `InputError` for what begins as an object and is none with these parts.
+    """
     if label in (None, ""):
         return {}
-    if isinstance(label, str) and label.lstrip().startswith("{"):
+    if isinstance(label, str) and _JSON_OBJECT_BEGINNING_PATTERN.match(label):
         parts = _read_json_cell(label)
         if isinstance(parts, dict) and parts.keys() <= Task.model_fields.keys():
-            return dict(parts)
+            return parts
+        raise InputError(
+            f"the label {format_value(label, 60)} begins as a JSON object and is none of a task's fields; a label is "
+            'the reference, or JSON such as {"id": "a", "reference": "4"}, also around a reference that is JSON itself'
+        )
     text = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
     return {"reference": text}
 
@@ -196,7 +207,12 @@ def group_sample_indices(tasks: Sequence[Task]) -> dict[str, list[int]]:
         members = groups.setdefault(task.id, [])
         first = tasks[members[0]] if members else task
         if first is not task and first != task:
-            problem = f"task {task.id!r}: rows {members[0] + 1} and {index + 1} of the batch differ"
-            raise InputError(f"{problem}; give each prompt an id of its own")
+            raise differing_rows_error(task.id, members[0], index, "batch")
         members.append(index)
     return groups
+
+
+def differing_rows_error(task_id: str, first: int, second: int, rows: str) -> InputError:
+    """Return the error of two rows, by their indices in what has the `rows`, that have one task's id and differ."""
+    problem = f"task {task_id!r}: rows {first + 1} and {second + 1} of the {rows} differ"
+    return InputError(f"{problem}; give each prompt an id of its own")

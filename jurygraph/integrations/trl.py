@@ -38,6 +38,7 @@ from jurygraph.integrations.lazy_jury import ConfigSource, LazyJury, compares_re
 from jurygraph.integrations.samples import (
     RowDescription,
     describe_row,
+    differing_rows_error,
     group_sample_indices,
     read_response,
     read_tasks,
@@ -54,6 +55,7 @@ from jurygraph.models.request import REPAIR_CALL_PURPOSE
 from jurygraph.runs.reports.summary import count_trace_findings
 from jurygraph.runs.run import EVALUATION_PHASE
 from jurygraph.schema import Call, Material, RecordedVerdict, Task, Trace
+from jurygraph.schema.task import is_empty_query
 
 log = logging.getLogger(__name__)
 
@@ -292,9 +294,13 @@ class JuryScorer:
         """
         problems = []
         rows_by_doubt: dict[str, list[str]] = defaultdict(list)
+        first_rows: dict[str, tuple[int, Task]] = {}
         for index, row in enumerate(dataset):
             try:
                 task = self._check_row(index, row)
+                first_index, first_task = first_rows.setdefault(task.id, (index, task))
+                if task != first_task:
+                    raise differing_rows_error(task.id, first_index, index, "data set")
             except InputError as error:
                 problems.append(str(error))
                 continue
@@ -309,7 +315,7 @@ class JuryScorer:
     def _check_row(self, index: int, row: Mapping[str, Any]) -> Task:
         """Return the task of a row of a data set.
 
-        Raises `InputError` for one without a prompt, with a wrong cell, or nothing to judge by.
+        Raises `InputError` for one without a prompt or with an empty one, with a wrong cell, or nothing to judge by.
         """
         if not isinstance(row, Mapping):
             raise InputError(
@@ -327,6 +333,10 @@ class JuryScorer:
 
         self._check_columns({name: [cell] for name, cell in cells.items()}, [prompt], describe)
         tasks = read_tasks([prompt], [cells], self._columns, describe)
+        if is_empty_query(tasks[0].query):
+            raise InputError(
+                f"{describe(0, prompt)}: the prompt is empty; write one, or leave the row out"
+            )
         jury = self.jury.open()
         refuse_unnamed_columns(jury, [prompt], tasks, [cells], self._columns, describe)
         if has_nothing_to_judge_by(jury, tasks[0]):
@@ -663,9 +673,10 @@ def _log_metrics(
     _log_reply_shares(log_metric, jury_name, traces, is_free)
     if missing_count := sum(map(_states_no_answer, traces)):
         log_metric(f"{jury_name}/no_answer", missing_count / len(traces))
-    for trace in traces:
-        value_by_metric = {"reward": trace.reward.value, **trace.reward.components}
-        for name, value in value_by_metric.items():
+    # where a reward failed, its components are the failure rule's
+    rewards = [trace.reward for trace in traces if trace.reward.value is not None]
+    for reward in rewards:
+        for name, value in {"reward": reward.value, **reward.components}.items():
             if value is not None:
                 figures.setdefault(name, []).append(value)
     known_factors = [factor for factor in factors if factor is not None]

@@ -313,6 +313,13 @@ def query_to_text(query: str | ChatMessages) -> str:
     return query if isinstance(query, str) else "\n".join(message.text for message in query)
 
 
+def is_empty_query(query: str | ChatMessages) -> bool:
+    """Return whether a query asks nothing: a blank text, no message, or a user's last message that is blank."""
+    if isinstance(query, str):
+        return not query.strip()
+    return not query or (query[-1].role == "user" and not str(query[-1].content or "").strip())
+
+
 def chat_to_prompt_text(query: str | ChatMessages) -> str:
     """Return the text of a query as prompts show it: the messages of a chat are paragraphs that begin with the role.
 

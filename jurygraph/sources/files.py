@@ -485,7 +485,10 @@ def parse_json_line(text: str, model: type[N]) -> N | Problem:
     if isinstance(value, Problem):
         return value
     if not isinstance(value, dict):
-        hint = '`jq -c \'.[]\'` makes lines of a list: each line is one JSON object, such as {"id": "a", …}'
+        hint = (
+            suggest_chat_of_messages(text)
+            or '`jq -c \'.[]\'` makes lines of a list: each line is one JSON object, such as {"id": "a", …}'
+        )
         return Problem((), f"is {describe_value(value)}", hint)
     try:
         return model.model_validate_json(text, strict=True)
@@ -500,6 +503,18 @@ def parse_json_line(text: str, model: type[N]) -> N | Problem:
         )
         problem = "holds half of a surrogate pair, which is not a character"
         return Problem(next(paths, ()), problem, "write the whole character")
+
+
+_BARE_CHAT_PATTERN = re.compile(r'\[\s*\{\s*"(?:role|content|from|value)"')
+
+
+def suggest_chat_of_messages(text: str) -> str:
+    """Return how a line becomes a chat where it is a bare list of messages; "" for any other."""
+    if not _BARE_CHAT_PATTERN.match(text):
+        return ""
+    return (
+        "a chat is {\"messages\": […]}: `jq -c '{messages: .}'` makes one of each list of messages"
+    )
 
 
 def _describe_invalid_json(error: json.JSONDecodeError) -> Problem:
@@ -520,8 +535,7 @@ def _describe_invalid_json(error: json.JSONDecodeError) -> Problem:
     return Problem(
         (),
         f"is not valid JSON: {error.msg.removesuffix(' at')} at column {error.colno}",
-        "each line is one whole JSON object, as `jq -c .` writes it; a file of one array: name it .json, "
-        "or `jq -c '.[]'`",
+        "each line is one whole JSON object, as `jq -c .` writes it, or `jq -c '.[]'` of an array",
     )
 
 

@@ -15,7 +15,12 @@ from pydantic_core import from_json
 from jurygraph.errors import InputError
 from jurygraph.messages import describe_value, did_you_mean, quote, shorten
 from jurygraph.schema.frozen_model import StrPath
-from jurygraph.sources.files import MAX_LINE_BYTES, TextFile, explain_unreadable_file
+from jurygraph.sources.files import (
+    MAX_LINE_BYTES,
+    TextFile,
+    explain_unreadable_file,
+    suggest_chat_of_messages,
+)
 
 _MAX_JSON_BYTES = 256 << 20
 _MAX_SHEET_ROWS = 1_048_576  # as in Excel
@@ -229,10 +234,11 @@ def _read_json_lines(path: Path) -> Iterator[RowWithPlace]:
             position = f"line {line.number}"
             location = f"{path}, {position}"
             if line.text.startswith("["):
-                raise InputError(
-                    f"{location}: is a list, or begins one; "
-                    "name the file .json, or make lines of it with `jq -c '.[]'`"
+                hint = (
+                    suggest_chat_of_messages(line.text)
+                    or "name the file .json, or make lines of it with `jq -c '.[]'`"
                 )
+                raise InputError(f"{location}: is a list, or begins one; {hint}")
             value = _parse_json_text(line.text, location)
             yield position, _require_json_object(value, location)
 

@@ -21,6 +21,7 @@ from jurygraph.schema.task import (
     NO_TASK_DEFAULTS,
     Profiles,
     ProfilesLine,
+    is_empty_query,
     read_rubric_fields,
 )
 from jurygraph.sources.files import (
@@ -548,6 +549,10 @@ class TaskLinesFile(TaskKeyedFile[TaskLine]):
         outside_file_problem = find_outside_table_error(entry.facts, self._folder)
         if outside_file_problem is not None:
             raise_line_error(self._file.name, number, outside_file_problem)
+        if not isinstance(entry.query, str) and is_empty_query(entry.query):
+            self._raise_line_error(
+                number, ("query",), "is a chat that asks nothing", "write the last message"
+            )
         if self._is_wanted(self._defaults.complete(entry)):
             self._wanted.append(entry.id)
 

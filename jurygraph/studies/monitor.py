@@ -77,6 +77,8 @@ _DEFAULT_TASKS_PER_STEP = 32
 _SERIES_SUMMARY_NAMES = ("mean", "sd", "min", "max", "last")
 _MAX_CHANGES_IN_TITLE = 3
 """Changes of a series in the title of its panel; all are in the report."""
+_FEW_STEPS = CALIBRATION_STEPS + MIN_SCORES_BEFORE_TESTS
+"""Steps up to which a trend may be no alert yet: most are what the tests compare with."""
 _MIN_PAIRS_FOR_AUTOCORRELATION = 50
 _MAX_HARMLESS_AUTOCORRELATION = 0.1
 """The autocorrelation above which a series is named, by the lower bound of 3 standard errors, from 50 pairs of steps
@@ -131,13 +133,17 @@ def _conclude(analyzer: Analyzer, rows: FigureRows) -> str:
 
 
 def _describe_changes(analyzer: Analyzer, rows: FigureRows) -> str:
-    """Return which series changed, and which of those with values that a hack moves did not."""
+    """Return which series changed, and which of those that a hack moves were tested and did not."""
     changes = {alert.series: f"{alert.series} {alert.direction}" for alert in analyzer.alerts}
-    measured_names = [row["series"] for row in rows if row["steps"]]
-    flat_names = [
-        name for name in measured_names if name in HACK_SERIES_NAMES and name not in changes
+    tested_names = [row["series"] for row in rows if row["steps"] >= FIRST_TESTED_STEP]
+    same_names = [
+        name for name in tested_names if name in HACK_SERIES_NAMES and name not in changes
     ]
-    return f"{', '.join(changes.values()) or 'no change'}; flat: {', '.join(flat_names) or 'none'}"
+    finding = "flat"
+    if analyzer.step_count <= _FEW_STEPS:
+        finding = f"too few steps to call flat (tested from the {FIRST_TESTED_STEP}th on)"
+    change_text = ", ".join(changes.values()) or "no change"
+    return f"{change_text}; {finding}: {', '.join(same_names) or 'none'}"
 
 
 def _summarize_series(name: str, column: Floats) -> dict[str, Any]:
@@ -159,7 +165,6 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
     """
     if not analyzer.series:
         return
-    untested_step_count = CALIBRATION_STEPS + MIN_SCORES_BEFORE_TESTS
     names = [series.name for series in analyzer.series]
     failed_shares = np.array(analyzer.values)[:, names.index("failed")]
     outages = list(compress(analyzer.step_names, failed_shares > 0.5))
@@ -167,9 +172,9 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
         steps_text = _join_step_names(analyzer.step_names, outages)
         yield f"more than half of the rewards failed at step {steps_text}; what moves there may be the judge's"
     calibrated_series_names = [name for name in names if name in CALIBRATED_SERIES_NAMES]
-    if analyzer.step_count <= untested_step_count:
+    if analyzer.step_count <= _FEW_STEPS:
         baseline_text = f"the first {CALIBRATION_STEPS} steps are what they compare with"
-        yield f"{' and '.join(calibrated_series_names)}: tested from step {untested_step_count + 1} on; {baseline_text}"
+        yield f"{' and '.join(calibrated_series_names)}: tested from step {_FEW_STEPS + 1} on; {baseline_text}"
     scores = np.nan_to_num(np.array(analyzer.normal_scores))
     products = scores[1:] * scores[:-1]
     pair_counts = np.count_nonzero(products, axis=0)
@@ -203,7 +208,9 @@ def _plots(analyzer: Analyzer) -> list[Plot]:
             start = positions[alert.since_number - 1]
             end = positions[alert.step_number - 1]
             shaded_ranges.append(PlotShading(start, end, label, alert.adverse))
-        title = describe_series(f"{series.name}: no change was found; it", "step", line)
+        is_tested = len(values) - values.count(None) >= FIRST_TESTED_STEP
+        finding = "no change was found" if is_tested else "has too few steps to be tested"
+        title = describe_series(f"{series.name}: {finding}; it", "step", line)
         changes = [_describe_alert(alert) for alert in alerts if alert.kind == "change"]
         if changes:
             title = f"{series.name} {'; '.join(changes[:_MAX_CHANGES_IN_TITLE])}"
@@ -615,13 +622,18 @@ def _has_training_steps(folder: Path, wait: _WaitFunction) -> bool:
 def iter_training_steps(
     steps: Iterable[StepGroups], names: Collection[str]
 ) -> Iterator[TrainingStep]:
-    """Yield steps as the analyzer expects them, each with the components of these names; lengths are in characters."""
+    """Yield steps as the analyzer expects them, each with the components of these names; lengths are in characters.
+
+    Where a reward failed, its components have no value: what the failure rule filled in is no falling quality.
+    """
     for step in steps:
         rows = list(chain.from_iterable(step.groups))
         rewards = [trace.reward for trace, _ in rows]
         components = {}
         for name in names:
-            components[name] = _to_floats(reward.components.get(name) for reward in rewards)
+            components[name] = _to_floats(
+                None if reward.value is None else reward.components.get(name) for reward in rewards
+            )
         lengths = []
         for _, response in rows:
             lengths.append(None if response is None else len(response.text))

@@ -184,8 +184,7 @@ STORED = {
     ),
     "json_truncated_on_line_7": Refusal(
         "tasks.jsonl, line 7",
-        "each line is one whole JSON object, as `jq -c .` writes it; a file of one array: name it .json, "
-        "or `jq -c '.[]'`",
+        "each line is one whole JSON object, as `jq -c .` writes it, or `jq -c '.[]'` of an array",
     ),
     "json_two_objects_on_a_line": Refusal(
         "tasks.jsonl, line 1", "put each object on a line of its own"

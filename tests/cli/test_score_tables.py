@@ -186,6 +186,10 @@ def test_messages_by_another_name_in_a_later_line_are_named_too(folder: Path, ru
             "; call it `messages`, each an object with `role` and `content`, or add --messages-column dialogue\n",
         ),
         ([{"messages": []}], "`jq -c '.[]'` makes lines of a list"),
+        (
+            [{"role": "user", "content": "Salt!"}],
+            "line 1: is a list; a chat is {\"messages\": […]}: `jq -c '{messages: .}'` makes one of each list",
+        ),
     ],
 )
 def test_chats_in_another_form_are_named_with_the_way_to_ours(
@@ -367,7 +371,7 @@ def test_an_array_of_chats_and_anthropics_system_are_read_like_lines(
         ),
         (
             ("score", "array.jsonl"),
-            "; a file of one array: name it .json, or `jq -c '.[]'`\n",
+            ", or `jq -c '.[]'` of an array\n",
         ),
     ],
 )

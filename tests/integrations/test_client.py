@@ -3,6 +3,7 @@
 import asyncio
 import json
 import pickle
+from itertools import count
 from typing import Any
 
 import httpx
@@ -21,13 +22,16 @@ TRACES = [{"response_id": "a/1", "reward": {"value": 0.5, "status": "ok"}}]
 class Server:
     """Answers with these replies in their order, and keeps the requests."""
 
-    def __init__(self, *replies: httpx.Response) -> None:
+    def __init__(self, *replies: httpx.Response | httpx.TransportError) -> None:
         self.replies = list(replies)
         self.requests: list[httpx.Request] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
-        return self.replies.pop(0)
+        reply = self.replies.pop(0)
+        if isinstance(reply, httpx.TransportError):
+            raise reply
+        return reply
 
     def body(self, number: int) -> Any:
         return json.loads(self.requests[number].content)
@@ -37,7 +41,7 @@ class Server:
 def serve(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Let clients send to a server in this process."""
 
-    def start(*replies: httpx.Response) -> Server:
+    def start(*replies: httpx.Response | httpx.TransportError) -> Server:
         server = Server(*replies)
         monkeypatch.setattr(
             "jurygraph.integrations.client.httpx.AsyncClient",
@@ -105,6 +109,21 @@ def test_verl_sends_the_task_or_its_id_and_gets_no_number_for_a_masked_reward(se
     with pytest.raises(NoRewardError, match="task 'sum': the judge failed, and verl has no mask"):
         asyncio.run(compute_score("math", "x", "4", {"task_id": "sum"}, url=f"{URL}/"))
     assert server.body(1) == {"task_id": "sum", "responses": ["x"]}
+
+
+def test_a_server_that_is_not_there_is_said_after_seconds_and_once(
+    serve: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("jurygraph.integrations.client._RETRY_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("jurygraph.integrations.client.monotonic", count(0, 2).__next__)
+    refused = httpx.ConnectError("All connection attempts failed")
+    serve(refused, refused, refused, rewards(0.5))
+    assert ask(RewardClient(URL), task_id="a").rewards == [0.5]
+    (record,) = caplog.records
+    assert record.message == (
+        f"{URL}: no answer for 6 s (ConnectError All connection attempts failed); it is asked again for up to 170 s: "
+        "is `jurygraph serve` started, and is its URL right?"
+    )
 
 
 def test_a_url_is_one() -> None:

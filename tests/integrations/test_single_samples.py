@@ -14,6 +14,7 @@ import pytest
 from jurygraph.errors import InputError, NoRewardError
 from jurygraph.integrations import openrlhf, verifiers
 from jurygraph.integrations.lazy_jury import find_shared_jury
+from jurygraph.integrations.samples import read_label_fields
 from jurygraph.integrations.verl import JuryRewardManager, compute_score
 from tests.rows import all_rows
 
@@ -167,6 +168,37 @@ def test_openrlhf_gets_an_error_for_a_failed_reward(config: str) -> None:
         openrlhf.reward_func(["2 + 2? x"], ["2 + 2?"], ["4"], config=config)
     with pytest.raises(InputError, match="does not begin with its prompt"):
         openrlhf.reward_func(["it is 0.5"], ["2 + 2?"], ["4"], config=config)
+
+
+def test_a_reward_that_lacks_coverage_says_how_much_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "two.yaml"
+    path.write_text(
+        "evaluators: [tests.integrations.trainers.graded, tests.integrations.trainers.stated]\n"
+        "reward: {graded: 0.25, stated: 0.75}\n"
+    )
+    coverage = "0.75 of the weight was judged, and 0.8 is asked for (failure.min_coverage)"
+    with pytest.raises(NoRewardError) as failed:
+        openrlhf.reward_func(["2 + 2? x"], ["2 + 2?"], ["4"], config=str(path))
+    assert str(failed.value) == (
+        f"1 of 1 rewards failed, and `failed` is `raise`, by `auto`: there is no number; {coverage}"
+    )
+    filled = openrlhf.reward_func(["2 + 2? x"], ["2 + 2?"], ["4"], config=str(path), failed=-1.0)
+    assert filled["rewards"] == [-1.0]
+    assert isnan(filled["extra_logs"]["jury_stated"][0])
+    find_shared_jury(str(path)).close()
+
+
+@pytest.mark.parametrize("label", ['{"reference": "4"', '{"messages": []}'])
+def test_a_label_that_begins_as_an_object_and_is_no_task_is_refused(
+    config: str, label: str
+) -> None:
+    with pytest.raises(InputError, match="begins as a JSON object and is none of a task's fields"):
+        openrlhf.reward_func(["2 + 2? it is 0.5"], ["2 + 2?"], [label], config=config)
+
+
+@pytest.mark.parametrize("label", ["{1, 2}", r"{\frac{1}{2}}", "{4"])
+def test_a_label_in_braces_that_is_no_object_is_a_reference(label: str) -> None:
+    assert read_label_fields(label) == {"reference": label}
 
 
 TASK = SimpleNamespace(id="sum", prompt="2 + 2?", answer="4")

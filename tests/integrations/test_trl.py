@@ -247,6 +247,20 @@ def test_rewards_are_those_of_the_jury_and_what_is_logged_names_them(
     assert trainer.extra["response_id"][:5] == ["a/1", "a/2", "a/3", "a/4", "b/1"]
 
 
+def test_the_means_of_components_are_those_of_the_rows_with_a_reward(
+    opened: list[JuryReward],
+) -> None:
+    trainer = Trainer()
+    judges = [*CONFIG["evaluators"], "tests.integrations.trainers.stated"]
+    config = {"evaluators": judges, "reward": {"graded": 0.5, "stated": 0.5}}
+    opened.append(reward_function(config, failed="mask"))
+    completions = ["it is 1.0", "it is 0.0", "torn...", "x"]
+    call(opened[0], [QUESTIONS[0]] * 4, completions, **trainer.columns())
+    means = {name: trainer.metrics[f"jury/{name}"] for name in ("reward", "graded", "stated")}
+    assert means == {"reward": 0.75, "graded": 0.5, "stated": 1.0}
+    assert trainer.metrics["jury/failed"] == 0.5
+
+
 @pytest.mark.parametrize("has_record", [False, True])
 def test_replies_that_were_repaired_or_cost_no_request_are_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_record: bool
@@ -803,6 +817,38 @@ def test_the_rows_of_a_data_set_are_checked_before_a_training(opened: list[JuryR
     assert unasked == "row 5 of the data set: has no `prompt`; it has points, solution"
     with pytest.raises(InputError, match="has 'prompt' in the place of a row; give a list of rows"):
         opened[0].check(["prompt", "solution"])
+
+
+def test_rows_with_one_id_that_differ_are_found_before_a_training(opened: list[JuryReward]) -> None:
+    opened.append(reward_function(Config(evaluators=("maths.accuracy",)), reference="solution"))
+    row = {"task_id": "T-1", "prompt": "2 + 2?", "solution": "4"}
+    opened[0].check([row, row])
+    with pytest.raises(InputError) as refused:
+        opened[0].check([row, row | {"prompt": "3 + 3?"}, row, row | {"solution": "5"}])
+    remedy = "of the data set differ; give each prompt an id of its own"
+    assert str(refused.value).splitlines() == [
+        f"task 'T-1': rows 1 and 2 {remedy}",
+        f"task 'T-1': rows 1 and 4 {remedy}",
+    ]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "",
+        " ",
+        [],
+        [{"role": "system", "content": "Be brief."}, {"role": "user", "content": ""}],
+    ],
+)
+def test_a_row_with_an_empty_prompt_is_found_before_a_training(
+    opened: list[JuryReward], prompt: Any
+) -> None:
+    opened.append(reward_function(Config(evaluators=("maths.accuracy",)), reference="solution"))
+    image = [{"type": "image", "image": "sign.png"}]
+    opened[0].check([{"prompt": [{"role": "user", "content": image}], "solution": "4"}])
+    with pytest.raises(InputError, match="the prompt is empty; write one, or leave"):
+        opened[0].check([{"prompt": prompt, "solution": "4"}])
 
 
 def test_references_that_no_value_can_be_read_from_are_noted_before_a_training(

@@ -20,6 +20,11 @@ def graded(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
         return jg.Verdict.fail("no-number", "there is no number")
 
 
+@jg.evaluator(layer="check")
+def stated(task: jg.TaskView, response: jg.Response) -> float:
+    return float(response.text.startswith("it is"))
+
+
 @jg.evaluator(audience="criterion")
 def met(task: jg.TaskView, response: jg.Response) -> float:
     return 1.0

@@ -202,6 +202,11 @@ def test_a_byte_order_mark_before_json_does_no_harm(name: str, tmp_path: Path) -
         ("t.jsonl", "[1]", ", line 1: is a list, or begins one; name the file .json"),
         (
             "t.jsonl",
+            '{"a": 1}\n[{"role": "user", "content": "Salt!"}]',
+            ', line 2: is a list, or begins one; a chat is {"messages": […]}',
+        ),
+        (
+            "t.jsonl",
             '{"name": ' + "[" * 5000 + "]" * 5000 + "}",
             ", line 1: is not valid JSON (recursion limit exceede",
         ),

@@ -236,7 +236,7 @@ def test_rows_that_cannot_be_read_are_skipped_alone(tmp_path: Path) -> None:
         "a.jsonl, line 4, field query: is missing; every row needs it",
         "a.jsonl, line 5, field id: is 'travelplanner-train-01' again, as in line 2; give each row one id",
         "a.jsonl, line 7: is not valid JSON: Expecting property name enclosed in double quotes at column 2; each line "
-        "is one whole JSON object, as `jq -c .` writes it; a file of one array: name it .json, or `jq -c '.[]'`",
+        "is one whole JSON object, as `jq -c .` writes it, or `jq -c '.[]'` of an array",
     ]
 
 

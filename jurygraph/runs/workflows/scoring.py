@@ -106,7 +106,9 @@ class JobScorer:
             )
         else:
             remedy = "run the same command again to continue"
-        kept = "finished groups are kept; " if self.planned_tasks.run.tasks_scored else ""
+        run = self.planned_tasks.run
+        is_begun = run.tasks_scored or run.ledger.count_records("call")
+        kept = "finished groups are kept; " if is_begun else ""
         error.args = (f"{error}; {kept}{remedy}",)
 
     def _has_nothing_to_keep(self, error: Exception) -> bool:

@@ -52,6 +52,20 @@ def test_tasks_that_lack_a_reference_are_counted_before_the_training(project: Pa
     assert "maths.accuracy: 2 of 3 tasks lack what it needs (reference); give it" in made.err
 
 
+@pytest.mark.parametrize(
+    "chat",
+    [[], [{"role": "user", "content": " "}], [{"role": "human", "content": ""}]],
+)
+def test_a_chat_in_which_nothing_is_asked_is_refused_by_its_line(
+    project: Path, chat: list[dict[str, str]]
+) -> None:
+    lines = [TASKS[0], {"id": "empty", "query": chat}]
+    (project / "tasks.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    refused = run_command("plan", project / "tasks.jsonl", "--out", project / "plans.jsonl")
+    message = "error: tasks.jsonl, line 2, field query: is a chat that asks nothing; write the last message\n"
+    assert (refused.code, refused.err) == (2, message)
+
+
 def test_plans_of_other_settings_are_refused_with_the_difference(project: Path) -> None:
     plans = project / "plans.jsonl"
     run_command("plan", project / "tasks.jsonl", "--out", plans)

@@ -341,12 +341,13 @@ def test_a_component_that_the_first_steps_lack_is_watched(tmp_path: Path) -> Non
         "reward": {"graded": 1.0, "accuracy": -0.5},
     }
     with jg.Jury(**config, record=tmp_path) as jury:
-        for step, reference in enumerate((None, "3", None)):
-            task = jg.Task(id=f"t{step}", query="1 + 2?", reference=reference)
-            response = jg.Response(text="the answer is 3", labels={"step": step})
-            jury.score(task, [response])
+        for step, reference in enumerate((None, "1", None, "1")):
+            task = jg.Task(id=f"t{step}", query="3 - 2?", reference=reference)
+            text = "the answer is 1" if step < 3 else "the answer is 3"
+            jury.score(task, [jg.Response(text=text, labels={"step": step})])
     weights = read_component_weights(tmp_path)
     assert weights == {"accuracy": -0.5, "graded": 1.0}
     steps = iter_training_steps(LabelledSteps(tmp_path, "step"), weights)
     values = [float(step.components["accuracy"][0]) for step in steps]
-    assert values == pytest.approx([math.nan, 1.0, math.nan], nan_ok=True)
+    # In the last the reward failed: what the failure rule made of its components is no value.
+    assert values == pytest.approx([math.nan, 1.0, math.nan, math.nan], nan_ok=True)

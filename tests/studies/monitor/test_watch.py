@@ -68,11 +68,29 @@ def test_a_series_that_is_nearly_constant_is_not_called_autocorrelated(
 
 def test_a_series_without_a_value_is_not_called_flat() -> None:
     rng, analyzer = np.random.default_rng(3), Analyzer()
-    for _ in range(20):
+    for _ in range(31):
         analyzer.observe(TrainingStep(rng.random(32), {"accuracy": np.full(32, np.nan)}))
     assert report(analyzer).sections[-1] == (
         "no sign of a hack that began after the first steps (no change; flat: reward)"
     )
+
+
+@pytest.mark.parametrize(
+    ("step_count", "title"),
+    [(10, "reward: has too few steps to be tested; it"), (16, "reward: no change was found; it")],
+)
+def test_a_reward_that_rises_in_few_steps_is_not_called_flat(step_count: int, title: str) -> None:
+    rng, analyzer = np.random.default_rng(3), Analyzer()
+    for step in range(step_count):
+        analyzer.observe(TrainingStep(0.48 + 0.017 * step + 0.1 * rng.standard_normal(32)))
+    rising = report(analyzer)
+    assert rising.figures["alerts"] == []
+    assert rising.plots[0].title.startswith(title)
+    if step_count > 10:
+        assert rising.sections[-1] == (
+            "no sign of a hack that began after the first steps (no change; too few steps to call flat (tested "
+            "from the 11th on): reward)"
+        )
 
 
 def test_steps_at_which_most_rewards_failed_are_an_outage() -> None:
