@@ -6,17 +6,28 @@ scale, PLawBench's by partial credit.
 
 import re
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, quote
+from jurygraph.messages import Problem, join_names, quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.frozen_model import JsonFields, JsonMapping, Number, StrPath
-from jurygraph.sources.files import TextFile, raise_line_error, read_lines, validate_line
+from jurygraph.sources.files import (
+    TextFile,
+    raise_field_error,
+    read_lines,
+    validate_at_location,
+)
+from jurygraph.sources.table_rows import read_rows, table_suffix
+
+M = TypeVar("M", bound=FrozenModel)
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?", re.ASCII)
 
@@ -67,6 +78,17 @@ class ImportNote(NamedTuple):
     where: str
 
 
+def describe_notes(notes: Iterable[ImportNote]) -> list[str]:
+    """Return each kind of note, with the number of those of it and the first locations."""
+    locations_by_text = defaultdict(list)
+    for note_text, location in notes:
+        locations_by_text[note_text].append(location)
+    return [
+        f"{note_text}: {len(locations)} ({join_names(locations)})"
+        for note_text, locations in locations_by_text.items()
+    ]
+
+
 class ImportResult(NamedTuple):
     """A row as a task, or None if it is left out, and notes about it."""
 
@@ -83,6 +105,7 @@ class TaskRow(ImportedRow):
     """The field with the id of a row; None if the id is computed from the whole row."""
     EXPECTED_FILE_CONTENT: ClassVar[str]
     """The expected content of a file in words, for the error about an empty one."""
+    REPEAT_REMEDY: ClassVar[str] = "keep one of them"
 
     @abstractmethod
     def to_content(self) -> TaskFieldsAndNotes:
@@ -90,29 +113,69 @@ class TaskRow(ImportedRow):
 
     @classmethod
     def read(cls, path: StrPath) -> Iterator[ImportResult]:
-        """Yield every row of a file of JSON lines (`.gz` too; `-` is standard input).
+        """Yield every row of a file, as `read_entries` does.
 
-        Raises `InputError` if a line is not a valid row, if an id occurs twice, or if no row makes a task.
+        Raises `InputError` if an entry is not a valid row, if an id occurs twice, or if no row makes a task.
         """
-        line_number_by_task: dict[str, int] = {}
-        reason = "holds no rows"
-        with closing(TextFile(path)) as file:
-            for line, row in read_lines(file, cls):
-                fields, notes = row.to_content()
-                if fields is None:
-                    reason = f"has no row that makes a task ({notes[-1].what}: {notes[-1].where})"
-                    yield ImportResult(None, tuple(notes))
-                    continue
-                task = validate_line(file.name, line.number, TaskLine, fields)
-                first = line_number_by_task.setdefault(task.id, line.number)
-                if first != line.number:
-                    problem = f"makes the task {quote(task.id)}, which is already in line {first}"
-                    id_field_path = () if cls.KEY is None else (cls.KEY,)
-                    duplicate_task_problem = Problem(id_field_path, problem, "keep one of them")
-                    raise_line_error(file.name, line.number, duplicate_task_problem)
-                yield ImportResult(task, tuple(notes))
-        if not line_number_by_task:
-            raise InputError(f"{file.name}: {reason}; name a file of {cls.EXPECTED_FILE_CONTENT}")
+        position_by_task: dict[str, str] = {}
+        left_out: list[ImportNote] = []
+        for entry in cls.read_rows(path):
+            fields, notes = entry.value.to_content()
+            if fields is None:
+                left_out.append(notes[-1])
+                yield ImportResult(None, tuple(notes))
+                continue
+            task = validate_at_location(entry.location, TaskLine, fields)
+            first = position_by_task.setdefault(task.id, entry.position)
+            if first != entry.position:
+                problem = f"makes the task {quote(task.id)}, which is already in {first}"
+                id_field_path = () if cls.KEY is None else (cls.KEY,)
+                raise_field_error(
+                    entry.location, Problem(id_field_path, problem, cls.REPEAT_REMEDY)
+                )
+            yield ImportResult(task, tuple(notes))
+        if not position_by_task:
+            reason = "holds no rows"
+            if left_out:
+                reason = f"has no row that makes a task ({'; '.join(describe_notes(left_out))})"
+            raise InputError(
+                f"{Path(path).name}: {reason}; name a file of {cls.EXPECTED_FILE_CONTENT}"
+            )
+
+    @classmethod
+    def read_rows(cls, path: StrPath) -> "Iterator[FileEntry[Self]]":
+        """Yield the rows as they make tasks."""
+        return read_entries(path, cls)
+
+
+@dataclass(frozen=True)
+class FileEntry(Generic[M]):
+    """An entry of a file, and its position in it: "line 7", or "[7]" in an array."""
+
+    file_name: str
+    position: str
+    value: M
+
+    @property
+    def location(self) -> str:
+        return f"{self.file_name}, {self.position}"
+
+
+def read_entries(path: StrPath, model: type[M]) -> Iterator[FileEntry[M]]:
+    """Yield every line of a file of JSON lines (`.gz` too; `-` is standard input), or entry of an array in a `.json`.
+
+    Raises `InputError` with line and field.
+    """
+    with closing(TextFile(path)) as file:
+        first = next(file.lines(), None)
+        is_json = table_suffix(Path(path)) == ".json"
+        if not (is_json and first is not None and first.text.startswith("[")):
+            for line, value in read_lines(file, model):
+                yield FileEntry(file.name, f"line {line.number}", value)
+            return
+    for position, row in read_rows(Path(path)):
+        value = validate_at_location(f"{file.name}, {position}", model, row)
+        yield FileEntry(file.name, position, value)
 
 
 def nonempty_fields(**fields: Any) -> JsonFields:

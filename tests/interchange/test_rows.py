@@ -68,9 +68,36 @@ def test_a_duplicate_row_is_refused(form: str, tmp_path: Path) -> None:
     first = next(READERS[form](again)).task
     assert first is not None
     field = f", field {KEYS[form]}" if form in KEYS else ""
+    remedy = "keep one of them" + (", or give it an `id`" if form == "chats" else "")
     assert refusal(form, again) == (
-        f"in.jsonl, line 3{field}: makes the task '{first.id}', which is already in line 1; keep one of them"
+        f"in.jsonl, line 3{field}: makes the task '{first.id}', which is already in line 1; {remedy}"
     )
+
+
+@every_format
+def test_an_array_is_read_as_its_lines_are(form: str, tmp_path: Path) -> None:
+    lines = import_rows(form, write_rows(tmp_path / "in.jsonl", *ROWS[form]))
+    array = tmp_path / "in.json"
+    array.write_text(json.dumps(ROWS[form], indent=1))
+    assert import_rows(form, array) == lines
+    array.write_text(json.dumps([ROWS[form][0], 3]))
+    assert "in.json, [1]: is the number 3; a row is an object" in refusal(form, array)
+    array.write_text(json.dumps([ROWS[form][0]] * 2))
+    assert "which is already in [0]" in refusal(form, array)
+
+
+def test_chats_of_two_agents_with_the_same_messages_are_two_tasks(tmp_path: Path) -> None:
+    """Their ids come of the messages; `score` reads the same file."""
+    messages = [{"role": role, "content": "Hello."} for role in ("user", "assistant")]
+    rows = [{"agent": agent, "messages": messages} for agent in ("ann", "bo", "cy")]
+    found = read_tasks(write_rows(tmp_path / "in.jsonl", *rows))
+    made = [one.task for one in import_rows("chats", tmp_path / "in.jsonl")]
+    assert len({task.id for task in made if task is not None}) == len(found) == 3
+    assert [task.responses[0].agent for task in made if task is not None] == ["ann", "bo", "cy"]
+    alone = import_rows("chats", write_rows(tmp_path / "one.jsonl", rows[0]))
+    assert alone[0].task == made[0]
+    again = write_rows(tmp_path / "again.jsonl", *rows, rows[1])
+    assert "line 4, field id: makes the task" in refusal("chats", again)
 
 
 @every_format
