@@ -242,6 +242,7 @@ class Replay(Backend):
         self._path = Path(path)
         self._calls = recording.calls
         self._lookups = recording.lookups
+        self.recorded_lookup_count = len(recording.lookups)
         by_model = defaultdict(list)
         for call in recording.calls.values():
             by_model[_model_id(call.request)].append(call.request)

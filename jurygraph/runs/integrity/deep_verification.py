@@ -89,6 +89,7 @@ async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerification
             scored = run.source.group(group)
             total.update(await verifier.verify_group(group, scored))
             report(len(scored))
+        verifier.refuse_changed_tool_results()
     return DeepVerificationCounts(**total)
 
 
@@ -217,6 +218,9 @@ class _DeepVerifier:
         self._ledgers = [source.ledger for source in (run, *origin_runs)]
         self._calls = CallStore(*self._ledgers)
         self._is_run_missing = [run, *origin_runs][-1].header.branch is not None
+        self._first_changed_result: str | None = None
+        self._tasks_with_changed_results: set[str] = set()
+        self._responses_with_changed_results = 0
         self._unanswered: frozenset[str] = frozenset()
         """The calls without a reply of the group that is verified; `verify_group` sets them before it needs any."""
 
@@ -263,7 +267,8 @@ class _DeepVerifier:
         if traces[0].group != stored_traces[0].group:
             problem = "its responses are not those that were judged"
             raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: {problem}")
-        self._refuse_changed_tool_results(stored_traces)
+        if self._note_changed_tool_results(stored_traces):
+            return {}
         for stored_trace, recomputed_trace in zip(stored_traces, traces, strict=True):
             self._compare_lookups(stored_trace, recomputed_trace)
         self._compare_material(stored_traces, traces)
@@ -430,11 +435,20 @@ class _DeepVerifier:
                         f"version {spec.version} in the run, now {version}"
                     )
 
-    def _refuse_changed_tool_results(self, stored_traces: Sequence[Trace]) -> None:
-        """Raise `TraceMismatch` for a tool that has another result now, with the quotations that no longer hold.
+    def refuse_changed_tool_results(self) -> None:
+        """Raise `TraceMismatch` for tools that have other results now: the first, and how many rest on them."""
+        task_count = len(self._tasks_with_changed_results)
+        if self._first_changed_result is not None:
+            responses = f"{self._responses_with_changed_results} responses of {task_count} tasks"
+            others = f"; in all for {responses}" if task_count > 1 else ""
+            raise TraceMismatch(f"{self._first_changed_result}{others}")
+
+    def _note_changed_tool_results(self, stored_traces: Sequence[Trace]) -> bool:
+        """Return whether a tool has another result now than for this group; quotations may no longer hold.
 
         Several verdicts may rest on one call: one that has lost its quotation says more than one that quoted nothing.
-        The number of responses of the group whose verdicts rest on such a result is named, and the first questions.
+        The number of responses of the first group whose verdicts rest on such a result is noted, and the first
+        questions. Raises `TraceMismatch` for a result that was changed in the run.
         """
         changed_lookups = ChainMap(*(backend.changed for backend in self._backends))
         mismatched_lookups = ChainMap(*(backend.forged for backend in self._backends))
@@ -457,14 +471,19 @@ class _DeepVerifier:
                             label, source, item, *changed_lookups[lookup]
                         )
                         problems.setdefault(has_loss, problem)
-        if problems:
-            problem = problems.get(True) or problems[False]
-            share = f"{len(affected_responses)} of {len(stored_traces)} responses of the task"
-            if len(affected_questions) > 1:
-                names = list(affected_questions)[:_MAX_QUESTIONS_LISTED]
-                rest = ", …" if len(affected_questions) > len(names) else ""
-                share += f", in {len(affected_questions)} questions: {', '.join(names)}{rest}"
-            raise TraceMismatch(f"{problem}; it is so for {share}")
+        if not problems:
+            return False
+        problem = problems.get(True) or problems[False]
+        share = f"{len(affected_responses)} of {len(stored_traces)} responses of the task"
+        if len(affected_questions) > 1:
+            names = list(affected_questions)[:_MAX_QUESTIONS_LISTED]
+            rest = ", …" if len(affected_questions) > len(names) else ""
+            share += f", in {len(affected_questions)} questions: {', '.join(names)}{rest}"
+        if self._first_changed_result is None:
+            self._first_changed_result = f"{problem}; it is so for {share}"
+        self._tasks_with_changed_results.add(stored_traces[0].task_id)
+        self._responses_with_changed_results += len(affected_responses)
+        return True
 
     def _compare_lookups(self, stored_trace: Trace, recomputed_trace: Trace) -> None:
         """Raise `TraceMismatch` where a trace says of a call of a tool what its record does not."""
