@@ -73,14 +73,8 @@ def collect_jury_notes(jury: "Jury") -> list[str]:
             f"model: none, so {', '.join(model_evaluators)} cannot answer; "
             "name a model in the config or with --model"
         )
-    recorded_lookup_count = sum(
-        gateway.backend.recorded_lookup_count for gateway in jury.gateways.values()
-    )
-    if recorded_lookup_count:
-        notes.append(
-            f"replay: {recorded_lookup_count} calls of tools have the results that were recorded; "
-            "what changed since is not seen"
-        )
+    for gateway in jury.gateways.values():
+        notes += gateway.backend.notes
     evaluators_with_judges = {use.known_as for use in jury.config.evaluators if use.all_judges}
     if (
         None in jury.gateways

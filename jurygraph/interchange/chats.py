@@ -1,26 +1,17 @@
 """Chats in OpenAI's form: a line has the messages of one, and perhaps the tools that it may call."""
 
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, model_validator
 
-from jurygraph.interchange.rows import (
-    FileEntry,
-    ImportNote,
-    RowKey,
-    TaskFieldsAndNotes,
-    TaskRow,
-    read_entries,
-)
+from jurygraph.interchange.rows import ImportNote, RowKey, TaskFieldsAndNotes, TaskRow
 from jurygraph.schema.conversation import (
     ChatMessage,
     MessageContent,
     has_replies,
     split_conversation,
 )
-from jurygraph.schema.frozen_model import Id, StrPath, digest_of
+from jurygraph.schema.frozen_model import Id, digest_of
 from jurygraph.schema.message_forms import refuse_single_word
 from jurygraph.schema.task import ReferenceCall, ToolDefinitions, TranscriptMessages
 
@@ -52,33 +43,17 @@ class Chat(TaskRow):
             raise ValueError("`messages` is an empty list; give it one message at least")
         return self
 
-    @classmethod
-    def read_rows(cls, path: StrPath) -> Iterator[FileEntry[Self]]:
-        """Yield the chats; one without an id gets one of the digest of its messages.
-
-        Where another agent's chat has the same messages, the digest is that of the agent, too.
-        """
-        agent_by_id: dict[str, Id | None] = {}
-        for entry in read_entries(path, cls):
-            chat = entry.value
-            if not chat.id:
-                messages = [message.model_dump(mode="json") for message in chat.all_messages]
-                name = f"chat-{digest_of(messages)[:12]}"
-                if agent_by_id.setdefault(name, chat.agent) != chat.agent:
-                    name = f"chat-{digest_of([chat.agent, *messages])[:12]}"
-                entry = replace(entry, value=chat.model_copy(update={"id": name}))
-            yield entry
-
-    @property
-    def all_messages(self) -> tuple[ChatMessage, ...]:
-        if self.system and self.messages[0].role != "system":
-            return ChatMessage(role="system", content=self.system), *self.messages
-        return self.messages
-
     def to_content(self) -> TaskFieldsAndNotes:
-        """Return the conversation as a task with one response; without any where it ends with the user."""
-        name = str(self.id)
-        query = messages = self.all_messages
+        """Return the conversation as a task with one response; without any where it ends with the user.
+
+        A conversation without an id gets one of the digest of its messages.
+        """
+        messages = self.messages
+        if self.system and messages[0].role != "system":
+            messages = (ChatMessage(role="system", content=self.system), *messages)
+        serialized_messages = [message.model_dump(mode="json") for message in messages]
+        name = self.id or f"chat-{digest_of(serialized_messages)[:12]}"
+        query = messages
         responses = []
         notes = []
         if messages[-1].role != "user":

@@ -9,9 +9,8 @@ from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
@@ -117,65 +116,44 @@ class TaskRow(ImportedRow):
 
         Raises `InputError` if an entry is not a valid row, if an id occurs twice, or if no row makes a task.
         """
-        position_by_task: dict[str, str] = {}
+        location_by_task: dict[str, str] = {}
         left_out: list[ImportNote] = []
-        for entry in cls.read_rows(path):
-            fields, notes = entry.value.to_content()
+        for location, row in read_entries(path, cls):
+            fields, notes = row.to_content()
             if fields is None:
                 left_out.append(notes[-1])
                 yield ImportResult(None, tuple(notes))
                 continue
-            task = validate_at_location(entry.location, TaskLine, fields)
-            first = position_by_task.setdefault(task.id, entry.position)
-            if first != entry.position:
-                problem = f"makes the task {quote(task.id)}, which is already in {first}"
+            task = validate_at_location(location, TaskLine, fields)
+            first = location_by_task.setdefault(task.id, location)
+            if first != location:
+                position = first.rpartition(", ")[2]
+                problem = f"makes the task {quote(task.id)}, which is already in {position}"
                 id_field_path = () if cls.KEY is None else (cls.KEY,)
-                raise_field_error(
-                    entry.location, Problem(id_field_path, problem, cls.REPEAT_REMEDY)
-                )
+                raise_field_error(location, Problem(id_field_path, problem, cls.REPEAT_REMEDY))
             yield ImportResult(task, tuple(notes))
-        if not position_by_task:
-            reason = "holds no rows"
-            if left_out:
-                reason = f"has no row that makes a task ({'; '.join(describe_notes(left_out))})"
+        if not location_by_task:
+            notes_text = "; ".join(describe_notes(left_out))
+            reason = f"has no row that makes a task ({notes_text})" if left_out else "holds no rows"
             raise InputError(
                 f"{Path(path).name}: {reason}; name a file of {cls.EXPECTED_FILE_CONTENT}"
             )
 
-    @classmethod
-    def read_rows(cls, path: StrPath) -> "Iterator[FileEntry[Self]]":
-        """Yield the rows as they make tasks."""
-        return read_entries(path, cls)
 
+def read_entries(path: StrPath, model: type[M]) -> Iterator[tuple[str, M]]:
+    """Yield each line of a file of JSON lines (`.gz` too; `-` is standard input), or entry of an array in a `.json`.
 
-@dataclass(frozen=True)
-class FileEntry(Generic[M]):
-    """An entry of a file, and its position in it: "line 7", or "[7]" in an array."""
-
-    file_name: str
-    position: str
-    value: M
-
-    @property
-    def location(self) -> str:
-        return f"{self.file_name}, {self.position}"
-
-
-def read_entries(path: StrPath, model: type[M]) -> Iterator[FileEntry[M]]:
-    """Yield every line of a file of JSON lines (`.gz` too; `-` is standard input), or entry of an array in a `.json`.
-
-    Raises `InputError` with line and field.
+    With each is its location: "in.jsonl, line 7" or "in.json, [7]". Raises `InputError` with location and field.
     """
     with closing(TextFile(path)) as file:
         first = next(file.lines(), None)
-        is_json = table_suffix(Path(path)) == ".json"
-        if not (is_json and first is not None and first.text.startswith("[")):
+        if first is None or first.text[0] != "[" or table_suffix(Path(path)) != ".json":
             for line, value in read_lines(file, model):
-                yield FileEntry(file.name, f"line {line.number}", value)
+                yield f"{file.name}, line {line.number}", value
             return
     for position, row in read_rows(Path(path)):
-        value = validate_at_location(f"{file.name}, {position}", model, row)
-        yield FileEntry(file.name, position, value)
+        location = f"{file.name}, {position}"
+        yield location, validate_at_location(location, model, row)
 
 
 def nonempty_fields(**fields: Any) -> JsonFields:

@@ -163,8 +163,8 @@ def _collect_task_fields(trials: Sequence[Trial]) -> JsonFields:
 
 def read_located_lines(path: StrPath, model: type[M]) -> Iterator[tuple[FileLocation, M]]:
     """Yield every entry of a file with its location, as `read_entries` does."""
-    for entry in read_entries(path, model):
-        yield FileLocation(place=entry.location), entry.value
+    for location, entry in read_entries(path, model):
+        yield FileLocation(place=location), entry
 
 
 def read_json_document(path: StrPath) -> tuple[FileLocation, Any]:

@@ -84,8 +84,8 @@ class Backend(ABC):
     slots: int | None = None
     """The number of requests that an engine in this process works on at once; None for a server, which may be away."""
 
-    recorded_lookup_count = 0
-    """The calls of tools that it gives as they were recorded."""
+    notes: Sequence[str] = ()
+    """What a user should know about it."""
 
     @abstractmethod
     async def complete(self, request: Request, timeout: float) -> Reply:

@@ -86,20 +86,6 @@ def test_an_array_is_read_as_its_lines_are(form: str, tmp_path: Path) -> None:
     assert "which is already in [0]" in refusal(form, array)
 
 
-def test_chats_of_two_agents_with_the_same_messages_are_two_tasks(tmp_path: Path) -> None:
-    """Their ids come of the messages; `score` reads the same file."""
-    messages = [{"role": role, "content": "Hello."} for role in ("user", "assistant")]
-    rows = [{"agent": agent, "messages": messages} for agent in ("ann", "bo", "cy")]
-    found = read_tasks(write_rows(tmp_path / "in.jsonl", *rows))
-    made = [one.task for one in import_rows("chats", tmp_path / "in.jsonl")]
-    assert len({task.id for task in made if task is not None}) == len(found) == 3
-    assert [task.responses[0].agent for task in made if task is not None] == ["ann", "bo", "cy"]
-    alone = import_rows("chats", write_rows(tmp_path / "one.jsonl", rows[0]))
-    assert alone[0].task == made[0]
-    again = write_rows(tmp_path / "again.jsonl", *rows, rows[1])
-    assert "line 4, field id: makes the task" in refusal("chats", again)
-
-
 @every_format
 def test_a_file_without_rows_is_refused(form: str, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text("\n \n")

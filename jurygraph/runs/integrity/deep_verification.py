@@ -218,9 +218,8 @@ class _DeepVerifier:
         self._ledgers = [source.ledger for source in (run, *origin_runs)]
         self._calls = CallStore(*self._ledgers)
         self._is_run_missing = [run, *origin_runs][-1].header.branch is not None
-        self._first_changed_result: str | None = None
-        self._tasks_with_changed_results: set[str] = set()
-        self._responses_with_changed_results = 0
+        self._changed_results: list[str] = []
+        self._affected_response_counts: Counter[str] = Counter()
         self._unanswered: frozenset[str] = frozenset()
         """The calls without a reply of the group that is verified; `verify_group` sets them before it needs any."""
 
@@ -437,11 +436,11 @@ class _DeepVerifier:
 
     def refuse_changed_tool_results(self) -> None:
         """Raise `TraceMismatch` for tools that have other results now: the first, and how many rest on them."""
-        task_count = len(self._tasks_with_changed_results)
-        if self._first_changed_result is not None:
-            responses = f"{self._responses_with_changed_results} responses of {task_count} tasks"
-            others = f"; in all for {responses}" if task_count > 1 else ""
-            raise TraceMismatch(f"{self._first_changed_result}{others}")
+        if not self._changed_results:
+            return
+        counts = self._affected_response_counts
+        others = f"; in all for {counts.total()} responses of {len(counts)} tasks"
+        raise TraceMismatch(self._changed_results[0] + others * (len(counts) > 1))
 
     def _note_changed_tool_results(self, stored_traces: Sequence[Trace]) -> bool:
         """Return whether a tool has another result now than for this group; quotations may no longer hold.
@@ -479,10 +478,8 @@ class _DeepVerifier:
             names = list(affected_questions)[:_MAX_QUESTIONS_LISTED]
             rest = ", …" if len(affected_questions) > len(names) else ""
             share += f", in {len(affected_questions)} questions: {', '.join(names)}{rest}"
-        if self._first_changed_result is None:
-            self._first_changed_result = f"{problem}; it is so for {share}"
-        self._tasks_with_changed_results.add(stored_traces[0].task_id)
-        self._responses_with_changed_results += len(affected_responses)
+        self._changed_results.append(f"{problem}; it is so for {share}")
+        self._affected_response_counts[stored_traces[0].task_id] += len(affected_responses)
         return True
 
     def _compare_lookups(self, stored_trace: Trace, recomputed_trace: Trace) -> None:

@@ -18,7 +18,7 @@ from jurygraph.agents.roles import Evaluator
 from jurygraph.models.gateway import Gateways, message_byte_count, request_byte_count
 from jurygraph.models.limits import MAX_TEMPLATE_TOKENS_PER_MESSAGE, cost, max_reply_tokens_of
 from jurygraph.models.request import CallSink, Request
-from jurygraph.schema import Message, Plan, Question, RecordedVerdict, Response
+from jurygraph.schema import Plan, Question, RecordedVerdict, Response
 from jurygraph.schema.frozen_model import JsonFields, require_argument_type
 
 if TYPE_CHECKING:
@@ -93,8 +93,6 @@ class CallCostEstimator:
         self._sums = {name: [[0, 0, 0] for _ in range(3)] for name in gateways}
         """The calls, input and output tokens of each model in the three cases."""
         self._with_reply: Counter[str] = Counter()
-        self._first_steps: set[tuple[Message, ...]] = set()
-        """The messages of investigations whose first reply is known."""
 
     def add(self, requests: Iterable[Request]) -> None:
         """Add the requests that are new."""
@@ -107,8 +105,9 @@ class CallCostEstimator:
             source = gateway.find_reply_source(request, self._sink)
             if source:
                 self._with_reply[source] += 1
-                if not self._begins_investigation(request):
-                    continue
+                roles = {message.role for message in request.messages}
+                if request.asks_for_verdict or "assistant" in roles:
+                    continue  # it begins no investigation
             usages = _estimate_usage_cases(request, gateway.limits.max_tokens)
             if source:
                 # its lookups are made again, and may show the judge something else
@@ -118,15 +117,6 @@ class CallCostEstimator:
             for sums, usage in zip(self._sums[name], usages, strict=True):
                 for index, number in enumerate(usage):
                     sums[index] += number
-
-    def _begins_investigation(self, request: Request) -> bool:
-        """Return whether a judge may look things up after this request, which continues no other one."""
-        messages = request.messages
-        earlier_steps = (messages[:count] for count in range(1, len(messages)))
-        if request.investigation is None or not self._first_steps.isdisjoint(earlier_steps):
-            return False
-        self._first_steps.add(messages)
-        return True
 
     def estimate(self) -> CallEstimate:
         by_model = {name: self._usage_cases_of(name) for name in self._gateways}
