@@ -156,7 +156,7 @@ def test_a_result_that_has_changed_is_found_with_the_quotation_that_it_carried(
     monkeypatch.setitem(investigations.PRICES, "room", "The room is 130 euros a night.")
     message = (
         r"tool price gives another result now \(tool:1, .*no longer holds: 'The room is 120 euros.*"
-        r"now 'The room is 130 euros a night\.'; it is so for 2 of 2 responses"
+        r"now 'The room is 130 euros a night\.'; it is so for 2 responses of 1 task"
     )
     with pytest.raises(TraceMismatch, match=message):
         verify_deeply(tmp_path / "run")
@@ -184,7 +184,7 @@ def test_the_tasks_that_rest_on_changed_results_are_counted(
             jury.score(task, [response.text for response in RESPONSES], step=number)
     assert verify_deeply(tmp_path / "run").recomputed == 6
     monkeypatch.setitem(investigations.PRICES, "room", "The room is 130 euros a night.")
-    message = r"it is so for 2 of 2 responses of the task; in all for 6 responses of 3 tasks$"
+    message = r"it is so for 6 responses of 3 tasks$"
     with pytest.raises(TraceMismatch, match=message):
         verify_deeply(tmp_path / "run")
 
@@ -199,7 +199,7 @@ def test_the_questions_that_rest_on_changed_results_are_named_up_to_the_third(
     with jg.Jury(model=model, evaluators=judges, reward=reward, record=tmp_path / "run") as jury:
         jury.score(TASK, RESPONSES, step=1)
     monkeypatch.setitem(investigations.PRICES, "room", "The room is 130 euros a night.")
-    message = r"it is so for 2 of 2 responses of the task, in 4 questions: a/a, b/b, c/c, …$"
+    message = r"it is so for 2 responses of 1 task, in 4 questions: a/a, b/b, c/c, …$"
     with pytest.raises(TraceMismatch, match=message):
         verify_deeply(tmp_path / "run")
 
