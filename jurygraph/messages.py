@@ -359,7 +359,7 @@ def _describe_validation_error(
 
 RUBRIC_FORMS = " with `criteria`, a text with a criterion in each line, or a list of criteria"
 _EXAMPLE_BY_ERROR_AND_FIELD: Mapping[tuple[str, str | None], str] = {
-    ("model_type", "responses"): " with its `text`",
+    ("model_type", "responses"): " with its `text` or `messages`",
     ("tuple_type", "scale"): ", such as [1, 5]",
     ("model_type", "rubric"): RUBRIC_FORMS,
     ("string_type", "model"): ": openai/gpt-5-mini, or openai-compatible:URL#NAME",

@@ -73,6 +73,8 @@ def collect_jury_notes(jury: "Jury") -> list[str]:
             f"model: none, so {', '.join(model_evaluators)} cannot answer; "
             "name a model in the config or with --model"
         )
+    for gateway in jury.gateways.values():
+        notes += gateway.backend.notes
     evaluators_with_judges = {use.known_as for use in jury.config.evaluators if use.all_judges}
     if (
         None in jury.gateways

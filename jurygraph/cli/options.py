@@ -186,6 +186,10 @@ ResponseStartOption = Annotated[
 ]
 
 
+GroupByOption = Annotated[
+    str | None, column_option("group_by", "Table rows with the same value here are one task.")
+]
+
 ConfigSettingsOption = Annotated[
     list[str] | None, option("KEY=VALUE", "Setting of the config; can be repeated.", "--set")
 ]

@@ -27,6 +27,7 @@ class Chat(TaskRow):
 
     KEY = "id"
     EXPECTED_FILE_CONTENT = "chats, with `messages` in each line"
+    REPEAT_REMEDY = "keep one of them, or give it an `id`"
 
     id: RowKey | None = None
     agent: Id | None = None

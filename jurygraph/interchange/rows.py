@@ -6,17 +6,27 @@ scale, PLawBench's by partial credit.
 
 import re
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, quote
+from jurygraph.messages import Problem, join_names, quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.frozen_model import JsonFields, JsonMapping, Number, StrPath
-from jurygraph.sources.files import TextFile, raise_line_error, read_lines, validate_line
+from jurygraph.sources.files import (
+    TextFile,
+    raise_field_error,
+    read_lines,
+    validate_at_location,
+)
+from jurygraph.sources.table_rows import read_rows, table_suffix
+
+M = TypeVar("M", bound=FrozenModel)
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?", re.ASCII)
 
@@ -67,6 +77,17 @@ class ImportNote(NamedTuple):
     where: str
 
 
+def describe_notes(notes: Iterable[ImportNote]) -> list[str]:
+    """Return each kind of note, with the number of those of it and the first locations."""
+    locations_by_text = defaultdict(list)
+    for note_text, location in notes:
+        locations_by_text[note_text].append(location)
+    return [
+        f"{note_text}: {len(locations)} ({join_names(locations)})"
+        for note_text, locations in locations_by_text.items()
+    ]
+
+
 class ImportResult(NamedTuple):
     """A row as a task, or None if it is left out, and notes about it."""
 
@@ -83,6 +104,7 @@ class TaskRow(ImportedRow):
     """The field with the id of a row; None if the id is computed from the whole row."""
     EXPECTED_FILE_CONTENT: ClassVar[str]
     """The expected content of a file in words, for the error about an empty one."""
+    REPEAT_REMEDY: ClassVar[str] = "keep one of them"
 
     @abstractmethod
     def to_content(self) -> TaskFieldsAndNotes:
@@ -90,29 +112,48 @@ class TaskRow(ImportedRow):
 
     @classmethod
     def read(cls, path: StrPath) -> Iterator[ImportResult]:
-        """Yield every row of a file of JSON lines (`.gz` too; `-` is standard input).
+        """Yield every row of a file, as `read_entries` does.
 
-        Raises `InputError` if a line is not a valid row, if an id occurs twice, or if no row makes a task.
+        Raises `InputError` if an entry is not a valid row, if an id occurs twice, or if no row makes a task.
         """
-        line_number_by_task: dict[str, int] = {}
-        reason = "holds no rows"
-        with closing(TextFile(path)) as file:
-            for line, row in read_lines(file, cls):
-                fields, notes = row.to_content()
-                if fields is None:
-                    reason = f"has no row that makes a task ({notes[-1].what}: {notes[-1].where})"
-                    yield ImportResult(None, tuple(notes))
-                    continue
-                task = validate_line(file.name, line.number, TaskLine, fields)
-                first = line_number_by_task.setdefault(task.id, line.number)
-                if first != line.number:
-                    problem = f"makes the task {quote(task.id)}, which is already in line {first}"
-                    id_field_path = () if cls.KEY is None else (cls.KEY,)
-                    duplicate_task_problem = Problem(id_field_path, problem, "keep one of them")
-                    raise_line_error(file.name, line.number, duplicate_task_problem)
-                yield ImportResult(task, tuple(notes))
-        if not line_number_by_task:
-            raise InputError(f"{file.name}: {reason}; name a file of {cls.EXPECTED_FILE_CONTENT}")
+        location_by_task: dict[str, str] = {}
+        left_out: list[ImportNote] = []
+        for location, row in read_entries(path, cls):
+            fields, notes = row.to_content()
+            if fields is None:
+                left_out.append(notes[-1])
+                yield ImportResult(None, tuple(notes))
+                continue
+            task = validate_at_location(location, TaskLine, fields)
+            first = location_by_task.setdefault(task.id, location)
+            if first != location:
+                position = first.rpartition(", ")[2]
+                problem = f"makes the task {quote(task.id)}, which is already in {position}"
+                id_field_path = () if cls.KEY is None else (cls.KEY,)
+                raise_field_error(location, Problem(id_field_path, problem, cls.REPEAT_REMEDY))
+            yield ImportResult(task, tuple(notes))
+        if not location_by_task:
+            notes_text = "; ".join(describe_notes(left_out))
+            reason = f"has no row that makes a task ({notes_text})" if left_out else "holds no rows"
+            raise InputError(
+                f"{Path(path).name}: {reason}; name a file of {cls.EXPECTED_FILE_CONTENT}"
+            )
+
+
+def read_entries(path: StrPath, model: type[M]) -> Iterator[tuple[str, M]]:
+    """Yield each line of a file of JSON lines (`.gz` too; `-` is standard input), or entry of an array in a `.json`.
+
+    With each is its location: "in.jsonl, line 7" or "in.json, [7]". Raises `InputError` with location and field.
+    """
+    with closing(TextFile(path)) as file:
+        first = next(file.lines(), None)
+        if first is None or first.text[0] != "[" or table_suffix(Path(path)) != ".json":
+            for line, value in read_lines(file, model):
+                yield f"{file.name}, line {line.number}", value
+            return
+    for position, row in read_rows(Path(path)):
+        location = f"{file.name}, {position}"
+        yield location, validate_at_location(location, model, row)
 
 
 def nonempty_fields(**fields: Any) -> JsonFields:

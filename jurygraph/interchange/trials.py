@@ -13,14 +13,14 @@ from itertools import chain
 from typing import Any, NoReturn, TypeVar
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.rows import ImportNote, ImportResult
+from jurygraph.interchange.rows import ImportNote, ImportResult, describe_notes, read_entries
 from jurygraph.messages import FieldPath as FieldPath
 from jurygraph.messages import Problem, quote, validate
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.frozen_model import JsonFields, JsonMapping, StrPath
 from jurygraph.schema.task import TranscriptMessages
-from jurygraph.sources.files import TextFile, raise_field_error, read_lines
+from jurygraph.sources.files import TextFile, raise_field_error
 
 Conversation = tuple[ChatMessage, ...]
 M = TypeVar("M", bound=FrozenModel)
@@ -100,7 +100,7 @@ def make_trials_reader(
             else:
                 trials[item.task].append(item)
         if not trials:
-            reason = f" ({left_out[-1].what}: {left_out[-1].where})" if left_out else ""
+            reason = f" ({'; '.join(describe_notes(left_out))})" if left_out else ""
             raise InputError(f"{path}: has nothing that makes a task{reason}; name {expected}")
         if left_out:
             yield ImportResult(None, tuple(left_out))
@@ -162,10 +162,9 @@ def _collect_task_fields(trials: Sequence[Trial]) -> JsonFields:
 
 
 def read_located_lines(path: StrPath, model: type[M]) -> Iterator[tuple[FileLocation, M]]:
-    """Yield every line of a file of JSON lines with its location. Raises InputError with line and field."""
-    with closing(TextFile(path)) as file:
-        for line, row in read_lines(file, model):
-            yield FileLocation(place=f"{file.name}, line {line.number}"), row
+    """Yield every entry of a file with its location, as `read_entries` does."""
+    for location, entry in read_entries(path, model):
+        yield FileLocation(place=location), entry
 
 
 def read_json_document(path: StrPath) -> tuple[FileLocation, Any]:

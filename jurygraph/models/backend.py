@@ -84,6 +84,9 @@ class Backend(ABC):
     slots: int | None = None
     """The number of requests that an engine in this process works on at once; None for a server, which may be away."""
 
+    notes: Sequence[str] = ()
+    """What a user should know about it."""
+
     @abstractmethod
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return the reply, within `timeout` seconds. Raises `Fault`, and no other exception but cancellation."""

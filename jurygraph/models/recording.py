@@ -242,6 +242,11 @@ class Replay(Backend):
         self._path = Path(path)
         self._calls = recording.calls
         self._lookups = recording.lookups
+        if self._lookups:
+            self.notes = [
+                f"replay: {len(self._lookups)} calls of tools have the results that were recorded; "
+                "what changed since is not seen"
+            ]
         by_model = defaultdict(list)
         for call in recording.calls.values():
             by_model[_model_id(call.request)].append(call.request)

@@ -281,7 +281,7 @@ class NemoGymProtocol(EndpointProtocol):
         """Return the row with the reward and its components; a failed judge is named, and masked by that rule."""
         trace = scored[0].traces[0]
         reward = scored[0].rewards[0]
-        # one that does not apply adds nothing to the reward
+        # NeMo Gym requires the same keys of every task, and numbers: one that does not apply adds nothing to the reward
         components = {
             name: 0.0 if value is None else value for name, value in trace.reward.components.items()
         }

@@ -233,7 +233,7 @@ _MESSAGES_COLUMN_ALIASES = ("message", "conversation", "traj", "trajectory", "di
 def chat_file_columns(path: StrPath) -> TableColumns | None:
     """Return the columns of a file of `{"messages": […]}` or ShareGPT's, by its first entry; None for other files.
 
-    Raises `InputError` for a chat by another name, as a line of tasks would have no word for it.
+    Raises `InputError` for a chat by another name, and for rows of LangSmith's: a line of tasks has no word for them.
     """
     if str(path) == "-" or is_table(path) or not Path(path).is_file():
         return None
@@ -243,6 +243,11 @@ def chat_file_columns(path: StrPath) -> TableColumns | None:
     name = next((name for name in _MESSAGES_COLUMN_NAMES if name in first), None)
     if name is None:
         _refuse_renamed_messages(f"{path}, line 1", first, may_be_named=True)
+        if {"inputs", "outputs"} <= first.keys():
+            raise InputError(
+                f"{path}, line 1: is a row of LangSmith's; make tasks of it: "
+                f"jurygraph import langsmith {shell_quote(path)} --out tasks.jsonl"
+            )
         return None
     return add_columns_of_chats(path, TableColumns(messages=name))
 

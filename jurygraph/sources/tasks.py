@@ -40,6 +40,7 @@ from jurygraph.sources.shards import Shard
 from jurygraph.sources.task_tables import (
     ConvertedTable,
     TableColumns,
+    add_columns_of_chats,
     chat_file_columns,
     convert_table,
     find_outside_table_error,
@@ -513,7 +514,7 @@ class TaskLinesFile(TaskKeyedFile[TaskLine]):
     """The tasks of a TASKS file that are `wanted`, completed by `defaults`; `len` counts these alone.
 
     They need no response, and may name files below `folder`, or anywhere without one. Of chats (see `TableColumns`)
-    the queries are read.
+    the queries are read, by the `columns` that a user named for them.
     """
 
     def __init__(
@@ -522,6 +523,7 @@ class TaskLinesFile(TaskKeyedFile[TaskLine]):
         should_read_task: Callable[[Task], bool] = lambda task: True,
         defaults: TaskDefaults = NO_TASK_DEFAULTS,
         folder: Path | None = None,
+        columns: TableColumns | None = None,
     ) -> None:
         """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
         _refuse_yaml_file(path)
@@ -529,6 +531,7 @@ class TaskLinesFile(TaskKeyedFile[TaskLine]):
         self._is_wanted = should_read_task
         self._defaults = defaults
         self._folder = folder
+        self._columns = columns
         self._tasks_folder = folder_of_tasks_file(path)
         self._wanted: list[str] = []
         super().__init__(
@@ -536,7 +539,10 @@ class TaskLinesFile(TaskKeyedFile[TaskLine]):
         )
 
     def _open_file(self, path: StrPath) -> TextFile:
-        columns = chat_file_columns(path)
+        columns = self._columns
+        columns = (
+            chat_file_columns(path) if columns is None else add_columns_of_chats(path, columns)
+        )
         if columns is None:
             return TextFile(path)
         tasks = ConvertedTable()

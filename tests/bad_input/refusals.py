@@ -250,7 +250,7 @@ STORED = {
         "questions",
     ),
     "response_as_a_bare_number": Refusal(
-        "tasks.jsonl, line 1, field responses[0]", "write an object with its `text`"
+        "tasks.jsonl, line 1, field responses[0]", "write an object with its `text` or `messages`"
     ),
     "response_id_twice_in_a_line": Refusal(
         "tasks.jsonl, line 1, field responses[2].id", "give each response an id of its own"

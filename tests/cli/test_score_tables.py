@@ -185,6 +185,10 @@ def test_messages_by_another_name_in_a_later_line_are_named_too(folder: Path, ru
             {"dialogue": [{"from": "human", "value": "Salt!"}]},
             "; call it `messages`, each an object with `role` and `content`, or add --messages-column dialogue\n",
         ),
+        (
+            {"run_type": "llm", "inputs": {"messages": []}, "outputs": {}},
+            "line 1: is a row of LangSmith's; make tasks of it: jurygraph import langsmith chats.jsonl --out",
+        ),
         ([{"messages": []}], "`jq -c '.[]'` makes lines of a list"),
         (
             [{"role": "user", "content": "Salt!"}],

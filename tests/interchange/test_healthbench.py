@@ -100,6 +100,6 @@ def test_a_task_whose_rubric_gives_no_credit_is_omitted_and_reported(
     with pytest.raises(InputError) as raised:
         import_rows("healthbench", write_rows(file, bare))
     assert str(raised.value) == (
-        f"healthbench.jsonl: has no row that makes a task ({NONPOSITIVE_WEIGHTS_IMPORT_NOTE}: 22222222-bbbb); "
+        f"healthbench.jsonl: has no row that makes a task ({NONPOSITIVE_WEIGHTS_IMPORT_NOTE}: 1 (22222222-bbbb)); "
         "name a file of HealthBench's examples"
     )

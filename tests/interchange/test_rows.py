@@ -68,9 +68,22 @@ def test_a_duplicate_row_is_refused(form: str, tmp_path: Path) -> None:
     first = next(READERS[form](again)).task
     assert first is not None
     field = f", field {KEYS[form]}" if form in KEYS else ""
+    remedy = "keep one of them" + (", or give it an `id`" if form == "chats" else "")
     assert refusal(form, again) == (
-        f"in.jsonl, line 3{field}: makes the task '{first.id}', which is already in line 1; keep one of them"
+        f"in.jsonl, line 3{field}: makes the task '{first.id}', which is already in line 1; {remedy}"
     )
+
+
+@every_format
+def test_an_array_is_read_as_its_lines_are(form: str, tmp_path: Path) -> None:
+    lines = import_rows(form, write_rows(tmp_path / "in.jsonl", *ROWS[form]))
+    array = tmp_path / "in.json"
+    array.write_text(json.dumps(ROWS[form], indent=1))
+    assert import_rows(form, array) == lines
+    array.write_text(json.dumps([ROWS[form][0], 3]))
+    assert "in.json, [1]: is the number 3; a row is an object" in refusal(form, array)
+    array.write_text(json.dumps([ROWS[form][0]] * 2))
+    assert "which is already in [0]" in refusal(form, array)
 
 
 @every_format

@@ -176,6 +176,22 @@ def test_an_error_names_file_line_and_field(
     assert words in str(raised.value)
 
 
+def test_what_is_left_out_of_a_file_without_a_task_is_counted_by_its_reason(
+    tmp_path: Path,
+) -> None:
+    rows = [{"id": f"r{number}", "run_type": "llm", "parent_run_id": "p"} for number in range(7)]
+    path = write_rows(tmp_path / "in.jsonl", *rows, {"id": "bare", "inputs": {}})
+    with pytest.raises(InputError) as raised:
+        import_file("langsmith", path)
+    assert (
+        "it has their messages: 7 (r0, r1, r2, r3, r4, 2 more); "
+        "rows whose inputs are neither messages nor one text are left out: 1 (bare)"
+    ) in str(raised.value)
+    path.rename(tmp_path / "in.json").write_text(json.dumps(rows))
+    with pytest.raises(InputError, match=r"has their messages: 7 \("):
+        import_file("langsmith", tmp_path / "in.json")
+
+
 def test_a_packed_log_is_to_be_converted_by_inspect() -> None:
     with pytest.raises(
         InputError, match=r"log\.eval: is packed; write it as JSON: inspect log conv"

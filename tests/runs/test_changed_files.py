@@ -11,6 +11,8 @@ import pytest
 import jurygraph as jg
 from jurygraph.cli.scoring import OpenedJob, score_remaining
 from jurygraph.errors import InputError
+from jurygraph.graphs.investigate_graph import MAX_INVESTIGATION_STEPS
+from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
 from jurygraph.runs.workflows.totals import RunTotals
 from tests.runs.investigations import Investigator, results_in
 from tests.runs.sample_runs import open_job, score, traces_of, verify_deeply, verify_run
@@ -87,6 +89,20 @@ def test_a_branch_looks_again_and_asks_again_where_it_sees_something_else(
     assert (scored.job.branch.reused, scored.job.branch.requested) == (1 - sent, sent)
     verify_run(shop / "new")
     assert verify_deeply(shop / "new").recomputed == 1
+
+
+def test_the_worst_case_of_a_branch_has_the_requests_that_other_results_may_bring(
+    shop: Path,
+) -> None:
+    """No tool is called for it, so that the other cases take all results to be as they were."""
+    score(shop / "run", shop / "tasks.jsonl", config())
+    write_price(35)
+    with open_job(shop / "new", shop / "tasks.jsonl", config(), shop / "run") as (job, stored):
+        expected = asyncio.run(RemainingWorkEstimator(job, stored).forecast(lambda count: None))
+    assert expected.model is not None
+    assert (expected.model.low.calls, expected.model.expected.calls) == (0, 0)
+    assert expected.model.worst.calls == MAX_INVESTIGATION_STEPS + 1  # the last is repaired
+    assert expected.model.from_run == 2
 
 
 def test_a_branch_of_a_branch_finds_the_replies_of_the_first_run(shop: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
+from jurygraph.cli.jury_loading import collect_jury_notes
 from jurygraph.errors import BudgetExceeded, InputError, ModelOutageError, TraceMismatch
 from jurygraph.models.request import PlannedLookup, StoredLookup
 from jurygraph.runs.integrity.deep_verification import find_lookup_mismatch
@@ -155,8 +156,35 @@ def test_a_result_that_has_changed_is_found_with_the_quotation_that_it_carried(
     monkeypatch.setitem(investigations.PRICES, "room", "The room is 130 euros a night.")
     message = (
         r"tool price gives another result now \(tool:1, .*no longer holds: 'The room is 120 euros.*"
-        r"now 'The room is 130 euros a night\.'; it is so for 2 of 2 responses"
+        r"now 'The room is 130 euros a night\.'; it is so for 2 responses of 1 task"
     )
+    with pytest.raises(TraceMismatch, match=message):
+        verify_deeply(tmp_path / "run")
+
+
+def test_a_replay_says_that_what_changed_is_not_seen(tmp_path: Path) -> None:
+    recording = tmp_path / "calls.jsonl"
+    judge(Investigator(look_up_a_room), calls={"record": str(recording)})
+    criteria = jg.criteria(["The prices are right."], tools=list(investigations.TOOLS))
+    with jg.Jury(model=f"replay:{recording}", evaluators=[criteria]) as jury:
+        (note,) = collect_jury_notes(jury)
+    assert note.startswith("replay: 4 calls of tools have the results that were recorded")
+    with jg.Jury(model=Investigator(look_up_a_room), evaluators=[criteria]) as jury:
+        assert collect_jury_notes(jury) == []
+
+
+def test_the_tasks_that_rest_on_changed_results_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = [TASK.model_copy(update={"id": name}) for name in ("trip", "journey", "way")]
+    criteria = jg.criteria(["It is right."], tools=[PRICE])
+    model = Investigator(look_up_a_room)
+    with jg.Jury(model=model, evaluators=[criteria], record=tmp_path / "run") as jury:
+        for number, task in enumerate(tasks):
+            jury.score(task, [response.text for response in RESPONSES], step=number)
+    assert verify_deeply(tmp_path / "run").recomputed == 6
+    monkeypatch.setitem(investigations.PRICES, "room", "The room is 130 euros a night.")
+    message = r"it is so for 6 responses of 3 tasks$"
     with pytest.raises(TraceMismatch, match=message):
         verify_deeply(tmp_path / "run")
 
@@ -171,7 +199,7 @@ def test_the_questions_that_rest_on_changed_results_are_named_up_to_the_third(
     with jg.Jury(model=model, evaluators=judges, reward=reward, record=tmp_path / "run") as jury:
         jury.score(TASK, RESPONSES, step=1)
     monkeypatch.setitem(investigations.PRICES, "room", "The room is 130 euros a night.")
-    message = r"it is so for 2 of 2 responses of the task, in 4 questions: a/a, b/b, c/c, …$"
+    message = r"it is so for 2 responses of 1 task, in 4 questions: a/a, b/b, c/c, …$"
     with pytest.raises(TraceMismatch, match=message):
         verify_deeply(tmp_path / "run")
 

@@ -135,6 +135,7 @@ REFUSALS: list[tuple[str, Any, dict[str, str], int, str]] = [
     ("/v1/score", {"responses": ["1 word"]}, {}, 422, "task: is missing"),
     ("/v1/score", {"task": TASK, "responses": []}, {}, 422, "responses: has 0 entries"),
     ("/v1/score", {"task": TASK, "responses": [1]}, {}, 422, "responses[0]"),
+    ("/v1/score", {"task": TASK, "responses": [[]]}, {}, 422, "with its `text` or `messages`"),
     ("/v1/score", {"task": TASK, "responses": [{"txt": "a"}]}, {}, 422, "responses[0].txt"),
     ("/v1/score", {"task": {**TASK, "url": "x"}, "responses": ["a"]}, {}, 422, "task.url: unknown"),
     ("/v1/score", {"task": {"rubric": 1}, "responses": ["a"]}, {}, 422, "task.query: is missing"),

@@ -1,6 +1,6 @@
 """`jurygraph import`: convert data of other projects to TASKS, or to RATINGS if it consists of people's labels."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -33,7 +33,7 @@ from jurygraph.interchange.readers import (
     TRIAL_READERS,
     VOTE_READERS,
 )
-from jurygraph.interchange.rows import ImportResult
+from jurygraph.interchange.rows import ImportNote, ImportResult, describe_notes
 from jurygraph.messages import did_you_mean, join_names, notes_on_similar_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote
@@ -175,7 +175,8 @@ def import_(
 def _check_options(form: str, files: Sequence[str], only: ImportSelection | None) -> None:
     """Raise InputError for an unknown format, or what it does not take."""
     if form not in IMPORT_FORMATS:
-        hint = did_you_mean(form, IMPORT_FORMATS) or "known: " + ", ".join(IMPORT_FORMATS)
+        known_formats_text = f"known: {', '.join(IMPORT_FORMATS)} (OpenAI's messages are chats)"
+        hint = did_you_mean(form, IMPORT_FORMATS) or known_formats_text
         raise InputError(f"unknown format {form!r}; {hint}")
     if only is not None and form in RATING_FORMATS:
         raise InputError(f"--only: selects tasks, and {form} has none; remove it")
@@ -333,15 +334,14 @@ def _import_tasks(
     rows: Iterable[ImportResult], target: str, only: ImportSelection | None, json: bool
 ) -> None:
     counts = {"tasks": 0, "responses": 0, "tasks_with_responses": 0, "omitted": 0}
-    notes: defaultdict[str, list[str]] = defaultdict(list)
+    notes: list[ImportNote] = []
     _write_tasks(target, _to_json_lines(_select_tasks(rows, only, counts, notes)))
-    counts_by_note = {note_text: len(note_locations) for note_text, note_locations in notes.items()}
+    counts_by_note = Counter(note.what for note in notes)
     print_report(
         json and target != "-", {"tasks_file": target, **counts, "notes": counts_by_note}, ()
     )
     print_message(_format_counts(counts))
-    for note_text, note_locations in notes.items():
-        print_message(f"{note_text}: {len(note_locations)} ({join_names(note_locations)})")
+    print_messages(describe_notes(notes))
     if 0 < counts["tasks_with_responses"] < counts["tasks"]:
         print_message(
             "some tasks have no response, and `score` needs one for each: "
@@ -358,12 +358,11 @@ def _select_tasks(
     rows: Iterable[ImportResult],
     only: ImportSelection | None,
     counts: dict[str, int],
-    notes: Mapping[str, list[str]],
+    notes: list[ImportNote],
 ) -> Iterator[TaskLine]:
     """Yield the selected tasks, and count them. Raises `InputError` if none is selected."""
     for task, task_notes in rows:
-        for note_text, where in task_notes:
-            notes[note_text].append(where)
+        notes += task_notes
         if task is None:
             continue
         if only == "answered" and not task.responses:

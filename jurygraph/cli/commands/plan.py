@@ -8,11 +8,14 @@ from jurygraph.cli.jury_loading import collect_jury_notes, find_config, open_jur
 from jurygraph.cli.options import (
     AllowFilesOutsideOption,
     ConfigFileOption,
+    GroupByOption,
     JsonOption,
     MaxCallsOption,
     MaxCostOption,
     ModelNameOption,
+    ResponseStartOption,
     argument,
+    build_table_columns,
     option,
 )
 from jurygraph.cli.output_files import refuse_unwritable
@@ -27,6 +30,8 @@ def plan(
         str, argument("TASKS", "JSONL file of tasks or chats, .gz too; they need no responses.")
     ],
     out: Annotated[str, option("PLANS", "File of plans to write.", "-o", "--out")],
+    group_by: GroupByOption = None,
+    response_from: ResponseStartOption = None,
     config: ConfigFileOption = None,
     model: ModelNameOption = None,
     max_cost: MaxCostOption = None,
@@ -35,6 +40,8 @@ def plan(
     json: JsonOption = False,
 ) -> None:
     """Plan tasks before there are responses, for `serve --tasks`.
+
+    Chats become the tasks that `score` makes of them with the same --group-by and --response-from.
 
     The plans are in the order of TASKS, and PLANS is written whole or not at all. A training then sends the ids of its
     tasks alone, and no task can be planned differently halfway. Where a plan needs the model (profiles in text, graphs
@@ -51,6 +58,7 @@ def plan(
     if out.endswith(".gz"):
         raise InputError(f"{out}: plans are read line by line; name a file without .gz")
     refuse_unwritable(out, *([] if tasks == "-" else [tasks]))
+    columns = build_table_columns(tasks, group_by=group_by, response_from=response_from)
     path = config or find_config(tasks)
     with redirect_stdout_to_stderr():
         jury = open_jury(path, model, max_cost=max_cost, max_calls=max_calls)
@@ -64,7 +72,9 @@ def plan(
         with jury, locate_config_errors(path, model):
             print_messages(collect_jury_notes(jury))
             with (
-                TaskLinesFile(tasks, defaults=jury.config.task_defaults, folder=folder) as lines,
+                TaskLinesFile(
+                    tasks, defaults=jury.config.task_defaults, folder=folder, columns=columns
+                ) as lines,
                 open_runner() as runner,
                 progress("planning", len(lines), "tasks") as report,
             ):

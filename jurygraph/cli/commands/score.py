@@ -15,6 +15,7 @@ from jurygraph.cli.options import (
     DryRunOption,
     EdgesFileOption,
     GateConditionsOption,
+    GroupByOption,
     JsonOption,
     MaxCallsOption,
     MaxCostOption,
@@ -74,9 +75,7 @@ def score(
     id_column: Annotated[
         str | None, column_option("id", "Ids of a table's rows.", show_default="row-1, row-2, …")
     ] = None,
-    group_by: Annotated[
-        str | None, column_option("group_by", "Table rows with the same value here are one task.")
-    ] = None,
+    group_by: GroupByOption = None,
     agent_column: Annotated[
         str | None, column_option("agent", "Agents that wrote the responses of a table.")
     ] = None,

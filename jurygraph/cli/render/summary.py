@@ -208,7 +208,7 @@ def _format_reuse_lines(expected: "RemainingWork", branch: "Path") -> list[str]:
     if expected.with_tools:
         lines.append(
             f"{expected.with_tools} of them are by judges with tools: they look again, and are asked only where they "
-            "see something else"
+            "see something else (worst: everywhere)"
         )
     return lines
 

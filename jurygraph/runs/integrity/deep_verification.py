@@ -21,7 +21,7 @@ from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.graphs.lookups import MISSING_WORKSPACE_FAILURE_KIND
 from jurygraph.graphs.routing import ReusedResults
 from jurygraph.jury import DEFAULT_CONCURRENT_GROUPS, Jury, find_changed_version
-from jurygraph.messages import quote
+from jurygraph.messages import format_count, quote
 from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import RequestLimiter
@@ -89,6 +89,7 @@ async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerification
             scored = run.source.group(group)
             total.update(await verifier.verify_group(group, scored))
             report(len(scored))
+        verifier.refuse_changed_tool_results()
     return DeepVerificationCounts(**total)
 
 
@@ -217,6 +218,9 @@ class _DeepVerifier:
         self._ledgers = [source.ledger for source in (run, *origin_runs)]
         self._calls = CallStore(*self._ledgers)
         self._is_run_missing = [run, *origin_runs][-1].header.branch is not None
+        self._problems: dict[bool, str] = {}
+        self._affected_responses: set[tuple[str, str]] = set()
+        self._affected_questions: dict[str, None] = {}
         self._unanswered: frozenset[str] = frozenset()
         """The calls without a reply of the group that is verified; `verify_group` sets them before it needs any."""
 
@@ -263,7 +267,8 @@ class _DeepVerifier:
         if traces[0].group != stored_traces[0].group:
             problem = "its responses are not those that were judged"
             raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: {problem}")
-        self._refuse_changed_tool_results(stored_traces)
+        if self._note_changed_tool_results(stored_traces):
+            return {}
         for stored_trace, recomputed_trace in zip(stored_traces, traces, strict=True):
             self._compare_lookups(stored_trace, recomputed_trace)
         self._compare_material(stored_traces, traces)
@@ -430,17 +435,33 @@ class _DeepVerifier:
                         f"version {spec.version} in the run, now {version}"
                     )
 
-    def _refuse_changed_tool_results(self, stored_traces: Sequence[Trace]) -> None:
-        """Raise `TraceMismatch` for a tool that has another result now, with the quotations that no longer hold.
+    def refuse_changed_tool_results(self) -> None:
+        """Raise `TraceMismatch` for tools that have other results now, with how many responses rest on them.
 
         Several verdicts may rest on one call: one that has lost its quotation says more than one that quoted nothing.
-        The number of responses of the group whose verdicts rest on such a result is named, and the first questions.
+        """
+        if not self._problems:
+            return
+        problem = self._problems.get(True) or self._problems[False]
+        affected = self._affected_responses
+        tasks = {task_id for task_id, _ in affected}
+        responses = format_count(len(affected), "response")
+        share = f"{responses} of {format_count(len(tasks), 'task')}"
+        questions = list(self._affected_questions)
+        if len(questions) > 1:
+            names = questions[:_MAX_QUESTIONS_LISTED]
+            rest = ", …" if len(questions) > len(names) else ""
+            share += f", in {len(questions)} questions: {', '.join(names)}{rest}"
+        raise TraceMismatch(f"{problem}; it is so for {share}")
+
+    def _note_changed_tool_results(self, stored_traces: Sequence[Trace]) -> bool:
+        """Return whether a tool has another result now than for this group; quotations may no longer hold.
+
+        Raises `TraceMismatch` for a result that was changed in the run.
         """
         changed_lookups = ChainMap(*(backend.changed for backend in self._backends))
         mismatched_lookups = ChainMap(*(backend.forged for backend in self._backends))
-        problems: dict[bool, str] = {}
-        affected_responses = set()
-        affected_questions: dict[str, None] = {}
+        affected_count = len(self._affected_responses)
         for trace in stored_traces:
             for item in _verdicts_and_material(trace):
                 label = self._trace_label(trace.response_id, item)
@@ -451,20 +472,13 @@ class _DeepVerifier:
                             f"{label}: {source} was changed: {mismatched_lookups[lookup]}"
                         )
                     if lookup in changed_lookups:
-                        affected_responses.add(trace.response_id)
-                        affected_questions[_item_name(item)] = None
+                        self._affected_responses.add((trace.task_id, trace.response_id))
+                        self._affected_questions[_item_name(item)] = None
                         problem, has_loss = _describe_lookup_change(
                             label, source, item, *changed_lookups[lookup]
                         )
-                        problems.setdefault(has_loss, problem)
-        if problems:
-            problem = problems.get(True) or problems[False]
-            share = f"{len(affected_responses)} of {len(stored_traces)} responses of the task"
-            if len(affected_questions) > 1:
-                names = list(affected_questions)[:_MAX_QUESTIONS_LISTED]
-                rest = ", …" if len(affected_questions) > len(names) else ""
-                share += f", in {len(affected_questions)} questions: {', '.join(names)}{rest}"
-            raise TraceMismatch(f"{problem}; it is so for {share}")
+                        self._problems.setdefault(has_loss, problem)
+        return len(self._affected_responses) > affected_count
 
     def _compare_lookups(self, stored_trace: Trace, recomputed_trace: Trace) -> None:
         """Raise `TraceMismatch` where a trace says of a call of a tool what its record does not."""

@@ -4,8 +4,9 @@ The estimate's assumptions are a low, an expected and a worst case. A token is 5
 template adds no, no or `MAX_TEMPLATE_TOKENS_PER_MESSAGE` tokens per message; a reply has 40, 150 or the maximum number
 of tokens. The low case leaves out the schema of the answer, which some endpoints do not show to their model. In the
 worst case every reply is repaired once, for which the model reads it again. A judge with tools looks up nothing, twice,
-or as often as it may. Not included are failed attempts that are sent again, discounts (batches, a provider's cache),
-and requests that depend on a reply which is not known yet, except repairs.
+or as often as it may; where its first reply is known, the worst case alone has what other results may bring. Not
+included are failed attempts that are sent again, discounts (batches, a provider's cache), and requests that depend on a
+reply which is not known yet, except repairs.
 """
 
 from collections import Counter
@@ -104,9 +105,14 @@ class CallCostEstimator:
             source = gateway.find_reply_source(request, self._sink)
             if source:
                 self._with_reply[source] += 1
-                continue
+                roles = {message.role for message in request.messages}
+                if request.asks_for_verdict or "assistant" in roles:
+                    continue  # it begins no investigation
             usages = _estimate_usage_cases(request, gateway.limits.max_tokens)
-            if name in self._conditional_names:
+            if source:
+                # its lookups are made again, and may show the judge something else
+                usages = ((0, 0, 0), (0, 0, 0), usages[2])
+            elif name in self._conditional_names:
                 usages = ((0, 0, 0), *usages[1:])
             for sums, usage in zip(self._sums[name], usages, strict=True):
                 for index, number in enumerate(usage):

@@ -68,7 +68,12 @@ def test_a_name_ending_in_gz_is_compressed_reproducibly_and_a_dash_is_standard_o
 @all_rows(
     "form, lines, options, message",
     [
-        ("gsm8k", [], [], f"unknown format 'gsm8k'; known: {', '.join(IMPORT_FORMATS)}"),
+        (
+            "gsm8k",
+            [],
+            [],
+            f"unknown format 'gsm8k'; known: {', '.join(IMPORT_FORMATS)} (OpenAI's messages are chats)",
+        ),
         ("judgebnch", [], [], "unknown format 'judgebnch'; did you mean judgebench?"),
         (
             "judgebench",

@@ -111,3 +111,26 @@ def test_of_chats_the_queries_are_planned_and_a_chat_may_still_lack_its_reply(
     assert [(task["id"], len(task["query"])) for task in tasks] == [("row-1", 1), ("late", 3)]
     chats.write_text(json.dumps(rows[0]))
     assert [jg.Task(**tasks[0])] == [task for task, _ in read_tasks(chats)]
+
+
+def test_chats_become_the_tasks_that_scoring_makes_of_them(project: Path) -> None:
+    """With other ones, `serve --tasks` would know none of the ids that were scored."""
+    question = {"role": "user", "content": "What is 2 + 2?"}
+    chats = []
+    for answer in ("4", "5"):
+        reply = {"role": "assistant", "content": answer}
+        chats.append({"case": "sum", "messages": [question, reply, question, reply]})
+    (project / "chats.jsonl").write_text("\n".join(map(json.dumps, chats)))
+    (project / "jury.yaml").write_text("evaluators: [trajectory.loops]\n")
+    names = ("--group-by", "case", "--response-from", "first-reply")
+    made = run_command("plan", project / "chats.jsonl", "--out", project / "plans.jsonl", *names)
+    assert made.code == 0, made.err
+    scored = run_command("score", project / "chats.jsonl", "--out", project / "run", *names)
+    assert scored.code in (0, 1), scored.err
+    with jg.Jury.from_config(project / "jury.yaml") as jury, jg.Run.open(project / "run") as run:
+        file = PlansFile(project / "plans.jsonl", jury)
+        assert list(file.ids) == ["sum"]
+        planned = file.get("sum")
+        assert planned is not None
+        assert planned.task == run.source.task("sum")
+        file.close()
