@@ -183,7 +183,7 @@ def _describe_judge_disagreement(
 ) -> str:
     """Return the scores of each question on which judges differ, such as `judges differ: kind 1, strict 0`."""
     reductions = {use.reduce for use in component.inputs.values()}
-    rule = ", and their majority counts" if reductions == {"majority"} else ""
+    rule = ", and a majority decides" if reductions == {"majority"} else ""
     scores_by_label = defaultdict(list)
     for verdict in verdicts:
         if verdict.counted is not None:

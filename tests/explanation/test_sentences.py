@@ -716,7 +716,7 @@ def test_judges_that_differ_and_the_judge_of_each_reason_are_named():
     inputs = ComponentInput(questions=("a",), weights=(1.0,), reduce="majority", has_judges=True)
     decision = Decision(specs=(spec("a", 1.0).model_copy(update={"inputs": {"a": inputs}}),))
     won = explanation_sentences(trace(reward(1.0, terms=(term,)), *votes), decision)
-    split = "weight 1; judges differ, and their majority counts: kind 1, strict 0, third 1"
+    split = "weight 1; judges differ, and a majority decides: kind 1, strict 0, third 1"
     assert points_of(won) == [f"Gained 1: a 1 of 1, {split}."]
     lost = term.model_copy(update={"value": 0.5, "contribution": 0.5})
     lines = explanation_sentences(trace(reward(0.5, terms=(lost,)), *votes), decision)
