@@ -13,7 +13,7 @@ from jurygraph.agents.roles import EvaluatorAnswer, EvaluatorInput
 from jurygraph.agents.trajectory.calls import list_messages
 from jurygraph.messages import join_names
 from jurygraph.schema import Verdict
-from jurygraph.schema.conversation import ChatMessage, is_single_reply
+from jurygraph.schema.conversation import ChatMessage
 from jurygraph.schema.frozen_model import JsonFields, digest_of
 
 FEEDBACK_KEYWORDS = ("inputs", "outputs", "reference_outputs")
@@ -66,15 +66,14 @@ def _describe(value: Any) -> Any:
 def feedback_keyword_values(inputs: EvaluatorInput) -> JsonFields:
     """Return the values of the keywords: messages as dicts, and texts where there are no messages.
 
-    A response of one reply is its text, also if it is written as `messages`, unless it is compared with messages.
+    A response that is written as a text is one, unless it is compared with messages.
     """
     task = inputs.task
     response = inputs.response
-    messages = list_messages(response)
-    is_single_text_reply = is_single_reply(messages) and task.reference_messages is None
+    has_messages = response.messages is not None or task.reference_messages is not None
     outputs: Any = response.text
-    if inputs.question.shown_part != "last_reply" and not is_single_text_reply:
-        outputs = _messages_to_dicts(messages)
+    if inputs.question.shown_part != "last_reply" and has_messages:
+        outputs = _messages_to_dicts(list_messages(response))
     reference: Any = task.reference
     if task.reference_messages is not None:
         reference = _messages_to_dicts(task.reference_messages)
@@ -90,7 +89,14 @@ def feedback_keyword_values(inputs: EvaluatorInput) -> JsonFields:
 
 
 def _messages_to_dicts(messages: Sequence[ChatMessage]) -> list[JsonFields]:
-    return [message.model_dump(mode="json") for message in messages]
+    """Return the messages as dicts; a list of texts alone is one text, for functions take `content` as such."""
+    fields_of_messages = []
+    for message in messages:
+        fields = message.model_dump(mode="json")
+        if message.content is not None and all(kind == "text" for kind, _ in message.parts()):
+            fields["content"] = message.text
+        fields_of_messages.append(fields)
+    return fields_of_messages
 
 
 def read_feedback(result: Any, name: str) -> EvaluatorAnswer:

@@ -199,8 +199,10 @@ class FeedbackEvaluator(FunctionEvaluator):
         self._declared = declared_keywords(target)
         super().__init__(target, name, settings)
         values = closure_digest(target)
-        if settings.version is None and values:
-            self.version += f" with {values}"
+        if settings.version is None:
+            # 2: messages that are given are a list, also of one reply, and texts in `content` are one
+            self.version = f"2 {self.version}"
+            self.version += f" with {values}" if values else ""
 
     def answer(self, inputs: EvaluatorInput) -> Any:
         values = feedback_keyword_values(inputs)

@@ -55,13 +55,63 @@ def test_openevals_own_evaluators_judge_a_conversation(create: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("task", [TASK, TASK.model_copy(update={"reference_messages": None})])
-def test_a_conversation_of_one_reply_scores_as_its_text(task: jg.Task) -> None:
-    def is_reply(*, outputs: Any) -> float:
-        return float(outputs == (MESSAGES[2:] if task.reference_messages else "Three."))
+BLOCKS = [{"type": "text", "text": "Three"}, {"type": "text", "text": "of them."}]
+ANTHROPIC_CHAT: list[dict[str, Any]] = [
+    {
+        "role": "assistant",
+        "content": [*BLOCKS, {"type": "tool_use", "id": "1", "name": "look", "input": {"n": 1}}],
+    },
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": BLOCKS}]},
+    {"role": "assistant", "content": [{"type": "image", "data": "a"}, BLOCKS[0]]},
+]
 
-    for reply in (Response(id="r", text="Three."), Response(id="r", messages=MESSAGES[2:])):
-        assert judge(is_reply, task, reply).score == 1.0
+
+def test_content_is_a_text_where_all_of_its_parts_are() -> None:
+    seen: dict[str, Any] = {}
+
+    def look(*, inputs: Any, outputs: Any, reference_outputs: Any) -> float:
+        seen.update(inputs=inputs, outputs=outputs, reference_outputs=reference_outputs)
+        return 1.0
+
+    query = [{"role": "user", "content": BLOCKS}]
+    task = jg.Task(id="t", query=query, reference_messages=ANTHROPIC_CHAT)
+    judge(look, task, Response.model_validate({"id": "r", "messages": ANTHROPIC_CHAT}))
+    contents = [message["content"] for message in seen["outputs"]]
+    assert contents[:2] == ["Three\nof them."] * 2
+    assert contents[2] == ANTHROPIC_CHAT[2]["content"]
+    assert seen["outputs"][0]["tool_calls"][0]["function"]["name"] == "look"
+    assert seen["reference_outputs"] == seen["outputs"]
+    assert seen["inputs"] == [{"role": "user", "content": "Three\nof them."}]
+
+
+@pytest.mark.parametrize("task", [TASK, TASK.model_copy(update={"reference_messages": None})])
+def test_messages_are_a_list_also_of_one_reply(task: jg.Task) -> None:
+    def kind(*, outputs: Any) -> dict[str, Any]:
+        return {"score": 1.0, "comment": repr(outputs)}
+
+    replies = (Response(id="r", messages=MESSAGES[2:]), Response(id="r", text="Three."))
+    comments = [judge(kind, task, reply).reason for reply in replies]
+    assert comments == [
+        repr(MESSAGES[2:]),
+        repr(MESSAGES[2:] if task.reference_messages else "Three."),
+    ]
+
+
+def test_each_turn_gets_the_messages_up_to_it() -> None:
+    counts = []
+
+    def count(*, outputs: Any) -> float:
+        counts.append((type(outputs), len(outputs)))
+        return 1.0
+
+    turns = [MESSAGES[2], {"role": "user", "content": "Sure?"}, MESSAGES[2]]
+    config = {
+        "model": "none",
+        "evaluators": [{"use": count, "name": "count", "scope": "turn", "fold": "mean"}],
+    }
+    with jg.Jury.from_config(config) as jury:
+        jury.score(jg.Task(id="t", query="How many?"), [Response(id="r", messages=turns)])
+    assert sorted(counts, key=lambda item: item[1]) == [(list, 1), (list, 3)]
 
 
 @all_rows(
