@@ -84,7 +84,7 @@ class JudgeStudy:
         is_compared_by_rank: whether targets and predictions are on different scales, so that only their order can be
             compared.
         rows: labelled and judged responses.
-        others: task, and prediction, of judged responses without a label.
+        others: task, and prediction, of judged responses without a label, or with a tie.
         left_out: number of labelled responses that are not rows, by reason.
         unsupported: those of them whose finding has no quotation, with what counts for it, the worst case.
         lengths: characters of the labelled responses, where their text is stored.
@@ -227,12 +227,12 @@ def join_labels_with_judgements(
     it; `reward` is the reward of a run. Labels on another scale than the judge's are compared by their order.
 
     A judge for a reviewer is compared with the labels of that reviewer, if labels have reviewers. Several labels of a
-    response become their mean, or, for true and false, the majority's; where those tie, the response is left out and
-    counted. Those of a pair become what most say, else a tie. With `should_fit_consensus` they become the likeliest
-    class under their consensus (STABLEVAL, Algorithm 1).
+    response become their mean, or, for true and false, the majority's; where those tie, the response is counted, and
+    has no label. Those of a pair become what most say, else a tie. With `should_fit_consensus` they become the
+    likeliest class under their consensus (STABLEVAL, Algorithm 1).
 
-    Raises `InputError` for an unknown response, an unknown or ambiguous question, no label of `split`, no judge with a
-    label, a target off the judge's scale, or too few labels for a consensus.
+    Raises `InputError` for an unknown response, an unknown or ambiguous question, no
+    label of `split`, no judge with a label, a target off the judge's scale, or too few labels for a consensus.
     """
     chosen: LabelsWithPositions = [
         (position, label)
@@ -366,10 +366,11 @@ def _join_judge_labels(
                     response, judgement.task, target, prediction, judgement.score, judgement.choices
                 )
             )
-    unlabelled_predictions = [
+    compared_responses = {row.response for row in rows}
+    other_predictions = [
         (judged.task, _prediction_of_judgement(judged, has_binary_labels))
         for response, judged in judgements.items()
-        if response not in targets and judged.score is not None
+        if response not in compared_responses and judged.score is not None
     ]
     votes = [
         (judgements[name].task, values)
@@ -381,7 +382,7 @@ def _join_judge_labels(
         judge,
         has_binary_labels,
         rows,
-        others=unlabelled_predictions,
+        others=other_predictions,
         left_out=left_out,
         lengths={name: length for name, length in lengths.items() if length is not None},
         votes=votes,

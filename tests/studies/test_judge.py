@@ -571,6 +571,33 @@ def test_a_question_that_is_none_is_refused_also_where_each_label_names_its_own(
         join_labels_with_judgements([run], named, question="r")
 
 
+@pytest.mark.parametrize("reason", ["no label", "tie", "other split", "other question"])
+def test_the_mean_of_all_responses_is_over_the_same_set_whyever_a_response_is_not_compared(
+    reason: str,
+) -> None:
+    """The judge has 1, 0, 1, 0, 0, of which the last is compared with nobody: 2/5, and not 2/4."""
+    run = judgements({"a": 1.0, "b": 0.0, "c": 1.0, "d": 0.0, "e": 0.0})
+    judge, given = next(iter(run.judgements_by_judge.items()))
+    second_question = {judge._replace(question="other"): given}
+    run = replace(run, judgements_by_judge={judge: given} | second_question)
+    people = [
+        JudgedLabel(id=name, target=name in "ac", question="q", split="test") for name in "abcd"
+    ]
+    last = JudgedLabel(id="e", target=True, question="q", split="test", reviewer="ann")
+    rows_of_last = {
+        "no label": [],
+        "tie": [last, last.model_copy(update={"target": False, "reviewer": "bob"})],
+        "other split": [last.model_copy(update={"split": "train"})],
+        "other question": [last.model_copy(update={"question": "other"})],
+    }
+    studies = join_labels_with_judgements(
+        [run], labels(*people, *rows_of_last[reason]), split="test"
+    )
+    found = measure(*studies).judges[0]
+    assert (found.judge, found.n, found["items"], found.uncorrected) == ("q", 4, 5, 0.4)
+    assert found.weight > 0.0
+
+
 def test_labels_of_one_task_have_figures_without_intervals() -> None:
     """NumPy has nothing to warn of, where without the only task no row is left."""
     found = measure(binary_study([(1, 1), (0, 0)], size=2)).judges[0]
