@@ -231,7 +231,7 @@ def join_labels_with_judgements(
     has no label. Those of a pair become what most say, else a tie. With `should_fit_consensus` they become the
     likeliest class under their consensus (STABLEVAL, Algorithm 1).
 
-    Raises `InputError` for an unknown response, an unknown or ambiguous question, no
+    Raises `InputError` for an unknown response, an unknown or ambiguous question, a `question` without effect, no
     label of `split`, no judge with a label, a target off the judge's scale, or too few labels for a consensus.
     """
     chosen: LabelsWithPositions = [

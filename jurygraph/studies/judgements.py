@@ -245,6 +245,9 @@ def judgement_status(verdict: RecordedVerdict) -> str:
 
 
 LabelsWithPositions = Sequence[tuple[str, JudgedLabel]]
+_UNRELATED_COLUMN_HINT = (
+    " (no label names one; if the column is of something else than the judge's question, rename it)"
+)
 
 
 def refuse_unknown_responses(
@@ -269,13 +272,26 @@ def resolve_label_questions(
 ) -> LabelsWithPositions:
     """Return the labels with the ids of their questions; those that name none are of `question`, if there is one.
 
-    Raises `InputError` for a name that is no question's, or several'.
+    Raises `InputError` for a name that is no question's, or several', and for a `question` without effect, where each
+    label names its own, and not all name that.
     """
     judges = [judge for run in runs for judge in run.judgements_by_judge.items()]
     question_ids = list(dict.fromkeys(judge.question for judge, _ in judges))
-    if question is not None and not find_questions_by_name(question, question_ids):
-        problem = describe_question_name_problem(question, (), question_ids)
-        raise InputError(f"--question: {problem}")
+    label_questions = [
+        label.question and find_questions_by_name(label.question, question_ids)
+        for _, label in chosen
+    ]
+    column_hint = "" if any(label_questions) else _UNRELATED_COLUMN_HINT
+    if question is not None:
+        named_questions = find_questions_by_name(question, question_ids)
+        if not named_questions:
+            problem = describe_question_name_problem(question, (), question_ids)
+            raise InputError(f"--question: {problem}")
+        if all(label_questions) and any(ids != named_questions for ids in label_questions):
+            raise InputError(
+                f"--question: {quote(question)} decides nothing, since each label names its own question; leave "
+                "it out, or the labels of other questions"
+            )
     resolved_labels = []
     for position, label in chosen:
         name = label.question or question
@@ -292,12 +308,12 @@ def resolve_label_questions(
                 name, matching_questions
             ) or find_questions_by_name(name, question_ids)
             if len(matching_question_ids) != 1:
+                problem = describe_question_name_problem(name, matching_question_ids, question_ids)
                 where = "--question"
                 if label.question is not None:
                     where = f"{labels.path}, {position}, field {labels.columns['question']}"
-                raise InputError(
-                    f"{where}: {describe_question_name_problem(name, matching_question_ids, question_ids)}"
-                )
+                    problem += column_hint
+                raise InputError(f"{where}: {problem}")
             label = label.model_copy(update={"question": matching_question_ids[0]})
         resolved_labels.append((position, label))
     return resolved_labels

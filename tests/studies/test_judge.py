@@ -571,6 +571,33 @@ def test_a_question_that_is_none_is_refused_also_where_each_label_names_its_own(
         join_labels_with_judgements([run], named, question="r")
 
 
+def test_a_question_that_decides_no_label_is_refused_unless_each_label_names_it() -> None:
+    met = {"a": Judgement("t", "judged", 1.0, 1.0)}
+    by_judge = {Judge("run", name, "criteria"): met for name in ("criteria@helps", "criteria@kind")}
+    run = RunJudgements("run", by_judge, {"a": 1}, {})
+    named = labels(JudgedLabel(id="a", target=True, question="helps"))
+    message = (
+        "--question: 'kind' decides nothing, since each label names its own question; leave it out, "
+        "or the labels of other questions"
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        join_labels_with_judgements([run], named, question="kind")
+    (study,) = join_labels_with_judgements([run], named, question="criteria@helps")
+    assert study.judge.question == "criteria@helps"
+
+
+def test_a_column_question_that_is_of_the_items_of_the_file_is_told_what_stands_there() -> None:
+    run = judgements({"a": 1.0, "b": 0.0})
+    remedy = " (no label names one; if the column is of something else than the judge's question, rename it)"
+    own = [JudgedLabel(id=name, target=True, question=f"q0{name}") for name in "ab"]
+    for question in (None, "q"):
+        with pytest.raises(InputError, match=f"field question: .*{re.escape(remedy)}$"):
+            join_labels_with_judgements([run], labels(*own), question=question)
+    slip = labels(own[0], JudgedLabel(id="b", target=True, question="q"))
+    with pytest.raises(InputError, match=r"there is no question 'q0a'; there are q$"):
+        join_labels_with_judgements([run], slip)
+
+
 @pytest.mark.parametrize("reason", ["no label", "tie", "other split", "other question"])
 def test_the_mean_of_all_responses_is_over_the_same_set_whyever_a_response_is_not_compared(
     reason: str,
