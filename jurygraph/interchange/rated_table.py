@@ -50,10 +50,9 @@ def read_rated_table(
     rating_columns = {name: column for name, column in columns.items() if name != "prompt"}
     file = read_rated_texts(path, rating_columns, options)
     votes = [vote for _, vote in file.rows]
-    keys = {name: columns[name] for name in ("item", "agent") if name in columns}
-    texts = read_texts(path, keys | {"text": columns.get("text", "text")})
+    texts = read_texts(path, columns)
     prompt = columns.get("prompt", "prompt" if "prompt" in file.unread_columns else None)
-    prompts = {} if prompt is None else read_texts(path, keys | {"text": prompt})
+    prompts = {} if prompt is None else read_texts(path, {**columns, "text": prompt})
     ratings_by_item = defaultdict(list)
     for vote in votes:
         ratings_by_item[vote.item].append(vote)

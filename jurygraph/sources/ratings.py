@@ -287,9 +287,11 @@ def _reviewer_hint(file: FileRows[_LabelRow], options: NameByField) -> str:
 def read_texts(path: StrPath, columns: NameByField = NO_NAMES) -> dict[str, str]:
     """Read the texts of the items in a TEXTS file, by key; a text may be blank.
 
-    Columns are `item`, `text`, and `agent`. Raises as `read_ratings` does, also if an item has two texts.
+    Columns are `item`, `text`, and `agent`; `columns` may map others, which are not read. Raises as `read_ratings`
+    does, also if an item has two texts.
     """
-    file = read_validated_rows(path, _ItemText, columns)
+    text_columns = {name: columns[name] for name in _ItemText.model_fields if name in columns}
+    file = read_validated_rows(path, _ItemText, text_columns)
     return {key: text for key, (text, _) in _unique_value_by_item(file, "text").items()}
 
 
@@ -347,6 +349,8 @@ def read_validated_rows(
     short_row_positions = []
     if number_columns:  # else the same rows are read for their texts
         rows_with_position = _omit_mturk_nonanswers(path, rows_with_position, number_columns)
+    if "score" in column_by_field:
+        _read_decisions(rows_with_position, column_by_field["score"])
     for position, values in rows_with_position:
         row = _row_to_model(f"{path}, {position}", model, values, column_by_field, is_csv_file)
         rows.append((position, row))
@@ -413,6 +417,16 @@ def read_decimal_commas(path: Path, rows: Sequence[RowWithPlace], columns: Itera
         _LOGGER.warning(
             "%s: the commas of %d numbers are read as decimal points", path, comma_count
         )
+
+
+def _read_decisions(rows: Sequence[RowWithPlace], column: str) -> None:
+    """Write 1 and 0 for pass and fail, or other decisions, in a column of scores that has nothing else."""
+    words = [str(values.get(column) or "").strip().casefold() for _, values in rows]
+    if set(words) <= _DECISION_BY_WORD.keys():
+        for (_, values), word in zip(rows, words, strict=True):
+            decision = _DECISION_BY_WORD[word]
+            if decision is not None:
+                values[column] = float(decision)
 
 
 def iter_file_columns(

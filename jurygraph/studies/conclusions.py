@@ -187,8 +187,8 @@ def _describe_test_against_people(test: AlternativeAnnotator, agreement: object)
     if test.winning_rate is None:
         return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
     detail = (
-        f"ω {test.winning_rate:.2f} of {test.persons} persons, ρ {_cell_text(test.advantage)}, {test.items} items, "
-        f"ε {test.epsilon:g}"
+        f"ω {test.winning_rate:.2f} of {test.persons} persons (shown to be no nearer to the others than it is, give or "
+        f"take ε), ρ {_cell_text(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
     )
     if test.winning_rate < MIN_PASSING_WIN_RATE:
         return f"It is not shown to be as near to people as a person is: {detail}."

@@ -280,8 +280,13 @@ def plan_runs(judges: Sequence[str], shots: Sequence[int], seeds: int) -> list[J
     return planned_judge_runs
 
 
-def task_lines(ratings: RatingsFile, texts: Mapping[str, str]) -> list[bytes]:
-    """Return a line of TASKS for each rated item with a text, and its reviewers; responses have the items' keys."""
+def task_lines(
+    ratings: RatingsFile, texts: Mapping[str, str], prompts: Mapping[str, str]
+) -> list[bytes]:
+    """Return a line of TASKS for each rated item with a text, and its reviewers; responses have the items' keys.
+
+    `prompts`, by key, are the queries.
+    """
     ratings_by_item = defaultdict(list)
     for _, rating in ratings.rows:
         if rating.score is not None and rating.key in texts:
@@ -295,7 +300,7 @@ def task_lines(ratings: RatingsFile, texts: Mapping[str, str]) -> list[bytes]:
     lines = []
     for item, item_ratings in ratings_by_item.items():
         reviewers = [rating.reviewer for rating in item_ratings]
-        task = item_to_task(ratings.path, item, item_ratings, reviewers, texts)
+        task = item_to_task(ratings.path, item, item_ratings, reviewers, texts, prompts)
         lines.append(task.model_dump_json(exclude_defaults=True).encode() + b"\n")
     return lines
 

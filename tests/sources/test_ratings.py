@@ -302,7 +302,11 @@ SAME = "has the columns 'label' and 'score', which say the same; keep one, or sa
             "item,annotator,label\na,b,1e999\n",
             "line 2, field label: is not a finite number;",
         ),
-        ("r.csv", "item,annotator,label\na,b,true\n", "line 2, field label: is true"),
+        (
+            "r.csv",
+            "item,annotator,label\na,b,true\nc,b,3\n",
+            "line 2, field label: is true; write a number",
+        ),
         (
             "r.jsonl",
             '{"item": "a", "reviewer": "b", "score": "1"}',
@@ -451,10 +455,12 @@ def test_only_columns_of_a_ratings_file_can_be_named(tmp_path: Path) -> None:
         ConfigError, match=r"columns: 'itm' is not a column of such a file; did you mean item\?"
     ):
         read_ratings(path, {"itm": "a"})
-    with pytest.raises(
-        ConfigError, match=r"columns: 'zzz' is not a column .*; known here: item, agent, text"
-    ):
-        read_texts(path, {"zzz": "a"})
+
+
+def test_a_column_of_decisions_alone_is_read_as_scores_of_1_and_0(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("item,reviewer,score\na,b,pass\nb,b,Fail\nc,b,\n")
+    assert [rating.score for _, rating in read_ratings(path).rows] == [1.0, 0.0, None]
 
 
 # Texts

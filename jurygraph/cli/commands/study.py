@@ -42,7 +42,7 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.render.report import ReportOutputOptions, make_report_command, read_from_each_run
 from jurygraph.cli.render.summary import print_missed_conditions
-from jurygraph.cli.render.text import progress
+from jurygraph.cli.render.text import print_message, progress
 from jurygraph.cli.streams import ExitCode
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
@@ -50,7 +50,14 @@ from jurygraph.inference.agreement import MeasurementLevel
 from jurygraph.messages import join_names, notes_on_similar_names, shell_quote
 from jurygraph.runs.reports.gate import parse_ci_thresholds
 from jurygraph.runs.run import Run
-from jurygraph.sources.ratings import NameByField, iter_file_columns, read_ratings, read_texts
+from jurygraph.sources.ratings import (
+    NO_NAMES,
+    NameByField,
+    iter_file_columns,
+    read_ratings,
+    read_texts,
+)
+from jurygraph.sources.table_rows import read_first_row
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
@@ -662,6 +669,10 @@ class _ReviewerStudy:
         self._judges = _choose_compared_judges(judges, self._texts)
         self._parts = read_parts([self._file])
         self._designs = plan_runs(self._judges, self._shots, seeds)
+        self._prompts: dict[str, str] = {}
+        for path, names in ((items, NO_NAMES), (ratings, columns)):
+            if self._designs and path is not None and "prompt" in read_first_row(path):
+                self._prompts |= read_texts(path, {**names, "text": "prompt"})
         source = {"history": str(ratings), "texts": items and str(items), "columns": columns}
         self._source = {name: value for name, value in source.items() if value}
 
@@ -681,7 +692,12 @@ class _ReviewerStudy:
             raise InputError(f"{problem}; name a folder for its runs with --out")
         if options.model is None and options.config is None:
             raise InputError(f"{problem}; name it with --model")
-        tasks = task_lines(self._file, self._texts)
+        tasks = task_lines(self._file, self._texts, self._prompts)
+        question_count = sum(bool(self._prompts.get(key)) for key in self._texts)
+        print_message(
+            f"judges will see a question (`prompt`) with {question_count} of {len(self._texts)} "
+            "texts, and none with the others"
+        )
         runs = []
         for judge_run_design in self._designs:
             revise_config = partial(judge_run_design.revise, source=self._source)

@@ -92,6 +92,19 @@ def test_the_runs_are_made_read_and_continued(
     assert (unsure["answered"], unsure["left_out"]) == (0, {"confidence below 80": 18})
 
 
+def test_judges_see_the_prompt_of_a_table_as_the_question(
+    run: Command, tmp_path: Path, asked: list[str]
+) -> None:
+    for question, count in (("Which bus?", 6), ("", 0)):
+        more = {"prompt": question} if question else {}
+        write_history(tmp_path, [row | more for row in rows(SCORES)])
+        with run_server(answering(asked)) as server:
+            made = study(run, tmp_path, server.url, "--out", tmp_path / f"out{count}")
+        assert f"judges will see a question (`prompt`) with {count} of 6 texts" in made.err
+        assert all("Which bus?" in request for request in asked) == bool(question)
+        asked.clear()
+
+
 def test_without_a_model_the_chosen_judges_are_compared(run: Command, tmp_path: Path) -> None:
     history = write_history(tmp_path, rows(SCORES))
     ended = run("study", "reviewers", history, "--shots", "1,2", "--json")
