@@ -93,7 +93,7 @@ def _messages_to_dicts(messages: Sequence[ChatMessage]) -> list[JsonFields]:
     fields_of_messages = []
     for message in messages:
         fields = message.model_dump(mode="json")
-        if message.content is not None and all(kind == "text" for kind, _ in message.parts()):
+        if {kind for kind, _ in message.parts()} == {"text"}:
             fields["content"] = message.text
         fields_of_messages.append(fields)
     return fields_of_messages

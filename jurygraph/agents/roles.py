@@ -237,8 +237,11 @@ class Evaluator(Configurable, ABC):
     judges_whole_conversation = False
     task_fields: tuple[str, ...] = ()
 
-    def describe_missing_fields(self, view: TaskView) -> str | None:
-        """Return the `task_fields` if the task has none of them; None if it has any, or nothing is needed."""
+    def describe_missing_fields(self, view: TaskView, subject: str) -> str | None:
+        """Return the `task_fields` if the task has none of them; None if it has any, or nothing is needed.
+
+        `subject` is that of the question, for an evaluator whose questions differ in what they need.
+        """
         fields = self.task_fields
         # an empty cell of a table is no reference; an empty list of actions is one
         is_missing = bool(fields) and all(getattr(view, field) in (None, "") for field in fields)
@@ -433,6 +436,7 @@ class JudgedValue(NamedTuple):
 
 
 QuotedSourceKind = Literal["response", "context"]
+_TEXT_TO_QUOTE_BY_KIND = {"response": "the response", "context": "a passage of the context"}
 _TextKind = Literal["response", "context", "other"]
 
 
@@ -487,12 +491,13 @@ class QuotableTexts:
                     )
         return None
 
-    def has_support(self, claim: ClaimWithQuotes) -> bool:
-        """Return whether each text that the claim needs is quoted."""
-        return all(
-            any(self.find_support(quotation, [kind]) for quotation in claim.quotes)
+    def list_unquoted_kinds(self, claim: ClaimWithQuotes) -> list[QuotedSourceKind]:
+        """Return the kinds of texts that the claim needs and does not quote."""
+        return [
+            kind
             for kind in claim.needs
-        )
+            if not any(self.find_support(quotation, [kind]) for quotation in claim.quotes)
+        ]
 
     def explain_rejected_quotation(self, quotation: str) -> str:
         """Return why a quotation supports nothing, by the response or else the first result in which it stands."""
@@ -547,10 +552,13 @@ async def request_finding_verdicts(
         if text is None:
             return None
         problems = []
+        unquoted_kinds: set[QuotedSourceKind] = set()
         for finding in find(value, None).values():
             for claim in _find_unsupported_claims(finding.claims, text):
                 problems.append(f"{finding.place}: {_describe_missing_evidence(claim, text)}")
-        return describe_missing_quotes(problems)
+                unquoted_kinds.update(text.list_unquoted_kinds(claim))
+        sources = [_TEXT_TO_QUOTE_BY_KIND[kind] for kind in sorted(unquoted_kinds, reverse=True)]
+        return describe_missing_quotes(problems, " and from ".join(sources))
 
     def read(reply: "ParsedReply[T]") -> dict[str, Verdict]:
         return {
@@ -605,7 +613,7 @@ def build_verdict(
 def _find_unsupported_claims(
     claims: Iterable[ClaimWithQuotes], text: QuotableTexts
 ) -> list[ClaimWithQuotes]:
-    return [claim for claim in claims if not text.has_support(claim)]
+    return [claim for claim in claims if text.list_unquoted_kinds(claim)]
 
 
 def _describe_missing_evidence(claim: ClaimWithQuotes, text: QuotableTexts) -> str:
@@ -615,7 +623,8 @@ def _describe_missing_evidence(claim: ClaimWithQuotes, text: QuotableTexts) -> s
         quotation for quotation in claim.quotes if text.find_support(quotation) is None
     ]
     if not rejected_quotes:  # what is quoted is there, in another text than the one that is needed
-        return f"{claim.statement}, and does not quote {' and '.join(claim.needs)}"
+        unquoted_kinds = text.list_unquoted_kinds(claim)
+        return f"{claim.statement}, and does not quote {' and '.join(unquoted_kinds)}"
     return f"{claim.statement}, and quotes {_explain_rejected_quotes(rejected_quotes, text)}"
 
 

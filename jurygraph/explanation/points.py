@@ -317,11 +317,13 @@ def _describe_turn_reduction(
     component: ExplainedTerm, name: str, question: str | None = None
 ) -> str:
     """Return how the turns of a conversation gave an input, or one of its questions, its value."""
-    turns = component.inputs[name].turns
+    use = component.inputs[name]
     turn_reductions = {
-        reduction for judged, reduction in turns.items() if question in (None, judged)
+        reduction for judged, reduction in use.turns.items() if question in (None, judged)
     }
-    return _TURN_REDUCTION_PHRASES[turn_reductions.pop()] if len(turn_reductions) == 1 else ""
+    phrase = _TURN_REDUCTION_PHRASES[turn_reductions.pop()] if len(turn_reductions) == 1 else ""
+    is_penalty = use.signed_weight * component.term.weight < 0
+    return phrase.replace("the share", "1 minus the share") if is_penalty else phrase
 
 
 def _describe_reduction(

@@ -229,9 +229,10 @@ def _parse_verdict(
             "jurygraph records verdicts: return a Verdict(score=..., reason=...), not a RecordedVerdict"
         )
     if not isinstance(answer, Verdict):
-        raise _MalformedResultError(
-            f"expected a Verdict, a number or a boolean, got {type(answer).__name__}"
-        )
+        problem = f"expected a Verdict, a number or a boolean, got {type(answer).__name__}"
+        if isinstance(answer, dict) and "score" in answer:
+            problem += "; name its first parameter `outputs` for openevals' form"
+        raise _MalformedResultError(problem)
     verdict, answer_json = _revalidate(answer)
     if verdict.status in ("ok", "not_applicable") and verdict.failure is not None:
         raise _MalformedResultError(f"a verdict that is {verdict.status} has no failure")

@@ -195,13 +195,13 @@ def list_questions_of_evaluators(
                 raise_as_plan_error(owner),
             ):
                 questions = list(evaluator.questions(view))
-            missing = evaluator.describe_missing_fields(view)
             for question in questions:
                 if not isinstance(question, Question):
                     raise PlanError(
                         f"{owner} returns {describe_type(question)}; return a list of `self.question(view, …)`"
                     )
                 _refuse_foreign_question(question, evaluator, view)
+                missing = evaluator.describe_missing_fields(view, question.subject)
                 if missing is not None:
                     question = question.model_copy(update={"missing": missing})
                 listed_questions.append((name, view, question))

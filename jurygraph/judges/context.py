@@ -29,11 +29,13 @@ class ContextJudge(JudgeEvaluator):
     """Score whether a response is faithful to the task's `context`, answers, and had enough context to answer from.
 
     `faithful` needs quotations from response and context, `answers` from the response, and `sufficient` from the
-    context; evidence names the passage. It abstains for a task without context.
+    context; evidence names the passage. It abstains for a task without context; where the context is an empty list,
+    because nothing was found, only `answers` is judged.
     """
 
     name = "context"
-    version = "1"
+    version = "2"
+    task_fields = ("context",)
     prompt = load_prompt("context")
     shares = MappingProxyType(dict.fromkeys(CONTEXT_ITEM_BY_NAME, 1.0))
 
@@ -43,8 +45,23 @@ class ContextJudge(JudgeEvaluator):
     def item(self, inputs: EvaluatorInput) -> Item:
         return CONTEXT_ITEM_BY_NAME[inputs.question.subject]
 
+    def describe_missing_fields(self, view: TaskView, subject: str) -> str | None:
+        needs_passages = "context" in CONTEXT_ITEM_BY_NAME[subject].needs
+        if view.context == () and needs_passages:
+            return "passages in its context"
+        return super().describe_missing_fields(view, subject)
+
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
-        if not batch[0].task.context:
-            abstained_verdict = Verdict.abstain("the task has no context")
-            return [abstained_verdict] * len(batch)
-        return await super().answer_all(batch)
+        missing_texts = [
+            self.describe_missing_fields(inputs.task, inputs.question.subject) for inputs in batch
+        ]
+        judged_inputs = [
+            inputs for inputs, missing in zip(batch, missing_texts, strict=True) if missing is None
+        ]
+        judged_verdicts = iter(await super().answer_all(judged_inputs))
+        return [
+            next(judged_verdicts)
+            if missing is None
+            else Verdict.abstain(f"the task has no {missing}")
+            for missing in missing_texts
+        ]

@@ -3,12 +3,13 @@
 The files that tasks name (`facts.tables.*.file`) are restricted to one folder: tasks may be untrusted. A table is read
 once, row by row; its tasks and responses are kept as JSON lines in temporary files."""
 
+import ast
 import os
 import re
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn, Self, TypeVar
 
@@ -555,7 +556,8 @@ def _refuse_missing_cell(path: Path, location: str, column: str, value: Any) -> 
             location,
             column,
             f"is {value}, as programs write a missing value",
-            "leave the cell empty, or the row out; where that is the text, give JSON lines",
+            "write the value, nothing for an empty response, or leave the row out; where that is the text, give "
+            "JSON lines",
         )
 
 
@@ -617,10 +619,15 @@ def _to_task(location: str, row_id: str, cells: RowCells, columns: TableColumns)
         if column is not None:
             content[role] = _parse_list_cell(cells[column])
     if columns.context is not None:
-        content["context"] = _parse_text_or_list(cells[columns.context])
+        context = _parse_text_or_list(cells[columns.context])
+        if isinstance(context, str) and _OPENED_LIST_PATTERN.match(context):
+            remedy = "write a list of passages as json.dumps does"
+            context = _parse_written_list(location, columns.context, context, remedy)
+        content["context"] = context
     if columns.rubric is not None:
         content["rubric"] = _parse_rubric_cell(location, columns.rubric, cells[columns.rubric])
     names = {"id": id_column, "query": columns.prompt, "rubric": columns.rubric}
+    names["context"] = columns.context
     return _validate_row(location, Task, content, names)
 
 
@@ -640,18 +647,29 @@ def _parse_list_cell(cell: Any) -> Any:
         return cell
 
 
+_OPENED_LIST_PATTERN = re.compile(r"\s*\[\s*\{?\s*[\"']")
+"""The beginning of a list of texts or objects, which that of a text, such as `[1]` or `[sic]`, is not."""
+
+
+def _parse_written_list(location: str, column: str, text: str, remedy: str) -> Any:
+    """Return the list that a text is, as JSON or as Python prints it. Raises `InputError` for another text."""
+    try:
+        return from_json(text)
+    except ValueError as error:
+        problem = f"is not valid JSON ({error})"
+    value = None
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        value = ast.literal_eval(text.strip())
+    if repr(value) != text.strip():  # NumPy prints no commas, and Python would join the texts
+        _raise_cell_error(location, column, problem, remedy)
+    return value
+
+
 def _parse_rubric_cell(location: str, column: str, cell: str | list[Any]) -> Any:
     """Return the rubric in a cell: of a list, also as JSON, or of a criterion in each line."""
     if isinstance(cell, str) and cell.lstrip().startswith("["):
-        try:
-            cell = from_json(cell)
-        except ValueError as error:
-            _raise_cell_error(
-                location,
-                column,
-                f"is not valid JSON ({error})",
-                "write a list of criteria, or a criterion a line",
-            )
+        remedy = "write a list of criteria, or a criterion a line"
+        cell = _parse_written_list(location, column, cell, remedy)
     return read_rubric_fields(split_criteria(cell) if isinstance(cell, str) else cell)
 
 

@@ -174,6 +174,14 @@ def test_a_result_becomes_a_verdict(result: Any, expected: tuple[Any, str]) -> N
     assert verdict.reason.startswith(expected[1])
 
 
+def test_a_function_of_another_form_with_such_a_result_is_told_the_form() -> None:
+    def old_style(run: Any, example: Any) -> dict[str, Any]:
+        return {"key": "old", "score": 1}
+
+    reason = judge(old_style, TASK, CHAT).reason
+    assert reason.endswith("got dict; name its first parameter `outputs` for openevals' form")
+
+
 def test_a_wrong_call_is_refused_when_it_is_set_up() -> None:
     def pick(*, outputs: Any, least: int) -> float:
         return 1.0

@@ -135,6 +135,14 @@ def test_a_hostile_turn_stops_itself_and_the_later_ones_which_show_it() -> None:
     assert alone.reward.value == pytest.approx(2 / 3)
 
 
+def test_a_penalty_is_the_rest_of_the_share_before_its_first_failure() -> None:
+    rude = jg.evaluator(lambda task, response: response.text.endswith(RUDE), name="rude")
+    use = {"use": rude, "name": "rude", "scope": "turn", "turns": "first_failure"}
+    trace = judge_turns(use, respond(), reward={"rude": -1.0})
+    note = "1 minus the share of its turns before the first that fails"
+    assert f"penalty rude 0.6667, weight -1; {note}" in str(trace.explain())
+
+
 def test_a_failed_turn_is_no_credit_and_leaves_a_range() -> None:
     judge = ScriptedJudge([True, "no JSON", "no JSON", "no JSON", True, True, True])
     config = {"evaluators": [{**CRITERIA, "turns": "mean"}], "model": "scripted"}

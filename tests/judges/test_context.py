@@ -10,6 +10,8 @@ from jurygraph.explanation.terms import describe_unsupported
 from jurygraph.schema import RecordedVerdict
 from jurygraph.sources import TableColumns, read_tasks
 from jurygraph.testing import ScriptedJudge
+from tests.command import run_command
+from tests.rows import all_rows
 
 PASSAGES = [
     {"text": "The tower is 330 metres high.", "source": "tower.md"},
@@ -18,17 +20,25 @@ PASSAGES = [
 ANSWER = "The tower is 330 m high."
 
 
-def judge(quotes: dict[str, list[str]], context: object = PASSAGES) -> dict[str, RecordedVerdict]:
+def judge(
+    quotes: dict[str, list[str]],
+    context: object = PASSAGES,
+    requests: list[str] | None = None,
+    **settings: str,
+) -> dict[str, RecordedVerdict]:
     """Return the verdicts of a judge that finds every item met, and gives these quotations."""
     keys = {"borne out": "faithful", "all of it": "answers", "have all": "sufficient"}
     answers = {
         key: {"met": True, "probability": 0.9, "reason": "so", "quotes": quotes[name]}
         for key, name in keys.items()
     }
-    config = {"evaluators": ["context"], "model": "scripted"}
+    config = {"evaluators": [{"use": "context", **settings}], "model": "scripted"}
     task = jg.Task(id="t", query="How high is the tower?", context=context)
-    with jg.Jury.from_config(config, model=ScriptedJudge(answers)) as jury:
+    scripted_judge = ScriptedJudge(answers)
+    with jg.Jury.from_config(config, model=scripted_judge) as jury:
         (trace,) = jury.score(task, [jg.Response(id="r", text=ANSWER)])
+    if requests is not None:
+        requests += [str(request.messages[-1].content) for request in scripted_judge.requests]
     return {verdict.subject: verdict for verdict in trace.verdicts}
 
 
@@ -45,7 +55,7 @@ def test_findings_quote_the_answer_and_the_context_with_their_sources() -> None:
 def test_a_finding_without_a_quotation_from_each_text_is_unsupported() -> None:
     verdicts = judge({"faithful": [ANSWER], "answers": [ANSWER], "sufficient": [ANSWER]})
     assert (verdicts["faithful"].score, verdicts["faithful"].unsupported) == (0.0, "worst-case")
-    assert "does not quote response and context" in verdicts["faithful"].reason
+    assert "does not quote context" in verdicts["faithful"].reason
     assert (verdicts["sufficient"].score, verdicts["answers"].score) == (0.0, 0.9)
     effect = describe_unsupported(verdicts["sufficient"])
     assert effect.endswith(
@@ -80,6 +90,33 @@ def test_passages_come_from_a_column(tmp_path: Path) -> None:
     ]
 
 
+@all_rows(
+    ("cell", "expected"),
+    [
+        ("['a', \"it's\"]", ["a", "it's"]),
+        ("[{'text': 'a', 'source': None}]", ["a"]),
+        ("['a' 'b']", "column c: is not valid JSON (.*; write a list of passages as json.dumps"),
+        ('["The AquaPro', "column c: is not valid JSON (EOF .*; write a list of passages"),
+        ('[{"txt": "a"}]', r"column c\[0\].txt: unknown"),
+        ("[1] The tower.", ["[1] The tower."]),
+        ("nan", "is nan, .*; write the value, nothing for an empty response, or leave the row out"),
+    ],
+)
+def test_a_cell_has_a_list_as_programs_print_it(
+    cell: str, expected: list[str] | str, tmp_path: Path
+) -> None:
+    table = tmp_path / "t.csv"
+    quoted = cell.replace('"', '""')
+    table.write_text(f'q,a,c\nHigh?,330 m,"{quoted}"\n')
+    columns = TableColumns(prompt="q", response=("a",), context="c")
+    if isinstance(expected, str):
+        with pytest.raises(InputError, match=expected.replace("JSON (", r"JSON \(")):
+            read_tasks(table, columns=columns)
+    else:
+        ((task, _),) = read_tasks(table, columns=columns)
+        assert [passage.text for passage in task.context or ()] == expected
+
+
 def test_an_empty_cell_is_refused_and_an_empty_list_is_that_nothing_was_found(
     tmp_path: Path,
 ) -> None:
@@ -96,5 +133,66 @@ def test_an_empty_cell_is_refused_and_an_empty_list_is_that_nothing_was_found(
     for path in (table, lines):
         ((task, _),) = read_tasks(path, columns=columns)
         assert task.context == ()
-    verdicts = judge({name: [ANSWER] for name in ("faithful", "answers", "sufficient")}, [])
-    assert {verdict.status for verdict in verdicts.values()} == {"abstained"}
+
+
+def test_where_nothing_was_found_the_answer_alone_is_judged() -> None:
+    quotes = {name: [ANSWER] for name in ("faithful", "answers", "sufficient")}
+    verdicts = judge(quotes, [])
+    assert {name: verdict.status for name, verdict in verdicts.items()} == {
+        "answers": "ok",
+        "faithful": "abstained",
+        "sufficient": "abstained",
+    }
+    assert verdicts["faithful"].reason == "the task has no passages in its context"
+    verdicts = judge(quotes, [], if_missing="not_applicable")
+    assert [verdicts[name].status for name in ("answers", "faithful", "sufficient")] == [
+        "ok",
+        "not_applicable",
+        "not_applicable",
+    ]
+    verdicts = judge(quotes, None, if_missing="not_applicable")
+    assert {verdict.status for verdict in verdicts.values()} == {"not_applicable"}
+
+
+def test_a_summary_says_that_passages_are_missing(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text(
+        '{"id": "t", "query": "High?", "responses": [{"id": "r", "text": "330 m"}]}\n'
+    )
+    (tmp_path / "jury.yaml").write_text(
+        "model: openai-compatible:http://127.0.0.1:9/v1#unasked\nevaluators: [context]\n"
+    )
+    arguments = ("--config", tmp_path / "jury.yaml", "--out", tmp_path / "run")
+    scored = run_command("score", tmp_path / "t.jsonl", *arguments)
+    assert "context: abstained on 1 of 1 tasks (first r: " in scored.out
+    assert "(`if_missing: not_applicable`), or take context out" in scored.out
+
+
+@all_rows(
+    ("faithful", "sufficient", "problem"),
+    [
+        (
+            [ANSWER],
+            [ANSWER],
+            "item_2: met, and does not quote context; item_3: met, and does not quote context; "
+            "quote from a passage of the context letter",
+        ),
+        (
+            [PASSAGES[0]["text"]],
+            [ANSWER],
+            "item_2: met, and does not quote response; item_3: met, and does not quote context; "
+            "quote from the response and from a passage of the context letter",
+        ),
+        (
+            [PASSAGES[0]["text"]],
+            [PASSAGES[0]["text"]],
+            "item_2: met, and does not quote response; quote from the response letter",
+        ),
+    ],
+)
+def test_a_repair_asks_for_a_quotation_of_the_text_that_lacks_one(
+    faithful: list[str], sufficient: list[str], problem: str
+) -> None:
+    requests: list[str] = []
+    quotes = {"faithful": faithful, "answers": [ANSWER], "sufficient": sufficient}
+    judge(quotes, requests=requests)
+    assert any(problem in request for request in requests)

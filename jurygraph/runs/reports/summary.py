@@ -244,9 +244,11 @@ class Summary:
     of which `unseen_responses` has the first ids.
 
     Groups may be added in any order: agents, components and evaluators are listed by name. The `bill` is
-    filled by the caller, who knows the sources of the calls.
+    filled by the caller, who knows the sources of the calls; so are the `optional_evaluators`, which `if_missing` may
+    leave out.
     """
 
+    optional_evaluators: Sequence[str] = ()
     tasks: int = 0
     responses: int = 0
     failed: int = 0
@@ -345,8 +347,10 @@ class Summary:
         self.abstained += status == "abstained"
         self.failed_verdicts += status == "failed"
         self.not_applicable += status == "not_applicable"
-        if question.layer in CODE_LAYERS:
-            has_abstained = status == "abstained" and "failure" not in verdict
+        has_abstained = status == "abstained" and "failure" not in verdict
+        # no model is called where the task lacks what the question needs
+        is_lacking = question.evaluator in self.optional_evaluators and "call" not in verdict
+        if question.layer in CODE_LAYERS or (has_abstained and is_lacking):
             has_only_abstained = self._only_abstained_by_evaluator.get(question.evaluator, True)
             self._only_abstained_by_evaluator[question.evaluator] = (
                 has_abstained and has_only_abstained
@@ -399,10 +403,12 @@ class Summary:
         for name, number in sorted(self.unanswered_tasks.items()):
             response, reason = self._first_abstentions[name]
             detail = f" (first {response}: {shorten(reason, 200)})" if reason else ""
+            way_out = "a function returns jg.Verdict.not_applicable(…)"
+            if name in self.optional_evaluators:
+                way_out = "`if_missing: not_applicable`"
             sentences.append(
                 f"{name}: abstained on {number} of {self.tasks} tasks{detail}; give them what it needs, or let it "
-                "not apply there (`if_missing: not_applicable`; a function returns jg.Verdict.not_applicable(…)), "
-                f"or take {name} out"
+                f"not apply there ({way_out}), or take {name} out"
             )
         return sentences
 

@@ -26,7 +26,8 @@ class LackingTasks:
             if question.id in left_out:
                 continue
             evaluator = self._evaluators[question.evaluator]
-            missing = evaluator.describe_missing_fields(plan.survey.views[question.view])
+            view = plan.survey.views[question.view]
+            missing = evaluator.describe_missing_fields(view, question.subject)
             if missing is not None:
                 missing_fields.add((question.evaluator, missing))
         self._lacking_task_counts.update(sorted(missing_fields))

@@ -25,6 +25,7 @@ T = TypeVar("T")
 
 _COLUMN_REMEDIES = {
     "reference": "name it with --reference-column",
+    "context": "name it with --context-column",
     "tools": "call it tools",
     "reference_actions": "call it reference_actions",
     "reference_messages": "give its calls as reference_actions: no column has messages of reference",

@@ -18,7 +18,8 @@ class RunTotals:
 
     def __init__(self, jury: Jury, earlier_run: Run | None) -> None:
         """Count what is stored, if there is a run."""
-        self.summary = Summary()
+        evaluators = jury.evaluators
+        self.summary = Summary([name for name in evaluators if evaluators[name].task_fields])
         self._gateways = jury.gateways
         if earlier_run is not None:
             self._count_stored_groups(earlier_run)
