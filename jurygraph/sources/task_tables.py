@@ -556,7 +556,7 @@ def _refuse_missing_cell(path: Path, location: str, column: str, value: Any) -> 
             location,
             column,
             f"is {value}, as programs write a missing value",
-            "write the value, nothing for an empty response, or leave the row out; where that is the text, give "
+            "leave the cell of a response empty, fill another, or leave the row out; where that is the text, give "
             "JSON lines",
         )
 

@@ -99,7 +99,10 @@ def test_passages_come_from_a_column(tmp_path: Path) -> None:
         ('["The AquaPro', "column c: is not valid JSON (EOF .*; write a list of passages"),
         ('[{"txt": "a"}]', r"column c\[0\].txt: unknown"),
         ("[1] The tower.", ["[1] The tower."]),
-        ("nan", "is nan, .*; write the value, nothing for an empty response, or leave the row out"),
+        (
+            "nan",
+            "is nan, .*; leave the cell of a response empty, fill another, or leave the row out",
+        ),
     ],
 )
 def test_a_cell_has_a_list_as_programs_print_it(
