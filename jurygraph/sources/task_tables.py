@@ -400,7 +400,7 @@ def _columns_of_row(path: Path, columns: TableColumns, values: TableRow) -> Tabl
     for role in _CHAT_NAME_ROLES:
         if getattr(columns, role) == role and not isinstance(values.get(role), str | int):
             absent_columns[role] = None
-    return columns.model_copy(update=absent_columns)
+    return columns.model_copy(update=absent_columns) if absent_columns else columns
 
 
 def _read_labels(path: Path, values: TableRow, cells: RowCells) -> TableRow:

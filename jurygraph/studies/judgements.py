@@ -277,10 +277,8 @@ def resolve_label_questions(
     """
     judges = [judge for run in runs for judge in run.judgements_by_judge.items()]
     question_ids = list(dict.fromkeys(judge.question for judge, _ in judges))
-    label_questions = [
-        label.question and find_questions_by_name(label.question, question_ids)
-        for _, label in chosen
-    ]
+    names = {label.question for _, label in chosen}
+    label_questions = [name and find_questions_by_name(name, question_ids) for name in names]
     column_hint = "" if any(label_questions) else _UNRELATED_COLUMN_HINT
     if question is not None:
         named_questions = find_questions_by_name(question, question_ids)

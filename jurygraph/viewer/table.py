@@ -108,13 +108,11 @@ class TableQuery:
     @classmethod
     def from_url(cls, parameters: Mapping[str, str]) -> Self:
         """Return the query of a URL, whose other parameters are ignored."""
-        names = [field.name for field in fields(cls)[:-1]]
+        names = {attribute.name for attribute in fields(cls)} - {"labels"}
         labels = {
             name: text for name, text in parameters.items() if text and name.startswith("label.")
         }
-        return cls(
-            **{name: parameters[name] for name in names if name in parameters}, labels=labels
-        )
+        return cls(**{name: parameters[name] for name in names & parameters.keys()}, labels=labels)
 
     def to_url(self, **changes: str) -> str:
         """Return the query with some changes as the part of a URL after the question mark; a change begins anew."""

@@ -463,11 +463,9 @@ class Ledger:
             raise TraceMismatch(f"{self.path}: has no {kind} {key!r}; records of it are lost")
         return record
 
-    def find_verified_record(
-        self, kind: str, key: str, up_to_record: int | None = None
-    ) -> LedgerRecord | None:
+    def find_verified_record(self, kind: str, key: str) -> LedgerRecord | None:
         """Return the same as `find`. Raises `TraceMismatch` if the record does not follow the previous one."""
-        record = self.find(kind, key, up_to_record)
+        record = self.find(kind, key)
         if record is not None:
             (record,) = self.verified_records(record.seq, record.seq)
         return record
