@@ -8,7 +8,7 @@ shows, or somebody would have chosen another weight, which is searched for here.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
-from math import ceil, floor, fsum, log10
+from math import ceil, copysign, floor, fsum, log10
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -49,7 +49,8 @@ from jurygraph.views.components import (
 
 _SETTING_GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
-_BISECTION_STEPS = 20
+_SWAP_WIDTH = 2.0**-20
+"""How near the value of a swap is to that where the order is as before, as a share of the step that was searched."""
 _RELATIVE_CHANGE_SIZES = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _MAX_CONFIGS_DECIDED = 4096
@@ -251,7 +252,7 @@ class RankSwap(NamedTuple):
 
 
 def find_rank_swaps(rank: MeanRewardsFunction, low: float, high: float) -> list[RankSwap]:
-    """Return where agents change places as a setting moves from `low` to `high`, by bisection between a few points.
+    """Return where agents change places as a setting moves from `low` to `high`, by a search between a few points.
 
     Agents that change places and back between two of the points are not found.
     """
@@ -265,27 +266,55 @@ def find_rank_swaps(rank: MeanRewardsFunction, low: float, high: float) -> list[
     ):
         for first, second in combinations(before, 2):
             if before[first] >= before[second] and _is_reversed(after, first, second):
-                value = _bisect_rank_swap_value(rank, interval_start, interval_end, first, second)
+                value = _find_rank_swap_value(rank, interval_start, interval_end, first, second)
                 rank_swaps.append(RankSwap(value, first, second))
     return sorted(rank_swaps)
 
 
 def _is_reversed(means: dict[str, float], first: str, second: str) -> bool:
     """Return whether the second of two agents is ahead; False where one of them has no mean."""
-    return {first, second} <= means.keys() and means[first] < means[second]
+    return _lead_of_second(means, first, second) > 0.0
 
 
-def _bisect_rank_swap_value(
+def _lead_of_second(means: dict[str, float], first: str, second: str) -> float:
+    """Return by how much the second of two agents is ahead; -1 where one of them has no mean."""
+    return means[second] - means[first] if {first, second} <= means.keys() else -1.0
+
+
+def _find_rank_swap_value(
     rank: MeanRewardsFunction, start: float, end: float, first: str, second: str
 ) -> float:
-    """Return the value nearest to `start` at which the second agent is ahead, as it is at `end`."""
-    for _ in range(_BISECTION_STEPS):
-        middle = (start + end) / 2.0
-        if _is_reversed(rank(middle), first, second):
-            end = middle
+    """Return the value nearest to `start` at which the second agent is ahead, as it is at `end`.
+
+    By the ITP method (Oliveira and Takahashi 2020), since each step decides the whole run again: of a lead that is
+    nearly linear it finds the zero in a third of the steps of bisection, of any other in one more than bisection.
+    """
+
+    def value_at(share: float) -> float:
+        return start * (1.0 - share) + end * share
+
+    def lead_at(share: float) -> float:
+        return _lead_of_second(rank(value_at(share)), first, second)
+
+    low, high = 0.0, 1.0
+    low_lead, high_lead = lead_at(low), lead_at(high)
+    largest_half_width = 1.0
+    while high - low > _SWAP_WIDTH:
+        width = high - low
+        middle = (low + high) / 2.0
+        crossing = low + width * low_lead / (low_lead - high_lead)
+        # A little beyond the crossing, so that both ends move; at most so far from the middle that no step is lost.
+        to_middle = middle - crossing
+        tried = crossing + copysign(min(0.2 * width**2, abs(to_middle)), to_middle)
+        reach = largest_half_width - width / 2.0
+        tried = min(max(tried, middle - reach), middle + reach)
+        lead = lead_at(tried)
+        if lead > 0.0:
+            high, high_lead = tried, lead
         else:
-            start = middle
-    return end
+            low, low_lead = tried, lead
+        largest_half_width /= 2.0
+    return value_at(high)
 
 
 def format_reversal(value: float, *, is_rounded_up: bool) -> str:
@@ -339,7 +368,7 @@ def find_nearest_reversals(
                 after = rank(end)
                 for index in unsolved_indices:
                     if _is_reversed(after, *pairs[index]):
-                        value = _bisect_rank_swap_value(rank, start, end, *pairs[index])
+                        value = _find_rank_swap_value(rank, start, end, *pairs[index])
                         reversals[index].append(_make_nearest_reversal(setting, value))
         for index, candidates in reversals.items():
             found[index] = min(
@@ -491,7 +520,7 @@ def _notes(
     yield (
         f"searched, one at a time: {', '.join(searched_setting_keys)}; from today's value "
         "outwards in steps that double, from "
-        "1/64 of it on, then by bisection. Two turns between two steps are missed, and so are changes of several "
+        "1/64 of it on, then between them. Two turns between two steps are missed, and so are changes of several "
         "settings at once; a weight keeps its sign"
     )
     if others:

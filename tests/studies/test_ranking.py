@@ -1,8 +1,9 @@
 """How far an order of agents is from turning, by settings and by chance."""
 
 import json
+import math
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.studies.ranking import (
     AgentRanker,
+    find_rank_swaps,
     format_reversal,
     measure_ranking,
 )
@@ -295,6 +297,48 @@ def test_the_command_tries_settings_and_refuses_other_questions(
     assert "brief is ahead of kind" in run_command(*command, "--set", "reward.kind=0.3").out
     refused = run_command(*command, "--set", "evaluators.0.name=x")
     assert (refused.code, "changes the questions" in refused.err) == (2, True)
+
+
+def _linear(value: float) -> float:
+    return value - 0.3
+
+
+def _bent(value: float) -> float:
+    return math.expm1(40.0 * (value - 0.3))
+
+
+def _jumping(value: float) -> float:
+    return 1.0 if value > 0.3 else -0.001
+
+
+def _tied(value: float) -> float:
+    return max(0.0, value - 0.3)
+
+
+@pytest.mark.parametrize(
+    ("lead", "most_decisions"), [(_linear, 18), (_bent, 30), (_jumping, 30), (_tied, 30)]
+)
+def test_agents_are_said_to_change_places_where_they_do(
+    lead: Callable[[float], float], most_decisions: int
+) -> None:
+    """The lead of the second agent is nothing or less up to .3, whatever its shape; each decision reads a whole run."""
+    tried = set()
+
+    def rank(value: float) -> dict[str, float]:
+        tried.add(value)
+        return {"a": 0.0, "b": lead(value)}
+
+    (swap,) = find_rank_swaps(rank, 0.0, 1.0)
+    assert (swap.first, swap.second) == ("a", "b")
+    assert 0.3 < swap.value < 0.3 + 2e-7
+    assert len(tried) <= most_decisions
+
+
+def test_an_agent_without_a_mean_is_not_ahead() -> None:
+    def rank(value: float) -> dict[str, float]:
+        return {"a": 0.0, "b": 1.0} if value > 0.7 else {"a": 0.0}
+
+    assert find_rank_swaps(rank, 0.0, 1.0) == []
 
 
 def test_a_turn_is_rounded_to_where_the_agents_have_turned() -> None:
