@@ -47,7 +47,7 @@ from jurygraph.studies.conclusions import (
     join_judge_conclusions,
 )
 from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
-from jurygraph.studies.judgements import Judge, split_pair_name
+from jurygraph.studies.judgements import split_pair_name
 from jurygraph.studies.report import (
     FigureRows,
     Figures,
@@ -536,7 +536,11 @@ def _compare_juries(studies: Sequence[JudgeStudy]) -> list[Figures]:
     ]
     names = judge_display_names([(study.judge.run, study.judge.name) for study in comparable])
     rows = []
-    for parts in group_by(zip(names, comparable, strict=True), _identify_question).values():
+    named_studies = zip(names, comparable, strict=True)
+    parts_by_question = group_by(
+        named_studies, lambda named: named[1].judge._replace(model=None, jury=None, without=None)
+    )
+    for parts in parts_by_question.values():
         judge_count = sum(study.judge.model is not None for _, study in parts)
         juries = [part for part in parts if part[1].judge.jury and not part[1].judge.without]
         for (jury_name, jury), (name, study) in product(juries, parts):
@@ -562,11 +566,6 @@ def _compare_juries(studies: Sequence[JudgeStudy]) -> list[Figures]:
                 }
             )
     return rows
-
-
-def _identify_question(named_study: tuple[str, JudgeStudy]) -> Judge:
-    """Return what the judges of a question, and their jury, have in common."""
-    return named_study[1].judge._replace(model=None, jury=None, without=None)
 
 
 def judge_display_names(judges: Sequence[tuple[str, str]]) -> list[str]:
