@@ -1,6 +1,8 @@
 """The value that a reward counts of several verdicts on a question (judges, samples, turns): for tables and studies."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +12,15 @@ from jurygraph.decision.table import build_verdict_table
 from jurygraph.schema import ComponentInput, Decision, Question, RecordedVerdict
 from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.verdict import MET_THRESHOLD
+
+
+class QuestionUse(NamedTuple):
+    """The `direction` and `met_from` of a component that gets a question, and its inputs with it: a panel has one for
+    each judge."""
+
+    direction: int
+    met_from: float
+    inputs: Sequence[ComponentInput]
 
 
 def fold_turns(
@@ -23,40 +34,51 @@ def fold_turns(
     A verdict that no evaluator gave, as a gate stopped the turn, is part of every seat. A component
     that counts decides whether a question is a penalty.
     """
-    uses = {
-        name: (spec, use)
-        for spec in (*decision.specs, *decision.effective_specs)
-        for use in spec.inputs.values()
-        for name in use.turns
-    }
+    uses = read_uses(decision)
     for question in questions:
         question_verdicts = [verdict for verdict in verdicts if verdict.question == question.id]
-        if question.id not in uses:
+        direction, met_from, inputs = uses.get(question.id, (1, MET_THRESHOLD, []))
+        if question.scope != "turn" or not inputs:
             yield from question_verdicts
             continue
-        spec, use = uses[question.id]
-        question_input = use.of_question(question.id).model_copy(update={"judge": None})
+        use = inputs[-1].of_question(question.id).model_copy(update={"judge": None})
         verdicts_with_responses = [verdict for verdict in question_verdicts if verdict.responses]
         for seat in dict.fromkeys(map(get_seat, verdicts_with_responses or question_verdicts)):
             seat_verdicts = [v for v in question_verdicts if not v.responses or get_seat(v) == seat]
             has_all_turns = {v.turn for v in seat_verdicts} == {v.turn for v in question_verdicts}
             counted_verdicts = [v.model_copy(update={"superseded": False}) for v in seat_verdicts]
             table = build_verdict_table([question], [seat_verdicts[0].about], counted_verdicts)
-            cells = table.score_matrix(
-                question_input, decision.rule, spec.direction, "counted", spec.met_from
-            )
-            yield _fold_turns(seat_verdicts, cells, has_all_turns)
+            cells = table.score_matrix(use, decision.rule, direction, "counted", met_from)
+            yield fold_verdicts(seat_verdicts, cells, 0, has_all_turns)
 
 
-def _fold_turns(
-    verdicts: Sequence[RecordedVerdict], cells: ScoreMatrix, has_all_turns: bool
+def read_uses(decision: Decision) -> dict[str, QuestionUse]:
+    """Return how the reward uses each question that a component gets; one that counts goes before others."""
+    uses = {}
+    for spec in (*decision.specs, *decision.effective_specs):
+        inputs_by_question = defaultdict(list)
+        for use in spec.inputs.values():
+            for name in use.questions:
+                inputs_by_question[name].append(use)
+        for name, inputs in inputs_by_question.items():
+            uses[name] = QuestionUse(spec.direction, spec.met_from, inputs)
+    return uses
+
+
+def fold_verdicts(
+    verdicts: Sequence[RecordedVerdict],
+    cells: ScoreMatrix,
+    row: int,
+    has_all_turns: bool = True,
 ) -> RecordedVerdict:
-    """Return one verdict with the value that counts, from the cells of the response; its status is `ok` only if every
-    turn that counts was judged.
+    """Return one verdict with the value that counts, from the cells of the response in a row; its status is `ok` only
+    if every turn that counts was judged.
 
-    Who answered some of the turns alone, as judges that escalate do, abstains: that is no value of the response.
+    Who answered some of the turns alone, as judges that escalate do, abstains: that is no value of the response. So do
+    judges whose votes have no majority.
     """
-    is_judged = has_all_turns and bool(cells.judged.all() and cells.applicable.all())
+    is_applicable = bool(cells.applicable[row].all())
+    is_judged = has_all_turns and is_applicable and bool(cells.judged[row].all())
     applicable_verdicts = [verdict for verdict in verdicts if verdict.status != "not_applicable"]
     representative_verdict = next(
         (v for v in applicable_verdicts if _is_judged(v) == is_judged), verdicts[0]
@@ -67,15 +89,15 @@ def _fold_turns(
         else "abstained"
     )
     fields: JsonFields = {"turn": None, "status": status}
-    if cells.applicable.all() and any(verdict.score is not None for verdict in verdicts):
-        value = float(cells.value[0, 0])
+    if is_applicable and any(verdict.score is not None for verdict in verdicts):
+        value = float(cells.value[row, 0])
         low, high = representative_verdict.scale or (0.0, 1.0)
         native = (
             representative_verdict.native
             if representative_verdict.scale is None
             else low + value * (high - low)
         )
-        fields |= {"score": value, "met": bool(cells.met[0, 0]), "native": native}
+        fields |= {"score": value, "met": bool(cells.met[row, 0]), "native": native}
     return representative_verdict.model_copy(update=fields)
 
 
@@ -95,14 +117,7 @@ def values_by_question(
     They are the questions that may have several verdicts, which are folded as the decision says, or a calibration;
     only for these are the verdicts read. A component that counts goes before others; without one it is the mean.
     """
-    uses = {}
-    for spec in (*decision.specs, *decision.effective_specs):
-        inputs_by_question: dict[str, list[ComponentInput]] = {}
-        for use in spec.inputs.values():
-            for name in use.questions:  # a panel has an input for each judge
-                inputs_by_question.setdefault(name, []).append(use)
-        for name, inputs in inputs_by_question.items():
-            uses[name] = spec.direction, spec.met_from, inputs
+    uses = read_uses(decision)
     question_by_id = {
         question.id: question for question in questions if is_about_whole_response(question)
     }

@@ -56,7 +56,9 @@ def labelled_scores(studies: Sequence[JudgeStudy], question: str) -> LabelledSco
             problem = describe_question_name_problem(question, matching_questions, questions)
         raise InputError(f"--calibrate: {problem}")
     (question,) = matching_questions
-    chosen = [study for study in studies if study.judge.question == question]
+    chosen = [
+        study for study in studies if study.judge.question == question and not study.judge.jury
+    ]
     if any(study.is_compared_by_rank for study in chosen):
         raise InputError(
             f"--calibrate: labels of {quote(question)} are on another scale than its scores; write them as true, "

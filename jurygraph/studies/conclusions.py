@@ -7,6 +7,7 @@ and the width falls with the root of the number.
 
 import math
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 
 from jurygraph.display import format_interval
 from jurygraph.inference.clusters import Estimate
@@ -15,7 +16,7 @@ from jurygraph.studies.alternative_annotator import (
     SIGNIFICANCE_LEVEL,
     AlternativeAnnotator,
 )
-from jurygraph.studies.report import FigureRows, Figures, IntervalCell, as_interval
+from jurygraph.studies.report import FigureRows, Figures, IntervalCell, as_interval, group_by
 
 GOOD_AGREEMENT_THRESHOLD = 0.6
 """κ or a rank correlation that counts as good; "substantial" for Landis & Koch (1977)."""
@@ -145,28 +146,73 @@ def join_judge_conclusions(judges: FigureRows) -> list[str]:
     return [*paragraphs, *common]
 
 
-def conclude_differences(differences: FigureRows) -> list[str]:
-    """Return which of two judges is nearer to people; nothing of more, whose pairs are a table."""
-    if len(differences) != 1:
-        return []
-    (row,) = differences
-    nearer, other = row["first"], row["second"]
-    value, low, high = row["difference"]
+def conclude_juries(rows: FigureRows) -> Iterator[str]:
+    """Yield whether each jury is nearer to people than its best judge, and what it would be without the least missed.
+
+    Both are picked by these labels; the intervals allow for that.
+    """
+    for name, parts in group_by(rows, itemgetter("jury")).items():
+        judges = [row for row in parts if row["model"]]
+        smaller_juries = [row for row in parts if row["without"]]
+        if judges:
+            best = min(judges, key=lambda row: row["farther"].value)
+            best_name = f"{best['model']} (the best of {len(judges)})"
+            conclusion = _describe_nearer(best_name, name, best["farther"], best["compared"])
+            if smaller_juries:
+                conclusion += f" {_describe_least_missed_judge(smaller_juries)}"
+            yield conclusion
+
+
+def _describe_least_missed_judge(smaller_juries: FigureRows) -> str:
+    row = min(smaller_juries, key=lambda row: (row["unanswered"], row["farther"].value))
+    judge = row["without"]
+    saving = f"saves 1 of {len(smaller_juries)} calls"
+    outcomes: Mapping[int | None, str] = {
+        1: f"Even without {judge}, the least missed, it is farther from people",
+        -1: f"Dropping {judge} brings it nearer to people, and {saving}",
+    }
+    side = side_of_bound(row["farther"], 0.0)
+    outcome = outcomes.get(side, f"Dropping {judge} is no certain loss, and {saving}")
+    if row["unanswered"]:
+        outcome = (
+            f"Without {judge}, the least missed, it leaves {row['unanswered']} more undecided, "
+            f"{row['jury_right']} of which it has right"
+        )
+    change = _cell_text(row["farther"])
+    return f"{outcome}: on {row['compared']} labels of both its mean distance changes by {change}."
+
+
+def conclude_differences(differences: FigureRows) -> Iterator[str]:
+    """Yield which of two judges is nearer to people; nothing of more, whose pairs are a table."""
+    if len(differences) == 1:
+        (row,) = differences
+        is_clear = row["p"] is not None and row["p"] < SIGNIFICANCE_LEVEL
+        yield _describe_nearer(row["first"], row["second"], row["difference"], row["n"], is_clear)
+
+
+def _describe_nearer(
+    first: str, second: str, difference: IntervalCell, count: int, is_clear: bool = True
+) -> str:
+    """Return who of two is nearer to people, from the first one's mean distance less the second's; `is_clear` is
+    whether a test says so, too."""
+    value, low, high = difference
+    assert value is not None
+    nearer, other = first, second
     if value > 0.0:
         nearer, other = other, nearer
     elif low is not None and high is not None:
-        value, low, high = -value, -high, -low
+        low, high = -high, -low
     gap = IntervalCell(abs(value), low, high)
     side = side_of_bound(gap, 0.0)
-    detail = f"its mean distance is less by {_cell_text(gap)}, {row['n']} labels"
+    detail = f"its mean distance is less by {_cell_text(gap)}, {count} labels"
     if side is None and value == 0.0:
-        return [f"{nearer} and {other} are equally near to people on {row['n']} labels."]
-    if side and row["p"] is not None and row["p"] < SIGNIFICANCE_LEVEL:
-        return [f"{nearer} is nearer to people than {other}: {detail}."]
+        return f"{nearer} and {other} are equally near to people on {count} labels."
+    if side and is_clear:
+        return f"{nearer} is nearer to people than {other}: {detail}."
     need = "more labels would tell"
     if side == 0:
-        need = describe_needed_count(gap, 0.0, row["n"], "labels")
-    return [f"Whether {nearer} is nearer to people than {other} cannot be told: {detail}; {need}."]
+        need = describe_needed_count(gap, 0.0, count, "labels")
+    return f"Whether {nearer} is nearer to people than {other} cannot be told: {detail}; {need}."
 
 
 def _describe_gain_over_constant(judge: Figures) -> Iterator[str]:

@@ -7,7 +7,7 @@ label. Intervals are over tasks, whose responses resemble each other.
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from statistics import median_low
 from typing import Any
 
@@ -18,6 +18,7 @@ from jurygraph.aggregation.agreement import Weights, kappa_interval
 from jurygraph.arrays import Floats, Ints
 from jurygraph.inference.agreement import rank_correlation
 from jurygraph.inference.clusters import (
+    bonferroni_interval,
     cluster_numbers,
     mean_with_cluster_interval,
     members_by_cluster,
@@ -42,6 +43,7 @@ from jurygraph.studies.alternative_annotator import (
 from jurygraph.studies.conclusions import (
     conclude_differences,
     conclude_judge,
+    conclude_juries,
     join_judge_conclusions,
 )
 from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
@@ -57,6 +59,7 @@ from jurygraph.studies.report import (
     ReportTable,
     adjust_p_values,
     as_interval,
+    group_by,
 )
 
 COUNT_FIELD_NAMES = ("n", "missing", "failed", "abstained", "unsupported")
@@ -108,11 +111,14 @@ def report(
     The figures are those of the `judges`, with the `constant` that always gives the commonest label, or the median of
     numbers, and `length` as a judge, for each; the `ceiling`, how often two people agree where several labelled a
     response (of numbers: the mean distance), or how often one is right by their consensus; the paired `differences` of
-    judges, and the `disagreements`, worst first.
+    judges, and the `disagreements`, worst first. A `jury` is compared with each of its judges alone, and with the
+    others without that judge.
 
     `need` is the half-width of an interval of the mean label, to say how many labels would give it, and `epsilon` what
     a judge may be worse than a person (`alternative_annotator`). `notes` are about the labels.
     """
+    juries = _compare_juries(studies)
+    studies = [study for study in studies if study.judge.without is None]
     judges = [_measure_judge_agreement(study, need, epsilon) for study in studies]
     differences = _compare_judges(studies)
     figures = {
@@ -123,12 +129,18 @@ def report(
         "differences": differences,
         "disagreements": _list_disagreements(studies),
     }
+    if juries:
+        figures["jury"] = juries
     return Report(
         figures,
         _sections(figures, need),
         [*notes, *_notes(judges)],
         [_reliability_diagram(judge) for judge in judges if judge["reliability"]],
-        [*join_judge_conclusions(judges), *conclude_differences(differences)],
+        [
+            *conclude_juries(juries),
+            *join_judge_conclusions(judges),
+            *conclude_differences(differences),
+        ],
         symbols.JUDGE_STUDY_SYMBOL_MEANINGS,
     )
 
@@ -484,22 +496,76 @@ def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
     named_studies = zip(names, studies, strict=True)
     differences = []
     for (first, study), (second, other_study) in combinations(named_studies, 2):
-        rows = {row.response: row for row in other_study.rows}
-        pairs = [(row, rows[row.response]) for row in study.rows if row.response in rows]
-        if not pairs or any(row.target != other.target for row, other in pairs):
-            continue
-        tasks = cluster_numbers([row.task for row, _ in pairs])
-        gaps = [row.distance - other.distance for row, other in pairs]
-        differences.append(
-            {
-                "first": first,
-                "second": second,
-                "n": len(pairs),
-                "difference": as_interval(mean_with_cluster_interval(gaps, tasks)),
-                "p": sign_flip_p(np.bincount(tasks, gaps)),
-            }
-        )
+        gaps, tasks = _distance_gaps(study, other_study)
+        # a jury is compared with its judges apart
+        if gaps and (study.judge.jury is None) == (other_study.judge.jury is None):
+            differences.append(
+                {
+                    "first": first,
+                    "second": second,
+                    "n": len(gaps),
+                    "difference": as_interval(mean_with_cluster_interval(gaps, tasks)),
+                    "p": sign_flip_p(np.bincount(tasks, gaps)),
+                }
+            )
     return adjust_p_values(differences, "p")
+
+
+def _distance_gaps(study: JudgeStudy, other_study: JudgeStudy) -> tuple[list[float], Ints]:
+    """Return how much farther from people a judge is than another where both judged, and the tasks; nothing for another
+    question to people."""
+    rows = {row.response: row for row in other_study.rows}
+    pairs = [(row, rows[row.response]) for row in study.rows if row.response in rows]
+    if any(row.target != other.target for row, other in pairs):
+        pairs = []
+    gaps = [row.distance - other.distance for row, other in pairs]
+    return gaps, cluster_numbers([row.task for row, _ in pairs])
+
+
+def _compare_juries(studies: Sequence[JudgeStudy]) -> list[Figures]:
+    """Return for each jury a row as folded, for each of its judges alone, and for the others without that judge.
+
+    `unanswered` are the responses that the jury judged and the row did not, of which the jury had so many right; on the
+    others, the row is so much `farther` from people than the jury, with an interval that allows for the number of
+    judges. A judge whom the others' answers chose, as the last of an escalation, is not compared.
+    """
+    comparable = [
+        study
+        for study in studies
+        if not study.is_compared_by_rank and "not asked" not in study.left_out
+    ]
+    names = judge_display_names([(study.judge.run, study.judge.name) for study in comparable])
+    rows = []
+    named_studies = zip(names, comparable, strict=True)
+    parts_by_question = group_by(
+        named_studies, lambda named: named[1].judge._replace(model=None, jury=None, without=None)
+    )
+    for parts in parts_by_question.values():
+        judge_count = sum(study.judge.model is not None for _, study in parts)
+        juries = [part for part in parts if part[1].judge.jury and not part[1].judge.without]
+        for (jury_name, jury), (name, study) in product(juries, parts):
+            gaps, tasks = _distance_gaps(study, jury)
+            farther = mean_with_cluster_interval(gaps, tasks)
+            if farther is None:
+                continue
+            answered = {row.response for row in study.rows}
+            unanswered = [row for row in jury.rows if row.response not in answered]
+            ends = bonferroni_interval(farther, judge_count)
+            rows.append(
+                {
+                    "jury": jury_name,
+                    "part": name,
+                    "model": study.judge.model,
+                    "without": study.judge.without,
+                    "n": len(study.rows),
+                    "unanswered": len(unanswered),
+                    "jury_right": sum(row.distance == 0.0 for row in unanswered),
+                    **_agreement_figures(study, study.rows, True),
+                    "compared": len(gaps),
+                    "farther": IntervalCell(farther.value, *ends),
+                }
+            )
+    return rows
 
 
 def judge_display_names(judges: Sequence[tuple[str, str]]) -> list[str]:
@@ -561,15 +627,18 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
         if others != judge_rows_with_baselines:  # judges of the same responses share these lines
             rows += others
             judge_rows_with_baselines = others
-    columns = {"judge": "name", "n": "n"}
+    measures = {"n": "n"}
     has_classes = any(judge["accuracy"] is not None for judge in judges)
     has_numbers = any(judge["distance"] is not None for judge in judges)
     if has_classes or not has_numbers:
-        columns["accuracy"] = "accuracy"
+        measures["accuracy"] = "accuracy"
     if has_numbers:
-        columns["mean distance"] = "distance"
-    columns["κ"] = "kappa"
-    yield ReportTable.of(columns, rows, digits=3)
+        measures["mean distance"] = "distance"
+    measures["κ"] = "kappa"
+    yield ReportTable.of({"judge": "name"} | measures, rows, digits=3)
+    comparison = {"unanswered": "unanswered", "farther from people (95 %)": "farther"}
+    jury_columns = {"the jury": "part"} | measures | comparison
+    yield ReportTable.of(jury_columns, figures.get("jury", []), digits=3)
     columns = {"judge": "name", "TPR": "tpr", "TNR": "tnr"}
     yield ReportTable.of(columns, [row for row in rows if row["tpr"] or row["tnr"]], digits=3)
     columns = {"judge": "name"} | {name: name for name in ("tasks", *COUNT_FIELD_NAMES[1:])}

@@ -11,16 +11,19 @@ from operator import attrgetter
 from statistics import fmean
 from typing import NamedTuple
 
+from jurygraph.decision.table import build_verdict_table
+from jurygraph.decision.turns import fold_verdicts, read_uses
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, join_names, quote
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
-from jurygraph.schema import RecordedVerdict, Trace
+from jurygraph.schema import Question, RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows
 from jurygraph.studies.pairs import majority_choice, scores_by_order
+from jurygraph.studies.report import group_by
 
 LabelScale = tuple[float, float]
 """The lowest and the highest value."""
@@ -35,7 +38,8 @@ REWARD_QUESTION_NAME = "reward"
 class Judge(NamedTuple):
     """Identity of a judge: a question of a run, its evaluator, the model that replied, and for whom it judges.
 
-    Of several judges, `model` is the name among the config's `models`.
+    Of several judges, `model` is the name among the config's `models`; a `jury`
+    of them, such as "jury, majority of 3", has none. It may be `without` one of its judges.
     """
 
     run: str
@@ -43,6 +47,8 @@ class Judge(NamedTuple):
     evaluator: str
     model: str | None = None
     reviewer: str | None = None
+    jury: str | None = None
+    without: str | None = None
 
     @property
     def is_reward_judge(self) -> bool:
@@ -51,9 +57,11 @@ class Judge(NamedTuple):
 
     @property
     def name(self) -> str:
-        """A short name: question, evaluator, model and reviewer, each where it says something."""
+        """A short name: question, evaluator, model or jury, and reviewer, each where it says something."""
         parts = [] if self.question.startswith(self.evaluator) else [self.evaluator]
-        parts += [part for part in (self.model, self.reviewer) if part is not None]
+        without = self.without and f"without {self.without}"
+        names = (self.model, self.jury, without, self.reviewer)
+        parts += [part for part in names if part is not None]
         return f"{self.question} ({', '.join(parts)})" if parts else self.question
 
 
@@ -99,6 +107,7 @@ def read_judgements(
     Several samples of a judge are one judgement, by their mean, and so are both orders of a pair; its verdicts on the
     turns of a response are one, with the value that its reward counts. Verdicts on variants are not read. Those
     that another judge's superseded are, unless `superseded` is false: the first judge did judge these responses.
+    Several judges of a question are a jury, too; so are three or more without each of them.
 
     Raises `TraceMismatch` if a record of the run has been changed.
     """
@@ -108,10 +117,8 @@ def read_judgements(
     rewards = {}
     traits: dict[str, dict[str, str | None]] = {"agent": {}, "domain": {}}
     for group in run.group_records():
-        scope_by_question = {
-            question.id: question.scope
-            for question in run.survey_without_texts_of(group.key).questions
-        }
+        survey = run.survey_without_texts_of(group.key)
+        questions = {question.id: question for question in survey.questions}
         pairs = defaultdict(list)
         cluster = unit_name_of_task(run, group.key)
         domain = _task_domain(run, group.key)
@@ -130,7 +137,7 @@ def read_judgements(
             traits["agent"][trace.response_id] = trace.agent
             traits["domain"][trace.response_id] = domain
             for judge, verdicts in _verdicts_by_judge(run, trace, superseded).items():
-                if scope_by_question[judge.question] != "pair":
+                if questions[judge.question].scope != "pair":
                     judgements_by_judge[judge][trace.response_id] = _summarize_verdicts(
                         cluster, verdicts
                     )
@@ -141,6 +148,8 @@ def read_judgements(
                         pairs[judge, pair].append(verdict)
         for (judge, pair), verdicts in pairs.items():
             judgements_by_judge[judge][pair] = _summarize_pair_verdicts(cluster, pair, verdicts)
+        traces = [trace for trace, _ in stored_responses]
+        _add_juries(judgements_by_judge, run, traces, questions, cluster)
         advance(1)
     _copy_modelless_judgements(judgements_by_judge)
     if rewards:
@@ -179,6 +188,52 @@ def _verdicts_by_judge(
             )
             verdicts_by_judge[judge].append(verdict)
     return verdicts_by_judge
+
+
+def _add_juries(
+    judgements_by_judge: dict[Judge, dict[str, Judgement]],
+    run: Run,
+    traces: Sequence[Trace],
+    questions: Mapping[str, Question],
+    cluster: str,
+) -> None:
+    """Add what a component gets of several judges on each response of a group, and what it would without one of them.
+
+    Pairs and variants have no value of their own. Where judges escalate, none can be left out: the first ones decide
+    what the last is asked. A combiner that weighs the judges itself has no fold.
+    """
+    if not any(question.judges for question in questions.values()):
+        return
+    decision = run.decision_of(traces[0].task_id)
+    verdicts = chain.from_iterable(trace.verdicts for trace in traces)
+    counted = group_by([v for v in verdicts if not v.superseded], attrgetter("question"))
+    for name, (direction, met_from, inputs) in read_uses(decision).items():
+        question = questions[name]
+        judges = question.judges
+        spec_input = inputs[0].of_question(name)
+        is_about_one = question.scope != "pair" and not question.is_about_variants
+        if not judges or not is_about_one or spec_input.reduce is None:
+            continue
+        fold = "escalation" if question.escalate else spec_input.reduce
+        can_lose_one = question.escalate is None and len(judges) > 2
+        for without in (None, *judges) if can_lose_one else (None,):
+            seats = tuple(judge for judge in judges if judge != without)
+            kept = [v for v in counted[name] if v.judge is None or v.judge in seats]
+            by_response = group_by(kept, attrgetter("about"))
+            asked = question.model_copy(update={"judges": seats})
+            table = build_verdict_table([asked], list(by_response), kept)
+            cells = table.score_matrix(spec_input, decision.rule, direction, "counted", met_from)
+            for row, response_verdicts in enumerate(by_response.values()):
+                verdict = fold_verdicts(response_verdicts, cells, row)
+                jury = Judge(
+                    str(run.folder),
+                    name,
+                    verdict.evaluator,
+                    reviewer=verdict.reviewer,
+                    jury=f"jury, {fold} of {len(judges)}",
+                    without=without,
+                )
+                judgements_by_judge[jury][verdict.about] = _summarize_verdicts(cluster, [verdict])
 
 
 def _copy_modelless_judgements(

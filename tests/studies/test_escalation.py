@@ -94,6 +94,8 @@ def test_the_first_judges_are_compared_with_people_on_all_that_they_judged(folde
         found[superseded] = {study.judge.model: len(study.rows) for study in studies}
         left_out[superseded] = {study.judge.model: study.left_out for study in studies}
     agreeing = 2 * TASKS - DIFFERING
-    assert found[True] == {"a": 2 * TASKS, "b": 2 * TASKS, "big": DIFFERING}
+    # as a jury, which has no model, they judged all, whichever verdicts are read
+    jury = {None: 2 * TASKS}
+    assert found[True] == {"a": 2 * TASKS, "b": 2 * TASKS, "big": DIFFERING} | jury
     assert left_out[True]["big"] == {"not asked": agreeing}
-    assert found[False] == {"a": agreeing, "b": agreeing, "big": DIFFERING}
+    assert found[False] == {"a": agreeing, "b": agreeing, "big": DIFFERING} | jury

@@ -368,9 +368,11 @@ def judge(
     as 1 to 5 for a criterion that is met or not, are compared by their order. With `other` it is of a pair: 1 if `id`
     is better, 0 if `other` is, 0.5 for a tie.
 
-    A judge is a question with its evaluator and model; below stand a constant and the length of the response. Then:
-    confusions, accuracy (of numbers: distance) by agent, domain and length, calibration, the mean label as the judge
-    gives it and corrected (PPI++, Rogan-Gladen), paired differences of judges (Holm), and the disagreements, worst
+    A judge is a question with its evaluator and model, and so are several models as folded, a jury; below stand a
+    constant and the length of the response. Then: each jury beside its judges, and without each of them (intervals
+    allow for their number), confusions, accuracy (of numbers: distance) by agent, domain and length, calibration, the
+    mean label as the judge gives it and corrected (PPI++, Rogan-Gladen), paired differences of judges (Holm), and the
+    disagreements, worst
     first. Where three persons are named (`reviewer`), it is tested whether the judge is as near to the others as a
     person is. Intervals are over tasks. Responses without a judgement are counted, never taken as wrong or right. No
     request is sent, and nothing is written.

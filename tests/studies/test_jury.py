@@ -1,0 +1,282 @@
+"""Several judges of a question beside people: as folded, each alone, and without each."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jurygraph.inference.clusters import bonferroni_interval, mean_with_cluster_interval
+from jurygraph.runs.run import Run
+from jurygraph.schema.rating import JudgedLabel
+from jurygraph.sources.ratings import FileRows
+from jurygraph.studies.calibration import labelled_scores
+from jurygraph.studies.conclusions import conclude_juries
+from jurygraph.studies.judge import join_labels_with_judgements
+from jurygraph.studies.judge_report import report
+from jurygraph.studies.judgements import read_judgements
+from jurygraph.studies.report import IntervalCell
+from jurygraph.testing import ScriptedJudge
+from tests.rows import all_rows
+from tests.runs.sample_runs import scored_session, traces_of, write_tasks
+from tests.studies.figures import Figures, figures_of
+
+RESPONSES = 40
+SCORES = np.random.default_rng(3).random((3, RESPONSES)).round(2)
+"""What each of three judges, a, b and c, says of a response, as a probability, [judges, responses]."""
+MET = SCORES >= 0.5
+GOLD = MET.sum(axis=0) >= 2
+"""What people say: the majority of the judges."""
+GOLD[:3] = ~GOLD[:3]
+UNANSWERED = 7
+"""The response of which c says nothing."""
+
+
+def scripted(number: int) -> ScriptedJudge:
+    def answer(text: str) -> float | str:
+        response = int(text.split()[-1])
+        return "?" if (number, response) == (2, UNANSWERED) else float(SCORES[number, response])
+
+    return ScriptedJudge({"It answers.": answer}, f"judge {number}")
+
+
+def score(folder: Path, use: Mapping[str, Any], more: Mapping[str, Any] = {}) -> Path:
+    """A run of two responses to each of twenty tasks."""
+    folder.mkdir(exist_ok=True)
+    tasks = []
+    for first in range(0, RESPONSES, 2):
+        responses = [{"id": f"r{n}", "text": f"Text {n}"} for n in (first, first + 1)]
+        tasks.append({"id": f"t{first}", "query": "Write.", "responses": responses})
+    evaluator = {"use": "criteria", "params": {"criteria": {"ok": "It answers."}}, **use}
+    models = {name: scripted(number) for number, name in enumerate("abc")}
+    config = {"models": models, "evaluators": [evaluator], **more}
+    with scored_session(folder / "run", write_tasks(folder, tasks), config):
+        pass
+    return folder / "run"
+
+
+def people() -> FileRows[JudgedLabel]:
+    rows = []
+    for number, gold in enumerate(GOLD):
+        rows.append((f"line {number}", JudgedLabel(id=f"r{number}", target=bool(gold))))
+    return FileRows("people.csv", tuple(rows), {})
+
+
+def study(folder: Path) -> Figures:
+    with closing(Run.open(folder)) as run:
+        judged = [read_judgements(run)]
+    return figures_of(report(join_labels_with_judgements(judged, people())))
+
+
+@all_rows(
+    "use, more, jury",
+    [
+        ({"judges": ["a", "b", "c"]}, {}, "mean of 3"),
+        ({"judges": ["a", "b", "c"], "fold": "median"}, {}, "median of 3"),
+        ({"judges": ["a", "b", "c"], "fold": "majority"}, {}, "majority of 3"),
+        (
+            {"judges": ["a", "b", "c"]},
+            {
+                "components": {
+                    "votes": {"inputs": {"all": {"verdicts_of": "criteria", "reduce": "min"}}}
+                },
+                "reward": {"votes": 1},
+            },
+            "min of 3",
+        ),
+        (
+            {"escalate": {"first": ["a", "b"], "then": "c", "when": "disagree"}},
+            {},
+            "escalation of 3",
+        ),
+        ({"judges": ["a", "b", "c"], "samples": 2, "fold": "majority"}, {}, "majority of 3"),
+    ],
+)
+def test_a_jury_has_the_value_that_the_reward_counts(
+    tmp_path_factory: pytest.TempPathFactory,
+    use: Mapping[str, Any],
+    more: Mapping[str, Any],
+    jury: str,
+) -> None:
+    folder = score(tmp_path_factory.mktemp("jury"), use, more)
+    rewards = {trace.response_id: trace.reward.value for trace in traces_of(folder)}
+    with closing(Run.open(folder)) as run:
+        by_judge = read_judgements(run).judgements_by_judge
+    (judgements,) = [
+        found
+        for judge, found in by_judge.items()
+        if judge.jury == f"jury, {jury}" and not judge.without
+    ]
+    scores = {name: judgement.score for name, judgement in judgements.items()}
+    assert {name: value for name, value in scores.items() if value is not None} == {
+        name: rewards[name] for name, value in scores.items() if value is not None
+    }
+    assert {name: one.status for name, one in judgements.items() if one.score is None} in (
+        {},
+        {f"r{UNANSWERED}": "failed"},
+    )
+
+
+def test_a_majority_of_three_is_compared_with_its_judges_and_its_pairs(tmp_path: Path) -> None:
+    found = study(score(tmp_path, {"judges": ["a", "b", "c"], "fold": "majority"}))
+    jury = MET.sum(axis=0) >= 2
+    has_jury = np.ones(RESPONSES, dtype=bool)
+    has_jury[UNANSWERED] = MET[0, UNANSWERED] == MET[1, UNANSWERED]
+    rows = found.jury
+    assert [row.part for row in rows] == [
+        *(f"criteria/ok ({name})" for name in "abc"),
+        "criteria/ok (jury, majority of 3)",
+        *(f"criteria/ok (jury, majority of 3, without {name})" for name in "abc"),
+    ]
+    tasks = np.arange(RESPONSES) // 2
+    for number, row in enumerate(rows[:3]):
+        answered = np.full(RESPONSES, True)
+        answered[UNANSWERED] = number < 2
+        both = answered & has_jury
+        gaps = (MET[number] != GOLD) * 1.0 - (jury != GOLD)
+        estimate = mean_with_cluster_interval(gaps[both], tasks[both])
+        assert estimate is not None
+        assert row.accuracy.value == pytest.approx((MET[number] == GOLD)[answered].mean())
+        assert row.compared == np.count_nonzero(both)
+        expected = [estimate.value, *bonferroni_interval(estimate, 3)]
+        assert list(row.farther.values()) == pytest.approx(expected)
+    for number, row in enumerate(rows[4:]):
+        first, second = (other for other in range(3) if other != number)
+        agree = MET[first] == MET[second]
+        if number < 2:
+            agree[UNANSWERED] = False
+        undecided = has_jury & ~agree
+        assert (row.n, row.unanswered) == (agree.sum(), undecided.sum())
+        assert row.jury_right == (jury == GOLD)[undecided].sum()
+        assert row.farther == {"value": 0.0, "low": None, "high": None}
+    assert [judge.judge for judge in found.judges] == [
+        *(f"criteria/ok ({name})" for name in "abc"),
+        "criteria/ok (jury, majority of 3)",
+    ]
+    assert {row.first for row in found.differences} == {"criteria/ok (a)", "criteria/ok (b)"}
+
+
+def test_judges_that_disagree_without_a_majority_are_neither_right_nor_wrong(
+    tmp_path: Path,
+) -> None:
+    use = {"judges": ["a", "b", "c"], "fold": "majority"}
+    folder = score(tmp_path, use, {"failure": {"min_coverage": 0.0}})
+    found = study(folder).jury[-1]
+    assert found.n == np.count_nonzero(MET[0] == MET[1])
+    with closing(Run.open(folder)) as run:
+        (without_c,) = [
+            judgements
+            for judge, judgements in read_judgements(run).judgements_by_judge.items()
+            if judge.without == "c"
+        ]
+    statuses = {without_c[f"r{n}"].status for n in np.flatnonzero(MET[0] != MET[1])}
+    assert statuses == {"abstained"}
+
+
+def test_a_single_judge_is_no_jury_and_the_last_of_an_escalation_is_not_compared(
+    tmp_path: Path,
+) -> None:
+    escalation = {"first": ["a", "b"], "then": "c", "when": "disagree"}
+    escalated = study(score(tmp_path / "escalated", {"escalate": escalation}))
+    assert [row.part for row in escalated.jury] == [
+        "criteria/ok (a)",
+        "criteria/ok (b)",
+        "criteria/ok (jury, escalation of 3)",
+    ]
+    tasks = write_tasks(
+        tmp_path,
+        [{"id": "t", "query": "Write.", "responses": [{"id": "r0", "text": "Text 0"}]}],
+    )
+    evaluator = {"use": "criteria", "params": {"criteria": {"ok": "It answers."}}}
+    config = {"model": scripted(0), "evaluators": [evaluator]}
+    with scored_session(tmp_path / "single", tasks, config):
+        pass
+    with closing(Run.open(tmp_path / "single")) as run:
+        judged = [read_judgements(run)]
+    label = JudgedLabel(id="r0", target=True)
+    single = report(join_labels_with_judgements(judged, FileRows("f", (("line 2", label),), {})))
+    assert "jury" not in single.figures
+
+
+def test_a_jury_is_no_judge_of_a_calibration(tmp_path: Path) -> None:
+    """Each of the three judges has scores of its own for the map, and what is folded of them is no other one."""
+    folder = score(tmp_path, {"judges": ["a", "b", "c"]})
+    with closing(Run.open(folder)) as run:
+        judged = [read_judgements(run, superseded=False)]
+    studies = join_labels_with_judgements(judged, people())
+    assert len(labelled_scores(studies, "ok").scores) == 3 * RESPONSES - 1
+
+
+def row(name: str, kind: str, gap: IntervalCell, unanswered: int = 0) -> dict[str, Any]:
+    named = {"model": None, "without": None, kind: name}
+    return {
+        **named,
+        "jury": "q (jury)",
+        "farther": gap,
+        "compared": 40,
+        "unanswered": unanswered,
+        "jury_right": 1,
+    }
+
+
+FARTHER = IntervalCell(0.2, 0.1, 0.3)
+UNSURE = IntervalCell(0.05, -0.05, 0.15)
+NEARER = IntervalCell(-0.2, -0.3, -0.1)
+EQUAL = IntervalCell(0.0, None, None)
+
+
+@all_rows(
+    "gaps, sentence",
+    [
+        (
+            [FARTHER, FARTHER],
+            "q (jury) is nearer to people than a (the best of 2): its mean distance is less by 0.20 "
+            "(0.10 to 0.30), 40 labels.",
+        ),
+        (
+            [FARTHER, UNSURE],
+            "Whether q (jury) is nearer to people than b (the best of 2) cannot be told: its mean "
+            "distance is less by 0.05 (-0.05 to 0.15), 40 labels; about 120 more labels like these",
+        ),
+        ([UNSURE, NEARER], "b (the best of 2) is nearer to people than q (jury): its mean"),
+        ([EQUAL, FARTHER], "a (the best of 2) and q (jury) are equally near to people on 40"),
+    ],
+)
+def test_a_jury_is_nearer_than_its_best_judge_only_if_no_interval_says_otherwise(
+    gaps: list[IntervalCell], sentence: str
+) -> None:
+    rows = [row(name, "model", gap) for name, gap in zip("ab", gaps, strict=True)]
+    (conclusion,) = conclude_juries(rows)
+    assert conclusion.startswith(sentence)
+
+
+@all_rows(
+    "smaller, sentence",
+    [
+        (
+            [(FARTHER, 0), (UNSURE, 0), (FARTHER, 0)],
+            "Dropping b is no certain loss, and saves 1 of 3 calls: on 40 labels of both its mean "
+            "distance changes by 0.05 (-0.05 to 0.15).",
+        ),
+        (
+            [(FARTHER, 0), (UNSURE, 0), (NEARER, 0)],
+            "Dropping c brings it nearer to people, and saves 1 of 3 calls: on 40",
+        ),
+        ([(FARTHER, 0)] * 3, "Even without a, the least missed, it is farther from people: on 40"),
+        (
+            [(EQUAL, 9), (EQUAL, 9), (EQUAL, 2)],
+            "Without c, the least missed, it leaves 2 more undecided, 1 of which it has right: on 40 "
+            "labels of both its mean distance changes by 0.00.",
+        ),
+    ],
+)
+def test_a_judge_is_dropped_only_at_no_certain_loss(
+    smaller: list[tuple[IntervalCell, int]], sentence: str
+) -> None:
+    rows = [row("a", "model", FARTHER)]
+    for name, figures in zip("abc", smaller, strict=True):
+        rows.append(row(name, "without", *figures))
+    (conclusion,) = conclude_juries(rows)
+    assert sentence in conclusion
