@@ -8,6 +8,7 @@ import json
 import logging
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -169,7 +170,11 @@ def read_votes(
     one of the `classes`: `empty` counts these. In CSV, labels are numbers if all others are numerals, else words.
     Raises as `read_ratings` does.
     """
-    file = read_validated_rows(path, Vote, columns, options)
+    return _read_labels(read_validated_rows(path, Vote, columns, options), classes)
+
+
+def _read_labels(file: FileRows[V], classes: Sequence[str] = ()) -> FileRows[V]:
+    """Return the rows without the labels that are words for none, and with numbers for numerals (`read_votes`)."""
     casefolded_classes = {name.casefold() for name in classes}
     rows = []
     empty_label_count = 0
@@ -190,7 +195,22 @@ def read_rated_texts(
     path: StrPath, columns: NameByField, options: NameByField
 ) -> FileRows[RatedText]:
     """Read votes as `read_votes` does, from a file that has the text in each row."""
-    return _with_numeric_labels(read_validated_rows(path, RatedText, columns, options))
+    return _read_labels(read_validated_rows(path, RatedText, columns, options))
+
+
+def notes_on_repeated_votes(votes: Iterable[Vote]) -> Iterator[str]:
+    """Yield a note on labels by the same annotator of the same item and dimension, if there are some."""
+    labelled = [vote for vote in votes if vote.label is not None]
+    label_counts = Counter(vote.subject for vote in labelled)
+    repeated = len(labelled) - len(label_counts)
+    if repeated:
+        equal = len(labelled) - len({(vote.subject, vote.label) for vote in labelled})
+        items = sorted({subject[0] for subject, count in label_counts.items() if count > 1})
+        yield (
+            f"votes that repeat an item and annotator, and count, too: {repeated} ({equal} with the same label, as "
+            f"rows pasted twice have), on {join_names(items)}; keep one of each, or name the column of agents "
+            "(--agent-column; import: --column agent=C)"
+        )
 
 
 def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:

@@ -855,15 +855,25 @@ def _annotator_sections(figures: Figures) -> ReportSections:
 
 
 def list_consensus_labels(fitted_consensus: FittedConsensus) -> list[dict[str, str]]:
-    """Return `item` and `label` of each item: its likeliest class, and none where several are as likely."""
+    """Return `item`, `agent` if votes name one, and `label` of each item, as the files name them.
+
+    The label is the likeliest class, and none where several are as likely.
+    """
+    ballots = fitted_consensus.ballots
+    names_by_key = {key: {"item": key} for key in ballots.item}
+    if ballots.agent is not None:
+        for key, item, agent in zip(
+            ballots.item, ballots.item_id_in_file, ballots.agent, strict=True
+        ):
+            names_by_key[key] = {"item": item, "agent": agent}
     rows = []
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     for name, posterior in zip(
         item_posteriors.items, item_posteriors.posterior.tolist(), strict=True
     ):
-        label = name_likeliest_classes(fitted_consensus.ballots.classes, posterior)
+        label = name_likeliest_classes(ballots.classes, posterior)
         is_tied = posterior.count(max(posterior)) > 1
-        rows.append({"item": str(name), "label": "" if is_tied else label})
+        rows.append({**names_by_key[str(name)], "label": "" if is_tied else label})
     return rows
 
 

@@ -23,7 +23,7 @@ from jurygraph.cli.options import (
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
 from jurygraph.cli.render.text import print_message, print_messages, print_report, print_result
 from jurygraph.errors import InputError
-from jurygraph.interchange.exports import ExportColumns, read_export
+from jurygraph.interchange.exports import OTHER_FIELDS, ExportColumns, read_export
 from jurygraph.interchange.rated_table import read_rated_table
 from jurygraph.interchange.readers import (
     EXPORT_READERS,
@@ -34,10 +34,15 @@ from jurygraph.interchange.readers import (
     VOTE_READERS,
 )
 from jurygraph.interchange.rows import ImportNote, ImportResult, describe_notes
-from jurygraph.messages import did_you_mean, join_names, notes_on_similar_names, shell_quote
+from jurygraph.messages import did_you_mean, notes_on_similar_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote
-from jurygraph.sources.ratings import NO_LABEL_DESCRIPTION, NameByField, is_no_label
+from jurygraph.sources.ratings import (
+    NO_LABEL_DESCRIPTION,
+    NameByField,
+    is_no_label,
+    notes_on_repeated_votes,
+)
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
 
@@ -112,7 +117,8 @@ def import_(
     both files.
 
     label-studio (JSON), argilla (records as JSON), qualtrics (CSV): RATINGS, each person's answer to each
-    question. wide: RATINGS, from a table with a row for each item, the columns of --rater-columns, and perhaps `agent`.
+    question. wide: RATINGS, from a table with a row for each item, the columns of --rater-columns, and perhaps `agent`,
+    `domain` and `group`.
 
     sheets: RATINGS, from the key that `jurygraph assign` wrote and the sheets that reviewers filled in.
 
@@ -160,9 +166,8 @@ def import_(
     elif form in VOTE_READERS:
         _import_votes(files, target, json, list(VOTE_READERS[form](files)))
     elif form in EXPORT_READERS:
-        select_known_names(f"--column: {form} has no field", list(other_columns), ("agent",))
-        agent = other_columns.get("agent")
-        columns = ExportColumns(item, label, annotator, split_names(raters), agent)
+        select_known_names(f"--column: {form} has no field", list(other_columns), OTHER_FIELDS)
+        columns = ExportColumns(item, label, annotator, split_names(raters), other_columns)
         votes: list[Vote] = []
         for file in files:
             votes += read_export(EXPORT_READERS[form], Path(file), columns)
@@ -212,15 +217,20 @@ def _import_ratings(
     _write_tasks(tasks, _to_json_lines(table.tasks))
     _write_tasks(ratings, _to_json_lines(table.votes))
     annotators = {vote.annotator for vote in table.votes}
+    votes = [vote for vote in table.votes if vote.label is not None]
     counts = {
         "tasks": len(table.tasks),
         "responses": sum(len(task.responses) for task in table.tasks),
-        "votes": len(table.votes),
+        "votes": len(votes),
         "annotators": len(annotators),
+        "omitted": len(table.votes) - len(votes),
     }
     print_report(json, {"tasks_file": tasks, "ratings_file": ratings, **counts}, ())
     print_message(_format_counts(counts))
     print_messages(notes_on_similar_names(annotators))
+    if counts["omitted"]:
+        print_message(f"omitted rows have no label ({NO_LABEL_DESCRIPTION})")
+    print_messages(notes_on_repeated_votes(votes))
     arguments = _format_consensus_arguments(ratings, table.votes, ())
     if not any(isinstance(vote.label, str) for vote in table.votes):
         print_message(f"next: jurygraph study reviewers {shell_quote(ratings)}")
@@ -248,8 +258,7 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     votes = [vote for vote in answers if not is_no_label(vote.label)]
     if not votes:
         raise InputError(f"{', '.join(files)}: no row has a label; fill in at least one")
-    votes_by_subject = Counter((vote.key, vote.annotator, vote.dimension) for vote in votes)
-    repeated = len(votes) - len(votes_by_subject)
+    repeated = len(votes) - len({vote.subject for vote in votes})
     if 2 * repeated > len(votes):
         raise InputError(
             f"{', '.join(files)}: {repeated} of {len(votes)} votes repeat an item and annotator; "
@@ -274,12 +283,7 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     print_messages(notes_on_similar_names(annotators))
     if counts["omitted"]:
         print_message(f"omitted answers have no label ({NO_LABEL_DESCRIPTION}), or several")
-    if repeated:
-        items = {key for (key, _, _), count in votes_by_subject.items() if count > 1}
-        print_message(
-            f"{repeated} votes repeat an item and annotator, and count, too: {join_names(sorted(items))}; keep one "
-            "of each, or name the column of agents (wide: --column agent=C)"
-        )
+    print_messages(notes_on_repeated_votes(votes))
     if screened_out_counts:
         print_message(f"screened out, and not omitted: {_format_counts(screened_out_counts)}")
     for row in rows:

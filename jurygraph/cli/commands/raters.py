@@ -48,6 +48,7 @@ from jurygraph.sources.ratings import (
     NameByField,
     confusions_to_json,
     iter_file_columns,
+    notes_on_repeated_votes,
     read_gold,
     read_ratings,
     read_votes,
@@ -154,7 +155,7 @@ def consensus(
     ] = None,
     labels_out: Annotated[
         Path | None,
-        option("F", "Write `item,label` as CSV, for `study judge`; a tie has no label."),
+        option("F", "Write a label of each item as CSV, for `study judge`; a tie has none."),
     ] = None,
     plot: PlotFileOption = None,
 ) -> Report:
@@ -272,6 +273,10 @@ def _read_ballots(
         for column, hint in file.unread_columns.items():
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
+    votes = [vote for file in files for _, vote in file.rows]
+    print_messages(
+        notes_on_repeated_votes(vote for vote in votes if dimension in (None, vote.dimension))
+    )
     gold_columns_by_field = {
         name: gold_columns[name] for name in ("item", "agent", "label") if name in gold_columns
     }

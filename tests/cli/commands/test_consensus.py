@@ -314,6 +314,23 @@ def test_labels_are_written_for_study_judge_and_words_for_none_are_said(
     assert read.empty == 1
 
 
+@pytest.mark.parametrize("responses", [("q1-alpha", "q1-beta"), ("q1_alpha", "q1_beta")])
+def test_labels_of_agents_join_the_responses_however_these_are_named(
+    run: Command, tmp_path: Path, responses: tuple[str, str]
+) -> None:
+    """An item may be named as a response already is, or be what several agents answered."""
+    rows = []
+    for response, label in zip(responses, (1, 0), strict=True):
+        item, agent = (response, response[3:]) if "-" in response else response.split("_")
+        for name in ("ann", "bo", "cy"):
+            rows.append({"item": item, "agent": agent, "annotator": name, "label": label})
+    table(tmp_path / "agents.csv", *rows)
+    ended = run("consensus", "agents.csv", "--labels-out", "labels.csv")
+    assert ended.code == 0, ended.err
+    read = read_judged_labels("labels.csv", responses=responses)
+    assert [(row.id, row.target) for _, row in read.rows] == [(responses[0], 1), (responses[1], 0)]
+
+
 def test_classes_that_differ_only_in_case_are_said_to_be_two(run: Command, tmp_path: Path) -> None:
     (tmp_path / "words.csv").write_text(
         "item,annotator,label\na,ann,No\na,bo,no\nb,ann,yes\nb,bo,no\n"
