@@ -307,10 +307,11 @@ def _reviewer_hint(file: FileRows[_LabelRow], options: NameByField) -> str:
 def read_texts(path: StrPath, columns: NameByField = NO_NAMES) -> dict[str, str]:
     """Read the texts of the items in a TEXTS file, by key; a text may be blank.
 
-    Columns are `item`, `text`, and `agent`; `columns` may map others, which are not read. Raises as `read_ratings`
-    does, also if an item has two texts.
+    Columns are `item`, `text`, and `agent`; `columns` may map others of RATINGS, which are not read. Raises as
+    `read_ratings` does, also if an item has two texts.
     """
-    text_columns = {name: columns[name] for name in _ItemText.model_fields if name in columns}
+    other_names = _RATINGS_COLUMN_NAMES - _ItemText.model_fields.keys()
+    text_columns = {name: column for name, column in columns.items() if name not in other_names}
     file = read_validated_rows(path, _ItemText, text_columns)
     return {key: text for key, (text, _) in _unique_value_by_item(file, "text").items()}
 

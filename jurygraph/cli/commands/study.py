@@ -672,7 +672,8 @@ class _ReviewerStudy:
         self._prompts: dict[str, str] = {}
         for path, names in ((items, NO_NAMES), (ratings, columns)):
             if self._designs and path is not None and "prompt" in read_first_row(path):
-                self._prompts |= read_texts(path, {**names, "text": "prompt"})
+                prompts = read_texts(path, {**names, "text": "prompt"})
+                self._prompts |= {key: text for key, text in prompts.items() if text.strip()}
         source = {"history": str(ratings), "texts": items and str(items), "columns": columns}
         self._source = {name: value for name, value in source.items() if value}
 
@@ -693,7 +694,7 @@ class _ReviewerStudy:
         if options.model is None and options.config is None:
             raise InputError(f"{problem}; name it with --model")
         tasks = task_lines(self._file, self._texts, self._prompts)
-        question_count = sum(bool(self._prompts.get(key)) for key in self._texts)
+        question_count = len(self._texts.keys() & self._prompts.keys())
         print_message(
             f"judges will see a question (`prompt`) with {question_count} of {len(self._texts)} "
             "texts, and none with the others"
