@@ -21,6 +21,7 @@ from jurygraph.cli.options import (
     RatingsFilesArgument,
     ReviewerColumnOption,
     ScoreColumnOption,
+    WithoutOption,
     argument,
     option,
     parse_column_options,
@@ -48,6 +49,7 @@ from jurygraph.sources.ratings import (
     NameByField,
     confusions_to_json,
     iter_file_columns,
+    leave_out_raters,
     notes_on_repeated_votes,
     read_gold,
     read_ratings,
@@ -92,6 +94,13 @@ def consensus(
         str | None,
         option("V,W", "Credit of each class.", show_default="0 to 1: by number, else evenly"),
     ] = None,
+    nearest: Annotated[
+        bool,
+        option(
+            None, "Take a number as the nearest class, halves away from the middle.", "--nearest"
+        ),
+    ] = False,
+    without: WithoutOption = None,
     gold: Annotated[
         Path | None,
         option("F", "Items with a known label, in the same columns, or `item` and `label`."),
@@ -188,7 +197,9 @@ def consensus(
     if earlier is not None:
         scale = scale or list(map(format_label, earlier.classes))
         preset = preset or earlier.preset
-    ballots = _read_ballots(ratings, columns, dimension, scale, gold)
+    ballots = _read_ballots(
+        ratings, columns, dimension, scale, gold, nearest=nearest, without=split_names(without)
+    )
     if earlier is not None and not classes:
         ballots = ballots._replace(values=earlier.values, has_order=bool(earlier.values))
     settings = ConsensusSettings(
@@ -257,7 +268,12 @@ def _read_ballots(
     dimension: str | None,
     classes: Sequence[str],
     gold: Path | None,
+    *,
+    nearest: bool,
+    without: Sequence[str],
 ) -> VoteColumns:
+    if nearest and not classes:
+        raise InputError("--nearest: to which class? name all with --classes, such as 1,2,3,4,5")
     file_column_pairs = list(iter_file_columns([*ratings, *filter(None, [gold])], columns))
     gold_columns = file_column_pairs.pop()[1] if gold is not None else {}
     files = [
@@ -273,6 +289,7 @@ def _read_ballots(
         for column, hint in file.unread_columns.items():
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
+    files = leave_out_raters(files, "annotator", without)
     votes = [vote for file in files for _, vote in file.rows]
     print_messages(
         notes_on_repeated_votes(vote for vote in votes if dimension in (None, vote.dimension))
@@ -281,7 +298,7 @@ def _read_ballots(
         name: gold_columns[name] for name in ("item", "agent", "label") if name in gold_columns
     }
     gold_labels = read_gold(gold, gold_columns_by_field) if gold is not None else {}
-    return collect_votes(files, dimension, classes, gold_labels)
+    return collect_votes(files, dimension, classes, gold_labels, takes_nearest=nearest)
 
 
 def _parse_credits_by_class_order(text: str) -> list[float]:

@@ -34,6 +34,7 @@ from jurygraph.cli.options import (
     RunFolderArgument,
     ScoreColumnOption,
     StepLabelOption,
+    WithoutOption,
     argument,
     option,
     select_known_names,
@@ -54,6 +55,7 @@ from jurygraph.sources.ratings import (
     NO_NAMES,
     NameByField,
     iter_file_columns,
+    leave_out_raters,
     read_ratings,
     read_texts,
 )
@@ -103,6 +105,7 @@ def agreement(
     reviewer: ReviewerColumnOption = None,
     score: ScoreColumnOption = None,
     agent: AgentColumnOption = None,
+    without: WithoutOption = None,
     level: Annotated[
         MeasurementLevel, option(None, "What the difference of two scores means.")
     ] = "ordinal",
@@ -128,7 +131,7 @@ def agreement(
         read_ratings(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
         for path, file_columns in iter_file_columns(ratings, columns)
     ]
-    return report(files, level)
+    return report(leave_out_raters(files, "reviewer", split_names(without)), level)
 
 
 @register_study_command

@@ -119,7 +119,7 @@ def test_words_without_an_order_have_labels_accuracy_and_doubt_but_no_credit(
     assert "`jurygraph assign ITEMS --ambiguous FILE --reviewers A,B --out DIR`\n" in ended.out
     # cy labelled twelve items, which tell too little
     assert " (accuracy 0.5), and surely below 0.75: f 0.500 (" in ended.out
-    assert "; to leave them out, remove their rows\n" in ended.out
+    assert "; to leave them out: --without NAMES\n" in ended.out
     assert "omitted abstentions" not in ended.out
     assert "stability" not in ended.err
     assert "labels in another spelling are read as one: 'BUG' as bug (1)\n" in ended.err
@@ -329,6 +329,28 @@ def test_labels_of_agents_join_the_responses_however_these_are_named(
     assert ended.code == 0, ended.err
     read = read_judged_labels("labels.csv", responses=responses)
     assert [(row.id, row.target) for _, row in read.rows] == [(responses[0], 1), (responses[1], 0)]
+
+
+def test_people_are_left_out_by_name_and_half_stars_are_taken_as_the_nearest_class(
+    run: Command, tmp_path: Path
+) -> None:
+    stars = {"a": (3.5, 4, 1), "b": (2.5, 2, 5), "c": (1, 1.5, 4)}
+    rows = []
+    for item, labels in stars.items():
+        for name, label in zip(("ann", "bo", "zoe"), labels, strict=True):
+            rows.append({"item": item, "annotator": name, "label": label})
+    table(tmp_path / "stars.csv", *rows)
+    scale = ("--classes", "1,2,3,4,5", "--nearest", "--method", "majority")
+    answer = consensus_json(run, "stars.csv", "--without", "zoe", *scale)
+    assert (set(answer["annotators"]), answer["counts"]["rows"]) == ({"ann", "bo"}, 6)
+    assert [item["posterior"].index(1.0) + 1 for item in answer["items"].values()] == [4, 2, 1]
+    refused = run("consensus", "stars.csv", "--nearest")
+    assert refused.err.startswith("error: --nearest: to which class? name all with --classes, ")
+    for command in (("consensus",), ("study", "agreement")):
+        refused = run(*command, "stars.csv", "--without", "zoey")
+        assert refused.err == "error: --without: nobody is 'zoey'; did you mean zoe?\n"
+    agreement = json.loads(run("study", "agreement", "stars.csv", "--without", "zoe", "--json").out)
+    assert [row["reviewer"] for row in agreement["parts"][0]["reviewers"]] == ["ann", "bo"]
 
 
 def test_classes_that_differ_only_in_case_are_said_to_be_two(run: Command, tmp_path: Path) -> None:

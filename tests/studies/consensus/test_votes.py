@@ -74,6 +74,28 @@ def test_a_given_scale_accepts_numbers_and_words(
     assert len(found.classes) == 3
 
 
+@all_rows(
+    "classes, label, expected",
+    [
+        (["1", "2", "3", "4", "5"], 3.5, 4),
+        (["1", "2", "3", "4", "5"], 2.5, 2),
+        (["1", "2", "3", "4", "5"], 1.5, 1),
+        (["1", "2", "3", "4", "5"], "4.4", 4),
+        (["5", "3", "1"], 4.5, 5),
+        (["0", "0.5", "1"], 0.3, 0.5),
+    ],
+)
+def test_a_number_within_the_scale_may_be_taken_as_the_nearest_class(
+    classes: Sequence[str], label: Any, expected: float
+) -> None:
+    """Half way the one farther from the middle, so that nobody becomes more lenient."""
+    votes = votes_file(("a", "x", label))
+    assert collect_votes([votes], classes=classes, takes_nearest=True).label == [expected]
+    for outside in (9, 0.0 - 1):
+        with pytest.raises(InputError, match="which is off the scale"):
+            collect_votes([votes_file(("a", "x", outside))], classes=classes, takes_nearest=True)
+
+
 def test_words_without_agents_are_sorted_classes_without_an_order_in_their_commonest_spelling() -> (
     None
 ):
