@@ -8,7 +8,6 @@ import json
 import logging
 import math
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -174,16 +173,32 @@ def read_votes(
 
 
 def _read_labels(file: FileRows[V], classes: Sequence[str] = ()) -> FileRows[V]:
-    """Return the rows without the labels that are words for none, and with numbers for numerals (`read_votes`)."""
+    """Return the rows without the labels that are words for none, and with numbers for numerals (`read_votes`).
+
+    Raises `InputError` for an infinite number: it would make words of all.
+    """
     casefolded_classes = {name.casefold() for name in classes}
-    rows = []
+    labels: list[Label | None] = []
     empty_label_count = 0
-    for position, vote in file.rows:
-        if str(vote.label).casefold() not in casefolded_classes and is_no_label(vote.label):
-            vote = vote.model_copy(update={"label": None})
-            empty_label_count += 1
-        rows.append((position, vote))
-    return _with_numeric_labels(replace(file, rows=tuple(rows), empty=empty_label_count))
+    for _, vote in file.rows:
+        is_empty = is_no_label(vote.label) and str(vote.label).casefold() not in casefolded_classes
+        empty_label_count += is_empty
+        labels.append(None if is_empty else vote.label)
+    numerals = [str(label) for label in labels if label is not None]
+    are_numbers = is_csv(Path(file.path)) and all(map(NUMERAL_PATTERN.fullmatch, numerals))
+    rows = []
+    for (position, vote), label in zip(file.rows, labels, strict=True):
+        if are_numbers and label is not None:
+            label = float(label)
+            if not math.isfinite(label):
+                problem = Problem(
+                    (file.columns["label"],),
+                    f"is {quote(str(vote.label))}",
+                    "write a finite number",
+                )
+                raise_field_error(f"{file.path}, {position}", problem)
+        rows.append((position, vote.model_copy(update={"label": label})))
+    return replace(file, rows=tuple(rows), empty=empty_label_count)
 
 
 def leave_out_raters(
@@ -212,45 +227,6 @@ def read_rated_texts(
 ) -> FileRows[RatedText]:
     """Read votes as `read_votes` does, from a file that has the text in each row."""
     return _read_labels(read_validated_rows(path, RatedText, columns, options))
-
-
-def notes_on_repeated_votes(votes: Iterable[Vote]) -> Iterator[str]:
-    """Yield a note on labels by the same annotator of the same item and dimension, if there are some."""
-    labelled = [vote for vote in votes if vote.label is not None]
-    label_counts = Counter(vote.subject for vote in labelled)
-    repeated = len(labelled) - len(label_counts)
-    if repeated:
-        equal = len(labelled) - len({(vote.subject, vote.label) for vote in labelled})
-        items = sorted({subject[0] for subject, count in label_counts.items() if count > 1})
-        yield (
-            f"votes that repeat an item and annotator, and count, too: {repeated} ({equal} with the same label, as "
-            f"rows pasted twice have), on {join_names(items)}; keep one of each, or name the column of agents "
-            "(--agent-column; import: --column agent=C)"
-        )
-
-
-def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
-    """Return the rows of a CSV file with their labels as numbers, if all are numerals.
-
-    Raises `InputError` for an infinite number among them: it would make words of all.
-    """
-    labels = [str(vote.label) for _, vote in file.rows if vote.label is not None]
-    are_numeric_labels = all(map(NUMERAL_PATTERN.fullmatch, labels))
-    if not is_csv(Path(file.path)) or not are_numeric_labels:
-        return file
-    rows = []
-    for position, vote in file.rows:
-        if vote.label is not None:
-            text = str(vote.label)
-            number = float(text)
-            if not math.isfinite(number):
-                problem = Problem(
-                    (file.columns["label"],), f"is {quote(text)}", "write a finite number"
-                )
-                raise_field_error(f"{file.path}, {position}", problem)
-            vote = vote.model_copy(update={"label": number})
-        rows.append((position, vote))
-    return replace(file, rows=tuple(rows))
 
 
 def read_gold(path: StrPath, columns: NameByField = NO_NAMES) -> Mapping[str, LabelWithPlace]:

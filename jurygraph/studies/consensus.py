@@ -31,6 +31,7 @@ from jurygraph.messages import (
     describe_value,
     did_you_mean,
     join_names,
+    list_first,
     notes_on_similar_names,
     quote,
     shorten,
@@ -97,7 +98,7 @@ class VoteColumns(NamedTuple):
         gold: the class of items for which it is known, by key.
         values: credit of each class, [K], where all are numbers of the data: linear from the lowest to the highest.
         has_order: False if `classes` are words that nobody has put in an order, which are sorted.
-        spelling_change_counts: the number of labels in another spelling than their class, by both: "'Bug' as bug".
+        spelling_change_counts: the number of labels unlike their class, by both: "'Bug' as bug", "3.5 as 4".
     """
 
     item: Sequence[str]
@@ -131,8 +132,6 @@ def collect_votes(
     dimension: str | None = None,
     classes: Sequence[str] = (),
     gold: Mapping[str, LabelWithPlace] = {},
-    *,
-    takes_nearest: bool = False,
 ) -> VoteColumns:
     """Return the votes of all files on one scale.
 
@@ -142,7 +141,6 @@ def collect_votes(
         classes: all labels, from low to high; text that writes a number is that number. Without them labels must be
             numbers, or, where no vote names an agent, words, and the classes are those that occur.
         gold: known classes of items, by their keys.
-        takes_nearest: whether a number within the scale counts as the nearest of the `classes`.
 
     Raises:
         InputError: names file, line and field: a label off the scale, words without a scale, one class alone, several
@@ -174,9 +172,8 @@ def collect_votes(
         label = located_vote.vote.label
         if label is not None:
             spelling_in_file = label
-            where = located_vote.field_location("label")
-            label = _label_to_scale_class(label, scale, where, takes_nearest=takes_nearest)
-            if isinstance(label, str) and spelling_in_file != label:
+            label = _label_to_scale_class(label, scale, located_vote.field_location("label"))
+            if _label_to_class_value(spelling_in_file) != label:
                 spelling_change_counts[f"{quote(str(spelling_in_file))} as {label}"] += 1
         labels.append(label)
     prompt = _require_complete_column(votes, "group")
@@ -214,7 +211,8 @@ def _select_votes_of_dimension(
     if dimension is None:
         if len(present) > 1:
             raise InputError(
-                f"{_vote_file_paths_text(votes)}: has the dimensions {dimensions_text}; pick one with --dimension"
+                f"{_vote_file_paths_text(votes)}: has the dimensions {dimensions_text}; pick one with --dimension "
+                "(`jurygraph study agreement` takes each)"
             )
         return votes
     if dimension not in present:
@@ -237,22 +235,18 @@ def _label_to_class_value(label: Label) -> Label:
     return int(number) if number.is_integer() else number
 
 
-def _label_to_scale_class(
-    label: Label, scale: Sequence[Any], where: str, *, takes_nearest: bool = False
-) -> Label:
+def _label_to_scale_class(label: Label, scale: Sequence[Any], where: str) -> Label:
     """Return the class of the scale that a label names. Raises `InputError` with its place if there is none."""
     parsed = _label_to_class_value(label)
     if isinstance(parsed, str):
         parsed = find_label_class(parsed, scale)
-    elif takes_nearest and not _has_words(scale):
+    elif parsed % 1.0 and not _has_words(scale) and min(scale) < parsed < max(scale):
         parsed = _find_nearest_class(parsed, scale)
     if parsed in scale:
         return parsed
     names = list(map(format_label, scale))
-    scale_text = ", ".join(names[:_MAX_LISTED_NAMES])
-    if len(names) > _MAX_LISTED_NAMES:
-        scale_text += ", …"
-    hint = "write one of these, or have --classes name it, or --nearest take the nearest"
+    scale_text = ", ".join(list_first(names, _MAX_LISTED_NAMES))
+    hint = "write one of these, or have --classes name it"
     if isinstance(parsed, str):
         hint = did_you_mean(parsed, names) or hint
     raise InputError(
@@ -260,14 +254,10 @@ def _label_to_scale_class(
     )
 
 
-def _find_nearest_class(number: float, scale: Sequence[Any]) -> float:
-    """Return the class nearest to a number within the scale, of two the one farther from the middle."""
-    low, high = min(scale), max(scale)
-    if not low < number < high:
-        return number
-    middle = (low + high) / 2.0
-    nearest: float = min(scale, key=lambda value: (abs(value - number), -abs(value - middle)))
-    return nearest
+def _find_nearest_class(fraction: float, scale: Sequence[float]) -> float:
+    """Return the class nearest to a fraction: half way between two, the one farther from the middle of the scale."""
+    middle = (min(scale) + max(scale)) / 2.0
+    return min(scale, key=lambda value: (abs(value - fraction), -abs(value - middle)))
 
 
 def _parse_scale(classes: Sequence[str]) -> Sequence[Label]:
@@ -493,7 +483,7 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
             f"{pair} ({count})" for pair, count in sorted(ballots.spelling_change_counts.items())
         ]
         warnings.append(
-            f"labels in another spelling are read as one: {join_names(spelling_change_texts)}"
+            f"labels in another spelling, or between classes, are read as one: {join_names(spelling_change_texts)}"
         )
     values = tuple(
         class_credit_values(model.votes, settings.values or ballots.values or None).tolist()
@@ -507,8 +497,8 @@ def _notes_on_half_steps(classes: Sequence[Any]) -> Iterator[str]:
     if {value % 1.0 for value in classes} == {0.0, 0.5} and len(scale) > 2:
         whole = ",".join(map(str, scale))
         yield (
-            f"labels have half steps, and are {len(classes)} classes; `--classes {whole} --nearest` makes {len(scale)} "
-            "of them, and `jurygraph study agreement --level interval` takes labels as numbers"
+            f"labels have half steps, and are {len(classes)} classes; `--classes {whole}` takes each as the nearest of "
+            f"{len(scale)}, and `jurygraph study agreement --level interval` as a number"
         )
 
 
@@ -889,9 +879,8 @@ def list_consensus_labels(fitted_consensus: FittedConsensus) -> list[dict[str, s
     ballots = fitted_consensus.ballots
     names_by_key = {key: {"item": key} for key in ballots.item}
     if ballots.agent is not None:
-        for key, item, agent in zip(
-            ballots.item, ballots.item_id_in_file, ballots.agent, strict=True
-        ):
+        columns = (ballots.item, ballots.item_id_in_file, ballots.agent)
+        for key, item, agent in zip(*columns, strict=True):
             names_by_key[key] = {"item": item, "agent": agent}
     rows = []
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)

@@ -34,14 +34,13 @@ from jurygraph.interchange.readers import (
     VOTE_READERS,
 )
 from jurygraph.interchange.rows import ImportNote, ImportResult, describe_notes
-from jurygraph.messages import did_you_mean, notes_on_similar_names, shell_quote
+from jurygraph.messages import did_you_mean, join_names, notes_on_similar_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.ratings import (
     NO_LABEL_DESCRIPTION,
     NameByField,
     is_no_label,
-    notes_on_repeated_votes,
 )
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
@@ -226,16 +225,30 @@ def _import_ratings(
         "omitted": len(table.votes) - len(votes),
     }
     print_report(json, {"tasks_file": tasks, "ratings_file": ratings, **counts}, ())
-    print_message(_format_counts(counts))
-    print_messages(notes_on_similar_names(annotators))
-    if counts["omitted"]:
-        print_message(f"omitted rows have no label ({NO_LABEL_DESCRIPTION})")
-    print_messages(notes_on_repeated_votes(votes))
+    _print_label_counts(counts, votes)
     arguments = _format_consensus_arguments(ratings, table.votes, ())
     if not any(isinstance(vote.label, str) for vote in table.votes):
         print_message(f"next: jurygraph study reviewers {shell_quote(ratings)}")
     print_message(f"next: jurygraph consensus {arguments}")
     print_message(f"next: jurygraph score {shell_quote(tasks)} --config CONFIG --out run")
+
+
+def _print_label_counts(counts: Mapping[str, int], votes: Sequence[Vote]) -> None:
+    """Print the counts of an import, and what is odd about its `votes`, which all have a label."""
+    print_message(_format_counts(counts))
+    print_messages(notes_on_similar_names(vote.annotator for vote in votes))
+    if counts["omitted"]:
+        print_message(f"omitted answers have no label ({NO_LABEL_DESCRIPTION}), or several")
+    label_counts = Counter(vote.subject for vote in votes)
+    repeated = len(votes) - len(label_counts)
+    if repeated:
+        equal = len(votes) - len({(vote.subject, vote.label) for vote in votes})
+        items = sorted({subject[0] for subject, count in label_counts.items() if count > 1})
+        print_message(
+            f"votes that repeat an item and annotator, and count, too: {repeated} ({equal} with the same label, as "
+            f"rows pasted twice have), on {join_names(items)}; keep one of each, or name the column of agents "
+            "(--column agent=C)"
+        )
 
 
 def _format_counts(counts: Mapping[str, int]) -> str:
@@ -279,11 +292,7 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     counts["omitted"] = len(read) - len(missing) - len(votes) - screened_out_counts.total()
     figures = {"ratings_file": target, **counts, "screened_out": screened_out_counts}
     print_report(json and target != "-", figures, ())
-    print_message(_format_counts(counts))
-    print_messages(notes_on_similar_names(annotators))
-    if counts["omitted"]:
-        print_message(f"omitted answers have no label ({NO_LABEL_DESCRIPTION}), or several")
-    print_messages(notes_on_repeated_votes(votes))
+    _print_label_counts(counts, votes)
     if screened_out_counts:
         print_message(f"screened out, and not omitted: {_format_counts(screened_out_counts)}")
     for row in rows:
@@ -315,23 +324,9 @@ def _format_consensus_arguments(
     earlier_consensus = rows[0].row.consensus if rows else None
     if earlier_consensus:
         words = f"RATINGS {words} --before {shell_quote(earlier_consensus)}"
-    else:
-        words += _describe_classes_option([v for v in votes if str(v.dimension) == dimensions[0]])
     if len(dimensions) > 1:
         words += f" --dimension {shell_quote(dimensions[0])}"
     return words
-
-
-def _describe_classes_option(votes: Sequence[Vote]) -> str:
-    """Return the option for the order of words; none for numbers, nor for words alone without agents to credit."""
-    labels = [
-        vote.label for vote in votes if vote.label is not None and not is_no_label(vote.label)
-    ]
-    text_label_flags = {isinstance(label, str) for label in labels}
-    needs_class_order = True in text_label_flags and (
-        False in text_label_flags or any(vote.agent for vote in votes)
-    )
-    return " --classes LOWEST,…,HIGHEST" if needs_class_order else ""
 
 
 def _import_tasks(

@@ -50,7 +50,6 @@ from jurygraph.sources.ratings import (
     confusions_to_json,
     iter_file_columns,
     leave_out_raters,
-    notes_on_repeated_votes,
     read_gold,
     read_ratings,
     read_votes,
@@ -88,18 +87,16 @@ def consensus(
     dimension: Annotated[str | None, option("D", "Use this dimension only.")] = None,
     classes: Annotated[
         str | None,
-        option("A,B", "All labels, from low to high.", show_default="those in the data"),
+        option(
+            "A,B",
+            "All labels, from low to high; halves are the nearest.",
+            show_default="those in the data",
+        ),
     ] = None,
     values: Annotated[
         str | None,
         option("V,W", "Credit of each class.", show_default="0 to 1: by number, else evenly"),
     ] = None,
-    nearest: Annotated[
-        bool,
-        option(
-            None, "Take a number as the nearest class, halves away from the middle.", "--nearest"
-        ),
-    ] = False,
     without: WithoutOption = None,
     gold: Annotated[
         Path | None,
@@ -185,9 +182,6 @@ def consensus(
     """
     path_by_option = {"--artifact": artifact, "--labels-out": labels_out, "--plot": plot}
     _refuse_output_conflicts(path_by_option, ratings if gold is None else [*ratings, gold])
-    if classes and "," not in classes and len(ratings) > 1 and not ratings[-1].exists():
-        names = ",".join([classes, *map(str, ratings[1:])])
-        raise InputError(f"--classes: is {classes} alone; write --classes {shell_quote(names)}")
     columns = select_named_columns(
         item=item, annotator=annotator, label=label, agent=agent, group=group
     )
@@ -197,9 +191,7 @@ def consensus(
     if earlier is not None:
         scale = scale or list(map(format_label, earlier.classes))
         preset = preset or earlier.preset
-    ballots = _read_ballots(
-        ratings, columns, dimension, scale, gold, nearest=nearest, without=split_names(without)
-    )
+    ballots = _read_ballots(ratings, columns, dimension, scale, gold, split_names(without))
     if earlier is not None and not classes:
         ballots = ballots._replace(values=earlier.values, has_order=bool(earlier.values))
     settings = ConsensusSettings(
@@ -268,12 +260,8 @@ def _read_ballots(
     dimension: str | None,
     classes: Sequence[str],
     gold: Path | None,
-    *,
-    nearest: bool,
     without: Sequence[str],
 ) -> VoteColumns:
-    if nearest and not classes:
-        raise InputError("--nearest: to which class? name all with --classes, such as 1,2,3,4,5")
     file_column_pairs = list(iter_file_columns([*ratings, *filter(None, [gold])], columns))
     gold_columns = file_column_pairs.pop()[1] if gold is not None else {}
     files = [
@@ -290,15 +278,11 @@ def _read_ballots(
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
     files = leave_out_raters(files, "annotator", without)
-    votes = [vote for file in files for _, vote in file.rows]
-    print_messages(
-        notes_on_repeated_votes(vote for vote in votes if dimension in (None, vote.dimension))
-    )
     gold_columns_by_field = {
         name: gold_columns[name] for name in ("item", "agent", "label") if name in gold_columns
     }
     gold_labels = read_gold(gold, gold_columns_by_field) if gold is not None else {}
-    return collect_votes(files, dimension, classes, gold_labels, takes_nearest=nearest)
+    return collect_votes(files, dimension, classes, gold_labels)
 
 
 def _parse_credits_by_class_order(text: str) -> list[float]:

@@ -320,8 +320,8 @@ def test_of_ordered_labels_who_guesses_is_told_by_the_order_and_half_stars_do_no
     )
     assert not any(name in str(advice) for name in ("ann", "fay"))
     assert (
-        "labels have half steps, and are 9 classes; `--classes 1,2,3,4,5 --nearest` makes 5 of them, and `jurygraph "
-        "study agreement --level interval` takes labels as numbers"
+        "labels have half steps, and are 9 classes; `--classes 1,2,3,4,5` takes each as the nearest of 5, and "
+        "`jurygraph study agreement --level interval` as a number"
     ) in found.notes
 
 
