@@ -731,9 +731,10 @@ def test_the_predictions_are_measured_as_typed(tmp_path: Path) -> None:
         for line in reversed(printed.splitlines())  # of several tables, the first
         if line.startswith(("ann ", "bo "))
     }
-    # The last three: zero-shot, then with the other's scores as examples, and with the own ones.
-    assert errors["ann"][-3:] == ["3.750", "3.750", "0.250"]
-    assert errors["bo"][-3:] == ["0.250", "3.750", "0.250"]
+    # After n and two judges without a model: zero-shot, then with the other's scores as examples, with the own ones,
+    # and the difference of these two.
+    assert errors["ann"][3:7] == ["3.750", "3.750", "0.250", "3.500"]
+    assert errors["bo"][3:7] == ["0.250", "3.750", "0.250", "3.500"]
 
 
 def test_a_chat_to_which_a_part_does_not_apply_may_be_as_good_as_any(tmp_path: Path) -> None:

@@ -107,6 +107,7 @@ ScoreColumnOption = Annotated[
 AgentColumnOption = Annotated[
     str | None, option("C", "Column that names the agent.", "--agent-column", "--agent")
 ]
+WithoutOption = Annotated[str | None, option("A,B", "Leave out what these people rated.")]
 ColumnNamesOption = Annotated[
     list[str] | None,
     option("NAME=C", "Column of the file for item, text, agent, label, …; repeat it.", "--column"),

@@ -32,10 +32,12 @@ from jurygraph.inference.clusters import (
     cluster_numbers,
     jackknife_interval,
     jackknife_masks,
+    mean_with_cluster_interval,
     members_by_cluster,
     t_quantile,
     wilson,
 )
+from jurygraph.inference.crossed import t_test_p
 
 MeasurementLevel = Literal["nominal", "ordinal", "interval"]
 """What the distance of two ratings means: different or not, the ranks between them, or their difference."""
@@ -407,3 +409,39 @@ def correlations_with_others(
         numbers = cluster_numbers(clusters[shared])
         correlations.append(rank_correlation(score[shared], others[shared], numbers))
     return correlations
+
+
+_MAX_SHIFTED_RATERS = 20
+_FALSE_ALARM_RATE = 0.05
+"""Chance that a rater has a shift although nobody's scores are shifted."""
+
+
+def shifts_from_others(
+    rater: Ints, item: Ints, score: Floats, clusters: Ints
+) -> list[Estimate | None]:
+    """Return how much higher each rater's scores are than the others' mean on the same items, where that is sure.
+
+    Arguments are those of `correlations_with_others`. The rater whose scores differ most is found first, and is not
+    among the others of the next: a single lenient one makes nobody strict. None where the p-value (Student's t over
+    clusters, Bonferroni over raters) is not small.
+    """
+    cell = cluster_numbers(rater * (item.max() + 1) + item)
+    remaining = dict(enumerate(members_by_cluster(rater)))
+    largest_p = _FALSE_ALARM_RATE / len(remaining)
+    score = score.copy()
+    shifts: list[Estimate | None] = [None] * len(remaining)
+    for _ in range(_MAX_SHIFTED_RATERS):
+        gaps = score - mean_without_own_subgroup(score, item, cell)
+        candidates = {}
+        for name, rows in remaining.items():
+            shared = rows[~np.isnan(gaps[rows])]
+            estimate = mean_with_cluster_interval(gaps[shared], clusters[shared])
+            p = t_test_p(estimate)
+            if estimate is not None and p is not None and p < largest_p:
+                candidates[name] = estimate
+        if not candidates:
+            break
+        name = max(candidates, key=lambda name: abs(candidates[name].value))
+        shifts[name] = candidates[name]
+        score[remaining.pop(name)] = np.nan
+    return shifts

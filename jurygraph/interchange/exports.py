@@ -6,10 +6,10 @@ counts may be named by a user, and an answer of several values is no label.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.rows import RowKey
+from jurygraph.interchange.rows import WHOLE_NUMBER_AS_TEXT, RowKey
 from jurygraph.messages import (
     DECIMAL_COMMA_PATTERN,
     Problem,
@@ -18,9 +18,14 @@ from jurygraph.messages import (
     quote,
     validate,
 )
-from jurygraph.schema.frozen_model import JsonMapping
+from jurygraph.schema.frozen_model import JsonMapping, LongId
 from jurygraph.schema.rating import Vote
-from jurygraph.sources.ratings import NUMERAL_PATTERN, read_decimal_commas
+from jurygraph.sources.ratings import (
+    NO_NAMES,
+    NUMERAL_PATTERN,
+    NameByField,
+    read_decimal_commas,
+)
 from jurygraph.sources.table_rows import (
     TableRow,
     column_names_location,
@@ -28,18 +33,21 @@ from jurygraph.sources.table_rows import (
     read_rows,
 )
 
+OTHER_FIELDS = ("agent", "domain", "group")
+"""What a row says of the rated item: who wrote it, its domain, and what it shares with other items."""
+
 
 class ExportColumns(NamedTuple):
     """The fields of an export that a user names: of what was rated, the question, who answered, and each rater.
 
-    `agent` is the column of who wrote what was rated, in a table with a column for each rater.
+    `others` are the columns of `OTHER_FIELDS` in a table with a column for each rater.
     """
 
     item: str | None = None
     label: str | None = None
     annotator: str | None = None
     raters: Sequence[str] = ()
-    agent: str | None = None
+    others: NameByField = NO_NAMES
 
 
 class _ExportedVote(Vote):
@@ -48,12 +56,14 @@ class _ExportedVote(Vote):
     item: RowKey
     annotator: RowKey
     agent: RowKey | None = None
+    domain: RowKey | None = None
+    group: Annotated[LongId, WHOLE_NUMBER_AS_TEXT] | None = None
 
 
 class ExportedAnswer(NamedTuple):
     """A person's answer, at a location and in a field of it; `fields` may name what was rated, by default in `key`.
 
-    `question` is None where an item has one alone. `agent` wrote what was rated.
+    `question` is None where an item has one alone. `others` has `OTHER_FIELDS` of what was rated.
     """
 
     location: str
@@ -63,14 +73,14 @@ class ExportedAnswer(NamedTuple):
     annotator: Any
     value: Any
     question: str | None = None
-    agent: Any = None
+    others: NameByField = NO_NAMES
 
     def to_vote(self, item_column: str | None) -> Vote:
         """Return the answer as a vote. Raises `InputError` with the location and field."""
         where = f"{self.location}, field {self.field}"
         item = get_export_field(self.location, self.fields, item_column or self.key, "--id-column")
         label = _unwrap_label(where, self.value)
-        content = {"item": item, "annotator": self.annotator, "label": label, "agent": self.agent}
+        content = {**self.others, "item": item, "annotator": self.annotator, "label": label}
         if self.question != item:  # an item may be the question itself, in a survey
             content["dimension"] = self.question
         vote = validate(_ExportedVote, content)
@@ -141,9 +151,10 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
     for position, row in rows:
         location = f"{path}, {position}"
         key = "id" if "id" in row and "item" not in row else "item"
-        agent = row.get("agent")
-        if columns.agent is not None:
-            agent = get_export_field(location, row, columns.agent, "--column")
+        others = {name: row[name] for name in OTHER_FIELDS if name in row}
+        for name, column in columns.others.items():
+            others[name] = get_export_field(location, row, column, "--column")
+        others = {name: value for name, value in others.items() if value not in (None, "")}
         for rater in columns.raters:
             value = get_export_field(location, row, rater, "--rater-columns")
-            yield ExportedAnswer(location, rater, row, key, rater, value, agent=agent or None)
+            yield ExportedAnswer(location, rater, row, key, rater, value, others=others)

@@ -50,18 +50,14 @@ def read_rated_table(
     rating_columns = {name: column for name, column in columns.items() if name != "prompt"}
     file = read_rated_texts(path, rating_columns, options)
     votes = [vote for _, vote in file.rows]
-    texts = read_texts(path, columns)
+    texts = read_texts(path, rating_columns)
     prompt = columns.get("prompt", "prompt" if "prompt" in file.unread_columns else None)
-    prompts = {} if prompt is None else read_texts(path, {**columns, "text": prompt})
+    prompts = {} if prompt is None else read_texts(path, {**rating_columns, "text": prompt})
     ratings_by_item = defaultdict(list)
     for vote in votes:
         ratings_by_item[vote.item].append(vote)
     tasks = []
     for item, item_votes in ratings_by_item.items():
-        if len({prompts.get(vote.key) for vote in item_votes}) > 1:
-            raise InputError(
-                f"{path}, field {prompt}: item {quote(item)} has two prompts; give each item one"
-            )
         people = [vote.annotator for vote in item_votes]
         tasks.append(item_to_task(str(path), item, item_votes, people, texts, prompts))
     return RatedTable(tasks, votes)
@@ -75,15 +71,18 @@ def item_to_task(
     texts: Mapping[str, str],
     prompts: Mapping[str, str] = {},
 ) -> TaskLine:
-    """Return the task of an item that people rated. Raises `InputError` where it cannot be one."""
+    """Return the task of an item that people rated. Raises `InputError` where it cannot be one, as of two prompts."""
     first = ratings[0]
     agents = {rating.key: rating.agent for rating in ratings}
+    queries = {prompts[key] for key in agents if prompts.get(key, "").strip()}
+    if len(queries) > 1:
+        raise InputError(f"{path}: item {quote(item)} has two prompts; give each item one")
     responses = []
     for key, agent in agents.items():
         responses.append({"id": key, "text": texts[key], "agent": agent})
     content = {
         "id": item,
-        "query": prompts.get(first.key, ""),
+        "query": next(iter(queries), ""),
         "reviewers": sorted(set(people)),
         "group": first.group,
         "metadata": {} if first.domain is None else {"domain": first.domain},

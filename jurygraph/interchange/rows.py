@@ -41,11 +41,12 @@ NOT_EMPTY: Any = Field(min_length=1)
 ShortName = Annotated[str, StringConstraints(max_length=240)]
 """Part of an id: two of them, and the number of a response, are no longer than an id may be."""
 
-RowKey = Annotated[
-    ShortName,
-    NOT_EMPTY,
-    BeforeValidator(lambda value: str(value) if type(value) is int else value),
-]
+WHOLE_NUMBER_AS_TEXT: Any = BeforeValidator(
+    lambda value: str(value) if type(value) is int else value
+)
+"""Of a field: a whole number is read as text."""
+
+RowKey = Annotated[ShortName, NOT_EMPTY, WHOLE_NUMBER_AS_TEXT]
 """Id of a published row: text, or a whole number, which is read as text."""
 
 CriterionPoints = Annotated[Number, BeforeValidator(_text_to_number)]

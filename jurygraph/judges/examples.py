@@ -292,7 +292,7 @@ class ReviewerHistory:
                 name for name in Rating.model_fields if name not in columns
             )
             hint = f"; `columns` can map {unmapped_fields_text}" if unmapped_fields_text else ""
-            yield f"Not read: {unread_columns_text}{hint}."
+            yield f"Not in examples: {unread_columns_text}{hint}."
         for kind, number, first in self.left_out:
             yield f"Left out: {format_count(number, 'rating')} {OMISSION_REASON_TEXTS[kind]}; the first is {first}."
         rated_dimensions = {rating.dimension for _, rating in self._ratings.rows}

@@ -62,6 +62,11 @@ class Vote(LabelledItem):
     domain: Id | None = None
     group: LongId | None = None
 
+    @property
+    def subject(self) -> tuple[str, str, str | None]:
+        """Return what a person labels once: the key of the item, the annotator, and the dimension."""
+        return self.key, self.annotator, self.dimension
+
 
 class RatedText(Vote):
     """A vote with the text that it is about, and the reason for it."""

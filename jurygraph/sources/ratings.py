@@ -169,16 +169,52 @@ def read_votes(
     one of the `classes`: `empty` counts these. In CSV, labels are numbers if all others are numerals, else words.
     Raises as `read_ratings` does.
     """
-    file = read_validated_rows(path, Vote, columns, options)
+    return _read_labels(read_validated_rows(path, Vote, columns, options), classes)
+
+
+def _read_labels(file: FileRows[V], classes: Sequence[str] = ()) -> FileRows[V]:
+    """Return the rows without the labels that are words for none, and with numbers for numerals (`read_votes`).
+
+    Raises `InputError` for an infinite number: it would make words of all.
+    """
     casefolded_classes = {name.casefold() for name in classes}
-    rows = []
+    labels: list[Label | None] = []
     empty_label_count = 0
-    for position, vote in file.rows:
-        if str(vote.label).casefold() not in casefolded_classes and is_no_label(vote.label):
-            vote = vote.model_copy(update={"label": None})
-            empty_label_count += 1
-        rows.append((position, vote))
-    return _with_numeric_labels(replace(file, rows=tuple(rows), empty=empty_label_count))
+    for _, vote in file.rows:
+        is_empty = is_no_label(vote.label) and str(vote.label).casefold() not in casefolded_classes
+        empty_label_count += is_empty
+        labels.append(None if is_empty else vote.label)
+    numerals = [str(label) for label in labels if label is not None]
+    are_numbers = is_csv(Path(file.path)) and all(map(NUMERAL_PATTERN.fullmatch, numerals))
+    rows = []
+    for (position, vote), label in zip(file.rows, labels, strict=True):
+        if are_numbers and label is not None:
+            label = float(label)
+            if not math.isfinite(label):
+                problem = Problem(
+                    (file.columns["label"],),
+                    f"is {quote(str(vote.label))}",
+                    "write a finite number",
+                )
+                raise_field_error(f"{file.path}, {position}", problem)
+        rows.append((position, vote.model_copy(update={"label": label})))
+    return replace(file, rows=tuple(rows), empty=empty_label_count)
+
+
+def leave_out_raters(
+    files: Sequence[FileRows[N]], field_name: str, names: Collection[str]
+) -> list[FileRows[N]]:
+    """Return the files without the rows of people whom a field names. Raises `InputError` for a name of nobody."""
+    raters = {getattr(row, field_name) for file in files for _, row in file.rows}
+    for name in names:
+        if name not in raters:
+            hint = did_you_mean(name, raters) or f"known here: {join_names(sorted(raters))}"
+            raise InputError(f"--without: nobody is {quote(name)}; {hint}")
+    kept_files = []
+    for file in files:
+        rows = [row for row in file.rows if getattr(row[1], field_name) not in names]
+        kept_files.append(replace(file, rows=tuple(rows)))
+    return kept_files
 
 
 def is_no_label(label: Label | None) -> bool:
@@ -190,31 +226,7 @@ def read_rated_texts(
     path: StrPath, columns: NameByField, options: NameByField
 ) -> FileRows[RatedText]:
     """Read votes as `read_votes` does, from a file that has the text in each row."""
-    return _with_numeric_labels(read_validated_rows(path, RatedText, columns, options))
-
-
-def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
-    """Return the rows of a CSV file with their labels as numbers, if all are numerals.
-
-    Raises `InputError` for an infinite number among them: it would make words of all.
-    """
-    labels = [str(vote.label) for _, vote in file.rows if vote.label is not None]
-    are_numeric_labels = all(map(NUMERAL_PATTERN.fullmatch, labels))
-    if not is_csv(Path(file.path)) or not are_numeric_labels:
-        return file
-    rows = []
-    for position, vote in file.rows:
-        if vote.label is not None:
-            text = str(vote.label)
-            number = float(text)
-            if not math.isfinite(number):
-                problem = Problem(
-                    (file.columns["label"],), f"is {quote(text)}", "write a finite number"
-                )
-                raise_field_error(f"{file.path}, {position}", problem)
-            vote = vote.model_copy(update={"label": number})
-        rows.append((position, vote))
-    return replace(file, rows=tuple(rows))
+    return _read_labels(read_validated_rows(path, RatedText, columns, options))
 
 
 def read_gold(path: StrPath, columns: NameByField = NO_NAMES) -> Mapping[str, LabelWithPlace]:
@@ -287,10 +299,11 @@ def _reviewer_hint(file: FileRows[_LabelRow], options: NameByField) -> str:
 def read_texts(path: StrPath, columns: NameByField = NO_NAMES) -> dict[str, str]:
     """Read the texts of the items in a TEXTS file, by key; a text may be blank.
 
-    Columns are `item`, `text`, and `agent`; `columns` may map others, which are not read. Raises as `read_ratings`
-    does, also if an item has two texts.
+    Columns are `item`, `text`, and `agent`; `columns` may map others of RATINGS, which are not read. Raises as
+    `read_ratings` does, also if an item has two texts.
     """
-    text_columns = {name: columns[name] for name in _ItemText.model_fields if name in columns}
+    other_names = _RATINGS_COLUMN_NAMES - _ItemText.model_fields.keys()
+    text_columns = {name: column for name, column in columns.items() if name not in other_names}
     file = read_validated_rows(path, _ItemText, text_columns)
     return {key: text for key, (text, _) in _unique_value_by_item(file, "text").items()}
 

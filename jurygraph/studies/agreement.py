@@ -22,13 +22,18 @@ from jurygraph.inference.agreement import (
     jaccard_by_chance,
     jaccard_excess,
     mean_without_own_subgroup,
+    shifts_from_others,
 )
 from jurygraph.inference.clusters import cluster_numbers
 from jurygraph.messages import join_names, notes_on_similar_names
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import RatingsFile
 from jurygraph.studies import symbols
-from jurygraph.studies.conclusions import MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS, side_of_bound
+from jurygraph.studies.conclusions import (
+    MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS,
+    describe_raters,
+    side_of_bound,
+)
 from jurygraph.studies.report import (
     Columns,
     FigureRows,
@@ -177,8 +182,9 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
     common items, `jaccard_by_chance` for selections of the same sizes, and the difference of both with its interval
     over groups, `jaccard_excess`; and `reviewers`, each with `ratings`, the rank `correlation` with the mean of the
     others' scores of the same items, with its interval over groups, `spread` (standard deviation of the own scores),
-    and `strictness`: how far the mean of the others' scores on the same items is above the own mean, in units
-    of the ratings. Nominal ratings have no order, and neither Jaccard nor reviewers.
+    `strictness`: how far the mean of the others' scores on the same items is above the own mean, in units
+    of the ratings, and `shift`: how much higher own scores surely are (`shifts_from_others`). Nominal ratings have no
+    order, and neither Jaccard nor reviewers.
 
     Raises `InputError` as `read_parts` does, or if no item has scores of two reviewers.
     """
@@ -239,6 +245,9 @@ def _sections(
             "spread": "spread",
         }
         yield ReportTable.of(columns, figures["reviewers"], most=_MAX_REVIEWERS_LISTED)
+        cells = {row["reviewer"]: row["correlation"] for row in figures["reviewers"]}
+        shifts = {row["reviewer"]: row["shift"] for row in figures["reviewers"]}
+        yield from describe_raters(cells, "correlation", 0.0, shifts, "scores")
 
 
 def _alpha_heat_map(parts: FigureRows) -> Iterator[Plot]:
@@ -303,14 +312,16 @@ def _measure_reviewers(matrix: ReviewerItemScores, has_score: Bools) -> Iterator
     score = matrix.scores[has_score]
     others = mean_without_own_subgroup(score, item, np.arange(len(score)))
     correlations = correlations_with_others(reviewer, item, score, matrix.group[item])
-    for row, (name, correlation) in enumerate(zip(matrix.reviewers, correlations, strict=True)):
+    shifts = shifts_from_others(reviewer, item, score, matrix.group[item])
+    for row, name in enumerate(matrix.reviewers):
         scores = score[reviewer == row]
         gaps = (others - score)[(reviewer == row) & ~np.isnan(others)]
         yield {
             "reviewer": name,
             "ratings": len(scores),
-            "correlation": as_interval(correlation),
+            "correlation": as_interval(correlations[row]),
             "strictness": float(gaps.mean()) if len(gaps) else None,
+            "shift": as_interval(shifts[row]),
             "spread": float(scores.std(ddof=1)) if len(scores) > 1 else None,
         }
 

@@ -11,12 +11,20 @@ from operator import itemgetter
 
 from jurygraph.display import format_interval
 from jurygraph.inference.clusters import Estimate
+from jurygraph.messages import join_names
 from jurygraph.studies.alternative_annotator import (
     MIN_PASSING_WIN_RATE,
     SIGNIFICANCE_LEVEL,
     AlternativeAnnotator,
 )
-from jurygraph.studies.report import FigureRows, Figures, IntervalCell, as_interval, group_by
+from jurygraph.studies.report import (
+    FigureRows,
+    Figures,
+    IntervalCell,
+    as_interval,
+    format_cell,
+    group_by,
+)
 
 GOOD_AGREEMENT_THRESHOLD = 0.6
 """κ or a rank correlation that counts as good; "substantial" for Landis & Koch (1977)."""
@@ -245,11 +253,13 @@ def _describe_test_against_people(test: AlternativeAnnotator, agreement: object)
 
 
 def conclude_reviewers(
-    judges: FigureRows, differences: FigureRows, reviewers: Mapping[str, int]
+    judges: FigureRows, differences: FigureRows, reviewers: FigureRows
 ) -> list[str]:
     """Return the conclusion on the judge with the least error in each dimension, and the next one."""
     conclusion = []
-    for dimension, count in reviewers.items():
+    for dimension in dict.fromkeys(row["dimension"] or "all" for row in reviewers):
+        persons = [row for row in reviewers if (row["dimension"] or "all") == dimension]
+        count = len(persons)
         ranked_judges = [
             row for row in judges if (row["dimension"] or "all") == dimension and row["mae"]
         ]
@@ -284,7 +294,7 @@ def conclude_reviewers(
         for row in rows:
             pair = {row["first"], row["second"]}
             if pair == PLANNED_PAIR:
-                sentences.insert(0, _describe_nearer_judge(row, count))
+                sentences[:0] = [_describe_nearer_judge(row, count), *_describe_gains(persons)]
             elif pair in (
                 {row["judge"] for row in ranked_judges[:2]},
                 {"item-mean", "rater-offset"},
@@ -347,6 +357,57 @@ def _describe_nearer_judge(row: Figures, reviewers: int) -> str:
     if side == 0:
         need = describe_needed_count(difference, 0.0, reviewers, "reviewers")
     return f"Whether {first} is nearer than {second} cannot be told: {detail}; {need}."
+
+
+def _describe_gains(persons: FigureRows) -> Iterator[str]:
+    """Yield for which persons a judge of their own is nearer than one for all, and for which it is not (Holm)."""
+    clear_gains = {}
+    for row in persons:
+        if row["gain_p"] is not None and row["gain_p"] < SIGNIFICANCE_LEVEL:
+            clear_gains[row["reviewer"]] = row["gain"]
+    for relation, names in _join_names_by_side(clear_gains, "nearer", "farther"):
+        yield f"personalized is surely {relation} than aggregate for {names}."
+    if not clear_gains:
+        yield "For no single reviewer is personalized surely nearer or farther."
+
+
+def _join_names_by_side(
+    cells: Mapping[str, object], above: str, below: str
+) -> Iterator[tuple[str, str]]:
+    """Yield the word for each side of 0, and the names whose intervals lie there, with these; none without a name."""
+    for side, word in {1: above, -1: below}.items():
+        names = []
+        for name, cell in cells.items():
+            if side_of_bound(cell, 0.0) == side:
+                names.append(f"{name} {_format_interval_without_sign(cell)}")
+        if names:
+            yield word, join_names(names)
+
+
+def describe_raters(
+    cells: Mapping[str, object],
+    measure: str,
+    chance: float,
+    shifts: Mapping[str, object],
+    unit: str,
+) -> Iterator[str]:
+    """Yield who may guess, and who is lenient or strict, if the labels show it of some.
+
+    Who may guess has an interval of the measure that contains chance, and that does not reach half way from there to
+    full agreement. `shifts` are those of `shifts_from_others`, by name, of labels or another `unit`.
+    """
+    half_way = (1.0 + chance) / 2.0
+    names = []
+    for name, cell in cells.items():
+        if side_of_bound(cell, chance) in (0, -1) and side_of_bound(cell, half_way) == -1:
+            names.append(f"{name} {format_cell(cell, 3)}")
+    if names:
+        yield (
+            f"perhaps no better than guessing ({measure} {chance:.2g}), and surely below {half_way:.2g}: "
+            f"{join_names(names)}"
+        )
+    for relation, shifted_names in _join_names_by_side(shifts, "higher", "lower"):
+        yield f"{unit} surely {relation} than the others' of the same items, on average by: {shifted_names}"
 
 
 def conclude_reliability(

@@ -25,12 +25,13 @@ from jurygraph.aggregation.consensus.fitting import (
 from jurygraph.aggregation.consensus.model import class_credit_values
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.agreement import correlations_with_others
-from jurygraph.inference.clusters import cluster_numbers
+from jurygraph.inference.agreement import correlations_with_others, shifts_from_others
+from jurygraph.inference.clusters import Estimate, cluster_numbers
 from jurygraph.messages import (
     describe_value,
     did_you_mean,
     join_names,
+    list_first,
     notes_on_similar_names,
     quote,
     shorten,
@@ -38,7 +39,7 @@ from jurygraph.messages import (
 from jurygraph.schema.rating import Label, Vote, find_label_class, format_label
 from jurygraph.sources.ratings import NUMERAL_PATTERN, LabelWithPlace, VotesFile
 from jurygraph.studies import symbols
-from jurygraph.studies.conclusions import side_of_bound
+from jurygraph.studies.conclusions import describe_raters
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
@@ -49,7 +50,6 @@ from jurygraph.studies.report import (
     ReportTable,
     as_interval,
     describe_range,
-    format_cell,
 )
 
 REFIT_COUNT = 200
@@ -98,7 +98,7 @@ class VoteColumns(NamedTuple):
         gold: the class of items for which it is known, by key.
         values: credit of each class, [K], where all are numbers of the data: linear from the lowest to the highest.
         has_order: False if `classes` are words that nobody has put in an order, which are sorted.
-        spelling_change_counts: the number of labels in another spelling than their class, by both: "'Bug' as bug".
+        spelling_change_counts: the number of labels unlike their class, by both: "'Bug' as bug", "3.5 as 4".
     """
 
     item: Sequence[str]
@@ -173,7 +173,7 @@ def collect_votes(
         if label is not None:
             spelling_in_file = label
             label = _label_to_scale_class(label, scale, located_vote.field_location("label"))
-            if isinstance(label, str) and spelling_in_file != label:
+            if _label_to_class_value(spelling_in_file) != label:
                 spelling_change_counts[f"{quote(str(spelling_in_file))} as {label}"] += 1
         labels.append(label)
     prompt = _require_complete_column(votes, "group")
@@ -211,7 +211,8 @@ def _select_votes_of_dimension(
     if dimension is None:
         if len(present) > 1:
             raise InputError(
-                f"{_vote_file_paths_text(votes)}: has the dimensions {dimensions_text}; pick one with --dimension"
+                f"{_vote_file_paths_text(votes)}: has the dimensions {dimensions_text}; pick one with --dimension "
+                "(`jurygraph study agreement` takes each)"
             )
         return votes
     if dimension not in present:
@@ -234,23 +235,29 @@ def _label_to_class_value(label: Label) -> Label:
     return int(number) if number.is_integer() else number
 
 
-def _label_to_scale_class(label: Label, scale: Sequence[Label], where: str) -> Label:
+def _label_to_scale_class(label: Label, scale: Sequence[Any], where: str) -> Label:
     """Return the class of the scale that a label names. Raises `InputError` with its place if there is none."""
     parsed = _label_to_class_value(label)
     if isinstance(parsed, str):
         parsed = find_label_class(parsed, scale)
+    elif parsed % 1.0 and not _has_words(scale) and min(scale) < parsed < max(scale):
+        parsed = _find_nearest_class(parsed, scale)
     if parsed in scale:
         return parsed
     names = list(map(format_label, scale))
-    scale_text = ", ".join(names[:_MAX_LISTED_NAMES])
-    if len(names) > _MAX_LISTED_NAMES:
-        scale_text += ", …"
+    scale_text = ", ".join(list_first(names, _MAX_LISTED_NAMES))
     hint = "write one of these, or have --classes name it"
     if isinstance(parsed, str):
         hint = did_you_mean(parsed, names) or hint
     raise InputError(
         f"{where}: is {describe_value(parsed)}, which is off the scale {scale_text}; {hint}"
     )
+
+
+def _find_nearest_class(fraction: float, scale: Sequence[float]) -> float:
+    """Return the class nearest to a fraction: half way between two, the one farther from the middle of the scale."""
+    middle = (min(scale) + max(scale)) / 2.0
+    return min(scale, key=lambda value: (abs(value - fraction), -abs(value - middle)))
 
 
 def _parse_scale(classes: Sequence[str]) -> Sequence[Label]:
@@ -469,17 +476,30 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
             )
         warnings.append(small_panel_reason)
     warnings += notes_on_similar_names(ballots.annotator)
+    if ballots.values is not None and not _has_words(classes):
+        warnings += _notes_on_half_steps(classes)
     if ballots.spelling_change_counts:
         spelling_change_texts = [
             f"{pair} ({count})" for pair, count in sorted(ballots.spelling_change_counts.items())
         ]
         warnings.append(
-            f"labels in another spelling are read as one: {join_names(spelling_change_texts)}"
+            f"labels in another spelling, or between classes, are read as one: {join_names(spelling_change_texts)}"
         )
     values = tuple(
         class_credit_values(model.votes, settings.values or ballots.values or None).tolist()
     )
     return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
+
+
+def _notes_on_half_steps(classes: Sequence[Any]) -> Iterator[str]:
+    """Yield how to take fewer classes than a scale with half steps has, such as 1, 1.5, …, 5."""
+    scale = range(math.floor(classes[0]), math.ceil(classes[-1]) + 1)
+    if {value % 1.0 for value in classes} == {0.0, 0.5} and len(scale) > 2:
+        whole = ",".join(map(str, scale))
+        yield (
+            f"labels have half steps, and are {len(classes)} classes; `--classes {whole}` takes each as the nearest of "
+            f"{len(scale)}, and `jurygraph study agreement --level interval` as a number"
+        )
 
 
 def _tie_rule(settings: ConsensusSettings) -> Literal["first", "shared"]:
@@ -655,20 +675,22 @@ def _annotator_figures(
     """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits.
 
     Only classes in an order have a highest and a lowest one, which leniency and strictness are about. With one,
-    the rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not.
+    the rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not, and `shift`
+    is how much higher the labels surely are (`shifts_from_others`): numbers as such, and words by their credit.
     """
     ballots = fitted_consensus.ballots
-    correlations: dict[object, IntervalCell | None] = {}
+    names, annotator = np.unique(ballots.annotator, return_inverse=True)
+    correlations: list[Estimate | None] = [None] * len(names)
+    shifts = correlations
     if ballots.has_order:
+        item = cluster_numbers(ballots.item)
+        clusters = cluster_numbers(ballots.prompt or ballots.item_id_in_file)
         credit_by_class = dict(zip(ballots.classes, fitted_consensus.values, strict=True))
-        names, annotator = np.unique(ballots.annotator, return_inverse=True)
-        estimates = correlations_with_others(
-            annotator,
-            cluster_numbers(ballots.item),
-            np.array([credit_by_class.get(label, np.nan) for label in ballots.label]),
-            cluster_numbers(ballots.prompt or ballots.item_id_in_file),
-        )
-        correlations = dict(zip(names.tolist(), map(as_interval, estimates), strict=True))
+        credit = np.array([credit_by_class.get(label, np.nan) for label in ballots.label])
+        correlations = correlations_with_others(annotator, item, credit, clusters)
+        score = credit if _has_words(ballots.classes) else np.array(ballots.label, dtype=np.float64)
+        shifts = shifts_from_others(annotator, item, score, clusters)
+    cells = dict(zip(names.tolist(), zip(correlations, shifts, strict=True), strict=True))
     rows = {}
     for name, quality in fitted_consensus.model.annotators().items():
         row = quality._asdict()
@@ -677,9 +699,13 @@ def _annotator_figures(
             row[f"{rate}_interval"] = interval if np.isfinite(interval).all() else None
             if rate != "accuracy" and not ballots.has_order:
                 row[rate] = row[f"{rate}_interval"] = None
-        row["correlation"] = correlations.get(name)
+        row["correlation"], row["shift"] = map(as_interval, cells.get(name, (None, None)))
         rows[str(name)] = row
     return rows
+
+
+def _has_words(classes: Sequence[Label]) -> bool:
+    return any(isinstance(label, str) for label in classes)
 
 
 def _compare_methods(fitted_consensus: FittedConsensus) -> RowsByName:
@@ -818,10 +844,7 @@ def _comparison_table(comparison: RowsByName) -> ReportTable:
 
 
 def _annotator_sections(figures: Figures) -> ReportSections:
-    """Yield the annotators, the best first, what their rates are, and who guesses, if the labels show it of some.
-
-    Who guesses has an interval that contains chance, and that does not reach half way from there to full agreement.
-    """
+    """Yield the annotators, the best first, what their rates are, and whom not to trust, if the labels show it."""
     rows = []
     for name, person in figures["annotators"].items():
         accuracy = IntervalCell(person["accuracy"], *(person["accuracy_interval"] or (None, None)))
@@ -839,31 +862,34 @@ def _annotator_sections(figures: Figures) -> ReportSections:
     yield "accuracy: share of right labels by the model, the mean over the classes"
     if figures["values"]:
         yield f"leniency, strictness: share of {highest}, of {lowest} given, were all classes as frequent"
-    half_way = (1.0 + chance) / 2.0
-    names = []
-    for row in rows:
-        cell = row[measure]
-        if side_of_bound(cell, chance) in (0, -1) and side_of_bound(cell, half_way) == -1:
-            names.append(f"{row['name']} {format_cell(cell, _TABLE_DIGITS)}")
-    if names:
-        yield (
-            f"perhaps no better than guessing ({measure} {chance:.2g}), and surely below {half_way:.2g}: "
-            f"{join_names(names)}"
-        )
-        if figures["method"] == "majority":
-            yield "a majority counts them like anybody; to leave them out, remove their rows"
+    cells = {row["name"]: row[measure] for row in rows}
+    shifts = {row["name"]: row["shift"] for row in rows}
+    unit = "credit" if _has_words(figures["classes"]) else "labels"
+    sentences = list(describe_raters(cells, measure, chance, shifts, unit))
+    yield from sentences
+    if sentences and figures["method"] == "majority":
+        yield "a majority counts them like anybody; to leave them out: --without NAMES"
 
 
 def list_consensus_labels(fitted_consensus: FittedConsensus) -> list[dict[str, str]]:
-    """Return `item` and `label` of each item: its likeliest class, and none where several are as likely."""
+    """Return `item`, `agent` if votes name one, and `label` of each item, as the files name them.
+
+    The label is the likeliest class, and none where several are as likely.
+    """
+    ballots = fitted_consensus.ballots
+    names_by_key = {key: {"item": key} for key in ballots.item}
+    if ballots.agent is not None:
+        columns = (ballots.item, ballots.item_id_in_file, ballots.agent)
+        for key, item, agent in zip(*columns, strict=True):
+            names_by_key[key] = {"item": item, "agent": agent}
     rows = []
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     for name, posterior in zip(
         item_posteriors.items, item_posteriors.posterior.tolist(), strict=True
     ):
-        label = name_likeliest_classes(fitted_consensus.ballots.classes, posterior)
+        label = name_likeliest_classes(ballots.classes, posterior)
         is_tied = posterior.count(max(posterior)) > 1
-        rows.append({"item": str(name), "label": "" if is_tied else label})
+        rows.append({**names_by_key[str(name)], "label": "" if is_tied else label})
     return rows
 
 

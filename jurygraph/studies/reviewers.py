@@ -532,9 +532,10 @@ def report(
     and `coverage` of its ratings, and on the `n` that all answered which answered any `alpha`, `rmse` and `mae`;
     `curve`, the same for each number of examples; `differences` of two judges' absolute errors (`first` less `second`),
     with intervals and p-values (Student's t, Holm; the planned pair's for itself) over reviewers and items, or groups
-    of items, and for how many reviewers the first is nearer or farther; `reviewers`, each with every judge's error; and
-    `reasons`: the correlation of agreement with similar reasons, of reviewers or those of a judge for them, over
-    `pairs` of reviewers.
+    of items, and for how many reviewers the first is nearer or farther; `reviewers`, each with every judge's error, and
+    the error of `aggregate` less that of `personalized` (`gain`), with its interval over the reviewer's items and
+    p-value (Holm, over reviewers); and `reasons`: the correlation of agreement with similar reasons, of reviewers or
+    those of a judge for them, over `pairs` of reviewers.
     `matches` say how near a judge's reasons are to those of the person that it predicts (`own`), and to `others`' of
     the same item, and `side_by_side` has both texts.
     `alternative_annotator` of a judge is the alternative-annotator test. Errors are in units of the scores. For alpha a
@@ -543,7 +544,6 @@ def report(
     names = ("judges", "curve", "differences", "reasons", "matches", "side_by_side", "reviewers")
     figures: Figures = {"level": level} | {name: [] for name in names}
     domain_judge_rows: list[Figures] = []
-    sizes = {}
     for part, columns in judged:
         # of each judge the last, which has the most examples
         best = list({prediction.judge: prediction for prediction in columns}.values())
@@ -552,7 +552,6 @@ def report(
         tests = _test_alternative_annotator(part, compared_judges)
         for row in _measure_predictions(part, all_ratings, None, best, level):
             figures["judges"].append({**row, "alternative_annotator": tests.get(row["judge"])})
-        sizes[part.dimension or "all"] = len(part.names)
         for domain, rows in domains:
             domain_judge_rows += _measure_predictions(part, rows, domain, best, level)
         figures["curve"] += _measure_predictions(part, all_ratings, None, columns, level)
@@ -564,7 +563,9 @@ def report(
     judges_without_peer_ratings = [
         row for row in figures["judges"] if row["judge"] not in PEER_BASELINE_NAMES
     ]
-    conclusion = conclude_reviewers(judges_without_peer_ratings, figures["differences"], sizes)
+    conclusion = conclude_reviewers(
+        judges_without_peer_ratings, figures["differences"], figures["reviewers"]
+    )
     figures["judges"] += domain_judge_rows
     return Report(
         figures,
@@ -739,15 +740,29 @@ def _paired_reason_rows(part: DimensionRatings, columns: PredictionColumns) -> l
     return sorted(rows, key=lambda row: -abs(row["predicted"] - row["score"]))
 
 
-def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> Iterator[Figures]:
+def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> list[Figures]:
     common = _is_predicted_by_all_judges(columns)
     errors = absolute_errors(part, columns)
+    reviewers = []
     for index, name in enumerate(part.names):
         rows = common & (part.reviewer == index)
         mae = dict.fromkeys(errors)
+        gain = None
         if rows.any():
             mae = {judge: float(error[rows].mean()) for judge, error in errors.items()}
-        yield {"dimension": part.dimension, "reviewer": name, "n": int(rows.sum()), "mae": mae}
+            if errors.keys() >= PLANNED_PAIR:
+                gaps = errors["aggregate"] - errors["personalized"]
+                gain = mean_with_cluster_interval(gaps[rows], part.group[rows])
+        row = {
+            "dimension": part.dimension,
+            "reviewer": name,
+            "n": int(rows.sum()),
+            "mae": mae,
+            "gain": as_interval(gain),
+            "gain_p": t_test_p(gain),
+        }
+        reviewers.append(row)
+    return adjust_p_values(reviewers, "gain_p")
 
 
 def _sections(figures: Figures) -> ReportSections:
@@ -763,9 +778,13 @@ def _sections(figures: Figures) -> ReportSections:
     )
     for dimension, reviewers in groupby(figures["reviewers"], key=dimension_domain_name):
         records = list(reviewers)
-        header = (f"MAE of {dimension}, reviewer", "n", *records[0]["mae"])
-        rows = [[row["reviewer"], row["n"], *row["mae"].values()] for row in records]
-        yield ReportTable(header, rows, digits=3, most=_MAX_ROWS_LISTED)
+        header = [f"MAE of {dimension}, reviewer", "n", *records[0]["mae"]]
+        rows = [[row["reviewer"], row["n"], *row["mae"].values(), row["gain"]] for row in records]
+        if records[0]["mae"].keys() >= PLANNED_PAIR:
+            header.append("aggregate less personalized (95 %)")
+        yield ReportTable(
+            header, [row[: len(header)] for row in rows], digits=3, most=_MAX_ROWS_LISTED
+        )
     peer_judge_rows = [row for row in figures["judges"] if row["judge"] in PEER_BASELINE_NAMES]
     yield _judge_table("judge that uses others' scores of the item", peer_judge_rows)
     curve_rows = []

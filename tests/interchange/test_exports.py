@@ -127,15 +127,15 @@ def test_an_answer_of_a_person_is_a_vote(
     assert votes(form, tmp_path, content, **columns) == expected
 
 
-def test_who_wrote_what_was_rated_may_have_a_column_of_a_wide_table(tmp_path: Path) -> None:
-    """Without it the scores of a consensus are by no agent."""
-    for name, columns in (("agent", {}), ("system", {"agent": "system"})):
-        path = tmp_path / "wide.csv"
-        path.write_text(f"id,{name},ann\na,gpt,4\n")
-        (vote,) = read_export(
-            EXPORT_READERS["wide"], path, ExportColumns(raters=["ann"], **columns)
-        )
-        assert (vote.item, vote.agent, vote.label) == ("a", "gpt", 4.0)
+@pytest.mark.parametrize("field", ["agent", "domain", "group"])
+def test_what_a_wide_table_says_of_an_item_is_in_each_vote(tmp_path: Path, field: str) -> None:
+    """Without an agent the scores of a consensus are by nobody, and without groups intervals are over items."""
+    path = tmp_path / "wide.csv"
+    for name, others in ((field, {}), ("named", {field: "named"})):
+        path.write_text(f"id,{name},ann\na,x,4\n")
+        columns = ExportColumns(raters=["ann"], others=others)
+        (vote,) = read_export(EXPORT_READERS["wide"], path, columns)
+        assert (vote.item, getattr(vote, field), vote.label) == ("a", "x", 4.0)
 
 
 @all_rows(

@@ -42,6 +42,12 @@ def test_a_table_of_ratings_makes_tasks_and_votes_that_join(tmp_path: Path) -> N
     ]
 
 
+def test_a_blank_prompt_is_none_where_another_agent_has_that_of_the_item(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(RATED.replace('It is, so",gpt,What?', 'It is, so",gpt, '))
+    table = read_rated_table(tmp_path / "people.csv", RENAMED)
+    assert [task.query for task in table.tasks] == ["What?", "Why?"]
+
+
 @all_rows(
     "columns, change, message",
     [
@@ -53,7 +59,7 @@ def test_a_table_of_ratings_makes_tasks_and_votes_that_join(tmp_path: Path) -> N
         ),
         ({}, ("", ""), "people.csv, line 1: has no column "),
         (RENAMED, ("so", "no"), "people.csv, line 3, field text: is not the text that item 'q1_g"),
-        (RENAMED, ("qwen,What", "qwen,Who"), "field question: item 'q1' has two prom"),
+        (RENAMED, ("qwen,What", "qwen,Who"), "people.csv: item 'q1' has two prom"),
     ],
 )
 def test_a_table_that_makes_no_ratings_is_refused(

@@ -484,6 +484,10 @@ def test_a_text_of_an_agent_has_the_key_that_its_ratings_have(tmp_path: Path) ->
 
 def test_an_item_has_one_text(tmp_path: Path) -> None:
     rows = [{"item": "a", "body": "x"}, {"item": "b", "body": "y"}, {"item": "a", "body": "z"}]
+    with pytest.raises(
+        ConfigError, match=r"'txt' is not a column of such a file; did you mean text\?"
+    ):
+        read_texts(tmp_path / "t.jsonl", {"score": "stars", "txt": "body"})
     assert refusal(table(tmp_path / "t.jsonl", *rows), {"text": "body"}, read_texts) == (
         "t.jsonl, line 3, field body: is not the text that item 'a' has in line 1; give each item one text"
     )

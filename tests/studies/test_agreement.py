@@ -75,6 +75,32 @@ def test_each_dimension_and_domain_has_its_figures(tmp_path: Path) -> None:
     ]
 
 
+def test_whoever_rates_surely_lower_or_guesses_is_named(tmp_path: Path) -> None:
+    """The shift is Student's over the items, where p allows for the number of reviewers."""
+    draw = np.random.default_rng(4)
+    quality = draw.integers(2, 5, 40)
+    stars = {name: quality + draw.choice([-0.5, 0.0, 0.5], 40) for name in ("ann", "bo", "cy")}
+    stars["sam"] = quality - 1.0 + draw.choice([-0.5, 0.0, 0.5], 40)
+    stars["zoe"] = draw.permutation(quality.astype(float))
+    rows = []
+    for name, scores in stars.items():
+        rows += [[f"i{item}", name, score, "", ""] for item, score in enumerate(scores)]
+    found = measure(tmp_path, rows, "interval")
+    (part,) = found.figures["parts"]
+    shifts = {row["reviewer"]: row["shift"] for row in part["reviewers"]}
+    others = np.mean([scores for name, scores in stars.items() if name != "sam"], axis=0)
+    gaps = stars["sam"] - others
+    half_width = 2.0227 * gaps.std(ddof=1) / np.sqrt(40)  # t with 39 degrees of freedom
+    expected = (gaps.mean(), gaps.mean() - half_width, gaps.mean() + half_width)
+    assert shifts.pop("sam") == pytest.approx(expected, abs=1e-4)
+    assert set(shifts.values()) == {None}
+    texts = [text for text in found.sections if isinstance(text, str)]
+    assert any(text.startswith("perhaps no better than guessing (correlation 0)") for text in texts)
+    assert texts[-1].startswith(
+        "scores surely lower than the others' of the same items, on average by: sam 1.0"
+    )
+
+
 @pytest.mark.parametrize(
     ("items", "noise", "verdict"),
     [

@@ -23,7 +23,7 @@ from jurygraph.cli.options import (
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
 from jurygraph.cli.render.text import print_message, print_messages, print_report, print_result
 from jurygraph.errors import InputError
-from jurygraph.interchange.exports import ExportColumns, read_export
+from jurygraph.interchange.exports import OTHER_FIELDS, ExportColumns, read_export
 from jurygraph.interchange.rated_table import read_rated_table
 from jurygraph.interchange.readers import (
     EXPORT_READERS,
@@ -37,7 +37,11 @@ from jurygraph.interchange.rows import ImportNote, ImportResult, describe_notes
 from jurygraph.messages import did_you_mean, join_names, notes_on_similar_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote
-from jurygraph.sources.ratings import NO_LABEL_DESCRIPTION, NameByField, is_no_label
+from jurygraph.sources.ratings import (
+    NO_LABEL_DESCRIPTION,
+    NameByField,
+    is_no_label,
+)
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
 
@@ -112,7 +116,8 @@ def import_(
     both files.
 
     label-studio (JSON), argilla (records as JSON), qualtrics (CSV): RATINGS, each person's answer to each
-    question. wide: RATINGS, from a table with a row for each item, the columns of --rater-columns, and perhaps `agent`.
+    question. wide: RATINGS, from a table with a row for each item, the columns of --rater-columns, and perhaps `agent`,
+    `domain` and `group`.
 
     sheets: RATINGS, from the key that `jurygraph assign` wrote and the sheets that reviewers filled in.
 
@@ -160,9 +165,8 @@ def import_(
     elif form in VOTE_READERS:
         _import_votes(files, target, json, list(VOTE_READERS[form](files)))
     elif form in EXPORT_READERS:
-        select_known_names(f"--column: {form} has no field", list(other_columns), ("agent",))
-        agent = other_columns.get("agent")
-        columns = ExportColumns(item, label, annotator, split_names(raters), agent)
+        select_known_names(f"--column: {form} has no field", list(other_columns), OTHER_FIELDS)
+        columns = ExportColumns(item, label, annotator, split_names(raters), other_columns)
         votes: list[Vote] = []
         for file in files:
             votes += read_export(EXPORT_READERS[form], Path(file), columns)
@@ -212,20 +216,39 @@ def _import_ratings(
     _write_tasks(tasks, _to_json_lines(table.tasks))
     _write_tasks(ratings, _to_json_lines(table.votes))
     annotators = {vote.annotator for vote in table.votes}
+    votes = [vote for vote in table.votes if vote.label is not None]
     counts = {
         "tasks": len(table.tasks),
         "responses": sum(len(task.responses) for task in table.tasks),
-        "votes": len(table.votes),
+        "votes": len(votes),
         "annotators": len(annotators),
+        "omitted": len(table.votes) - len(votes),
     }
     print_report(json, {"tasks_file": tasks, "ratings_file": ratings, **counts}, ())
-    print_message(_format_counts(counts))
-    print_messages(notes_on_similar_names(annotators))
+    _print_label_counts(counts, votes)
     arguments = _format_consensus_arguments(ratings, table.votes, ())
     if not any(isinstance(vote.label, str) for vote in table.votes):
         print_message(f"next: jurygraph study reviewers {shell_quote(ratings)}")
     print_message(f"next: jurygraph consensus {arguments}")
     print_message(f"next: jurygraph score {shell_quote(tasks)} --config CONFIG --out run")
+
+
+def _print_label_counts(counts: Mapping[str, int], votes: Sequence[Vote]) -> None:
+    """Print the counts of an import, and what is odd about its `votes`, which all have a label."""
+    print_message(_format_counts(counts))
+    print_messages(notes_on_similar_names(vote.annotator for vote in votes))
+    if counts["omitted"]:
+        print_message(f"omitted answers have no label ({NO_LABEL_DESCRIPTION}), or several")
+    label_counts = Counter(vote.subject for vote in votes)
+    repeated = len(votes) - len(label_counts)
+    if repeated:
+        equal = len(votes) - len({(vote.subject, vote.label) for vote in votes})
+        items = sorted({subject[0] for subject, count in label_counts.items() if count > 1})
+        print_message(
+            f"votes that repeat an item and annotator, and count, too: {repeated} ({equal} with the same label, as "
+            f"rows pasted twice have), on {join_names(items)}; keep one of each, or name the column of agents "
+            "(--column agent=C)"
+        )
 
 
 def _format_counts(counts: Mapping[str, int]) -> str:
@@ -248,8 +271,7 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     votes = [vote for vote in answers if not is_no_label(vote.label)]
     if not votes:
         raise InputError(f"{', '.join(files)}: no row has a label; fill in at least one")
-    votes_by_subject = Counter((vote.key, vote.annotator, vote.dimension) for vote in votes)
-    repeated = len(votes) - len(votes_by_subject)
+    repeated = len(votes) - len({vote.subject for vote in votes})
     if 2 * repeated > len(votes):
         raise InputError(
             f"{', '.join(files)}: {repeated} of {len(votes)} votes repeat an item and annotator; "
@@ -270,16 +292,7 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
     counts["omitted"] = len(read) - len(missing) - len(votes) - screened_out_counts.total()
     figures = {"ratings_file": target, **counts, "screened_out": screened_out_counts}
     print_report(json and target != "-", figures, ())
-    print_message(_format_counts(counts))
-    print_messages(notes_on_similar_names(annotators))
-    if counts["omitted"]:
-        print_message(f"omitted answers have no label ({NO_LABEL_DESCRIPTION}), or several")
-    if repeated:
-        items = {key for (key, _, _), count in votes_by_subject.items() if count > 1}
-        print_message(
-            f"{repeated} votes repeat an item and annotator, and count, too: {join_names(sorted(items))}; keep one "
-            "of each, or name the column of agents (wide: --column agent=C)"
-        )
+    _print_label_counts(counts, votes)
     if screened_out_counts:
         print_message(f"screened out, and not omitted: {_format_counts(screened_out_counts)}")
     for row in rows:
@@ -311,23 +324,9 @@ def _format_consensus_arguments(
     earlier_consensus = rows[0].row.consensus if rows else None
     if earlier_consensus:
         words = f"RATINGS {words} --before {shell_quote(earlier_consensus)}"
-    else:
-        words += _describe_classes_option([v for v in votes if str(v.dimension) == dimensions[0]])
     if len(dimensions) > 1:
         words += f" --dimension {shell_quote(dimensions[0])}"
     return words
-
-
-def _describe_classes_option(votes: Sequence[Vote]) -> str:
-    """Return the option for the order of words; none for numbers, nor for words alone without agents to credit."""
-    labels = [
-        vote.label for vote in votes if vote.label is not None and not is_no_label(vote.label)
-    ]
-    text_label_flags = {isinstance(label, str) for label in labels}
-    needs_class_order = True in text_label_flags and (
-        False in text_label_flags or any(vote.agent for vote in votes)
-    )
-    return " --classes LOWEST,…,HIGHEST" if needs_class_order else ""
 
 
 def _import_tasks(

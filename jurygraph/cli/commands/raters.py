@@ -21,6 +21,7 @@ from jurygraph.cli.options import (
     RatingsFilesArgument,
     ReviewerColumnOption,
     ScoreColumnOption,
+    WithoutOption,
     argument,
     option,
     parse_column_options,
@@ -48,6 +49,7 @@ from jurygraph.sources.ratings import (
     NameByField,
     confusions_to_json,
     iter_file_columns,
+    leave_out_raters,
     read_gold,
     read_ratings,
     read_votes,
@@ -85,12 +87,17 @@ def consensus(
     dimension: Annotated[str | None, option("D", "Use this dimension only.")] = None,
     classes: Annotated[
         str | None,
-        option("A,B", "All labels, from low to high.", show_default="those in the data"),
+        option(
+            "A,B",
+            "All labels, from low to high; halves are the nearest.",
+            show_default="those in the data",
+        ),
     ] = None,
     values: Annotated[
         str | None,
         option("V,W", "Credit of each class.", show_default="0 to 1: by number, else evenly"),
     ] = None,
+    without: WithoutOption = None,
     gold: Annotated[
         Path | None,
         option("F", "Items with a known label, in the same columns, or `item` and `label`."),
@@ -154,7 +161,7 @@ def consensus(
     ] = None,
     labels_out: Annotated[
         Path | None,
-        option("F", "Write `item,label` as CSV, for `study judge`; a tie has no label."),
+        option("F", "Write a label of each item as CSV, for `study judge`; a tie has none."),
     ] = None,
     plot: PlotFileOption = None,
 ) -> Report:
@@ -175,9 +182,6 @@ def consensus(
     """
     path_by_option = {"--artifact": artifact, "--labels-out": labels_out, "--plot": plot}
     _refuse_output_conflicts(path_by_option, ratings if gold is None else [*ratings, gold])
-    if classes and "," not in classes and len(ratings) > 1 and not ratings[-1].exists():
-        names = ",".join([classes, *map(str, ratings[1:])])
-        raise InputError(f"--classes: is {classes} alone; write --classes {shell_quote(names)}")
     columns = select_named_columns(
         item=item, annotator=annotator, label=label, agent=agent, group=group
     )
@@ -187,7 +191,7 @@ def consensus(
     if earlier is not None:
         scale = scale or list(map(format_label, earlier.classes))
         preset = preset or earlier.preset
-    ballots = _read_ballots(ratings, columns, dimension, scale, gold)
+    ballots = _read_ballots(ratings, columns, dimension, scale, gold, split_names(without))
     if earlier is not None and not classes:
         ballots = ballots._replace(values=earlier.values, has_order=bool(earlier.values))
     settings = ConsensusSettings(
@@ -256,6 +260,7 @@ def _read_ballots(
     dimension: str | None,
     classes: Sequence[str],
     gold: Path | None,
+    without: Sequence[str],
 ) -> VoteColumns:
     file_column_pairs = list(iter_file_columns([*ratings, *filter(None, [gold])], columns))
     gold_columns = file_column_pairs.pop()[1] if gold is not None else {}
@@ -272,6 +277,7 @@ def _read_ballots(
         for column, hint in file.unread_columns.items():
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
+    files = leave_out_raters(files, "annotator", without)
     gold_columns_by_field = {
         name: gold_columns[name] for name in ("item", "agent", "label") if name in gold_columns
     }

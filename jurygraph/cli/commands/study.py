@@ -34,6 +34,7 @@ from jurygraph.cli.options import (
     RunFolderArgument,
     ScoreColumnOption,
     StepLabelOption,
+    WithoutOption,
     argument,
     option,
     select_known_names,
@@ -54,6 +55,7 @@ from jurygraph.sources.ratings import (
     NO_NAMES,
     NameByField,
     iter_file_columns,
+    leave_out_raters,
     read_ratings,
     read_texts,
 )
@@ -103,6 +105,7 @@ def agreement(
     reviewer: ReviewerColumnOption = None,
     score: ScoreColumnOption = None,
     agent: AgentColumnOption = None,
+    without: WithoutOption = None,
     level: Annotated[
         MeasurementLevel, option(None, "What the difference of two scores means.")
     ] = "ordinal",
@@ -128,7 +131,7 @@ def agreement(
         read_ratings(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
         for path, file_columns in iter_file_columns(ratings, columns)
     ]
-    return report(files, level)
+    return report(leave_out_raters(files, "reviewer", split_names(without)), level)
 
 
 @register_study_command
@@ -674,7 +677,8 @@ class _ReviewerStudy:
         self._prompts: dict[str, str] = {}
         for path, names in ((items, NO_NAMES), (ratings, columns)):
             if self._designs and path is not None and "prompt" in read_first_row(path):
-                self._prompts |= read_texts(path, {**names, "text": "prompt"})
+                prompts = read_texts(path, {**names, "text": "prompt"})
+                self._prompts |= {key: text for key, text in prompts.items() if text.strip()}
         source = {"history": str(ratings), "texts": items and str(items), "columns": columns}
         self._source = {name: value for name, value in source.items() if value}
 
@@ -695,7 +699,7 @@ class _ReviewerStudy:
         if options.model is None and options.config is None:
             raise InputError(f"{problem}; name it with --model")
         tasks = task_lines(self._file, self._texts, self._prompts)
-        question_count = sum(bool(self._prompts.get(key)) for key in self._texts)
+        question_count = len(self._texts.keys() & self._prompts.keys())
         print_message(
             f"judges will see a question (`prompt`) with {question_count} of {len(self._texts)} "
             "texts, and none with the others"

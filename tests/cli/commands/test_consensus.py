@@ -119,10 +119,13 @@ def test_words_without_an_order_have_labels_accuracy_and_doubt_but_no_credit(
     assert "`jurygraph assign ITEMS --ambiguous FILE --reviewers A,B --out DIR`\n" in ended.out
     # cy labelled twelve items, which tell too little
     assert " (accuracy 0.5), and surely below 0.75: f 0.500 (" in ended.out
-    assert "; to leave them out, remove their rows\n" in ended.out
+    assert "; to leave them out: --without NAMES\n" in ended.out
     assert "omitted abstentions" not in ended.out
     assert "stability" not in ended.err
-    assert "labels in another spelling are read as one: 'BUG' as bug (1)\n" in ended.err
+    assert (
+        "labels in another spelling, or between classes, are read as one: 'BUG' as bug (1)\n"
+        in ended.err
+    )
     assert "\nwrote l.csv\n" in f"\n{ended.err}"
     answer = consensus_json(run, "words.csv")
     assert answer["values"] == []
@@ -283,15 +286,11 @@ def test_wrong_input_is_one_clear_error(
     assert folder_contents(tmp_path) == before
 
 
-def test_classes_with_spaces_and_a_column_for_each_person_are_named_with_the_way(
+def test_a_column_for_each_person_is_named_with_the_way(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("wide.csv").write_text("item,ann,bo\na,no,yes\n")
-    refused = run("consensus", "wide.csv", "yes", "--classes", "no")
-    assert refused.err == "error: --classes: is no alone; write --classes no,yes\n"
-    refused = run("consensus", "wides.csv", "--classes", "no")
-    assert refused.err.startswith("error: wides.csv: there is no such file")
     refused = run("consensus", "wide.csv")
     assert "make a label of each cell by `jurygraph import wide`\n" in refused.err
 
@@ -312,6 +311,47 @@ def test_labels_are_written_for_study_judge_and_words_for_none_are_said(
     read = read_judged_labels("labels.csv")
     assert [(row.id, row.target) for _, row in read.rows] == [("a", False), ("c", True)]
     assert read.empty == 1
+
+
+@pytest.mark.parametrize("responses", [("q1-alpha", "q1-beta"), ("q1_alpha", "q1_beta")])
+def test_labels_of_agents_join_the_responses_however_these_are_named(
+    run: Command, tmp_path: Path, responses: tuple[str, str]
+) -> None:
+    """An item may be named as a response already is, or be what several agents answered."""
+    rows = []
+    for response, label in zip(responses, (1, 0), strict=True):
+        item, agent = (response, response[3:]) if "-" in response else response.split("_")
+        for name in ("ann", "bo", "cy"):
+            rows.append({"item": item, "agent": agent, "annotator": name, "label": label})
+    table(tmp_path / "agents.csv", *rows)
+    ended = run("consensus", "agents.csv", "--labels-out", "labels.csv")
+    assert ended.code == 0, ended.err
+    read = read_judged_labels("labels.csv", responses=responses)
+    assert [(row.id, row.target) for _, row in read.rows] == [(responses[0], 1), (responses[1], 0)]
+
+
+def test_people_are_left_out_by_name_and_half_stars_are_taken_as_the_nearest_class(
+    run: Command, tmp_path: Path
+) -> None:
+    stars = {"a": (3.5, 4, 1), "b": (2.5, 2, 5), "c": (1, 1.5, 4)}
+    rows = []
+    for item, labels in stars.items():
+        for name, label in zip(("ann", "bo", "zoe"), labels, strict=True):
+            rows.append({"item": item, "annotator": name, "label": label})
+    table(tmp_path / "stars.csv", *rows)
+    scale = ("--classes", "1,2,3,4,5", "--method", "majority")
+    answer = consensus_json(run, "stars.csv", "--without", "zoe", *scale)
+    assert (set(answer["annotators"]), answer["counts"]["rows"]) == ({"ann", "bo"}, 6)
+    assert [item["posterior"].index(1.0) + 1 for item in answer["items"].values()] == [4, 2, 1]
+    assert (
+        "labels in another spelling, or between classes, are read as one: '1.5' as 1 (1), '2.5' as 2 (1), "
+        "'3.5' as 4 (1)"
+    ) in answer["warnings"]
+    for command in (("consensus",), ("study", "agreement")):
+        refused = run(*command, "stars.csv", "--without", "zoey")
+        assert refused.err == "error: --without: nobody is 'zoey'; did you mean zoe?\n"
+    agreement = json.loads(run("study", "agreement", "stars.csv", "--without", "zoe", "--json").out)
+    assert [row["reviewer"] for row in agreement["parts"][0]["reviewers"]] == ["ann", "bo"]
 
 
 def test_classes_that_differ_only_in_case_are_said_to_be_two(run: Command, tmp_path: Path) -> None:

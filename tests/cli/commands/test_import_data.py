@@ -232,8 +232,8 @@ def test_a_wide_table_counts_labels_and_says_what_was_pasted_twice(
     assert ended.err.splitlines()[:3] == [
         "7 votes, 3 items, 2 annotators, 1 omitted",
         "omitted answers have no label (an empty cell, or n/a, NA, unsure, ? or -), or several",
-        "2 votes repeat an item and annotator, and count, too: a_x; keep one of each, or name the column of agents "
-        "(wide: --column agent=C)",
+        "votes that repeat an item and annotator, and count, too: 2 (2 with the same label, as rows pasted twice "
+        "have), on a_x; keep one of each, or name the column of agents (--column agent=C)",
     ]
     votes = parse_lines((tmp_path / "r.jsonl").read_text())
     assert (len(votes), votes[0]["agent"]) == (8, "x")
@@ -247,7 +247,7 @@ def test_a_table_of_ratings_is_written_as_tasks_and_as_ratings(
     (tmp_path / "people.csv").write_text(RATED)
     files = ("--out", "tasks.jsonl", "--ratings", "ratings.jsonl")
     ended = run("import", "ratings", "people.csv", *RENAMED, *files, "--json")
-    counts = {"tasks": 2, "responses": 3, "votes": 4, "annotators": 2}
+    counts = {"tasks": 2, "responses": 3, "votes": 3, "annotators": 2, "omitted": 1}
     assert json.loads(ended.out) == {
         "tasks_file": "tasks.jsonl",
         "ratings_file": "ratings.jsonl",
@@ -258,3 +258,27 @@ def test_a_table_of_ratings_is_written_as_tasks_and_as_ratings(
         "q2",
     ]
     assert len(parse_lines((tmp_path / "ratings.jsonl").read_text())) == 4
+
+
+def test_a_table_of_ratings_counts_labels_and_says_which_rows_are_repeated(
+    run: Command, tmp_path: Path
+) -> None:
+    rows = (
+        "a,A,ann,4.5",
+        "a,A,bo,n/a",
+        "a,A,cy,",
+        "b,B,ann,2",
+        "b,B,ann,2",
+        "b,B,bo,1",
+        "b,B,bo,3",
+    )
+    Path("rated.csv").write_text("\n".join(("item,text,annotator,label", *rows)))
+    ended = run("import", "ratings", "rated.csv", "--out", "t.jsonl", "--ratings", "r.jsonl")
+    assert ended.err.splitlines()[:3] == [
+        "2 tasks, 2 responses, 5 votes, 3 annotators, 2 omitted",
+        "omitted answers have no label (an empty cell, or n/a, NA, unsure, ? or -), or several",
+        "votes that repeat an item and annotator, and count, too: 2 (1 with the same label, as rows pasted twice "
+        "have), on b; keep one of each, or name the column of agents (--column agent=C)",
+    ]
+    labels = [row.get("label") for row in parse_lines(Path("r.jsonl").read_text())]
+    assert labels == [4.5, None, None, 2.0, 2.0, 1.0, 3.0], "and n/a makes no words of numbers"

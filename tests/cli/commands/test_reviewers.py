@@ -105,6 +105,26 @@ def test_judges_see_the_prompt_of_a_table_as_the_question(
         asked.clear()
 
 
+def test_an_empty_prompt_hides_none_of_the_texts_and_two_prompts_of_an_item_are_refused(
+    run: Command, tmp_path: Path, asked: list[str]
+) -> None:
+    history = [one | {"agent": "alpha", "prompt": ""} for one in rows(SCORES)]
+    texts = []
+    for one in history:
+        texts.append({**one, "prompt": f"Which bus is {one['item']}?"})
+    items = write_history(tmp_path, texts, "items.jsonl")
+    write_history(tmp_path, history)
+    with run_server(answering(asked)) as server:
+        made = study(run, tmp_path, server.url, "--items", items, "--out", tmp_path / "out")
+        assert "(`prompt`) with 6 of 6 texts" in made.err
+        assert all("Which bus is " in request for request in asked)
+        other = [one | {"agent": "beta", "prompt": "Which tram?"} for one in rows(SCORES)]
+        write_history(tmp_path, [*history, *other])
+        refused = study(run, tmp_path, server.url, "--items", items, "--out", tmp_path / "other")
+    assert refused.code == 2
+    assert "has two prompts; give each item one" in refused.err
+
+
 def test_without_a_model_the_chosen_judges_are_compared(run: Command, tmp_path: Path) -> None:
     history = write_history(tmp_path, rows(SCORES))
     ended = run("study", "reviewers", history, "--shots", "1,2", "--json")

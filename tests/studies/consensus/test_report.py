@@ -319,6 +319,35 @@ def test_of_ordered_labels_who_guesses_is_told_by_the_order_and_half_stars_do_no
         "perhaps no better than guessing (correlation 0), and surely below 0.5: dee "
     )
     assert not any(name in str(advice) for name in ("ann", "fay"))
+    assert (
+        "labels have half steps, and are 9 classes; `--classes 1,2,3,4,5` takes each as the nearest of 5, and "
+        "`jurygraph study agreement --level interval` as a number"
+    ) in found.notes
+
+
+@pytest.mark.parametrize("words", [(), ("one", "two", "three", "four", "five", "six")])
+def test_who_is_surely_lenient_is_named_and_nobody_is_strict_for_that(
+    words: tuple[str, ...],
+) -> None:
+    draw = np.random.default_rng(5)
+    rows = []
+    for item in range(60):
+        star = draw.integers(1, 5)
+        for name in ("ann", "bo", "cy", "dee", "len"):
+            label = star + (draw.random() < (0.8 if name == "len" else 0.2))
+            rows.append((f"i{item}", name, words[label] if words else float(label)))
+    ballots = collect_votes([votes_file(*rows)], classes=words)
+    found = consensus_study.report(fit_consensus(ballots, ConsensusSettings(bootstrap=0)))
+    shifts = {name: row["shift"] for name, row in found.figures["annotators"].items()}
+    step = 0.2 if words else 1.0
+    assert shifts.pop("len").value == pytest.approx(0.6 * step, abs=0.15 * step)
+    assert set(shifts.values()) == {None}
+    unit = "credit" if words else "labels"
+    (sentence,) = [text for text in found.sections if "surely higher" in str(text)]
+    assert str(sentence).startswith(
+        f"{unit} surely higher than the others' of the same items, on average by: len 0."
+    )
+    assert not any("surely lower" in str(text) for text in found.sections)
 
 
 def test_credit_follows_numbers_and_is_even_for_classes_that_are_named() -> None:

@@ -74,6 +74,31 @@ def test_a_given_scale_accepts_numbers_and_words(
     assert len(found.classes) == 3
 
 
+@all_rows(
+    "classes, label, expected",
+    [
+        (["1", "2", "3", "4", "5"], 3.5, 4),
+        (["1", "2", "3", "4", "5"], 2.5, 2),
+        (["1", "2", "3", "4", "5"], 1.5, 1),
+        (["1", "2", "3", "4", "5"], "4.4", 4),
+        (["5", "3", "1"], 4.5, 5),
+        (["0", "0.5", "1"], 0.7, 0.5),
+    ],
+)
+def test_a_fraction_within_a_named_scale_is_the_nearest_class_and_that_is_counted(
+    classes: Sequence[str], label: Any, expected: float
+) -> None:
+    """Half way the one farther from the middle, so that nobody becomes more lenient."""
+    ballots = collect_votes([votes_file(("a", "x", label))], classes=classes)
+    assert ballots.label == [expected]
+    assert ballots.spelling_change_counts == {f"'{label}' as {expected}": 1}
+    for outside in (5.5, 0.5 - 1, 1e9):
+        with pytest.raises(InputError, match="which is off the scale"):
+            collect_votes([votes_file(("a", "x", outside))], classes=classes)
+    with pytest.raises(InputError, match="is the number 4, which is off the scale 1, 2, 5; "):
+        collect_votes([votes_file(("a", "x", 4))], classes=["1", "2", "5"])
+
+
 def test_words_without_agents_are_sorted_classes_without_an_order_in_their_commonest_spelling() -> (
     None
 ):

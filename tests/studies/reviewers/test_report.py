@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from jurygraph.aggregation.agreement import krippendorff_alpha
 from jurygraph.cli.render.report import format_report_lines
+from jurygraph.display import format_interval
 from jurygraph.studies.agreement import DimensionRatings, read_parts
 from jurygraph.studies.alternative_annotator import AlternativeAnnotator
 from jurygraph.studies.conclusions import conclude_reviewers
@@ -16,6 +18,9 @@ from tests.studies.figures import figures_of
 from tests.studies.reviewers.test_baselines import random_rows, to_ratings
 
 GAP = np.nan
+
+
+PERSONS = [{"dimension": None, "gain": None, "gain_p": None}] * 3
 
 
 def two_reviewers(domains: tuple[str, ...] = ("",)) -> DimensionRatings:
@@ -144,7 +149,8 @@ def test_the_conclusion_tells_whether_a_judge_for_each_reviewer_is_worth_it() ->
     near = part.score + 0.5 * draw.choice([-1.0, 1.0], len(part.score))
     columns = [Predictions("aggregate", 8, guess[None]), Predictions("zero-shot", 0, near[None])]
     (words,) = report([(part, [*columns, Predictions("personalized", 8, own[None])])]).conclusion
-    first, agreement = words.split(". ")[:2]
+    first, persons, agreement = words.split(". ")[:3]
+    assert persons.startswith("personalized is surely nearer than aggregate for r0 1.")
     pair = "personalized (a judge for each reviewer) is nearer than aggregate (one judge for all, with examples)"
     assert first.startswith(f"all: {pair}: mean difference of errors")
     assert agreement.startswith("personalized with 8 examples agrees with people well: alpha 0.9")
@@ -154,6 +160,41 @@ def test_the_conclusion_tells_whether_a_judge_for_each_reviewer_is_worth_it() ->
         "nearer than zero-shot (one judge for all, without examples): mean difference of errors 0.4"
         in words
     )
+
+
+@pytest.mark.parametrize("noise", [0.3, 5.0])
+def test_whom_a_judge_of_their_own_certainly_helps_or_hurts_is_named(noise: float) -> None:
+    """It is an own scale off for Ann, the common one for Bob, and of no matter to Cy."""
+    draw = np.random.default_rng(1)
+    rows = []
+    for item in range(40):
+        for name in ("ann", "bob", "cy"):
+            rows.append({"item": f"i{item}", "reviewer": name, "score": float(draw.integers(1, 6))})
+    (part,) = read_parts([to_ratings(rows)])
+    errors = noise * np.abs(draw.normal(size=(2, len(rows))))
+    own = errors[0] + 1.0 * (part.reviewer == 0)
+    common = errors[1] + 1.0 * (part.reviewer == 1)
+    columns = [
+        Predictions("aggregate", 8, (part.score + common)[None]),
+        Predictions("personalized", 8, (part.score + own)[None]),
+    ]
+    found = report([(part, columns)])
+    gaps = (common - own)[part.reviewer == 1]
+    half_width = scipy.stats.t.ppf(0.975, 39) * gaps.std(ddof=1) / np.sqrt(40)
+    bob = found.figures["reviewers"][1]
+    expected = (gaps.mean(), gaps.mean() - half_width, gaps.mean() + half_width)
+    assert bob["gain"] == pytest.approx(expected)
+    assert bob["gain_p"] >= scipy.stats.ttest_1samp(gaps, 0.0).pvalue
+    table = next(line for line in format_report_lines(found.sections) if line.startswith("MAE of"))
+    assert "aggregate less personalized (95 %)" in table
+    (words,) = found.conclusion
+    cell = format_interval(*expected, 2)
+    sentences = {
+        0.3: f"personalized is surely nearer than aggregate for bob {cell}. "
+        "personalized is surely farther than aggregate for ann ",
+        5.0: "For no single reviewer is personalized surely nearer or farther. ",
+    }
+    assert sentences[noise] in words
 
 
 def test_a_judge_that_may_be_guessing_is_not_said_to_stand_in_for_a_person() -> None:
@@ -169,7 +210,7 @@ def test_a_judge_that_may_be_guessing_is_not_said_to_stand_in_for_a_person() -> 
     }.items():
         figures = {"mae": IntervalCell(1.0, 0.8, 1.2), "alpha": IntervalCell(*alpha)}
         judge = {**row, **figures, "alternative_annotator": test}
-        assert words in conclude_reviewers([judge], [], {"all": 3})[0]
+        assert words in conclude_reviewers([judge], [], PERSONS)[0]
 
 
 def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
@@ -189,18 +230,18 @@ def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
     absolute = IntervalCell(0.4, 0.2, 0.6)
     pair: dict[str, Any] = {"first": "personalized", "second": "aggregate", "absolute": absolute}
     pair |= {"dimension": None, "absolute_p": 0.01}
-    (words,) = conclude_reviewers(judges, [pair], {"all": 3})
+    (words,) = conclude_reviewers(judges, [pair], PERSONS)
     assert words.count("mean difference of errors") == 1
     assert "(a judge for each reviewer): mean difference of errors 0.40 (0.20" in words
     # an interval for itself may be clear where p over all pairs is not
     other = {**pair, "first": "item-mean", "absolute_p": 1.0}
-    (words,) = conclude_reviewers(judges, [{**pair, "absolute_p": 0.294}, other], {"all": 3})
+    (words,) = conclude_reviewers(judges, [{**pair, "absolute_p": 0.294}, other], PERSONS)
     assert "(a judge for each reviewer) cannot be told: mean" in words
     assert (
         "p 0.294 (it is for this planned pair alone, and the interval for one); more rev" in words
     )
     wide = {**pair, "absolute": IntervalCell(0.4, -0.2, 1.0), "absolute_p": 0.4}
-    (words,) = conclude_reviewers(judges, [wide], {"all": 3})
+    (words,) = conclude_reviewers(judges, [wide], PERSONS)
     assert "for one); about 4 more reviewers like these would tell." in words
 
 
