@@ -10,7 +10,8 @@ import sys
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
+from itertools import chain
+from operator import attrgetter, itemgetter
 from statistics import fmean
 from sys import intern
 from typing import NamedTuple
@@ -47,19 +48,21 @@ from jurygraph.runs.reports.units import (
     units_label,
 )
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.header import RunHeader, changes, format_value
-from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.runs.workflows.deciding import PackedGroupVerdicts, VerdictTables
 from jurygraph.runs.workflows.rescoring import DECISION_CONFIG_KEYS
 from jurygraph.schema import Config, RecordedVerdict
+from jurygraph.studies.changed_inputs import InputChange
 from jurygraph.studies.report import (
+    Columns,
+    FigureRows,
     Figures,
     IntervalCell,
     Report,
     ReportSections,
     ReportTable,
     format_cell,
+    group_by,
 )
 from jurygraph.views.agents import agent_label
 
@@ -93,15 +96,8 @@ it is counted as failed, never as 0.
 
 NO_WORSE_GATE_NAME = "no_worse_than"
 CI_GATE_EXAMPLE = '"mean_delta>-0.01", "mean_delta_low>=-0.02, flips<=3" or "no_worse_than=0.02"'
-_SETTINGS_WITHOUT_EFFECT_ON_REWARDS = (
-    "config.calls.cache",
-    "config.calls.record",
-    "config.calls.key",
-    "config.calls.concurrency",
-)
 _MAX_ROWS_LISTED = 20
-_MAX_SETTINGS_LISTED = 10
-_RUNS_DIFFER_TEXT = "the runs differ in "
+_MAX_CHANGED_INPUTS_LISTED = 15
 _MAX_COMMENT_CHARACTERS = 60_000
 """Characters; GitHub takes 65,536."""
 _FEW_TASKS_THRESHOLD = 20
@@ -119,16 +115,29 @@ class SampleMeanVerdict(NamedTuple):
     """A verdict over all its samples: their mean score, and the number that are met less those that are not.
 
     Samples of two runs are unrelated draws, so they are averaged before anything is paired. A tie is no decision.
-    `unsupported` says whether no quotation bears out the finding of one of them.
+    `outcome` is judged, gated, or unsupported where no quotation bears out the finding of a sample; without a score it
+    is the status: failed, abstained or not_applicable.
     """
 
-    score: float
+    score: float | None
     votes: int
-    unsupported: bool = False
+    outcome: str = "judged"
+
+
+class ChangedVerdict(NamedTuple):
+    """A verdict of A and that of B on the same, where they differ."""
+
+    key: ComparedVerdictKey
+    before: SampleMeanVerdict
+    after: SampleMeanVerdict
+
+
+_NO_VERDICT = SampleMeanVerdict(None, 0)
+_UNUSUAL_OUTCOMES = ("failed", "abstained", "gated", "unsupported")
 
 
 class ComparedResponse(NamedTuple):
-    """A response with its reward, NaN where it failed, its verdicts that have a score, and the `group` of its task.
+    """A response with its reward, NaN where it failed, its verdicts, and the `group` of its task.
 
     `best` is the best possible reward of what applies to it.
     """
@@ -203,22 +212,30 @@ def compared_responses(
 def mean_verdicts_by_key(
     verdicts: Iterable[RecordedVerdict],
 ) -> dict[ComparedVerdictKey, SampleMeanVerdict]:
-    """Return the verdicts on a response that have a score and count, by question and responses shown."""
+    """Return the verdicts on a response, by question and responses shown."""
     samples = defaultdict(list)
     for verdict in verdicts:
-        if verdict.score is not None:
-            question = verdict.question
-            if verdict.judge is not None:
-                question = f"{question} by {verdict.judge}"
-            responses = () if verdict.responses == (verdict.about,) else verdict.responses
-            samples[intern(question), responses].append(verdict)
-    judged = {}
-    for verdict_key, members in samples.items():
-        score = math.fsum(verdict.score or 0.0 for verdict in members) / len(members)
-        votes = sum(1 if verdict.counts_as_met else -1 for verdict in members)
-        unsupported = any(verdict.unsupported for verdict in members)
-        judged[verdict_key] = SampleMeanVerdict(score, votes, unsupported)
-    return judged
+        question = verdict.question
+        if verdict.judge is not None:
+            question = f"{question} by {verdict.judge}"
+        responses = () if verdict.responses == (verdict.about,) else verdict.responses
+        samples[intern(question), responses].append(verdict)
+    return {key: _average_samples(members) for key, members in samples.items()}
+
+
+def _average_samples(members: Sequence[RecordedVerdict]) -> SampleMeanVerdict:
+    scored = [verdict for verdict in members if verdict.score is not None]
+    if not scored:
+        statuses = [verdict.status for verdict in members]
+        return SampleMeanVerdict(None, 0, "failed" if "failed" in statuses else statuses[0])
+    score = math.fsum(verdict.score or 0.0 for verdict in scored) / len(scored)
+    votes = sum(1 if verdict.counts_as_met else -1 for verdict in scored)
+    outcome = "judged"
+    if any(verdict.gated_by is not None for verdict in scored):
+        outcome = "gated"
+    elif any(verdict.unsupported for verdict in scored):
+        outcome = "unsupported"
+    return SampleMeanVerdict(score, votes, outcome)
 
 
 def compare(
@@ -226,19 +243,20 @@ def compare(
     b: Iterable[ComparedResponse],
     margins: Sequence[float] = (),
     largest_loss: float = 1.0,
-    differing_settings: Iterable[str] = (),
+    thresholds: Iterable[CiThreshold] = (),
+    changed_inputs: Iterable[InputChange] = (),
     max_flips_listed: int = sys.maxsize,
     under_b: tuple[Mapping[str, float], str] = ({}, ""),
 ) -> Report:
     """Compare the responses of two runs, which are paired by id; their order does not matter.
 
     The figures are those of `STATISTIC_DESCRIPTIONS`, what their `units` are (`tasks`, or `groups of tasks`, which
-    `tasks` counts then), the results of the `margins`, rows for `agents` and `questions`, the first `max_flips_listed`
-    verdicts that flipped, and the largest `changes`. The intervals of a table's rows hold together with 95 %, and
-    Holm's adjusted p-values are next to the raw ones.
+    `tasks` counts then), the `gate` of `thresholds` and `margins`, rows for `agents` and `questions`, the first
+    `max_flips_listed` verdicts that flipped, as many that ended otherwise, such as failed, and the largest `changes`.
+    The intervals of a table's rows hold together with 95 %, and Holm's adjusted p-values are next to the raw ones.
 
     `margins` are losses that do not matter, each tested for whether B loses less, where the mean reward of one unit can
-    lose `largest_loss` at most, or as much as one did. `differing_settings` are notes on the settings that differ.
+    lose `largest_loss` at most, or as much as one did. `changed_inputs` are what `find_changed_inputs` returns.
     `under_b` has what `decide_under_other_settings` returns of A with B's config: what these rewards differ from A's is
     the part of the settings in the mean difference.
 
@@ -276,7 +294,7 @@ def compare(
         _reward_differences(b_rewards, a_rewards), units[has_both_values]
     )
     largest_possible_loss = float(np.max(-sums / sizes, initial=largest_loss))
-    questions, flipped_verdicts = _compare_verdicts(pairs, units, max_flips_listed)
+    questions, flipped_verdicts, outcome_changes = _compare_verdicts(pairs, units, max_flips_listed)
     verdicts_in_both_count = sum(row["n"] for row in questions)
     flips = sum(row["to_met"] + row["to_unmet"] for row in questions)
     figures = {
@@ -298,11 +316,13 @@ def compare(
         "agents": _compare_agents(pairs, rewards, units),
         "questions": questions,
         "flipped_verdicts": flipped_verdicts,
+        "outcomes": _count_outcome_changes(outcome_changes),
+        "outcome_changes": outcome_changes[:max_flips_listed],
         "changes": _largest_reward_changes(pairs),
+        "changed_inputs": [*changed_inputs, *_changed_best_reward(pairs)],
     }
+    figures["gate"] = list(_condition_outcomes(thresholds, figures))
     notes = [
-        *differing_settings,
-        *_best_reward_notes(pairs),
         *_failure_notes(rewards),
         *_unit_notes(estimate, figures["units"]),
     ]
@@ -317,7 +337,8 @@ def compare(
             "the runs have no verdict in common to compare: their questions, or the names of their judges, are others; "
             "a run that asks both judges has a row for each two in `jurygraph study reliability`"
         )
-    return Report(figures, _sections(figures), notes)
+    sections = (headline_sections, _flip_sections, _detail_sections)
+    return Report(figures, chain.from_iterable(part(figures) for part in sections), notes)
 
 
 ResponsesById = Mapping[str, ComparedResponse]
@@ -448,20 +469,33 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
 
 
 def _largest_reward_changes(pairs: ComparedPairs) -> list[Figures]:
-    """Return the largest changes of a reward, ties by id. Unchanged rewards are left out."""
-    reward_change_rows: list[Figures] = []
-    for response_in_a, response_in_b in pairs:
-        delta = response_in_b.reward - response_in_a.reward
-        if abs(delta) >= ROUNDING_TOLERANCE:
-            row = {
-                "response_id": response_in_a.id,
-                "a": response_in_a.reward,
-                "b": response_in_b.reward,
-                "delta": delta,
-                "unsupported_in": _unsupported_in(*_changed_verdicts(response_in_a, response_in_b)),
-            }
-            reward_change_rows.append(row)
-    return sorted(reward_change_rows, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS_LISTED]
+    """Return the largest changes of a reward, ties by id. Unchanged rewards are left out.
+
+    For each outcome of a verdict, a row says in which of the runs one of those that differ has it.
+    """
+    changed_pairs = [
+        (a, b) for a, b in pairs if abs(b.reward - a.reward) >= ROUNDING_TOLERANCE
+    ]  # NaN is no change
+    changed_pairs.sort(key=lambda pair: -abs(pair[1].reward - pair[0].reward))
+    rows: list[Figures] = []
+    for a, b in changed_pairs[:_MAX_ROWS_LISTED]:
+        row = {
+            "response_id": a.id,
+            "a": a.reward,
+            "b": b.reward,
+            "delta": b.reward - a.reward,
+        }
+        changed_verdicts = _changed_verdicts(a, b)
+        for outcome in _UNUSUAL_OUTCOMES:
+            row[f"{outcome}_in"] = _runs_with(outcome, changed_verdicts)
+        rows.append(row)
+    return rows
+
+
+def _changed_best_reward(pairs: ComparedPairs) -> Iterator[InputChange]:
+    best_a, best_b = (max(response.best for response in run) for run in zip(*pairs, strict=True))
+    if format_number_for_sentence(best_a) != format_number_for_sentence(best_b):
+        yield InputChange("best possible reward", "changed", best_a, best_b)
 
 
 # Verdicts
@@ -469,43 +503,73 @@ def _largest_reward_changes(pairs: ComparedPairs) -> list[Figures]:
 
 def _changed_verdicts(
     response_in_a: ComparedResponse, response_in_b: ComparedResponse
-) -> tuple[list[SampleMeanVerdict], list[SampleMeanVerdict]]:
-    """Return the verdicts of A and those of B on the same, where they differ."""
-    changed_in_a, changed_in_b = [], []
+) -> list[ChangedVerdict]:
+    changed = []
     for key, before in response_in_a.verdicts.items():
         after = response_in_b.verdicts.get(key, before)
         if after != before:
-            changed_in_a.append(before)
-            changed_in_b.append(after)
-    return changed_in_a, changed_in_b
+            changed.append(ChangedVerdict(key, before, after))
+    return changed
 
 
-def _unsupported_in(*verdicts_by_run: Iterable[SampleMeanVerdict]) -> str | None:
-    """Return which of A and B has an unsupported one among these verdicts: `A`, `B`, `A and B` or None."""
+def _runs_with(outcome: str, changed: Sequence[ChangedVerdict]) -> str | None:
+    """Return which of A and B has one with this outcome among its verdicts: `A`, `B`, `A and B` or None."""
     names = []
-    for name, verdicts in zip("AB", verdicts_by_run, strict=True):
-        if any(verdict.unsupported for verdict in verdicts):
-            names.append(name)
+    if any(verdict.before.outcome == outcome for verdict in changed):
+        names.append("A")
+    if any(verdict.after.outcome == outcome for verdict in changed):
+        names.append("B")
     return " and ".join(names) or None
+
+
+def _find_outcome_changes(a: ComparedResponse, b: ComparedResponse) -> Iterator[Figures]:
+    """Yield the verdicts that were asked for in both runs and ended otherwise, such as judged and failed."""
+    for (question, responses), before, after in _changed_verdicts(a, b):
+        if before.outcome != after.outcome:
+            yield {
+                "question": question,
+                "response_id": a.id,
+                "responses": responses or (a.id,),
+                "before": before.outcome,
+                "after": after.outcome,
+                "a": a.reward,
+                "b": b.reward,
+            }
+
+
+def _count_outcome_changes(rows: FigureRows) -> list[Figures]:
+    counts = []
+    for (before, after), members in group_by(rows, itemgetter("before", "after")).items():
+        responses = len({row["response_id"] for row in members})
+        count = {"before": before, "after": after, "n": len(members), "responses": responses}
+        counts.append(count)
+    return counts
 
 
 def _compare_verdicts(
     pairs: ComparedPairs, units: Ints, max_flips_listed: int
-) -> tuple[list[Figures], list[Figures]]:
-    """Return a row for each question that has a verdict in either run, and the first verdicts that flipped."""
+) -> tuple[list[Figures], list[Figures], list[Figures]]:
+    """Return a row for each question that has a score in either run, the first verdicts that flipped, and all that were
+    asked for in both runs and ended otherwise, such as judged and failed.
+    """
     # By question: score in A, score in B and unit of each verdict; objects would take ten times the memory.
     values: dict[str, array[float]] = defaultdict(lambda: array("d"))
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     flips = []
+    outcome_changes: list[Figures] = []
     for (a, b), unit in zip(pairs, units.tolist(), strict=True):
+        outcome_changes += _find_outcome_changes(a, b)
         verdicts_in_a = a.verdicts
         verdicts_in_b = b.verdicts
         # In the order of the verdicts: a set has another one in each process, and so would the first flips.
         for question, responses in {**verdicts_in_a, **verdicts_in_b}:
-            before = verdicts_in_a.get((question, responses))
-            after = verdicts_in_b.get((question, responses))
-            if before is None or after is None:
-                counts[question]["only_b" if before is None else "only_a"] += 1
+            before = verdicts_in_a.get((question, responses), _NO_VERDICT)
+            after = verdicts_in_b.get((question, responses), _NO_VERDICT)
+            if before.score is None or after.score is None:
+                if before.score is not None:
+                    counts[question]["only_a"] += 1
+                if after.score is not None:
+                    counts[question]["only_b"] += 1
                 continue
             values[question].extend((before.score, after.score, unit))
             if before.votes * after.votes < 0:
@@ -514,6 +578,7 @@ def _compare_verdicts(
                 count["to_met" if is_met else "to_unmet"] += 1
                 if count["to_met"] + count["to_unmet"] > max_flips_listed:
                     continue
+                changed = ChangedVerdict((question, responses), before, after)
                 flip = {
                     "question": question,
                     "response_id": a.id,
@@ -521,7 +586,8 @@ def _compare_verdicts(
                     "before": before.score,
                     "after": after.score,
                     "met": is_met,
-                    "unsupported_in": _unsupported_in([before], [after]),
+                    "unsupported_in": _runs_with("unsupported", [changed]),
+                    "gated_in": _runs_with("gated", [changed]),
                 }
                 flips.append(flip)
     differences = []
@@ -537,7 +603,8 @@ def _compare_verdicts(
         figures["largest_delta"] = float(deltas.max()) if len(deltas) else None
         differences.append(({"question": name, **figures}, estimate))
     flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
-    return _adjust_for_multiple_tests(differences), flips[:max_flips_listed]
+    outcome_changes.sort(key=itemgetter("before", "after", "question", "response_id"))
+    return _adjust_for_multiple_tests(differences), flips[:max_flips_listed], outcome_changes
 
 
 # Conditions
@@ -601,98 +668,38 @@ class GateConditionOutcome(NamedTuple):
     found: str
 
 
-def condition_outcomes(
+def _condition_outcomes(
     thresholds: Iterable[CiThreshold], figures: Figures
-) -> list[GateConditionOutcome]:
-    """Return the outcome of every threshold, then of every margin that was tested."""
-    outcomes = []
+) -> Iterator[GateConditionOutcome]:
+    """Yield the outcome of every threshold, then of every margin that was tested."""
     for threshold in thresholds:
         value = figures[threshold.name]
         found = "none" if value is None else format_cell(value)
-        outcomes.append(GateConditionOutcome(str(threshold), threshold.is_met(value), found))
+        yield GateConditionOutcome(str(threshold), threshold.is_met(value), found)
     for margin in figures["margins"]:
         found = f"p = {_format_p(margin['p'])}"
-        outcomes.append(
-            GateConditionOutcome(_format_no_worse_condition(margin), margin["holds"], found)
-        )
-    return outcomes
+        yield GateConditionOutcome(_format_no_worse_condition(margin), margin["holds"], found)
 
 
-def render_pull_request_comment(
-    report: Report, outcomes: Sequence[GateConditionOutcome], messages: Sequence[str], command: str
-) -> str:
-    """Return a comparison as Markdown for a comment on a change: what it comes to, flips, gate, and what differs.
+def render_pull_request_comment(report: Report, command: str) -> str:
+    """Return a comparison as Markdown for a comment on a change: what it comes to, what was changed, gate and flips.
 
-    `messages` say what is missing for conditions that are not met. The rest is in a fold, which is left out where the
+    What is missing for conditions that are not met comes below them. The rest is in a fold, which is left out where the
     comment would be too long for GitHub.
     """
     figures = report.figures
-    first, *others = report.sections
-    flips = _flipped_verdicts_table(figures)
-    unmet_condition_count = sum(not outcome.is_met for outcome in outcomes)
-    verdict = ""
-    if unmet_condition_count:
-        verdict = f" The gate is missed: {unmet_condition_count} of {len(outcomes)} conditions."
-    elif outcomes:
-        verdict = " The gate is met."
-    blocks = [f"**{first}.**{verdict}\n"]
-    if figures["paired"] != figures["n"]:
-        blocks.append(Report({}, [others.pop(0)]).to_markdown())
-    blocks.append(Report({}, [flips if flips.rows else "No verdict flipped."]).to_markdown())
-    rows = []
-    for outcome in outcomes:
-        rows.append([outcome.condition, "met" if outcome.is_met else "missed", outcome.found])
-    gate = ReportTable(["gate", "", "found"], rows, left=2)
-    blocks.append(Report({}, [gate], messages).to_markdown() if rows else "")
-    settings = [note for note in report.notes if note.startswith(_RUNS_DIFFER_TEXT)]
-    blocks.append(Report({}, notes=settings).to_markdown() if settings else "")
-    rest = Report({}, [part for part in others if part != flips], report.notes).to_markdown(command)
+    sentence, *headline = Report({}, headline_sections(figures)).sections
+    gate = headline.pop(0) if figures["gate"] else ""
+    top = Report({}, [*headline, *_flip_sections(figures)], missing_evidence_messages(figures))
+    comment = f"**{sentence}.** {gate}".rstrip() + f"\n\n{top.to_markdown()}"
+    rest = Report({}, _detail_sections(figures), report.notes).to_markdown(command)
     fold = f"<details><summary>All figures</summary>\n\n{rest}\n</details>\n"
-    if sum(map(len, blocks)) + len(fold) > _MAX_COMMENT_CHARACTERS:
+    if len(comment) + len(fold) > _MAX_COMMENT_CHARACTERS:
         fold = "The other figures are too long for a comment; `--json` prints them.\n"
-    return "\n".join(filter(None, (*blocks, fold)))
+    return f"{comment}\n{fold}"
 
 
 # Notes
-
-
-def describe_setting_differences(a: RunHeader, b: RunHeader) -> Iterator[str]:
-    """Yield which settings, files and versions differ between two runs."""
-    parts = {
-        "tasks",
-        "responses",
-        "config",
-        "model",
-        "evaluators",
-        "derivers",
-        "combiners",
-        "domain",
-    }
-    before, after = (header.model_dump(mode="json", include=parts) for header in (a, b))
-    differing_settings = []
-    for key, setting_in_a, setting_in_b in changes(before, after):
-        if not key.startswith(_SETTINGS_WITHOUT_EFFECT_ON_REWARDS) and ERASED_PLACEHOLDER not in (
-            setting_in_a,
-            setting_in_b,
-        ):
-            if key in ("tasks.sha256", "responses.sha256"):  # the beginning tells files apart
-                setting_in_a, setting_in_b = f"{setting_in_a:.8}…", f"{setting_in_b:.8}…"
-            differing_settings.append(
-                f"{key.removeprefix('config.')}: {format_value(setting_in_a)} in A, {format_value(setting_in_b)} in B"
-            )
-    for setting in differing_settings[:_MAX_SETTINGS_LISTED]:
-        yield f"{_RUNS_DIFFER_TEXT}{setting}"
-    excess = len(differing_settings) - _MAX_SETTINGS_LISTED
-    if excess > 0:
-        yield f"{_RUNS_DIFFER_TEXT}{excess} more settings"
-
-
-def _best_reward_notes(pairs: ComparedPairs) -> Iterator[str]:
-    """Yield that the best possible rewards of the runs differ."""
-    best_a = format_number_for_sentence(max(response.best for response, _ in pairs))
-    best_b = format_number_for_sentence(max(response.best for _, response in pairs))
-    if best_a != best_b:
-        yield f"{_RUNS_DIFFER_TEXT}the best possible reward: {best_a} in A, {best_b} in B"
 
 
 def _failure_notes(rewards: Floats) -> Iterator[str]:
@@ -734,22 +741,49 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
 # Tables
 
 
-def _sections(figures: Figures) -> ReportSections:
-    units = figures["units"]
+def headline_sections(figures: Figures) -> ReportSections:
+    """Yield what is read first: the result in a sentence, the gate, what was changed, and what ended otherwise."""
     yield _describe_mean_change(figures)
-    failed_count = figures["paired"] - figures["n"]
-    if failed_count:
-        yield f"{failed_count} of {figures['paired']} responses are left out: their reward failed in A or B"
-    statistics = []
-    for name, text in STATISTIC_DESCRIPTIONS.items():
-        value = _format_p(figures[name]) if name.endswith("_p") else figures[name]
-        statistics.append([name, text.replace(TASK_UNITS_LABEL, units), value])
-    yield ReportTable(["statistic", "", "value"], statistics, left=2)
-    margins = []
-    for row in figures["margins"]:
-        holds = "yes" if row["holds"] else "no"
-        margins.append([_format_no_worse_condition(row), holds, _format_p(row["p"])])
-    yield ReportTable(["condition", "holds", "p"], margins, left=2)
+    outcomes = figures["gate"]
+    missed = sum(not outcome.is_met for outcome in outcomes)
+    if missed:
+        yield f"The gate is missed: {missed} of {len(outcomes)} conditions."
+    elif outcomes:
+        yield "The gate is met."
+    changed_inputs = []
+    for change in figures["changed_inputs"]:
+        before, after = change.shortened_values
+        changed_inputs += [[str(change), "A", before], ["", "B", after]]
+    header = ["changed between the runs", "", "value"]
+    yield ReportTable(header, changed_inputs, left=3, most=2 * _MAX_CHANGED_INPUTS_LISTED)
+    gate = [
+        [outcome.condition, "met" if outcome.is_met else "missed", outcome.found]
+        for outcome in outcomes
+    ]
+    yield ReportTable(["gate", "", "found"], gate, left=2)
+    for count in figures["outcomes"]:
+        responses = format_count(count["responses"], "response")
+        yield (
+            f"{format_count(count['n'], 'verdict')} on {responses}: {_format_outcome(count['before'])} in A, "
+            f"{_format_outcome(count['after'])} in B"
+        )
+    columns: Columns = {
+        "ended otherwise": "question",
+        "response": "response_id",
+        "A": lambda row: _format_outcome(row["before"]),
+        "B": lambda row: _format_outcome(row["after"]),
+        "reward in A": "a",
+        "reward in B": "b",
+    }
+    yield ReportTable.of(columns, figures["outcome_changes"], left=4, most=_MAX_ROWS_LISTED)
+
+
+def _format_outcome(outcome: str) -> str:
+    return outcome.replace("_", " ")
+
+
+def _detail_sections(figures: Figures) -> ReportSections:
+    units = figures["units"]
     agents = []
     for row in figures["agents"]:
         agents.append([agent_label(row["agent"]), *_difference_cells(row, row["left_out"])])
@@ -768,52 +802,57 @@ def _sections(figures: Figures) -> ReportSections:
         noun = "other question" if changed_questions else "question"
         yield f"no verdict differs in {format_count(unchanged_question_count, noun)}"
     columns = {"largest changes": "response_id", "A": "a", "B": "b", "B - A": "delta"}
-    if any(row["unsupported_in"] for row in figures["changes"]):
-        columns["unsupported in"] = "unsupported_in"
+    for outcome in _UNUSUAL_OUTCOMES:
+        if any(row[f"{outcome}_in"] for row in figures["changes"]):
+            columns[f"{outcome} in"] = f"{outcome}_in"
     yield ReportTable.of(columns, figures["changes"])
-    yield _flipped_verdicts_table(figures)
+    statistics = []
+    for name, text in STATISTIC_DESCRIPTIONS.items():
+        value = _format_p(figures[name]) if name.endswith("_p") else figures[name]
+        statistics.append([name, text.replace(TASK_UNITS_LABEL, units), value])
+    yield ReportTable(["statistic", "", "value"], statistics, left=2)
 
 
-def _flipped_verdicts_table(figures: Figures) -> ReportTable:
+def _flip_sections(figures: Figures) -> ReportSections:
     flips = []
     for flip in figures["flipped_verdicts"]:
         response = flip["response_id"]
         others = ", ".join(name for name in flip["responses"] if name != response) or "-"
         decision = "unmet -> met" if flip["met"] else "met -> unmet"
-        if flip["unsupported_in"]:
-            decision += f", unsupported in {flip['unsupported_in']}"
+        for outcome in ("unsupported", "gated"):
+            if flip[f"{outcome}_in"]:
+                decision += f", {outcome} in {flip[f'{outcome}_in']}"
         row = [flip["question"], response, others, flip["before"], flip["after"], decision]
         flips.append(row)
     header = ["flipped", "response", "against", "A", "B", "decision"]
-    return ReportTable(header, flips, left=3, most=_MAX_ROWS_LISTED)
+    yield ReportTable(header, flips, left=3, most=_MAX_ROWS_LISTED)
+    if not flips:
+        yield "No verdict flipped."
 
 
 def _describe_mean_change(figures: Figures) -> str:
-    """Return the result in a sentence: `B is 0.0350 lower (0.0120 to 0.0580); 7 of 20 tasks changed`.
+    """Return the result in a sentence: how much better or worse B is, whether that is certain, of what, without what.
 
-    It says how many rewards one run has alone: they are in no mean.
+    `B is 0.0350 lower (95 % interval: 0.0120 to 0.0580, certain); 7 of 20 tasks changed; n = 38 responses, left out: 2
+    failed in B`.
     """
-    scored_in_one_run_text = ""
-    for run, failed_count in (("A", figures["failed_b"]), ("B", figures["failed_a"])):
-        if failed_count:
-            scored_in_one_run_text += (
-                f"; {format_count(failed_count, 'response')} with a reward in {run} alone"
-            )
+    number = f"n = {format_count(figures['n'], 'response')}"
+    causes = {
+        "failed_a": "failed in A",
+        "failed_b": "failed in B",
+        "failed_both": "failed in both",
+        "only_a": "only in A",
+        "only_b": "only in B",
+    }
+    left_out = [f"{figures[name]} {cause}" for name, cause in causes.items() if figures[name]]
+    if left_out:
+        number += f", left out: {', '.join(left_out)}"
     delta = figures["mean_delta"]
     if delta is None:
-        return f"no response has a reward in both A and B{scored_in_one_run_text}"
-    text = (
-        f"B is {_describe_delta(delta)}"
-        if figures["changed_tasks"]
-        else "A and B have the same mean"
-    )
-    low = figures["mean_delta_low"]
-    high = figures["mean_delta_high"]
-    if low is not None:
-        ends = [_describe_delta(low), _describe_delta(high)]
-        if low * high >= 0.0:
-            ends = [format_number(end) for end in sorted((abs(low), abs(high)))]
-        text += f" ({' to '.join(ends)})"
+        return f"no response has a reward in both A and B; {number}"
+    text = "A and B have the same mean"
+    if figures["changed_tasks"]:
+        text = f"B is {_describe_delta(delta)} ({_describe_certainty(figures)})"
     by_settings = figures["mean_delta_by_settings"]
     if by_settings is not None and figures["changed_tasks"]:
         rest = round(delta - by_settings, 4) + 0.0  # never minus zero
@@ -821,10 +860,17 @@ def _describe_mean_change(figures: Figures) -> str:
             f", of which {by_settings:+.4f} by the settings (A's verdicts under B's settings), "
             f"{rest:+.4f} by what was asked and judged"
         )
-    return (
-        f"{text}; {figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed"
-        f"{scored_in_one_run_text}"
-    )
+    return f"{text}; {figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed; {number}"
+
+
+def _describe_certainty(figures: Figures) -> str:
+    low, high = figures["mean_delta_low"], figures["mean_delta_high"]
+    if low is None:
+        return "no interval, so not certain"
+    if low <= 0.0 <= high:
+        return f"95 % interval: {_describe_delta(low)} to {_describe_delta(high)}, not certain"
+    least, most = sorted((abs(low), abs(high)))
+    return f"95 % interval: {format_number(least)} to {format_number(most)}, certain"
 
 
 def _describe_delta(delta: float) -> str:

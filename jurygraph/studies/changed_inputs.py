@@ -1,0 +1,165 @@
+"""Find the changes between two runs: in the questions of their tasks, word for word, and in settings and versions."""
+
+import json
+from collections.abc import Iterator
+from os.path import commonprefix
+from typing import Any, NamedTuple
+
+from pydantic_core import from_json
+
+from jurygraph.messages import format_count, shorten
+from jurygraph.runs.run import Run
+from jurygraph.runs.store.header import MISSING, RunHeader, ValueChange, changes
+from jurygraph.runs.store.packing import ERASED_PLACEHOLDER, StoredBody
+from jurygraph.schema.frozen_model import JsonFields
+from jurygraph.studies.report import group_by
+
+_SETTINGS_WITHOUT_EFFECT_ON_REWARDS = (
+    "calls.cache",
+    "calls.record",
+    "calls.key",
+    "calls.concurrency",
+    "task_defaults",  # the tasks have them
+)
+_NOUNS = {
+    "criteria": "criterion",
+    "stakeholders": "stakeholder",
+    "constraints": "constraint",
+    "evaluators": "evaluator",
+    "derivers": "deriver",
+}
+"""Lists of a task and of a config whose members have names, with what a member is."""
+_MAX_VALUE_CHARACTERS = 76
+_CHARACTERS_BEFORE_DIFFERENCE = 24
+
+
+class InputChange(NamedTuple):
+    """An input with its values in A and B, None for what only one run has.
+
+    `kind` is added, removed, reworded or changed. `tasks` is the number of tasks with this change, and `task` the first
+    of them; None for a setting.
+    """
+
+    name: str
+    kind: str
+    before: Any
+    after: Any
+    tasks: int | None = None
+    task: str | None = None
+
+    def __str__(self) -> str:
+        """Return what was changed, and in which tasks: `criterion polite, reworded in 20 tasks`."""
+        text = self.name if self.kind == "changed" else f"{self.name}, {self.kind}"
+        if self.tasks is None:
+            return text
+        return f"{text} in " + (
+            f"task {self.task}" if self.tasks == 1 else format_count(self.tasks, "task")
+        )
+
+    @property
+    def shortened_values(self) -> tuple[str, str]:
+        """Return both values in a line each, cut so that the first difference is seen."""
+        before, after = map(_format_value, (self.before, self.after))
+        common = commonprefix([before, after])  # noqa: RUF071 - of characters, not of paths
+        start = len(common) - _CHARACTERS_BEFORE_DIFFERENCE
+        if start <= 0 or max(len(before), len(after)) <= _MAX_VALUE_CHARACTERS:
+            start = 0
+        ellipsis = "…" if start else ""
+        return (
+            shorten(ellipsis + before[start:], _MAX_VALUE_CHARACTERS),
+            shorten(ellipsis + after[start:], _MAX_VALUE_CHARACTERS),
+        )
+
+
+def _format_value(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return "none" if value is None else " ".join(text.split())
+
+
+def find_changed_inputs(a: Run, b: Run) -> list[InputChange]:
+    """Return the changed questions of tasks in both runs, the most frequent first, then the changed settings."""
+    question_changes = []
+    for task_id in a.source.ledger.keys("task"):
+        for values in _find_task_changes(a, b, task_id):
+            question_changes.append(_describe_change(*values)._replace(task=task_id))
+    # as text, because lists and mappings have no hash
+    groups = group_by(question_changes, lambda change: repr(change[:4])).values()
+    questions = [members[0]._replace(tasks=len(members)) for members in groups]
+    questions.sort(key=lambda change: -(change.tasks or 0))
+    settings = [_describe_change(*values) for values in _find_setting_changes(a.header, b.header)]
+    return questions + settings
+
+
+def _describe_change(path: str, before: Any, after: Any) -> InputChange:
+    if before is MISSING:
+        return InputChange(path, "added", None, _find_words(after))
+    if after is MISSING:
+        return InputChange(path, "removed", _find_words(before), None)
+    owner, _, field = path.rpartition(".")
+    return InputChange(
+        owner if field == "text" else path,
+        "reworded" if field in ("text", "query", "profile") else "changed",
+        before,
+        after,
+    )
+
+
+def _find_words(part: Any) -> Any:
+    return part.get("text", part) if isinstance(part, dict) else part
+
+
+def _find_task_changes(a: Run, b: Run, task_id: str) -> Iterator[ValueChange]:
+    """Yield the changes of a task that both runs have; erased texts have none. Equal texts are not parsed."""
+    if b.source.ledger.find("task", task_id) is None:
+        return
+    before, after = a.stored_task_text(task_id), b.stored_task_text(task_id)
+    if before is None or after is None or before == after:
+        return
+    yield from changes(_name_task_parts(before), _name_task_parts(after))
+
+
+def _name_task_parts(text: bytes) -> JsonFields:
+    """Return the parts of a stored task by names that tell what they are, with what was read from its profiles."""
+    content = from_json(text)
+    task = content["task"]
+    rubric = content.get("rubric") or task["rubric"] or {"criteria": [], "edges": []}
+    edges = {}
+    for edge in rubric["edges"]:
+        edges[f"{edge['parent']} -> {edge['child']}"] = edge["kind"], edge["retention"]
+    parts = {**task, "rubric": None, "criteria": rubric["criteria"], "edges": edges}
+    return {**_name_members(parts), "profiles": _name_members(content.get("profiles", {}))}
+
+
+def _name_members(parts: StoredBody) -> JsonFields:
+    """Return parts with the members of lists by their names, so that one more is no change of those after it."""
+    named_parts = {}
+    for key, value in parts.items():
+        if key in _NOUNS:
+            for member in value:
+                name = member.get("id") or member["name"] or member["use"]
+                named_parts[f"{_NOUNS[key]} {name}"] = _name_members(member)
+        else:
+            named_parts[key] = value
+    return named_parts
+
+
+def _find_setting_changes(a: RunHeader, b: RunHeader) -> Iterator[ValueChange]:
+    """Yield which settings, prompts, files and versions differ; erased digests do not."""
+    settings_in_a, settings_in_b = (
+        _name_members(header.config.model_dump(mode="json")) for header in (a, b)
+    )
+    for path, before, after in changes(settings_in_a, settings_in_b):
+        if not path.startswith(_SETTINGS_WITHOUT_EFFECT_ON_REWARDS):
+            yield path, before, after
+    parts = {"tasks", "responses", "evaluators", "derivers", "combiners", "domain"}
+    if a.config.model == b.config.model:
+        parts.add("model")  # what answers by this name
+    recorded_in_a, recorded_in_b = (
+        header.model_dump(mode="json", include=parts) for header in (a, b)
+    )
+    for path, before, after in changes(recorded_in_a, recorded_in_b):
+        if MISSING in (before, after) or ERASED_PLACEHOLDER in (before, after):
+            continue  # the config names what only one run has
+        if path.endswith(".sha256"):  # the beginning tells files apart
+            before, after = f"{before:.8}…", f"{after:.8}…"
+        yield path.replace(".version", ": code or prompt"), before, after
