@@ -14,12 +14,22 @@ from jurygraph.runs.store.packing import ERASED_PLACEHOLDER, StoredBody
 from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.studies.report import group_by
 
+_PARTS_WITH_EFFECT_ON_REWARDS = {
+    "tasks",
+    "responses",
+    "config",
+    "model",
+    "evaluators",
+    "derivers",
+    "combiners",
+    "domain",
+}
 _SETTINGS_WITHOUT_EFFECT_ON_REWARDS = (
-    "calls.cache",
-    "calls.record",
-    "calls.key",
-    "calls.concurrency",
-    "task_defaults",  # the tasks have them
+    "config.calls.cache",
+    "config.calls.record",
+    "config.calls.key",
+    "config.calls.concurrency",
+    "config.task_defaults",  # the tasks have them
 )
 _NOUNS = {
     "criteria": "criterion",
@@ -34,14 +44,13 @@ _CHARACTERS_BEFORE_DIFFERENCE = 24
 
 
 class InputChange(NamedTuple):
-    """An input with its values in A and B, None for what only one run has.
+    """An input, whether it was added, removed or reworded, and its values in A and B, None for what only one run has.
 
-    `kind` is added, removed, reworded or changed. `tasks` is the number of tasks with this change, and `task` the first
+    `tasks` is the number of tasks with this change, and `task` the first
     of them; None for a setting.
     """
 
-    name: str
-    kind: str
+    what: str
     before: Any
     after: Any
     tasks: int | None = None
@@ -49,12 +58,10 @@ class InputChange(NamedTuple):
 
     def __str__(self) -> str:
         """Return what was changed, and in which tasks: `criterion polite, reworded in 20 tasks`."""
-        text = self.name if self.kind == "changed" else f"{self.name}, {self.kind}"
         if self.tasks is None:
-            return text
-        return f"{text} in " + (
-            f"task {self.task}" if self.tasks == 1 else format_count(self.tasks, "task")
-        )
+            return self.what
+        tasks = f"task {self.task}" if self.tasks == 1 else format_count(self.tasks, "task")
+        return f"{self.what} in {tasks}"
 
     @property
     def shortened_values(self) -> tuple[str, str]:
@@ -62,13 +69,9 @@ class InputChange(NamedTuple):
         before, after = map(_format_value, (self.before, self.after))
         common = commonprefix([before, after])  # noqa: RUF071 - of characters, not of paths
         start = len(common) - _CHARACTERS_BEFORE_DIFFERENCE
-        if start <= 0 or max(len(before), len(after)) <= _MAX_VALUE_CHARACTERS:
-            start = 0
-        ellipsis = "…" if start else ""
-        return (
-            shorten(ellipsis + before[start:], _MAX_VALUE_CHARACTERS),
-            shorten(ellipsis + after[start:], _MAX_VALUE_CHARACTERS),
-        )
+        if start > 0 and max(len(before), len(after)) > _MAX_VALUE_CHARACTERS:
+            before, after = f"…{before[start:]}", f"…{after[start:]}"
+        return shorten(before, _MAX_VALUE_CHARACTERS), shorten(after, _MAX_VALUE_CHARACTERS)
 
 
 def _format_value(value: Any) -> str:
@@ -83,7 +86,7 @@ def find_changed_inputs(a: Run, b: Run) -> list[InputChange]:
         for values in _find_task_changes(a, b, task_id):
             question_changes.append(_describe_change(*values)._replace(task=task_id))
     # as text, because lists and mappings have no hash
-    groups = group_by(question_changes, lambda change: repr(change[:4])).values()
+    groups = group_by(question_changes, lambda change: repr(change[:3])).values()
     questions = [members[0]._replace(tasks=len(members)) for members in groups]
     questions.sort(key=lambda change: -(change.tasks or 0))
     settings = [_describe_change(*values) for values in _find_setting_changes(a.header, b.header)]
@@ -92,16 +95,12 @@ def find_changed_inputs(a: Run, b: Run) -> list[InputChange]:
 
 def _describe_change(path: str, before: Any, after: Any) -> InputChange:
     if before is MISSING:
-        return InputChange(path, "added", None, _find_words(after))
+        return InputChange(f"{path}, added", None, _find_words(after))
     if after is MISSING:
-        return InputChange(path, "removed", _find_words(before), None)
-    owner, _, field = path.rpartition(".")
-    return InputChange(
-        owner if field == "text" else path,
-        "reworded" if field in ("text", "query", "profile") else "changed",
-        before,
-        after,
-    )
+        return InputChange(f"{path}, removed", _find_words(before), None)
+    if path.endswith(("text", "query", "profile")):
+        path = f"{path.removesuffix('.text')}, reworded"
+    return InputChange(path, before, after)
 
 
 def _find_words(part: Any) -> Any:
@@ -145,21 +144,22 @@ def _name_members(parts: StoredBody) -> JsonFields:
 
 def _find_setting_changes(a: RunHeader, b: RunHeader) -> Iterator[ValueChange]:
     """Yield which settings, prompts, files and versions differ; erased digests do not."""
-    settings_in_a, settings_in_b = (
-        _name_members(header.config.model_dump(mode="json")) for header in (a, b)
-    )
-    for path, before, after in changes(settings_in_a, settings_in_b):
-        if not path.startswith(_SETTINGS_WITHOUT_EFFECT_ON_REWARDS):
-            yield path, before, after
-    parts = {"tasks", "responses", "evaluators", "derivers", "combiners", "domain"}
-    if a.config.model == b.config.model:
-        parts.add("model")  # what answers by this name
-    recorded_in_a, recorded_in_b = (
-        header.model_dump(mode="json", include=parts) for header in (a, b)
-    )
-    for path, before, after in changes(recorded_in_a, recorded_in_b):
-        if MISSING in (before, after) or ERASED_PLACEHOLDER in (before, after):
+    for path, before, after in changes(_name_settings(a), _name_settings(b)):
+        if path.startswith(_SETTINGS_WITHOUT_EFFECT_ON_REWARDS) or ERASED_PLACEHOLDER in (
+            before,
+            after,
+        ):
+            continue
+        if MISSING in (before, after) and not path.startswith("config."):
             continue  # the config names what only one run has
         if path.endswith(".sha256"):  # the beginning tells files apart
             before, after = f"{before:.8}…", f"{after:.8}…"
-        yield path.replace(".version", ": code or prompt"), before, after
+        yield path.removeprefix("config.").replace(".version", ": code or prompt"), before, after
+
+
+def _name_settings(header: RunHeader) -> JsonFields:
+    """Return the parts of a header that matter to rewards; the config names the model."""
+    settings = header.model_dump(
+        mode="json", include=_PARTS_WITH_EFFECT_ON_REWARDS, exclude={"model": {"model"}}
+    )
+    return {**settings, "config": _name_members(settings["config"])}

@@ -55,14 +55,12 @@ from jurygraph.schema import Config, RecordedVerdict
 from jurygraph.studies.changed_inputs import InputChange
 from jurygraph.studies.report import (
     Columns,
-    FigureRows,
     Figures,
     IntervalCell,
     Report,
     ReportSections,
     ReportTable,
     format_cell,
-    group_by,
 )
 from jurygraph.views.agents import agent_label
 
@@ -295,6 +293,7 @@ def compare(
     )
     largest_possible_loss = float(np.max(-sums / sizes, initial=largest_loss))
     questions, flipped_verdicts, outcome_changes = _compare_verdicts(pairs, units, max_flips_listed)
+    outcome_counts = Counter(map(itemgetter("before", "after"), outcome_changes))
     verdicts_in_both_count = sum(row["n"] for row in questions)
     flips = sum(row["to_met"] + row["to_unmet"] for row in questions)
     figures = {
@@ -316,12 +315,12 @@ def compare(
         "agents": _compare_agents(pairs, rewards, units),
         "questions": questions,
         "flipped_verdicts": flipped_verdicts,
-        "outcomes": _count_outcome_changes(outcome_changes),
+        "outcomes": [{"before": a, "after": b, "n": n} for (a, b), n in outcome_counts.items()],
         "outcome_changes": outcome_changes[:max_flips_listed],
         "changes": _largest_reward_changes(pairs),
         "changed_inputs": [*changed_inputs, *_changed_best_reward(pairs)],
     }
-    figures["gate"] = list(_condition_outcomes(thresholds, figures))
+    figures["gate"] = list(_gate_rows(thresholds, figures))
     notes = [
         *_failure_notes(rewards),
         *_unit_notes(estimate, figures["units"]),
@@ -495,7 +494,7 @@ def _largest_reward_changes(pairs: ComparedPairs) -> list[Figures]:
 def _changed_best_reward(pairs: ComparedPairs) -> Iterator[InputChange]:
     best_a, best_b = (max(response.best for response in run) for run in zip(*pairs, strict=True))
     if format_number_for_sentence(best_a) != format_number_for_sentence(best_b):
-        yield InputChange("best possible reward", "changed", best_a, best_b)
+        yield InputChange("best possible reward", round(best_a, 4), round(best_b, 4))
 
 
 # Verdicts
@@ -535,15 +534,6 @@ def _find_outcome_changes(a: ComparedResponse, b: ComparedResponse) -> Iterator[
                 "a": a.reward,
                 "b": b.reward,
             }
-
-
-def _count_outcome_changes(rows: FigureRows) -> list[Figures]:
-    counts = []
-    for (before, after), members in group_by(rows, itemgetter("before", "after")).items():
-        responses = len({row["response_id"] for row in members})
-        count = {"before": before, "after": after, "n": len(members), "responses": responses}
-        counts.append(count)
-    return counts
 
 
 def _compare_verdicts(
@@ -599,6 +589,7 @@ def _compare_verdicts(
         )
         for kind in ("to_met", "to_unmet", "only_a", "only_b"):
             figures[kind] = counts[name][kind]
+        figures["left_out"] = figures["only_a"] + figures["only_b"]
         deltas = np.abs(scores_in_b - scores_in_a).round(_ROUNDING_DECIMALS)
         figures["largest_delta"] = float(deltas.max()) if len(deltas) else None
         differences.append(({"question": name, **figures}, estimate))
@@ -660,25 +651,18 @@ def _format_no_worse_condition(margin: Figures) -> str:
     return str(CiThreshold(margin["name"], "=", margin["margin"]))
 
 
-class GateConditionOutcome(NamedTuple):
-    """A condition of a gate, whether it is met, and what was found instead of its bound."""
-
-    condition: str
-    is_met: bool
-    found: str
-
-
-def _condition_outcomes(
-    thresholds: Iterable[CiThreshold], figures: Figures
-) -> Iterator[GateConditionOutcome]:
-    """Yield the outcome of every threshold, then of every margin that was tested."""
+def _gate_rows(thresholds: Iterable[CiThreshold], figures: Figures) -> Iterator[Figures]:
+    """Yield each threshold, then each margin that was tested: whether it is met, and what was found."""
     for threshold in thresholds:
         value = figures[threshold.name]
         found = "none" if value is None else format_cell(value)
-        yield GateConditionOutcome(str(threshold), threshold.is_met(value), found)
+        yield {"condition": str(threshold), "met": threshold.is_met(value), "found": found}
     for margin in figures["margins"]:
-        found = f"p = {_format_p(margin['p'])}"
-        yield GateConditionOutcome(_format_no_worse_condition(margin), margin["holds"], found)
+        yield {
+            "condition": _format_no_worse_condition(margin),
+            "met": margin["holds"],
+            "found": f"p = {_format_p(margin['p'])}",
+        }
 
 
 def render_pull_request_comment(report: Report, command: str) -> str:
@@ -744,11 +728,11 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
 def headline_sections(figures: Figures) -> ReportSections:
     """Yield what is read first: the result in a sentence, the gate, what was changed, and what ended otherwise."""
     yield _describe_mean_change(figures)
-    outcomes = figures["gate"]
-    missed = sum(not outcome.is_met for outcome in outcomes)
+    gate = figures["gate"]
+    missed = sum(not row["met"] for row in gate)
     if missed:
-        yield f"The gate is missed: {missed} of {len(outcomes)} conditions."
-    elif outcomes:
+        yield f"The gate is missed: {missed} of {len(gate)} conditions."
+    elif gate:
         yield "The gate is met."
     changed_inputs = []
     for change in figures["changed_inputs"]:
@@ -756,17 +740,15 @@ def headline_sections(figures: Figures) -> ReportSections:
         changed_inputs += [[str(change), "A", before], ["", "B", after]]
     header = ["changed between the runs", "", "value"]
     yield ReportTable(header, changed_inputs, left=3, most=2 * _MAX_CHANGED_INPUTS_LISTED)
-    gate = [
-        [outcome.condition, "met" if outcome.is_met else "missed", outcome.found]
-        for outcome in outcomes
-    ]
-    yield ReportTable(["gate", "", "found"], gate, left=2)
-    for count in figures["outcomes"]:
-        responses = format_count(count["responses"], "response")
-        yield (
-            f"{format_count(count['n'], 'verdict')} on {responses}: {_format_outcome(count['before'])} in A, "
-            f"{_format_outcome(count['after'])} in B"
-        )
+    gate_columns: Columns = {
+        "gate": "condition",
+        "": lambda row: "met" if row["met"] else "missed",
+        "found": "found",
+    }
+    yield ReportTable.of(gate_columns, gate, left=2)
+    for row in figures["outcomes"]:
+        before, after = _format_outcome(row["before"]), _format_outcome(row["after"])
+        yield f"{format_count(row['n'], 'verdict')}: {before} in A, {after} in B"
     columns: Columns = {
         "ended otherwise": "question",
         "response": "response_id",
@@ -784,28 +766,35 @@ def _format_outcome(outcome: str) -> str:
 
 def _detail_sections(figures: Figures) -> ReportSections:
     units = figures["units"]
-    agents = []
-    for row in figures["agents"]:
-        agents.append([agent_label(row["agent"]), *_difference_cells(row, row["left_out"])])
-    yield ReportTable(["agent", *_difference_header(units)], agents)
-    # The questions whose verdicts differ.
-    counts = ("to_met", "to_unmet", "largest_delta", "only_a", "only_b")
+    differences: Columns = {
+        "n": lambda row: (
+            f"{row['n']}/{row['n'] + row['left_out']}" if row["left_out"] else row["n"]
+        ),
+        units: "tasks",
+        "mean A": "mean_a",
+        "mean B": "mean_b",
+        "B - A": lambda row: IntervalCell(
+            row["mean_delta"], row["mean_delta_low"], row["mean_delta_high"]
+        ),
+        "p": lambda row: _format_p(row["mean_delta_p"]),
+        "Holm p": lambda row: _format_p(row["holm_p"]),
+    }
+    agent_columns: Columns = {"agent": lambda row: agent_label(row["agent"]), **differences}
+    yield ReportTable.of(agent_columns, figures["agents"])
+    counts = ("to_met", "to_unmet", "largest_delta", "left_out")
     questions = figures["questions"]
     changed_questions = [row for row in questions if any(row[name] for name in counts)]
-    rows = []
-    for row in changed_questions:
-        cells = _difference_cells(row, row["only_a"] + row["only_b"])
-        rows.append([row["question"], *cells, row["to_met"], row["to_unmet"]])
-    yield ReportTable(["question", *_difference_header(units), "to met", "to unmet"], rows)
+    columns = {"question": "question", **differences, "to met": "to_met", "to unmet": "to_unmet"}
+    yield ReportTable.of(columns, changed_questions)
     unchanged_question_count = len(questions) - len(changed_questions)
     if unchanged_question_count:
         noun = "other question" if changed_questions else "question"
         yield f"no verdict differs in {format_count(unchanged_question_count, noun)}"
-    columns = {"largest changes": "response_id", "A": "a", "B": "b", "B - A": "delta"}
+    change_columns = {"largest changes": "response_id", "A": "a", "B": "b", "B - A": "delta"}
     for outcome in _UNUSUAL_OUTCOMES:
         if any(row[f"{outcome}_in"] for row in figures["changes"]):
-            columns[f"{outcome} in"] = f"{outcome}_in"
-    yield ReportTable.of(columns, figures["changes"])
+            change_columns[f"{outcome} in"] = f"{outcome}_in"
+    yield ReportTable.of(change_columns, figures["changes"])
     statistics = []
     for name, text in STATISTIC_DESCRIPTIONS.items():
         value = _format_p(figures[name]) if name.endswith("_p") else figures[name]
@@ -880,24 +869,3 @@ def _describe_delta(delta: float) -> str:
 def _format_p(p: float | None) -> str:
     """Format a p-value; one too small for four decimals is printed as <0.0001, not 0."""
     return format_number(p) if p is None or p >= 0.0001 else "<0.0001"
-
-
-def _difference_header(units: str) -> list[str]:
-    return ["n", units, "mean A", "mean B", "B - A", "p", "Holm p"]
-
-
-def _difference_cells(row: Figures, left_out: int) -> list[object]:
-    """Return the cells of a row; its means leave out values that are missing in one run."""
-    delta = IntervalCell(row["mean_delta"], row["mean_delta_low"], row["mean_delta_high"])
-    number = row["n"]
-    if left_out:
-        number = f"{number}/{number + left_out}"
-    return [
-        number,
-        row["tasks"],
-        row["mean_a"],
-        row["mean_b"],
-        delta,
-        _format_p(row["mean_delta_p"]),
-        _format_p(row["holm_p"]),
-    ]

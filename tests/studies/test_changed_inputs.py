@@ -136,14 +136,14 @@ def test_another_prompt_is_named_by_its_evaluator(
     reworded = Criteria.prompt.model_copy(update={"version": "gentle"})
     monkeypatch.setattr(Criteria, "prompt", reworded)
     (change,) = changes_between(a, record(tmp_path / "b", [TASK]))
-    assert change.name == "evaluators.criteria: code or prompt"
+    assert change.what == "evaluators.criteria: code or prompt"
     before, after = change.shortened_values
     assert ("prompt gentle in" in before, "prompt gentle in" in after) == (False, True)
 
 
 def test_long_wordings_are_cut_before_their_first_difference() -> None:
     start = "The answer names the day and the hour " * 4
-    change = InputChange("criterion when", "reworded", f"{start}of it.", f"{start}of all.\n" * 9)
+    change = InputChange("criterion when, reworded", f"{start}of it.", f"{start}of all.\n" * 9)
     before, after = change.shortened_values
     assert before == "…the day and the hour of it."
     assert after.startswith("…the day and the hour of all. The answer")

@@ -371,7 +371,7 @@ def test_a_verdict_that_failed_is_named_apart_from_those_that_flipped():
     assert outcomes == [("judged", "failed", 1), ("judged", "gated", 1)]
     assert [flip["question"] for flip in report.figures["flipped_verdicts"]] == ["p"]
     text = report.to_markdown()
-    assert "1 verdict on 1 response: judged in A, failed in B" in text
+    assert "1 verdict: judged in A, failed in B" in text
     assert "| q | r | judged | failed | 1.0000 | 0.0000 |" in text
     assert "| met -\\> unmet, gated in B |" in text
     assert "| largest changes | A | B | B - A | failed in | gated in |" in text
@@ -700,8 +700,8 @@ def test_what_the_settings_change_by_themselves_is_what_rescoring_changes(tmp_pa
         f"), of which {mean:+.4f} by the settings (A's verdicts under B's settings), {rest:+.4f} by what was asked and "
         "judged; 4 of 4 tasks changed"
     ) in first
-    changed = [tuple(change[:4]) for change in report.figures["changed_inputs"]]
-    assert changed == [("best possible reward", "changed", 2.0, 4.225)]
+    changed = [tuple(change[:3]) for change in report.figures["changed_inputs"]]
+    assert changed == [("best possible reward", 2.0, 4.225)]
     same = compare_folders(tmp_path / "b", tmp_path / "b")
     assert same.figures["mean_delta_by_settings"] is None
     assert not any("settings" in note for note in same.notes)
