@@ -61,6 +61,7 @@ from jurygraph.studies.report import (
     ReportSections,
     ReportTable,
     format_cell,
+    group_by,
 )
 from jurygraph.views.agents import agent_label
 
@@ -99,8 +100,6 @@ _MAX_CHANGED_INPUTS_LISTED = 15
 _MAX_COMMENT_CHARACTERS = 60_000
 """Characters; GitHub takes 65,536."""
 _FEW_TASKS_THRESHOLD = 20
-_MAX_RESPONSES_FOR_PAIR_MATRIX = 256
-"""Responses of a task up to which τ-b takes all pairs at once: ten times as fast as SciPy, but in quadratic memory."""
 _MAX_RESPONSES_DECIDED = 20_000
 """Most responses of A that are decided again under B's settings: 120,000 verdicts take a second to read."""
 _ROUNDING_DECIMALS = 12  # sums in another order differ in their last bits
@@ -433,16 +432,8 @@ def _mean_tau_b_within_tasks(rewards: Floats, tasks: Ints) -> float | None:
     for members in members_by_cluster(tasks):
         a, b = rounded_rewards[:, members]
         if len(a) > 1 and np.ptp(a) and np.ptp(b):
-            taus.append(_kendall(a, b))
+            taus.append(tau_b(a, b))
     return round(fmean(taus), _ROUNDING_DECIMALS) if taus else None
-
-
-def _kendall(a: Floats, b: Floats) -> float:
-    if len(a) <= _MAX_RESPONSES_FOR_PAIR_MATRIX:
-        return tau_b(a, b)
-    from scipy import stats  # lazily: it takes a second
-
-    return float(stats.kendalltau(a, b).statistic)
 
 
 def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[Figures]:
@@ -450,16 +441,17 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
 
     Where another agent wrote the response in B, the row names both.
     """
-    pair_indices_by_agent = defaultdict(list)
-    for index, (response_in_a, response_in_b) in enumerate(pairs):
-        name = response_in_a.agent
-        if name != response_in_b.agent:
-            name = f"{agent_label(name)} in A, {agent_label(response_in_b.agent)} in B"
-        pair_indices_by_agent[name].append(index)
+    names = []
+    for a, b in pairs:
+        is_same = a.agent == b.agent
+        names.append(
+            a.agent if is_same else f"{agent_label(a.agent)} in A, {agent_label(b.agent)} in B"
+        )
+    indices_by_agent = group_by(range(len(names)), names.__getitem__)
     has_failed = np.isnan(rewards[0] + rewards[1])
     differences = []
-    for name in sorted(pair_indices_by_agent, key=lambda agent: (agent is None, agent or "")):
-        columns = np.array(pair_indices_by_agent[name])
+    for name in sorted(indices_by_agent, key=lambda agent: (agent is None, agent or "")):
+        columns = np.array(indices_by_agent[name])
         kept = columns[~has_failed[columns]]
         figures, estimate = _difference_figures(rewards[0, kept], rewards[1, kept], units[kept])
         row = {"agent": name, **figures, "left_out": len(columns) - len(kept)}
@@ -822,8 +814,8 @@ def _flip_sections(figures: Figures) -> ReportSections:
 def _describe_mean_change(figures: Figures) -> str:
     """Return the result in a sentence: how much better or worse B is, whether that is certain, of what, without what.
 
-    `B is 0.0350 lower (95 % interval: 0.0120 to 0.0580, certain); 7 of 20 tasks changed; n = 38 responses, left out: 2
-    failed in B`.
+    `B is 0.0350 lower (95 % interval: 0.0580 lower to 0.0120 lower, certain); 7 of 20 tasks changed; n = 38 responses,
+    left out: 2 failed in B`.
     """
     number = f"n = {format_count(figures['n'], 'response')}"
     causes = {
@@ -856,10 +848,8 @@ def _describe_certainty(figures: Figures) -> str:
     low, high = figures["mean_delta_low"], figures["mean_delta_high"]
     if low is None:
         return "no interval, so not certain"
-    if low <= 0.0 <= high:
-        return f"95 % interval: {_describe_delta(low)} to {_describe_delta(high)}, not certain"
-    least, most = sorted((abs(low), abs(high)))
-    return f"95 % interval: {format_number(least)} to {format_number(most)}, certain"
+    certainty = "not certain" if low <= 0.0 <= high else "certain"
+    return f"95 % interval: {_describe_delta(low)} to {_describe_delta(high)}, {certainty}"
 
 
 def _describe_delta(delta: float) -> str:

@@ -116,7 +116,8 @@ def test_the_first_sentence_says_how_much_how_certain_of_what_and_what_was_left_
         "n = 3 responses"
     )
     assert first_sentence([(0.5, 0.3), (0.5, 0.3), (0.5, 0.35)]) == (
-        "B is 0.1833 lower (95 % interval: 0.1116 to 0.2550, certain); 3 of 3 tasks changed; n = 3 responses"
+        "B is 0.1833 lower (95 % interval: 0.2550 lower to 0.1116 lower, certain); 3 of 3 tasks changed; "
+        "n = 3 responses"
     )
     assert first_sentence([(0.5, 0.6)]) == (
         "B is 0.1000 higher (no interval, so not certain); 1 of 1 tasks changed; n = 1 response"
