@@ -122,10 +122,7 @@ def _name_task_parts(text: bytes) -> JsonFields:
     content = from_json(text)
     task = content["task"]
     rubric = content.get("rubric") or task["rubric"] or {"criteria": [], "edges": []}
-    edges = {}
-    for edge in rubric["edges"]:
-        edges[f"{edge['parent']} -> {edge['child']}"] = edge["kind"], edge["retention"]
-    parts = {**task, "rubric": None, "criteria": rubric["criteria"], "edges": edges}
+    parts = {**task, "rubric": None, "criteria": rubric["criteria"], "edges": rubric["edges"]}
     return {**_name_members(parts), "profiles": _name_members(content.get("profiles", {}))}
 
 

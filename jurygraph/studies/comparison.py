@@ -113,7 +113,7 @@ class SampleMeanVerdict(NamedTuple):
 
     Samples of two runs are unrelated draws, so they are averaged before anything is paired. A tie is no decision.
     `outcome` is judged, gated, or unsupported where no quotation bears out the finding of a sample; without a score it
-    is the status: failed, abstained or not_applicable.
+    is the status: failed, abstained or not applicable.
     """
 
     score: float | None
@@ -223,7 +223,7 @@ def mean_verdicts_by_key(
 def _average_samples(members: Sequence[RecordedVerdict]) -> SampleMeanVerdict:
     scored = [verdict for verdict in members if verdict.score is not None]
     if not scored:
-        statuses = [verdict.status for verdict in members]
+        statuses = [verdict.status.replace("_", " ") for verdict in members]
         return SampleMeanVerdict(None, 0, "failed" if "failed" in statuses else statuses[0])
     score = math.fsum(verdict.score or 0.0 for verdict in scored) / len(scored)
     votes = sum(1 if verdict.counts_as_met else -1 for verdict in scored)
@@ -277,9 +277,7 @@ def compare(
     units = cluster_numbers(names)
     paired_rewards = rewards[:, has_both_values]
     a_rewards, b_rewards = paired_rewards
-    overall_difference_figures, estimate = _difference_figures(
-        a_rewards, b_rewards, units[has_both_values]
-    )
+    overall_difference_figures, estimate = _difference_figures(rewards, units)
     rewards_under_b, missing = under_b
     mean_change = None
     if rewards_under_b and has_both_values.any():
@@ -390,13 +388,19 @@ def _sums_and_counts_by_unit(values: Floats | Ints, units: Ints) -> tuple[Floats
     return sums[has_values], sizes[has_values]
 
 
-def _difference_figures(a: Floats, b: Floats, units: Ints) -> tuple[Figures, Estimate | None]:
-    """Return the figures of paired values [n], with whole units as independent, and the mean of B - A."""
-    sums, sizes = _sums_and_counts_by_unit(_reward_differences(b, a), units)
+def _difference_figures(values: Floats, units: Ints) -> tuple[Figures, Estimate | None]:
+    """Return the figures of paired values [2,n], with whole units as independent, and the mean of B - A.
+
+    Pairs of which one is missing are left out and counted.
+    """
+    has_both_values = ~np.isnan(values).any(axis=0)
+    a, b = values[:, has_both_values]
+    sums, sizes = _sums_and_counts_by_unit(_reward_differences(b, a), units[has_both_values])
     estimate = ratio_interval(sums, sizes)
     mean, low, high = (None, None, None) if estimate is None else estimate[:3]
     figures = {
         "n": len(a),
+        "left_out": len(units) - len(a),
         "tasks": len(sums),
         "changed_tasks": len(nonzero_sums(sums)) if len(sums) else None,
         "mean_a": fmean(a) if len(a) else None,
@@ -448,14 +452,11 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
             a.agent if is_same else f"{agent_label(a.agent)} in A, {agent_label(b.agent)} in B"
         )
     indices_by_agent = group_by(range(len(names)), names.__getitem__)
-    has_failed = np.isnan(rewards[0] + rewards[1])
     differences = []
     for name in sorted(indices_by_agent, key=lambda agent: (agent is None, agent or "")):
         columns = np.array(indices_by_agent[name])
-        kept = columns[~has_failed[columns]]
-        figures, estimate = _difference_figures(rewards[0, kept], rewards[1, kept], units[kept])
-        row = {"agent": name, **figures, "left_out": len(columns) - len(kept)}
-        differences.append((row, estimate))
+        figures, estimate = _difference_figures(rewards[:, columns], units[columns])
+        differences.append(({"agent": name, **figures}, estimate))
     return _adjust_for_multiple_tests(differences)
 
 
@@ -574,15 +575,12 @@ def _compare_verdicts(
                 flips.append(flip)
     differences = []
     for name in sorted(values.keys() | counts.keys()):
-        table = np.array(values[name]).reshape(-1, 3)
-        scores_in_a, scores_in_b, verdict_units = table.T
-        figures, estimate = _difference_figures(
-            scores_in_a, scores_in_b, verdict_units.astype(np.intp)
-        )
+        *scores, verdict_units = np.array(values[name]).reshape(-1, 3).T
+        figures, estimate = _difference_figures(np.array(scores), verdict_units.astype(np.intp))
         for kind in ("to_met", "to_unmet", "only_a", "only_b"):
             figures[kind] = counts[name][kind]
         figures["left_out"] = figures["only_a"] + figures["only_b"]
-        deltas = np.abs(scores_in_b - scores_in_a).round(_ROUNDING_DECIMALS)
+        deltas = np.abs(np.subtract(*scores)).round(_ROUNDING_DECIMALS)
         figures["largest_delta"] = float(deltas.max()) if len(deltas) else None
         differences.append(({"question": name, **figures}, estimate))
     flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
@@ -739,21 +737,17 @@ def headline_sections(figures: Figures) -> ReportSections:
     }
     yield ReportTable.of(gate_columns, gate, left=2)
     for row in figures["outcomes"]:
-        before, after = _format_outcome(row["before"]), _format_outcome(row["after"])
-        yield f"{format_count(row['n'], 'verdict')}: {before} in A, {after} in B"
-    columns: Columns = {
+        verdicts = format_count(row["n"], "verdict")
+        yield f"{verdicts}: {row['before']} in A, {row['after']} in B"
+    columns = {
         "ended otherwise": "question",
         "response": "response_id",
-        "A": lambda row: _format_outcome(row["before"]),
-        "B": lambda row: _format_outcome(row["after"]),
+        "A": "before",
+        "B": "after",
         "reward in A": "a",
         "reward in B": "b",
     }
     yield ReportTable.of(columns, figures["outcome_changes"], left=4, most=_MAX_ROWS_LISTED)
-
-
-def _format_outcome(outcome: str) -> str:
-    return outcome.replace("_", " ")
 
 
 def _detail_sections(figures: Figures) -> ReportSections:
