@@ -413,12 +413,8 @@ class Run(ShortRepr):
 
         It has the keys `task`, `views` and `plan`; `profiles` if some were read; `rubric` if it was annotated.
         """
-        text = self.stored_task_text(task_id)
+        text = self.source.ledger.texts_of_record(self.task_record(task_id)).get(0)
         return None if text is None else json.loads(text)
-
-    def stored_task_text(self, task_id: str) -> bytes | None:
-        """Return the JSON of `stored_task_record` as it was written."""
-        return self.source.ledger.texts_of_record(self.task_record(task_id)).get(0)
 
     def task(self, task_id: str) -> Task | None:
         """Return a task as it was given to planning; None where its texts were erased."""

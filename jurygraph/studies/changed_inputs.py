@@ -10,6 +10,7 @@ from pydantic_core import from_json
 from jurygraph.messages import format_count, shorten
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import MISSING, RunHeader, ValueChange, changes
+from jurygraph.runs.store.ledger import LedgerRecord
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER, StoredBody
 from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.studies.report import group_by
@@ -81,10 +82,7 @@ def _format_value(value: Any) -> str:
 
 def find_changed_inputs(a: Run, b: Run) -> list[InputChange]:
     """Return the changed questions of tasks in both runs, the most frequent first, then the changed settings."""
-    question_changes = []
-    for task_id in a.source.ledger.keys("task"):
-        for values in _find_task_changes(a, b, task_id):
-            question_changes.append(_describe_change(*values)._replace(task=task_id))
+    question_changes = _find_question_changes(a, b)
     # as text, because lists and mappings have no hash
     groups = group_by(question_changes, lambda change: repr(change[:3])).values()
     questions = [members[0]._replace(tasks=len(members)) for members in groups]
@@ -107,14 +105,23 @@ def _find_words(part: Any) -> Any:
     return part.get("text", part) if isinstance(part, dict) else part
 
 
-def _find_task_changes(a: Run, b: Run, task_id: str) -> Iterator[ValueChange]:
-    """Yield the changes of a task that both runs have; erased texts have none. Equal texts are not parsed."""
-    if b.source.ledger.find("task", task_id) is None:
-        return
-    before, after = a.stored_task_text(task_id), b.stored_task_text(task_id)
-    if before is None or after is None or before == after:
-        return
-    yield from changes(_name_task_parts(before), _name_task_parts(after))
+def _find_question_changes(a: Run, b: Run) -> Iterator[InputChange]:
+    """Yield the changes of each task that both runs have; erased texts have none. Equal texts are not parsed."""
+    records_in_b = _task_records(b)
+    for task_id, record in _task_records(a).items():
+        if task_id not in records_in_b:
+            continue
+        before = a.source.ledger.texts_of_record(record).get(0)
+        after = b.source.ledger.texts_of_record(records_in_b[task_id]).get(0)
+        if before is None or after is None or before == after:
+            continue
+        for values in changes(_name_task_parts(before), _name_task_parts(after)):
+            yield _describe_change(*values)._replace(task=task_id)
+
+
+def _task_records(run: Run) -> dict[str, LedgerRecord]:
+    records = run.source.ledger.records("task", up_to_record=run.last_base_record_number)
+    return {record.key: record for record in records}
 
 
 def _name_task_parts(text: bytes) -> JsonFields:
