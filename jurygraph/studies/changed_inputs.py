@@ -47,8 +47,7 @@ _CHARACTERS_BEFORE_DIFFERENCE = 24
 class InputChange(NamedTuple):
     """An input, whether it was added, removed or reworded, and its values in A and B, None for what only one run has.
 
-    `tasks` is the number of tasks with this change, and `task` the first
-    of them; None for a setting.
+    `tasks` is the number of tasks with this change, and `task` the first of them; None for a setting.
     """
 
     what: str

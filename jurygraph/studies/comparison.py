@@ -717,7 +717,11 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
 
 def headline_sections(figures: Figures) -> ReportSections:
     """Yield what is read first: the result in a sentence, the gate, what was changed, and what ended otherwise."""
-    yield _describe_mean_change(figures)
+    sentence = [_describe_mean_change(figures)]
+    for row in figures["outcomes"]:
+        verdicts = format_count(row["n"], "verdict")
+        sentence.append(f"{verdicts} {row['before']} in A, {row['after']} in B")
+    yield "; ".join(sentence)
     gate = figures["gate"]
     missed = sum(not row["met"] for row in gate)
     if missed:
@@ -736,9 +740,6 @@ def headline_sections(figures: Figures) -> ReportSections:
         "found": "found",
     }
     yield ReportTable.of(gate_columns, gate, left=2)
-    for row in figures["outcomes"]:
-        verdicts = format_count(row["n"], "verdict")
-        yield f"{verdicts}: {row['before']} in A, {row['after']} in B"
     columns = {
         "ended otherwise": "question",
         "response": "response_id",

@@ -372,7 +372,10 @@ def test_a_verdict_that_failed_is_named_apart_from_those_that_flipped():
     assert outcomes == [("judged", "failed", 1), ("judged", "gated", 1)]
     assert [flip["question"] for flip in report.figures["flipped_verdicts"]] == ["p"]
     text = report.to_markdown()
-    assert "1 verdict: judged in A, failed in B" in text
+    first, *_ = report.sections
+    assert str(first).endswith(
+        "; n = 1 response; 1 verdict judged in A, failed in B; 1 verdict judged in A, gated in B"
+    )
     assert "| q | r | judged | failed | 1.0000 | 0.0000 |" in text
     assert "| met -\\> unmet, gated in B |" in text
     assert "| largest changes | A | B | B - A | failed in | gated in |" in text
