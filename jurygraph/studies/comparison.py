@@ -10,7 +10,8 @@ import sys
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
+from itertools import chain
+from operator import attrgetter, itemgetter
 from statistics import fmean
 from sys import intern
 from typing import NamedTuple
@@ -47,19 +48,20 @@ from jurygraph.runs.reports.units import (
     units_label,
 )
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.header import RunHeader, changes, format_value
-from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.runs.workflows.deciding import PackedGroupVerdicts, VerdictTables
 from jurygraph.runs.workflows.rescoring import DECISION_CONFIG_KEYS
 from jurygraph.schema import Config, RecordedVerdict
+from jurygraph.studies.changed_inputs import InputChange
 from jurygraph.studies.report import (
+    Columns,
     Figures,
     IntervalCell,
     Report,
     ReportSections,
     ReportTable,
     format_cell,
+    group_by,
 )
 from jurygraph.views.agents import agent_label
 
@@ -93,20 +95,11 @@ it is counted as failed, never as 0.
 
 NO_WORSE_GATE_NAME = "no_worse_than"
 CI_GATE_EXAMPLE = '"mean_delta>-0.01", "mean_delta_low>=-0.02, flips<=3" or "no_worse_than=0.02"'
-_SETTINGS_WITHOUT_EFFECT_ON_REWARDS = (
-    "config.calls.cache",
-    "config.calls.record",
-    "config.calls.key",
-    "config.calls.concurrency",
-)
 _MAX_ROWS_LISTED = 20
-_MAX_SETTINGS_LISTED = 10
-_RUNS_DIFFER_TEXT = "the runs differ in "
+_MAX_CHANGED_INPUTS_LISTED = 15
 _MAX_COMMENT_CHARACTERS = 60_000
 """Characters; GitHub takes 65,536."""
 _FEW_TASKS_THRESHOLD = 20
-_MAX_RESPONSES_FOR_PAIR_MATRIX = 256
-"""Responses of a task up to which τ-b takes all pairs at once: ten times as fast as SciPy, but in quadratic memory."""
 _MAX_RESPONSES_DECIDED = 20_000
 """Most responses of A that are decided again under B's settings: 120,000 verdicts take a second to read."""
 _ROUNDING_DECIMALS = 12  # sums in another order differ in their last bits
@@ -119,16 +112,29 @@ class SampleMeanVerdict(NamedTuple):
     """A verdict over all its samples: their mean score, and the number that are met less those that are not.
 
     Samples of two runs are unrelated draws, so they are averaged before anything is paired. A tie is no decision.
-    `unsupported` says whether no quotation bears out the finding of one of them.
+    `outcome` is judged, gated, or unsupported where no quotation bears out the finding of a sample; without a score it
+    is the status: failed, abstained or not applicable.
     """
 
-    score: float
+    score: float | None
     votes: int
-    unsupported: bool = False
+    outcome: str = "judged"
+
+
+class ChangedVerdict(NamedTuple):
+    """A verdict of A and that of B on the same, where they differ."""
+
+    key: ComparedVerdictKey
+    before: SampleMeanVerdict
+    after: SampleMeanVerdict
+
+
+_NO_VERDICT = SampleMeanVerdict(None, 0)
+_UNUSUAL_OUTCOMES = ("failed", "abstained", "gated", "unsupported")
 
 
 class ComparedResponse(NamedTuple):
-    """A response with its reward, NaN where it failed, its verdicts that have a score, and the `group` of its task.
+    """A response with its reward, NaN where it failed, its verdicts, and the `group` of its task.
 
     `best` is the best possible reward of what applies to it.
     """
@@ -203,22 +209,30 @@ def compared_responses(
 def mean_verdicts_by_key(
     verdicts: Iterable[RecordedVerdict],
 ) -> dict[ComparedVerdictKey, SampleMeanVerdict]:
-    """Return the verdicts on a response that have a score and count, by question and responses shown."""
+    """Return the verdicts on a response, by question and responses shown."""
     samples = defaultdict(list)
     for verdict in verdicts:
-        if verdict.score is not None:
-            question = verdict.question
-            if verdict.judge is not None:
-                question = f"{question} by {verdict.judge}"
-            responses = () if verdict.responses == (verdict.about,) else verdict.responses
-            samples[intern(question), responses].append(verdict)
-    judged = {}
-    for verdict_key, members in samples.items():
-        score = math.fsum(verdict.score or 0.0 for verdict in members) / len(members)
-        votes = sum(1 if verdict.counts_as_met else -1 for verdict in members)
-        unsupported = any(verdict.unsupported for verdict in members)
-        judged[verdict_key] = SampleMeanVerdict(score, votes, unsupported)
-    return judged
+        question = verdict.question
+        if verdict.judge is not None:
+            question = f"{question} by {verdict.judge}"
+        responses = () if verdict.responses == (verdict.about,) else verdict.responses
+        samples[intern(question), responses].append(verdict)
+    return {key: _average_samples(members) for key, members in samples.items()}
+
+
+def _average_samples(members: Sequence[RecordedVerdict]) -> SampleMeanVerdict:
+    scored = [verdict for verdict in members if verdict.score is not None]
+    if not scored:
+        statuses = [verdict.status.replace("_", " ") for verdict in members]
+        return SampleMeanVerdict(None, 0, "failed" if "failed" in statuses else statuses[0])
+    score = math.fsum(verdict.score or 0.0 for verdict in scored) / len(scored)
+    votes = sum(1 if verdict.counts_as_met else -1 for verdict in scored)
+    outcome = "judged"
+    if any(verdict.gated_by is not None for verdict in scored):
+        outcome = "gated"
+    elif any(verdict.unsupported for verdict in scored):
+        outcome = "unsupported"
+    return SampleMeanVerdict(score, votes, outcome)
 
 
 def compare(
@@ -226,19 +240,20 @@ def compare(
     b: Iterable[ComparedResponse],
     margins: Sequence[float] = (),
     largest_loss: float = 1.0,
-    differing_settings: Iterable[str] = (),
+    thresholds: Iterable[CiThreshold] = (),
+    changed_inputs: Iterable[InputChange] = (),
     max_flips_listed: int = sys.maxsize,
     under_b: tuple[Mapping[str, float], str] = ({}, ""),
 ) -> Report:
     """Compare the responses of two runs, which are paired by id; their order does not matter.
 
     The figures are those of `STATISTIC_DESCRIPTIONS`, what their `units` are (`tasks`, or `groups of tasks`, which
-    `tasks` counts then), the results of the `margins`, rows for `agents` and `questions`, the first `max_flips_listed`
-    verdicts that flipped, and the largest `changes`. The intervals of a table's rows hold together with 95 %, and
-    Holm's adjusted p-values are next to the raw ones.
+    `tasks` counts then), the `gate` of `thresholds` and `margins`, rows for `agents` and `questions`, the first
+    `max_flips_listed` verdicts that flipped, as many that ended otherwise, such as failed, and the largest `changes`.
+    The intervals of a table's rows hold together with 95 %, and Holm's adjusted p-values are next to the raw ones.
 
     `margins` are losses that do not matter, each tested for whether B loses less, where the mean reward of one unit can
-    lose `largest_loss` at most, or as much as one did. `differing_settings` are notes on the settings that differ.
+    lose `largest_loss` at most, or as much as one did. `changed_inputs` are what `find_changed_inputs` returns.
     `under_b` has what `decide_under_other_settings` returns of A with B's config: what these rewards differ from A's is
     the part of the settings in the mean difference.
 
@@ -262,9 +277,7 @@ def compare(
     units = cluster_numbers(names)
     paired_rewards = rewards[:, has_both_values]
     a_rewards, b_rewards = paired_rewards
-    overall_difference_figures, estimate = _difference_figures(
-        a_rewards, b_rewards, units[has_both_values]
-    )
+    overall_difference_figures, estimate = _difference_figures(rewards, units)
     rewards_under_b, missing = under_b
     mean_change = None
     if rewards_under_b and has_both_values.any():
@@ -276,7 +289,8 @@ def compare(
         _reward_differences(b_rewards, a_rewards), units[has_both_values]
     )
     largest_possible_loss = float(np.max(-sums / sizes, initial=largest_loss))
-    questions, flipped_verdicts = _compare_verdicts(pairs, units, max_flips_listed)
+    questions, flipped_verdicts, outcome_changes = _compare_verdicts(pairs, units, max_flips_listed)
+    outcome_counts = Counter(map(itemgetter("before", "after"), outcome_changes))
     verdicts_in_both_count = sum(row["n"] for row in questions)
     flips = sum(row["to_met"] + row["to_unmet"] for row in questions)
     figures = {
@@ -298,11 +312,13 @@ def compare(
         "agents": _compare_agents(pairs, rewards, units),
         "questions": questions,
         "flipped_verdicts": flipped_verdicts,
+        "outcomes": [{"before": a, "after": b, "n": n} for (a, b), n in outcome_counts.items()],
+        "outcome_changes": outcome_changes[:max_flips_listed],
         "changes": _largest_reward_changes(pairs),
+        "changed_inputs": [*changed_inputs, *_changed_best_reward(pairs)],
     }
+    figures["gate"] = list(_gate_rows(thresholds, figures))
     notes = [
-        *differing_settings,
-        *_best_reward_notes(pairs),
         *_failure_notes(rewards),
         *_unit_notes(estimate, figures["units"]),
     ]
@@ -317,7 +333,8 @@ def compare(
             "the runs have no verdict in common to compare: their questions, or the names of their judges, are others; "
             "a run that asks both judges has a row for each two in `jurygraph study reliability`"
         )
-    return Report(figures, _sections(figures), notes)
+    sections = (headline_sections, _flip_sections, _detail_sections)
+    return Report(figures, chain.from_iterable(part(figures) for part in sections), notes)
 
 
 ResponsesById = Mapping[str, ComparedResponse]
@@ -371,13 +388,19 @@ def _sums_and_counts_by_unit(values: Floats | Ints, units: Ints) -> tuple[Floats
     return sums[has_values], sizes[has_values]
 
 
-def _difference_figures(a: Floats, b: Floats, units: Ints) -> tuple[Figures, Estimate | None]:
-    """Return the figures of paired values [n], with whole units as independent, and the mean of B - A."""
-    sums, sizes = _sums_and_counts_by_unit(_reward_differences(b, a), units)
+def _difference_figures(values: Floats, units: Ints) -> tuple[Figures, Estimate | None]:
+    """Return the figures of paired values [2,n], with whole units as independent, and the mean of B - A.
+
+    Pairs of which one is missing are left out and counted.
+    """
+    has_both_values = ~np.isnan(values).any(axis=0)
+    a, b = values[:, has_both_values]
+    sums, sizes = _sums_and_counts_by_unit(_reward_differences(b, a), units[has_both_values])
     estimate = ratio_interval(sums, sizes)
     mean, low, high = (None, None, None) if estimate is None else estimate[:3]
     figures = {
         "n": len(a),
+        "left_out": len(units) - len(a),
         "tasks": len(sums),
         "changed_tasks": len(nonzero_sums(sums)) if len(sums) else None,
         "mean_a": fmean(a) if len(a) else None,
@@ -413,16 +436,8 @@ def _mean_tau_b_within_tasks(rewards: Floats, tasks: Ints) -> float | None:
     for members in members_by_cluster(tasks):
         a, b = rounded_rewards[:, members]
         if len(a) > 1 and np.ptp(a) and np.ptp(b):
-            taus.append(_kendall(a, b))
+            taus.append(tau_b(a, b))
     return round(fmean(taus), _ROUNDING_DECIMALS) if taus else None
-
-
-def _kendall(a: Floats, b: Floats) -> float:
-    if len(a) <= _MAX_RESPONSES_FOR_PAIR_MATRIX:
-        return tau_b(a, b)
-    from scipy import stats  # lazily: it takes a second
-
-    return float(stats.kendalltau(a, b).statistic)
 
 
 def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[Figures]:
@@ -430,38 +445,49 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
 
     Where another agent wrote the response in B, the row names both.
     """
-    pair_indices_by_agent = defaultdict(list)
-    for index, (response_in_a, response_in_b) in enumerate(pairs):
-        name = response_in_a.agent
-        if name != response_in_b.agent:
-            name = f"{agent_label(name)} in A, {agent_label(response_in_b.agent)} in B"
-        pair_indices_by_agent[name].append(index)
-    has_failed = np.isnan(rewards[0] + rewards[1])
+    names = []
+    for a, b in pairs:
+        is_same = a.agent == b.agent
+        names.append(
+            a.agent if is_same else f"{agent_label(a.agent)} in A, {agent_label(b.agent)} in B"
+        )
+    indices_by_agent = group_by(range(len(names)), names.__getitem__)
     differences = []
-    for name in sorted(pair_indices_by_agent, key=lambda agent: (agent is None, agent or "")):
-        columns = np.array(pair_indices_by_agent[name])
-        kept = columns[~has_failed[columns]]
-        figures, estimate = _difference_figures(rewards[0, kept], rewards[1, kept], units[kept])
-        row = {"agent": name, **figures, "left_out": len(columns) - len(kept)}
-        differences.append((row, estimate))
+    for name in sorted(indices_by_agent, key=lambda agent: (agent is None, agent or "")):
+        columns = np.array(indices_by_agent[name])
+        figures, estimate = _difference_figures(rewards[:, columns], units[columns])
+        differences.append(({"agent": name, **figures}, estimate))
     return _adjust_for_multiple_tests(differences)
 
 
 def _largest_reward_changes(pairs: ComparedPairs) -> list[Figures]:
-    """Return the largest changes of a reward, ties by id. Unchanged rewards are left out."""
-    reward_change_rows: list[Figures] = []
-    for response_in_a, response_in_b in pairs:
-        delta = response_in_b.reward - response_in_a.reward
-        if abs(delta) >= ROUNDING_TOLERANCE:
-            row = {
-                "response_id": response_in_a.id,
-                "a": response_in_a.reward,
-                "b": response_in_b.reward,
-                "delta": delta,
-                "unsupported_in": _unsupported_in(*_changed_verdicts(response_in_a, response_in_b)),
-            }
-            reward_change_rows.append(row)
-    return sorted(reward_change_rows, key=lambda change: -abs(change["delta"]))[:_MAX_ROWS_LISTED]
+    """Return the largest changes of a reward, ties by id. Unchanged rewards are left out.
+
+    For each outcome of a verdict, a row says in which of the runs one of those that differ has it.
+    """
+    changed_pairs = [
+        (a, b) for a, b in pairs if abs(b.reward - a.reward) >= ROUNDING_TOLERANCE
+    ]  # NaN is no change
+    changed_pairs.sort(key=lambda pair: -abs(pair[1].reward - pair[0].reward))
+    rows: list[Figures] = []
+    for a, b in changed_pairs[:_MAX_ROWS_LISTED]:
+        row = {
+            "response_id": a.id,
+            "a": a.reward,
+            "b": b.reward,
+            "delta": b.reward - a.reward,
+        }
+        changed_verdicts = _changed_verdicts(a, b)
+        for outcome in _UNUSUAL_OUTCOMES:
+            row[f"{outcome}_in"] = _runs_with(outcome, changed_verdicts)
+        rows.append(row)
+    return rows
+
+
+def _changed_best_reward(pairs: ComparedPairs) -> Iterator[InputChange]:
+    best_a, best_b = (max(response.best for response in run) for run in zip(*pairs, strict=True))
+    if format_number_for_sentence(best_a) != format_number_for_sentence(best_b):
+        yield InputChange("best possible reward", round(best_a, 4), round(best_b, 4))
 
 
 # Verdicts
@@ -469,43 +495,64 @@ def _largest_reward_changes(pairs: ComparedPairs) -> list[Figures]:
 
 def _changed_verdicts(
     response_in_a: ComparedResponse, response_in_b: ComparedResponse
-) -> tuple[list[SampleMeanVerdict], list[SampleMeanVerdict]]:
-    """Return the verdicts of A and those of B on the same, where they differ."""
-    changed_in_a, changed_in_b = [], []
+) -> list[ChangedVerdict]:
+    changed = []
     for key, before in response_in_a.verdicts.items():
         after = response_in_b.verdicts.get(key, before)
         if after != before:
-            changed_in_a.append(before)
-            changed_in_b.append(after)
-    return changed_in_a, changed_in_b
+            changed.append(ChangedVerdict(key, before, after))
+    return changed
 
 
-def _unsupported_in(*verdicts_by_run: Iterable[SampleMeanVerdict]) -> str | None:
-    """Return which of A and B has an unsupported one among these verdicts: `A`, `B`, `A and B` or None."""
+def _runs_with(outcome: str, changed: Sequence[ChangedVerdict]) -> str | None:
+    """Return which of A and B has one with this outcome among its verdicts: `A`, `B`, `A and B` or None."""
     names = []
-    for name, verdicts in zip("AB", verdicts_by_run, strict=True):
-        if any(verdict.unsupported for verdict in verdicts):
-            names.append(name)
+    if any(verdict.before.outcome == outcome for verdict in changed):
+        names.append("A")
+    if any(verdict.after.outcome == outcome for verdict in changed):
+        names.append("B")
     return " and ".join(names) or None
+
+
+def _find_outcome_changes(a: ComparedResponse, b: ComparedResponse) -> Iterator[Figures]:
+    """Yield the verdicts that were asked for in both runs and ended otherwise, such as judged and failed."""
+    for (question, responses), before, after in _changed_verdicts(a, b):
+        if before.outcome != after.outcome:
+            yield {
+                "question": question,
+                "response_id": a.id,
+                "responses": responses or (a.id,),
+                "before": before.outcome,
+                "after": after.outcome,
+                "a": a.reward,
+                "b": b.reward,
+            }
 
 
 def _compare_verdicts(
     pairs: ComparedPairs, units: Ints, max_flips_listed: int
-) -> tuple[list[Figures], list[Figures]]:
-    """Return a row for each question that has a verdict in either run, and the first verdicts that flipped."""
+) -> tuple[list[Figures], list[Figures], list[Figures]]:
+    """Return a row for each question that has a score in either run, the first verdicts that flipped, and all that were
+    asked for in both runs and ended otherwise, such as judged and failed.
+    """
     # By question: score in A, score in B and unit of each verdict; objects would take ten times the memory.
     values: dict[str, array[float]] = defaultdict(lambda: array("d"))
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     flips = []
+    outcome_changes: list[Figures] = []
     for (a, b), unit in zip(pairs, units.tolist(), strict=True):
+        outcome_changes += _find_outcome_changes(a, b)
         verdicts_in_a = a.verdicts
         verdicts_in_b = b.verdicts
         # In the order of the verdicts: a set has another one in each process, and so would the first flips.
         for question, responses in {**verdicts_in_a, **verdicts_in_b}:
-            before = verdicts_in_a.get((question, responses))
-            after = verdicts_in_b.get((question, responses))
-            if before is None or after is None:
-                counts[question]["only_b" if before is None else "only_a"] += 1
+            before = verdicts_in_a.get((question, responses), _NO_VERDICT)
+            after = verdicts_in_b.get((question, responses), _NO_VERDICT)
+            if before.score is None or after.score is None:
+                if before.score is not None:
+                    counts[question]["only_a"] += 1
+                if after.score is not None:
+                    counts[question]["only_b"] += 1
                 continue
             values[question].extend((before.score, after.score, unit))
             if before.votes * after.votes < 0:
@@ -514,6 +561,7 @@ def _compare_verdicts(
                 count["to_met" if is_met else "to_unmet"] += 1
                 if count["to_met"] + count["to_unmet"] > max_flips_listed:
                     continue
+                changed = ChangedVerdict((question, responses), before, after)
                 flip = {
                     "question": question,
                     "response_id": a.id,
@@ -521,23 +569,23 @@ def _compare_verdicts(
                     "before": before.score,
                     "after": after.score,
                     "met": is_met,
-                    "unsupported_in": _unsupported_in([before], [after]),
+                    "unsupported_in": _runs_with("unsupported", [changed]),
+                    "gated_in": _runs_with("gated", [changed]),
                 }
                 flips.append(flip)
     differences = []
     for name in sorted(values.keys() | counts.keys()):
-        table = np.array(values[name]).reshape(-1, 3)
-        scores_in_a, scores_in_b, verdict_units = table.T
-        figures, estimate = _difference_figures(
-            scores_in_a, scores_in_b, verdict_units.astype(np.intp)
-        )
+        *scores, verdict_units = np.array(values[name]).reshape(-1, 3).T
+        figures, estimate = _difference_figures(np.array(scores), verdict_units.astype(np.intp))
         for kind in ("to_met", "to_unmet", "only_a", "only_b"):
             figures[kind] = counts[name][kind]
-        deltas = np.abs(scores_in_b - scores_in_a).round(_ROUNDING_DECIMALS)
+        figures["left_out"] = figures["only_a"] + figures["only_b"]
+        deltas = np.abs(np.subtract(*scores)).round(_ROUNDING_DECIMALS)
         figures["largest_delta"] = float(deltas.max()) if len(deltas) else None
         differences.append(({"question": name, **figures}, estimate))
     flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
-    return _adjust_for_multiple_tests(differences), flips[:max_flips_listed]
+    outcome_changes.sort(key=itemgetter("before", "after", "question", "response_id"))
+    return _adjust_for_multiple_tests(differences), flips[:max_flips_listed], outcome_changes
 
 
 # Conditions
@@ -593,106 +641,39 @@ def _format_no_worse_condition(margin: Figures) -> str:
     return str(CiThreshold(margin["name"], "=", margin["margin"]))
 
 
-class GateConditionOutcome(NamedTuple):
-    """A condition of a gate, whether it is met, and what was found instead of its bound."""
-
-    condition: str
-    is_met: bool
-    found: str
-
-
-def condition_outcomes(
-    thresholds: Iterable[CiThreshold], figures: Figures
-) -> list[GateConditionOutcome]:
-    """Return the outcome of every threshold, then of every margin that was tested."""
-    outcomes = []
+def _gate_rows(thresholds: Iterable[CiThreshold], figures: Figures) -> Iterator[Figures]:
+    """Yield each threshold, then each margin that was tested: whether it is met, and what was found."""
     for threshold in thresholds:
         value = figures[threshold.name]
         found = "none" if value is None else format_cell(value)
-        outcomes.append(GateConditionOutcome(str(threshold), threshold.is_met(value), found))
+        yield {"condition": str(threshold), "met": threshold.is_met(value), "found": found}
     for margin in figures["margins"]:
-        found = f"p = {_format_p(margin['p'])}"
-        outcomes.append(
-            GateConditionOutcome(_format_no_worse_condition(margin), margin["holds"], found)
-        )
-    return outcomes
+        yield {
+            "condition": _format_no_worse_condition(margin),
+            "met": margin["holds"],
+            "found": f"p = {_format_p(margin['p'])}",
+        }
 
 
-def render_pull_request_comment(
-    report: Report, outcomes: Sequence[GateConditionOutcome], messages: Sequence[str], command: str
-) -> str:
-    """Return a comparison as Markdown for a comment on a change: what it comes to, flips, gate, and what differs.
+def render_pull_request_comment(report: Report, command: str) -> str:
+    """Return a comparison as Markdown for a comment on a change: what it comes to, what was changed, gate and flips.
 
-    `messages` say what is missing for conditions that are not met. The rest is in a fold, which is left out where the
+    What is missing for conditions that are not met comes below them. The rest is in a fold, which is left out where the
     comment would be too long for GitHub.
     """
     figures = report.figures
-    first, *others = report.sections
-    flips = _flipped_verdicts_table(figures)
-    unmet_condition_count = sum(not outcome.is_met for outcome in outcomes)
-    verdict = ""
-    if unmet_condition_count:
-        verdict = f" The gate is missed: {unmet_condition_count} of {len(outcomes)} conditions."
-    elif outcomes:
-        verdict = " The gate is met."
-    blocks = [f"**{first}.**{verdict}\n"]
-    if figures["paired"] != figures["n"]:
-        blocks.append(Report({}, [others.pop(0)]).to_markdown())
-    blocks.append(Report({}, [flips if flips.rows else "No verdict flipped."]).to_markdown())
-    rows = []
-    for outcome in outcomes:
-        rows.append([outcome.condition, "met" if outcome.is_met else "missed", outcome.found])
-    gate = ReportTable(["gate", "", "found"], rows, left=2)
-    blocks.append(Report({}, [gate], messages).to_markdown() if rows else "")
-    settings = [note for note in report.notes if note.startswith(_RUNS_DIFFER_TEXT)]
-    blocks.append(Report({}, notes=settings).to_markdown() if settings else "")
-    rest = Report({}, [part for part in others if part != flips], report.notes).to_markdown(command)
+    sentence, *headline = Report({}, headline_sections(figures)).sections
+    gate = headline.pop(0) if figures["gate"] else ""
+    top = Report({}, [*headline, *_flip_sections(figures)], missing_evidence_messages(figures))
+    comment = f"**{sentence}.** {gate}".rstrip() + f"\n\n{top.to_markdown()}"
+    rest = Report({}, _detail_sections(figures), report.notes).to_markdown(command)
     fold = f"<details><summary>All figures</summary>\n\n{rest}\n</details>\n"
-    if sum(map(len, blocks)) + len(fold) > _MAX_COMMENT_CHARACTERS:
+    if len(comment) + len(fold) > _MAX_COMMENT_CHARACTERS:
         fold = "The other figures are too long for a comment; `--json` prints them.\n"
-    return "\n".join(filter(None, (*blocks, fold)))
+    return f"{comment}\n{fold}"
 
 
 # Notes
-
-
-def describe_setting_differences(a: RunHeader, b: RunHeader) -> Iterator[str]:
-    """Yield which settings, files and versions differ between two runs."""
-    parts = {
-        "tasks",
-        "responses",
-        "config",
-        "model",
-        "evaluators",
-        "derivers",
-        "combiners",
-        "domain",
-    }
-    before, after = (header.model_dump(mode="json", include=parts) for header in (a, b))
-    differing_settings = []
-    for key, setting_in_a, setting_in_b in changes(before, after):
-        if not key.startswith(_SETTINGS_WITHOUT_EFFECT_ON_REWARDS) and ERASED_PLACEHOLDER not in (
-            setting_in_a,
-            setting_in_b,
-        ):
-            if key in ("tasks.sha256", "responses.sha256"):  # the beginning tells files apart
-                setting_in_a, setting_in_b = f"{setting_in_a:.8}…", f"{setting_in_b:.8}…"
-            differing_settings.append(
-                f"{key.removeprefix('config.')}: {format_value(setting_in_a)} in A, {format_value(setting_in_b)} in B"
-            )
-    for setting in differing_settings[:_MAX_SETTINGS_LISTED]:
-        yield f"{_RUNS_DIFFER_TEXT}{setting}"
-    excess = len(differing_settings) - _MAX_SETTINGS_LISTED
-    if excess > 0:
-        yield f"{_RUNS_DIFFER_TEXT}{excess} more settings"
-
-
-def _best_reward_notes(pairs: ComparedPairs) -> Iterator[str]:
-    """Yield that the best possible rewards of the runs differ."""
-    best_a = format_number_for_sentence(max(response.best for response, _ in pairs))
-    best_b = format_number_for_sentence(max(response.best for _, response in pairs))
-    if best_a != best_b:
-        yield f"{_RUNS_DIFFER_TEXT}the best possible reward: {best_a} in A, {best_b} in B"
 
 
 def _failure_notes(rewards: Floats) -> Iterator[str]:
@@ -734,86 +715,120 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
 # Tables
 
 
-def _sections(figures: Figures) -> ReportSections:
+def headline_sections(figures: Figures) -> ReportSections:
+    """Yield what is read first: the result in a sentence, the gate, what was changed, and what ended otherwise."""
+    sentence = [_describe_mean_change(figures)]
+    for row in figures["outcomes"]:
+        verdicts = format_count(row["n"], "verdict")
+        sentence.append(f"{verdicts} {row['before']} in A, {row['after']} in B")
+    yield "; ".join(sentence)
+    gate = figures["gate"]
+    missed = sum(not row["met"] for row in gate)
+    if missed:
+        yield f"The gate is missed: {missed} of {len(gate)} conditions."
+    elif gate:
+        yield "The gate is met."
+    changed_inputs = []
+    for change in figures["changed_inputs"]:
+        before, after = change.shortened_values
+        changed_inputs += [[str(change), "A", before], ["", "B", after]]
+    header = ["changed between the runs", "", "value"]
+    yield ReportTable(header, changed_inputs, left=3, most=2 * _MAX_CHANGED_INPUTS_LISTED)
+    gate_columns: Columns = {
+        "gate": "condition",
+        "": lambda row: "met" if row["met"] else "missed",
+        "found": "found",
+    }
+    yield ReportTable.of(gate_columns, gate, left=2)
+    columns = {
+        "ended otherwise": "question",
+        "response": "response_id",
+        "A": "before",
+        "B": "after",
+        "reward in A": "a",
+        "reward in B": "b",
+    }
+    yield ReportTable.of(columns, figures["outcome_changes"], left=4, most=_MAX_ROWS_LISTED)
+
+
+def _detail_sections(figures: Figures) -> ReportSections:
     units = figures["units"]
-    yield _describe_mean_change(figures)
-    failed_count = figures["paired"] - figures["n"]
-    if failed_count:
-        yield f"{failed_count} of {figures['paired']} responses are left out: their reward failed in A or B"
+    differences: Columns = {
+        "n": lambda row: (
+            f"{row['n']}/{row['n'] + row['left_out']}" if row["left_out"] else row["n"]
+        ),
+        units: "tasks",
+        "mean A": "mean_a",
+        "mean B": "mean_b",
+        "B - A": lambda row: IntervalCell(
+            row["mean_delta"], row["mean_delta_low"], row["mean_delta_high"]
+        ),
+        "p": lambda row: _format_p(row["mean_delta_p"]),
+        "Holm p": lambda row: _format_p(row["holm_p"]),
+    }
+    agent_columns: Columns = {"agent": lambda row: agent_label(row["agent"]), **differences}
+    yield ReportTable.of(agent_columns, figures["agents"])
+    counts = ("to_met", "to_unmet", "largest_delta", "left_out")
+    questions = figures["questions"]
+    changed_questions = [row for row in questions if any(row[name] for name in counts)]
+    columns = {"question": "question", **differences, "to met": "to_met", "to unmet": "to_unmet"}
+    yield ReportTable.of(columns, changed_questions)
+    unchanged_question_count = len(questions) - len(changed_questions)
+    if unchanged_question_count:
+        noun = "other question" if changed_questions else "question"
+        yield f"no verdict differs in {format_count(unchanged_question_count, noun)}"
+    change_columns = {"largest changes": "response_id", "A": "a", "B": "b", "B - A": "delta"}
+    for outcome in _UNUSUAL_OUTCOMES:
+        if any(row[f"{outcome}_in"] for row in figures["changes"]):
+            change_columns[f"{outcome} in"] = f"{outcome}_in"
+    yield ReportTable.of(change_columns, figures["changes"])
     statistics = []
     for name, text in STATISTIC_DESCRIPTIONS.items():
         value = _format_p(figures[name]) if name.endswith("_p") else figures[name]
         statistics.append([name, text.replace(TASK_UNITS_LABEL, units), value])
     yield ReportTable(["statistic", "", "value"], statistics, left=2)
-    margins = []
-    for row in figures["margins"]:
-        holds = "yes" if row["holds"] else "no"
-        margins.append([_format_no_worse_condition(row), holds, _format_p(row["p"])])
-    yield ReportTable(["condition", "holds", "p"], margins, left=2)
-    agents = []
-    for row in figures["agents"]:
-        agents.append([agent_label(row["agent"]), *_difference_cells(row, row["left_out"])])
-    yield ReportTable(["agent", *_difference_header(units)], agents)
-    # The questions whose verdicts differ.
-    counts = ("to_met", "to_unmet", "largest_delta", "only_a", "only_b")
-    questions = figures["questions"]
-    changed_questions = [row for row in questions if any(row[name] for name in counts)]
-    rows = []
-    for row in changed_questions:
-        cells = _difference_cells(row, row["only_a"] + row["only_b"])
-        rows.append([row["question"], *cells, row["to_met"], row["to_unmet"]])
-    yield ReportTable(["question", *_difference_header(units), "to met", "to unmet"], rows)
-    unchanged_question_count = len(questions) - len(changed_questions)
-    if unchanged_question_count:
-        noun = "other question" if changed_questions else "question"
-        yield f"no verdict differs in {format_count(unchanged_question_count, noun)}"
-    columns = {"largest changes": "response_id", "A": "a", "B": "b", "B - A": "delta"}
-    if any(row["unsupported_in"] for row in figures["changes"]):
-        columns["unsupported in"] = "unsupported_in"
-    yield ReportTable.of(columns, figures["changes"])
-    yield _flipped_verdicts_table(figures)
 
 
-def _flipped_verdicts_table(figures: Figures) -> ReportTable:
+def _flip_sections(figures: Figures) -> ReportSections:
     flips = []
     for flip in figures["flipped_verdicts"]:
         response = flip["response_id"]
         others = ", ".join(name for name in flip["responses"] if name != response) or "-"
         decision = "unmet -> met" if flip["met"] else "met -> unmet"
-        if flip["unsupported_in"]:
-            decision += f", unsupported in {flip['unsupported_in']}"
+        for outcome in ("unsupported", "gated"):
+            if flip[f"{outcome}_in"]:
+                decision += f", {outcome} in {flip[f'{outcome}_in']}"
         row = [flip["question"], response, others, flip["before"], flip["after"], decision]
         flips.append(row)
     header = ["flipped", "response", "against", "A", "B", "decision"]
-    return ReportTable(header, flips, left=3, most=_MAX_ROWS_LISTED)
+    yield ReportTable(header, flips, left=3, most=_MAX_ROWS_LISTED)
+    if not flips:
+        yield "No verdict flipped."
 
 
 def _describe_mean_change(figures: Figures) -> str:
-    """Return the result in a sentence: `B is 0.0350 lower (0.0120 to 0.0580); 7 of 20 tasks changed`.
+    """Return the result in a sentence: how much better or worse B is, whether that is certain, of what, without what.
 
-    It says how many rewards one run has alone: they are in no mean.
+    `B is 0.0350 lower (95 % interval: 0.0580 lower to 0.0120 lower, certain); 7 of 20 tasks changed; n = 38 responses,
+    left out: 2 failed in B`.
     """
-    scored_in_one_run_text = ""
-    for run, failed_count in (("A", figures["failed_b"]), ("B", figures["failed_a"])):
-        if failed_count:
-            scored_in_one_run_text += (
-                f"; {format_count(failed_count, 'response')} with a reward in {run} alone"
-            )
+    number = f"n = {format_count(figures['n'], 'response')}"
+    causes = {
+        "failed_a": "failed in A",
+        "failed_b": "failed in B",
+        "failed_both": "failed in both",
+        "only_a": "only in A",
+        "only_b": "only in B",
+    }
+    left_out = [f"{figures[name]} {cause}" for name, cause in causes.items() if figures[name]]
+    if left_out:
+        number += f", left out: {', '.join(left_out)}"
     delta = figures["mean_delta"]
     if delta is None:
-        return f"no response has a reward in both A and B{scored_in_one_run_text}"
-    text = (
-        f"B is {_describe_delta(delta)}"
-        if figures["changed_tasks"]
-        else "A and B have the same mean"
-    )
-    low = figures["mean_delta_low"]
-    high = figures["mean_delta_high"]
-    if low is not None:
-        ends = [_describe_delta(low), _describe_delta(high)]
-        if low * high >= 0.0:
-            ends = [format_number(end) for end in sorted((abs(low), abs(high)))]
-        text += f" ({' to '.join(ends)})"
+        return f"no response has a reward in both A and B; {number}"
+    text = "A and B have the same mean"
+    if figures["changed_tasks"]:
+        text = f"B is {_describe_delta(delta)} ({_describe_certainty(figures)})"
     by_settings = figures["mean_delta_by_settings"]
     if by_settings is not None and figures["changed_tasks"]:
         rest = round(delta - by_settings, 4) + 0.0  # never minus zero
@@ -821,10 +836,15 @@ def _describe_mean_change(figures: Figures) -> str:
             f", of which {by_settings:+.4f} by the settings (A's verdicts under B's settings), "
             f"{rest:+.4f} by what was asked and judged"
         )
-    return (
-        f"{text}; {figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed"
-        f"{scored_in_one_run_text}"
-    )
+    return f"{text}; {figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed; {number}"
+
+
+def _describe_certainty(figures: Figures) -> str:
+    low, high = figures["mean_delta_low"], figures["mean_delta_high"]
+    if low is None:
+        return "no interval, so not certain"
+    certainty = "not certain" if low <= 0.0 <= high else "certain"
+    return f"95 % interval: {_describe_delta(low)} to {_describe_delta(high)}, {certainty}"
 
 
 def _describe_delta(delta: float) -> str:
@@ -834,24 +854,3 @@ def _describe_delta(delta: float) -> str:
 def _format_p(p: float | None) -> str:
     """Format a p-value; one too small for four decimals is printed as <0.0001, not 0."""
     return format_number(p) if p is None or p >= 0.0001 else "<0.0001"
-
-
-def _difference_header(units: str) -> list[str]:
-    return ["n", units, "mean A", "mean B", "B - A", "p", "Holm p"]
-
-
-def _difference_cells(row: Figures, left_out: int) -> list[object]:
-    """Return the cells of a row; its means leave out values that are missing in one run."""
-    delta = IntervalCell(row["mean_delta"], row["mean_delta_low"], row["mean_delta_high"])
-    number = row["n"]
-    if left_out:
-        number = f"{number}/{number + left_out}"
-    return [
-        number,
-        row["tasks"],
-        row["mean_a"],
-        row["mean_b"],
-        delta,
-        _format_p(row["mean_delta_p"]),
-        _format_p(row["holm_p"]),
-    ]

@@ -42,7 +42,7 @@ from jurygraph.studies.comparison import (
     compared_responses,
 )
 
-INDEX_VERSION = 13
+INDEX_VERSION = 14
 """Version of the tables; an index of another one is made again."""
 _FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.explanation.changes import group_verdicts_by_change
 from jurygraph.explanation.terms import ExplainedVerdict
@@ -18,6 +19,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import to_yaml
 from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.studies import comparison
+from jurygraph.studies.changed_inputs import InputChange, find_changed_inputs
 from jurygraph.studies.ranking import (
     DecisionMethods,
     TriedSetting,
@@ -291,23 +293,31 @@ async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> 
         for run in runs:
             run.index.complete()
             await run.scans.call(run.scans.forget)  # both rankings take as much memory again
-        under_b = await displayed_run.scans.check(
-            lambda run, _: comparison.decide_under_other_settings(
-                run, other.run.config, displayed_run.index.iter_packed_groups()
-            )
-        )
+
+        def read_inputs(
+            run: Run, _: ProgressCallback
+        ) -> tuple[list[InputChange], tuple[dict[str, float], str]]:
+            groups = displayed_run.index.iter_packed_groups()
+            with Run.open(other.run.folder) as other_run:
+                return (
+                    find_changed_inputs(run, other_run),
+                    comparison.decide_under_other_settings(run, other_run.config, groups),
+                )
+
+        changed_inputs, under_b = await displayed_run.scans.check(read_inputs)
         compare = partial(
             comparison.compare,
             displayed_run.index.compared_responses(),
             other.index.compared_responses(),
-            differing_settings=comparison.describe_setting_differences(
-                displayed_run.run.header, other.run.header
-            ),
+            changed_inputs=changed_inputs,
             max_flips_listed=_MAX_FLIPS_LISTED,
             under_b=under_b,
         )
         displayed_run.comparison = state, await displayed_run.scans.call(compare)
-    return "compare.html", {"title": "B − A", "report": displayed_run.comparison[1]}
+    report = displayed_run.comparison[1]
+    lede, *headline = Report({}, comparison.headline_sections(report.figures)).sections
+    context = {"title": "B − A", "report": report, "lede": lede, "headline": headline}
+    return "compare.html", context
 
 
 def send_config(displayed_run: DisplayedRun, request: web.Request) -> web.Response:

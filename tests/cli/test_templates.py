@@ -283,4 +283,4 @@ def test_the_workflow_comments_and_fails_where_a_change_is_worse(
     assert worse.code == 1
     assert re.match(r"\*\*B is 0\.\d+ lower.*\*\* The gate is missed: 2 of 3 conditions", worse.out)
     flips, gate = worse.out.index("met -\\> unmet"), worse.out.index("| mean\\_delta")
-    assert flips < gate < worse.out.index("<details>")
+    assert gate < flips < worse.out.index("<details>")

@@ -101,15 +101,29 @@ def test_means_and_their_difference_match_a_manual_calculation():
     assert [found[name] for name in ("failed_a", "failed_b", "failed_both")] == [1, 1, 1]
 
 
-def test_the_first_sentence_says_which_run_has_rewards_alone():
-    first, *_ = report_of([(0.5, 0.5), (0.25, 0.25), (None, 0.5)]).sections
-    assert first == (
-        "A and B have the same mean; 0 of 2 tasks changed; 1 response with a reward in B alone"
+def test_the_first_sentence_says_how_much_how_certain_of_what_and_what_was_left_out():
+    def first_sentence(pairs: Pairs) -> object:
+        return next(iter(report_of(pairs).sections))
+
+    assert first_sentence([(0.5, 0.5), (0.25, 0.25), (None, 0.5)]) == (
+        "A and B have the same mean; 0 of 2 tasks changed; n = 2 responses, left out: 1 failed in A"
     )
-    first, *_ = report_of([(0.5, None), (0.5, None)]).sections
-    assert first == (
-        "no response has a reward in both A and B; 2 responses with a reward in A alone"
+    assert first_sentence([(0.5, None), (0.5, None), (None, None)]) == (
+        "no response has a reward in both A and B; n = 0 responses, left out: 2 failed in B, 1 failed in both"
     )
+    assert first_sentence([(0.5, 0.6), (0.5, 0.7), (0.5, 0.8)]) == (
+        "B is 0.2000 higher (95 % interval: 0.0484 lower to 0.4484 higher, not certain); 3 of 3 tasks changed; "
+        "n = 3 responses"
+    )
+    assert first_sentence([(0.5, 0.3), (0.5, 0.3), (0.5, 0.35)]) == (
+        "B is 0.1833 lower (95 % interval: 0.2550 lower to 0.1116 lower, certain); 3 of 3 tasks changed; "
+        "n = 3 responses"
+    )
+    assert first_sentence([(0.5, 0.6)]) == (
+        "B is 0.1000 higher (no interval, so not certain); 1 of 1 tasks changed; n = 1 response"
+    )
+    one_run_alone, *_ = compare(run([0.5, 0.5]), run([0.5])).sections
+    assert str(one_run_alone).endswith("n = 1 response, left out: 1 only in A")
 
 
 def test_a_response_in_one_run_only_is_counted_and_left_out():
@@ -310,7 +324,7 @@ def test_a_flip_is_a_changed_decision_and_a_judges_own_one_takes_precedence_over
         [verdict("p", 0.4), verdict("q", 0.9), verdict("s", 0.6), verdict("u", 0.4, met=True)],
         [verdict("p", 0.5), verdict("q", 0.2), verdict("s", 1.0), verdict("u", 0.9)],
     )
-    flip = {"response_id": "r", "responses": ("r",), "unsupported_in": None}
+    flip = {"response_id": "r", "responses": ("r",), "unsupported_in": None, "gated_in": None}
     assert found["flipped_verdicts"] == [
         {"question": "p", **flip, "before": 0.4, "after": 0.5, "met": True},
         {"question": "q", **flip, "before": 0.9, "after": 0.2, "met": False},
@@ -341,6 +355,34 @@ def test_a_change_that_an_unsupported_finding_makes_is_marked():
     for alike in (supported, invented):
         plain = compare([alike._replace(reward=1.0)], [alike._replace(reward=0.5)])
         assert "unsupported" not in plain.to_markdown()
+
+
+def test_a_verdict_that_failed_is_named_apart_from_those_that_flipped():
+    """The failure rule fills it, so that the reward changes: that is no change of a judge's mind."""
+    judged = response("r", "t", 1.0, None, verdict("q", 1.0), verdict("p", 1.0))
+    failure = {"cause": "infrastructure", "kind": "connection"}
+    unanswered = [
+        verdict("q", None, status="failed", failure=failure),
+        verdict("p", 0.0, gated_by="empty-response"),
+    ]
+    report = compare([judged], [response("r", "t", 0.0, None, *unanswered)])
+    outcomes = [
+        (count["before"], count["after"], count["n"]) for count in report.figures["outcomes"]
+    ]
+    assert outcomes == [("judged", "failed", 1), ("judged", "gated", 1)]
+    assert [flip["question"] for flip in report.figures["flipped_verdicts"]] == ["p"]
+    text = report.to_markdown()
+    first, *_ = report.sections
+    assert str(first).endswith(
+        "; n = 1 response; 1 verdict judged in A, failed in B; 1 verdict judged in A, gated in B"
+    )
+    assert "| q | r | judged | failed | 1.0000 | 0.0000 |" in text
+    assert "| met -\\> unmet, gated in B |" in text
+    assert "| largest changes | A | B | B - A | failed in | gated in |" in text
+    assert compare([judged], [judged]).figures["outcomes"] == []
+    abstained = response("r", "t", 1.0, None, verdict("q", None), verdict("p", 1.0))
+    (row,) = compare([abstained], [judged]).figures["outcome_changes"]
+    assert (row["question"], row["before"], row["after"]) == ("q", "abstained", "judged")
 
 
 def test_of_many_flips_the_first_are_returned_and_all_are_counted():
@@ -662,10 +704,12 @@ def test_what_the_settings_change_by_themselves_is_what_rescoring_changes(tmp_pa
         f"), of which {mean:+.4f} by the settings (A's verdicts under B's settings), {rest:+.4f} by what was asked and "
         "judged; 4 of 4 tasks changed"
     ) in first
-    assert "the runs differ in the best possible reward: 2 in A, 4.225 in B" in report.notes
+    changed = [tuple(change[:3]) for change in report.figures["changed_inputs"]]
+    assert changed == [("best possible reward", 2.0, 4.225)]
     same = compare_folders(tmp_path / "b", tmp_path / "b")
     assert same.figures["mean_delta_by_settings"] is None
-    assert not any("settings" in note or "best" in note for note in same.notes)
+    assert not any("settings" in note for note in same.notes)
+    assert same.figures["changed_inputs"] == []
 
 
 def test_what_the_settings_change_is_left_out_with_the_reason(

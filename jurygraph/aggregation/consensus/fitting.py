@@ -524,14 +524,13 @@ def _finite_mean(values: ArrayLike) -> float:
 def tau_b(first: Floats, second: Floats) -> float:
     """Return Kendall's τ_b over the entries that both have; NaN if one of them has no two different values."""
     has_both_values = np.isfinite(first) & np.isfinite(second)
-    # The order of each pair of entries, [N,N]: ten times as fast as SciPy for the few entries that there are.
-    first_order_signs = np.sign(np.subtract.outer(first[has_both_values], first[has_both_values]))
-    second_order_signs = np.sign(
-        np.subtract.outer(second[has_both_values], second[has_both_values])
+    # The order of each pair of entries, [N,N] bytes: ten times as fast as SciPy for the few entries that there are.
+    first_order_signs, second_order_signs = (
+        np.greater.outer(values, values).view(np.int8) - np.less.outer(values, values)
+        for values in (first[has_both_values], second[has_both_values])
     )
     size = np.sqrt(
-        float((first_order_signs * first_order_signs).sum())
-        * float((second_order_signs * second_order_signs).sum())
+        float(np.count_nonzero(first_order_signs)) * float(np.count_nonzero(second_order_signs))
     )
     return float((first_order_signs * second_order_signs).sum() / size) if size else float("nan")
 

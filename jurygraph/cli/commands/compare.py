@@ -30,9 +30,10 @@ def compare(
 
     Both runs must score the same responses; every difference is B - A. Failed rewards are omitted and counted, never
     replaced by 0. Intervals are of 95 %; they and the tests take whole tasks as units, because responses to one task
-    are not independent. `--json` prints every statistic and every flip. `--markdown` is a comment on a change:
-    the result in a sentence, flips, the gate, and all figures in a fold; `jurygraph init --template ci` has a workflow
-    that posts it. `--html` writes all figures as a page, too.
+    are not independent. The result in a sentence comes first, then the gate, what was changed (questions in both
+    wordings, settings, prompts, models), verdicts that failed, abstained or were gated in one run, and flips. `--json`
+    prints every statistic and every flip. `--markdown` is a comment on a change, with the other figures in a fold;
+    `jurygraph init --template ci` has a workflow that posts it. `--html` writes all figures as a page, too.
 
     --gate takes conditions NAME OP NUMBER on the statistics of the first table, joined by `,` or `and`; a missing value
     meets none. no_worse_than=X holds if B is shown to lose less than X on average, rare large losses included.
@@ -49,6 +50,7 @@ def compare(
     from jurygraph.runs.run import Run
     from jurygraph.runs.stored_groups import possible_reward_bounds
     from jurygraph.studies import comparison
+    from jurygraph.studies.changed_inputs import find_changed_inputs
 
     output = ReportOutputOptions(
         json=json, markdown=markdown, html=html, title=f"A {run_a}, B {run_b}"
@@ -71,15 +73,13 @@ def compare(
             comparison.iter_compared_responses(b),
             margins,
             largest_possible_loss,
-            comparison.describe_setting_differences(a.header, b.header),
+            thresholds,
+            find_changed_inputs(a, b),
             under_b=comparison.decide_under_other_settings(a, b.config),
         )
     messages = list(comparison.missing_evidence_messages(report.figures))
     if markdown:
-        outcomes = comparison.condition_outcomes(thresholds, report.figures)
-        comment = comparison.render_pull_request_comment(
-            report, outcomes, messages, command_line.get()
-        )
+        comment = comparison.render_pull_request_comment(report, command_line.get())
         print_result(comment.removesuffix("\n"))
         output.write_report_files(report)
     else:

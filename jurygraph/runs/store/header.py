@@ -285,7 +285,8 @@ def _model_changes(
         )
 
 
-_MISSING = object()
+MISSING = object()
+"""The value of a place that only the other of two values has."""
 
 
 def changes(old: Any, new: Any, path: str = "") -> Iterator[ValueChange]:
@@ -293,7 +294,7 @@ def changes(old: Any, new: Any, path: str = "") -> Iterator[ValueChange]:
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys((*old, *new)):
             inner = f"{path}.{key}" if path else key
-            yield from changes(old.get(key, _MISSING), new.get(key, _MISSING), inner)
+            yield from changes(old.get(key, MISSING), new.get(key, MISSING), inner)
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (old_item, new_item) in enumerate(zip(old, new, strict=True)):
             yield from changes(old_item, new_item, f"{path}[{index}]")
@@ -304,14 +305,14 @@ def changes(old: Any, new: Any, path: str = "") -> Iterator[ValueChange]:
 def _first_difference(path: str, old: Any, new: Any) -> ValueChange:
     """Return where lists of different lengths begin to differ; what follows may only have moved."""
     if isinstance(old, list) and isinstance(new, list):
-        for index, (item, new_item) in enumerate(zip_longest(old, new, fillvalue=_MISSING)):
+        for index, (item, new_item) in enumerate(zip_longest(old, new, fillvalue=MISSING)):
             if item != new_item:
                 return f"{path}[{index}]", item, new_item
     return path, old, new
 
 
 def format_value(value: Any) -> str:
-    return "none" if value is _MISSING else shorten(json.dumps(value, ensure_ascii=False), 100)
+    return "none" if value is MISSING else shorten(json.dumps(value, ensure_ascii=False), 100)
 
 
 def draft_header_record(header: RunHeader, run_id: str) -> RecordDraft:

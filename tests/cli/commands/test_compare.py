@@ -1,6 +1,7 @@
 """`jurygraph compare`."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,20 @@ def runs(project: Path, run: Command) -> tuple[Path, Path]:
 def test_two_runs_are_compared_as_text_markdown_and_json(runs: tuple[Path, Path], run: Command):
     shown = run("compare", *runs, "--gate", "mean_delta==0.75, flips==0")
     assert shown.code == 0
-    assert shown.out.startswith("B is 0.7500 higher (")
-    assert shown.err.startswith("the runs differ in reward.shaky: -0.5 in A, 0.5 in B\n")
+    parts = [
+        "B is 0.7500 higher (95 % interval: ",
+        "The gate is met.",
+        "changed between the runs",
+        "reward.shaky ",
+        "mean_delta == 0.75  met",
+        "No verdict flipped.",
+        "agent ",
+        "no verdict differs in 2 questions",
+        "statistic ",
+    ]
+    positions = [shown.out.index(part) for part in parts]
+    assert positions == sorted(positions)
+    assert positions[0] == 0
     assert "mean_a                 mean reward in A" in shown.out
     assert "| mean\\_a | mean reward in A |" in run("compare", *runs, "--markdown").out
     found = json.loads(run("compare", *runs, "--json").out)
@@ -55,11 +68,14 @@ def test_a_comparison_is_a_page_too_in_any_form(
 ):
     for form in ("--markdown", "--json"):
         page = tmp_path / f"page{form}.html"
-        assert run("compare", *runs, form, "--html", page).code == 0
+        gate = ("--gate", "n>4, flips<=0")
+        assert run("compare", *runs, form, *gate, "--html", page).code == 1
         text = page.read_text()
         assert f"<h1>A {runs[0]}, B {runs[1]}</h1>" in text
         assert "B is 0.7500 higher (" in text
-        assert "the runs differ in reward.shaky" in text
+        assert re.search("reward.shaky</th><td >A</td><td >-0.5</td>", text)
+        assert "The gate is missed: 1 of 2 conditions." in text
+        assert text.index("n &gt; 4") < text.index("No verdict flipped")
 
 
 def test_a_comment_begins_with_the_result_the_flips_and_the_gate(
@@ -72,14 +88,14 @@ def test_a_comment_begins_with_the_result_the_flips_and_the_gate(
     first, *blocks = shown.split("\n\n")
     assert first.startswith("**B is 0.7500 higher (")
     assert first.endswith("** The gate is missed: 2 of 4 conditions.")
-    assert blocks[0] == "No verdict flipped."
+    assert blocks[0].splitlines()[2:4] == ["| reward.shaky | A | -0.5 |", "|  | B | 0.5 |"]
+    assert blocks[2] == "No verdict flipped."
     assert blocks[1].splitlines()[2:] == [
         "| mean\\_delta \\>= 0 | met | 0.7500 |",
         "| flips \\<= 9 | met | 0 |",
         "| n \\> 4 | missed | 4 |",
         "| no\\_worse\\_than = 0.1 | missed | p = 0.3039 |",
     ]
-    assert "the runs differ in reward.shaky" in fold
     assert fold.rstrip().endswith("</details>")
     monkeypatch.setattr("jurygraph.studies.comparison._MAX_COMMENT_CHARACTERS", 1000)
     cut = run("compare", *runs, "--markdown", *gate).out
