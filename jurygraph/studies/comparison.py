@@ -514,21 +514,6 @@ def _runs_with(outcome: str, changed: Sequence[ChangedVerdict]) -> str | None:
     return " and ".join(names) or None
 
 
-def _find_outcome_changes(a: ComparedResponse, b: ComparedResponse) -> Iterator[Figures]:
-    """Yield the verdicts that were asked for in both runs and ended otherwise, such as judged and failed."""
-    for (question, responses), before, after in _changed_verdicts(a, b):
-        if before.outcome != after.outcome:
-            yield {
-                "question": question,
-                "response_id": a.id,
-                "responses": responses or (a.id,),
-                "before": before.outcome,
-                "after": after.outcome,
-                "a": a.reward,
-                "b": b.reward,
-            }
-
-
 def _compare_verdicts(
     pairs: ComparedPairs, units: Ints, max_flips_listed: int
 ) -> tuple[list[Figures], list[Figures], list[Figures]]:
@@ -541,18 +526,26 @@ def _compare_verdicts(
     flips = []
     outcome_changes: list[Figures] = []
     for (a, b), unit in zip(pairs, units.tolist(), strict=True):
-        outcome_changes += _find_outcome_changes(a, b)
         verdicts_in_a = a.verdicts
         verdicts_in_b = b.verdicts
         # In the order of the verdicts: a set has another one in each process, and so would the first flips.
         for question, responses in {**verdicts_in_a, **verdicts_in_b}:
             before = verdicts_in_a.get((question, responses), _NO_VERDICT)
             after = verdicts_in_b.get((question, responses), _NO_VERDICT)
+            if before.outcome != after.outcome and _NO_VERDICT not in (before, after):
+                outcome_change = {
+                    "question": question,
+                    "response_id": a.id,
+                    "responses": responses or (a.id,),
+                    "before": before.outcome,
+                    "after": after.outcome,
+                    "a": a.reward,
+                    "b": b.reward,
+                }
+                outcome_changes.append(outcome_change)
             if before.score is None or after.score is None:
-                if before.score is not None:
-                    counts[question]["only_a"] += 1
-                if after.score is not None:
-                    counts[question]["only_b"] += 1
+                if before.score != after.score:
+                    counts[question]["only_b" if before.score is None else "only_a"] += 1
                 continue
             values[question].extend((before.score, after.score, unit))
             if before.votes * after.votes < 0:
