@@ -411,7 +411,6 @@ def correlations_with_others(
     return correlations
 
 
-_MAX_SHIFTED_RATERS = 20
 _FALSE_ALARM_RATE = 0.05
 """Chance that a rater has a shift although nobody's scores are shifted."""
 
@@ -421,27 +420,24 @@ def shifts_from_others(
 ) -> list[Estimate | None]:
     """Return how much higher each rater's scores are than the others' mean on the same items, where that is sure.
 
-    Arguments are those of `correlations_with_others`. The rater whose scores differ most is found first, and is not
-    among the others of the next: a single lenient one makes nobody strict. None where the p-value (Student's t over
-    clusters, Bonferroni over raters) is not small.
+    Arguments are those of `correlations_with_others`. A single lenient rater makes nobody strict: whoever is not surely
+    further off than the rater in the middle has None, by p-values (Student's t over clusters) that allow for the number
+    of raters (Bonferroni).
     """
     cell = cluster_numbers(rater * (item.max() + 1) + item)
-    remaining = dict(enumerate(members_by_cluster(rater)))
-    largest_p = _FALSE_ALARM_RATE / len(remaining)
-    score = score.copy()
-    shifts: list[Estimate | None] = [None] * len(remaining)
-    for _ in range(_MAX_SHIFTED_RATERS):
-        gaps = score - mean_without_own_subgroup(score, item, cell)
-        candidates = {}
-        for name, rows in remaining.items():
-            shared = rows[~np.isnan(gaps[rows])]
-            estimate = mean_with_cluster_interval(gaps[shared], clusters[shared])
-            p = t_test_p(estimate)
-            if estimate is not None and p is not None and p < largest_p:
-                candidates[name] = estimate
-        if not candidates:
-            break
-        name = max(candidates, key=lambda name: abs(candidates[name].value))
-        shifts[name] = candidates[name]
-        score[remaining.pop(name)] = np.nan
-    return shifts
+    gaps = score - mean_without_own_subgroup(score, item, cell)
+    shifts = []
+    for rows in members_by_cluster(rater):
+        shared = rows[~np.isnan(gaps[rows])]
+        shifts.append(mean_with_cluster_interval(gaps[shared], clusters[shared]))
+    middle = np.median([shift.value for shift in shifts if shift is not None] or [0.0])
+    sure_shifts = []
+    for shift in shifts:
+        if shift is not None:
+            distance = shift.value - middle
+            p = t_test_p(shift._replace(value=distance))
+            is_sure = p is not None and p < _FALSE_ALARM_RATE / len(shifts)
+            if not is_sure or distance * shift.value < 0.0:
+                shift = None
+        sure_shifts.append(shift)
+    return sure_shifts

@@ -201,22 +201,6 @@ def _read_labels(file: FileRows[V], classes: Sequence[str] = ()) -> FileRows[V]:
     return replace(file, rows=tuple(rows), empty=empty_label_count)
 
 
-def leave_out_raters(
-    files: Sequence[FileRows[N]], field_name: str, names: Collection[str]
-) -> list[FileRows[N]]:
-    """Return the files without the rows of people whom a field names. Raises `InputError` for a name of nobody."""
-    raters = {getattr(row, field_name) for file in files for _, row in file.rows}
-    for name in names:
-        if name not in raters:
-            hint = did_you_mean(name, raters) or f"known here: {join_names(sorted(raters))}"
-            raise InputError(f"--without: nobody is {quote(name)}; {hint}")
-    kept_files = []
-    for file in files:
-        rows = [row for row in file.rows if getattr(row[1], field_name) not in names]
-        kept_files.append(replace(file, rows=tuple(rows)))
-    return kept_files
-
-
 def is_no_label(label: Label | None) -> bool:
     """Return whether a label is a word for none, such as n/a or ?."""
     return isinstance(label, str) and _DECISION_BY_WORD.get(label.strip().casefold(), False) is None

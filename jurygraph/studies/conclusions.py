@@ -253,12 +253,11 @@ def _describe_test_against_people(test: AlternativeAnnotator, agreement: object)
 
 
 def conclude_reviewers(
-    judges: FigureRows, differences: FigureRows, reviewers: FigureRows
+    judges: FigureRows, differences: FigureRows, reviewers: Mapping[str, FigureRows]
 ) -> list[str]:
     """Return the conclusion on the judge with the least error in each dimension, and the next one."""
     conclusion = []
-    for dimension in dict.fromkeys(row["dimension"] or "all" for row in reviewers):
-        persons = [row for row in reviewers if (row["dimension"] or "all") == dimension]
+    for dimension, persons in reviewers.items():
         count = len(persons)
         ranked_judges = [
             row for row in judges if (row["dimension"] or "all") == dimension and row["mae"]

@@ -544,6 +544,7 @@ def report(
     names = ("judges", "curve", "differences", "reasons", "matches", "side_by_side", "reviewers")
     figures: Figures = {"level": level} | {name: [] for name in names}
     domain_judge_rows: list[Figures] = []
+    reviewers = {}
     for part, columns in judged:
         # of each judge the last, which has the most examples
         best = list({prediction.judge: prediction for prediction in columns}.values())
@@ -559,13 +560,12 @@ def report(
         figures["reasons"] += _relate_reasons_to_scores(part, best, vectorize)
         figures["matches"] += _measure_reason_matches(part, best, vectorize)
         figures["side_by_side"] += _paired_reason_rows(part, best)
-        figures["reviewers"] += _reviewer_figures(part, compared_judges)
+        reviewers[part.dimension or "all"] = _reviewer_figures(part, compared_judges)
     judges_without_peer_ratings = [
         row for row in figures["judges"] if row["judge"] not in PEER_BASELINE_NAMES
     ]
-    conclusion = conclude_reviewers(
-        judges_without_peer_ratings, figures["differences"], figures["reviewers"]
-    )
+    conclusion = conclude_reviewers(judges_without_peer_ratings, figures["differences"], reviewers)
+    figures["reviewers"] = list(chain.from_iterable(reviewers.values()))
     figures["judges"] += domain_judge_rows
     return Report(
         figures,

@@ -23,6 +23,7 @@ from jurygraph.cli.options import (
     ScoreColumnOption,
     WithoutOption,
     argument,
+    leave_out_raters,
     option,
     parse_column_options,
     select_named_columns,
@@ -49,7 +50,6 @@ from jurygraph.sources.ratings import (
     NameByField,
     confusions_to_json,
     iter_file_columns,
-    leave_out_raters,
     read_gold,
     read_ratings,
     read_votes,
@@ -191,7 +191,7 @@ def consensus(
     if earlier is not None:
         scale = scale or list(map(format_label, earlier.classes))
         preset = preset or earlier.preset
-    ballots = _read_ballots(ratings, columns, dimension, scale, gold, split_names(without))
+    ballots = _read_ballots(ratings, columns, dimension, scale, gold, without)
     if earlier is not None and not classes:
         ballots = ballots._replace(values=earlier.values, has_order=bool(earlier.values))
     settings = ConsensusSettings(
@@ -260,7 +260,7 @@ def _read_ballots(
     dimension: str | None,
     classes: Sequence[str],
     gold: Path | None,
-    without: Sequence[str],
+    without: str | None,
 ) -> VoteColumns:
     file_column_pairs = list(iter_file_columns([*ratings, *filter(None, [gold])], columns))
     gold_columns = file_column_pairs.pop()[1] if gold is not None else {}

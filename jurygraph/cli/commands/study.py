@@ -36,6 +36,7 @@ from jurygraph.cli.options import (
     StepLabelOption,
     WithoutOption,
     argument,
+    leave_out_raters,
     option,
     select_known_names,
     select_named_columns,
@@ -55,7 +56,6 @@ from jurygraph.sources.ratings import (
     NO_NAMES,
     NameByField,
     iter_file_columns,
-    leave_out_raters,
     read_ratings,
     read_texts,
 )
@@ -131,7 +131,7 @@ def agreement(
         read_ratings(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
         for path, file_columns in iter_file_columns(ratings, columns)
     ]
-    return report(leave_out_raters(files, "reviewer", split_names(without)), level)
+    return report(leave_out_raters(files, "reviewer", without), level)
 
 
 @register_study_command

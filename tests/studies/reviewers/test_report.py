@@ -20,7 +20,7 @@ from tests.studies.reviewers.test_baselines import random_rows, to_ratings
 GAP = np.nan
 
 
-PERSONS = [{"dimension": None, "gain": None, "gain_p": None}] * 3
+PERSONS = {"all": [{"gain": None, "gain_p": None}] * 3}
 
 
 def two_reviewers(domains: tuple[str, ...] = ("",)) -> DimensionRatings:
