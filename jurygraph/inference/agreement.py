@@ -421,8 +421,8 @@ def shifts_from_others(
     """Return how much higher each rater's scores are than the others' mean on the same items, where that is sure.
 
     Arguments are those of `correlations_with_others`. A single lenient rater makes nobody strict: whoever is not surely
-    further off than the rater in the middle has None, by p-values (Student's t over clusters) that allow for the number
-    of raters (Bonferroni).
+    off, both from the others and from the rater in the middle, has None, by p-values (Student's t over clusters) that
+    allow for the number of raters (Bonferroni).
     """
     cell = cluster_numbers(rater * (item.max() + 1) + item)
     gaps = score - mean_without_own_subgroup(score, item, cell)
@@ -435,7 +435,7 @@ def shifts_from_others(
     for shift in shifts:
         if shift is not None:
             distance = shift.value - middle
-            p = t_test_p(shift._replace(value=distance))
+            p = t_test_p(shift._replace(value=min(distance, shift.value, key=abs)))
             is_sure = p is not None and p < _FALSE_ALARM_RATE / len(shifts)
             if not is_sure or distance * shift.value < 0.0:
                 shift = None

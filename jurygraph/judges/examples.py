@@ -287,12 +287,7 @@ class ReviewerHistory:
         yield f"Of {format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
         if self._ratings.unread_columns:
             unread_columns_text = join_names(map(quote, self._ratings.unread_columns))
-            columns = self._ratings.columns
-            unmapped_fields_text = ", ".join(
-                name for name in Rating.model_fields if name not in columns
-            )
-            hint = f"; `columns` can map {unmapped_fields_text}" if unmapped_fields_text else ""
-            yield f"Not in examples: {unread_columns_text}{hint}."
+            yield f"Not in examples: {unread_columns_text}; `columns` can map {', '.join(Rating.model_fields)}."
         for kind, number, first in self.left_out:
             yield f"Left out: {format_count(number, 'rating')} {OMISSION_REASON_TEXTS[kind]}; the first is {first}."
         rated_dimensions = {rating.dimension for _, rating in self._ratings.rows}

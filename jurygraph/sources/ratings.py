@@ -265,19 +265,12 @@ def read_judged_labels(
     )
 
 
-_REVIEWER_COLUMN_ALIASES = ("rater", "annotator", "labeler", "labeller", "worker", "user", "person")
-
-
 def _reviewer_hint(file: FileRows[_LabelRow], options: NameByField) -> str:
-    """Return how to say who gave each label, with the column that may have it."""
+    """Return how to say who gave each label."""
     option = options.get("reviewer")
     if option is None or "reviewer" in file.columns:
         return "name who gave each in `reviewer`"
-    hint = f"name the column of who gave each with {option}"
-    guessed_column = next(
-        (name for name in file.unread_columns if name.casefold() in _REVIEWER_COLUMN_ALIASES), None
-    )
-    return hint if guessed_column is None else f"{hint}: did you mean {quote(guessed_column)}?"
+    return f"name the column of who gave each with {option}"
 
 
 def read_texts(path: StrPath, columns: NameByField = NO_NAMES) -> dict[str, str]:

@@ -392,7 +392,7 @@ def test_a_missing_column_is_named_by_its_option_or_the_header_is_missing(
         ("id,target\na,1\na,0\n", "line 3, field id: 'a' has a label in line 2 already; keep one"),
         (
             "id,target,rater\na,1,x\na,0,y\n",
-            "name the column of who gave each with --reviewer-column: did you mean 'rater'?",
+            "keep one, or name the column of who gave each with --reviewer-column",
         ),
         ("id,target\na,\n", "no row has a label in column 'target'"),
     ],

@@ -89,7 +89,7 @@ def consensus(
         str | None,
         option(
             "A,B",
-            "All labels, from low to high; halves are the nearest.",
+            "All labels, from low to high; a half takes the nearest.",
             show_default="those in the data",
         ),
     ] = None,

@@ -297,7 +297,8 @@ def test_notes_name_columns_that_are_not_read(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_text("item,reviewer,score,text,product,wave\na,ada,4,one,kettle,2\n")
     assert list(ReviewerHistory.read(path, scales=ONE).notes())[1] == (
-        "Not in examples: 'product', 'wave'; `columns` can map agent, dimension, domain, group, reason, time."
+        "Not in examples: 'product', 'wave'; `columns` can map item, agent, reviewer, score, dimension, domain, group, "
+        "text, reason, time."
     )
 
 
