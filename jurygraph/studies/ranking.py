@@ -14,9 +14,10 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME, STAKEHOLDERS_COMPONENT_NAME
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import format_count, notes_on_similar_names
-from jurygraph.runs.reports.summary import mean_without_none
+from jurygraph.runs.reports.summary import compare_failed_rewards, mean_without_none
 from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import DecidedRewards, PackedGroupVerdicts, VerdictTables
@@ -43,6 +44,7 @@ from jurygraph.views.agents import (
 )
 from jurygraph.views.components import (
     ComponentMeans,
+    add_all_else,
     compare_components,
     conclude_components,
 )
@@ -50,7 +52,7 @@ from jurygraph.views.components import (
 _SETTING_GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
 _BISECTION_STEPS = 20
-_RELATIVE_CHANGE_SIZES = tuple(2.0**power for power in range(-6, 8))
+RELATIVE_CHANGE_SIZES = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _MAX_CONFIGS_DECIDED = 4096
 _MAX_CRITERIA_VARIED = 12
@@ -319,21 +321,20 @@ def find_nearest_reversals(
     settings: Sequence[TriedSetting],
     pairs: Sequence[tuple[str, str]],
     tried_settings: Sequence[str],
+    advance: ProgressCallback,
 ) -> list[NearestRankReversal | None]:
     """Return for each pair of agents, of which the first is ahead, the smallest change that reverses its order.
 
     Each setting moves alone, from its present value outwards on both sides; a pair is done with the first change of a
-    size that does, so that no setting is searched farther than the nearest one.
+    size that does, so that no setting is searched farther than the nearest one. `advance` receives 1 for each size.
     """
     found: list[NearestRankReversal | None] = [None] * len(pairs)
     numbers = [setting for setting in settings if setting.is_number]
     inner = 0.0
-    for relative_change in _RELATIVE_CHANGE_SIZES:
+    for relative_change in RELATIVE_CHANGE_SIZES:
         unsolved_indices = [index for index, reversal in enumerate(found) if reversal is None]
-        if not unsolved_indices:
-            break
         reversals: dict[int, list[NearestRankReversal]] = {index: [] for index in unsolved_indices}
-        for setting in numbers:
+        for setting in numbers if unsolved_indices else ():
             for start, end in _steps(setting, inner, relative_change):
                 rank = ranker.mean_rewards_function(setting.key, tried_settings)
                 after = rank(end)
@@ -346,6 +347,7 @@ def find_nearest_reversals(
                 candidates, key=lambda reversal: (reversal.share, reversal.key), default=None
             )
         inner = relative_change
+        advance(1)
     return found
 
 
@@ -397,10 +399,15 @@ def rank_with_intervals(ranker: AgentRanker, tried_settings: Sequence[str]) -> l
     return _agent_means(ranker, decided_rewards, list(ranker.rank(tried_settings)))
 
 
-def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> Report:
+def measure_ranking(
+    ranker: AgentRanker,
+    tried_settings: Sequence[str] = (),
+    advance: ProgressCallback = lambda count: None,
+) -> Report:
     """Return the order of the agents under the config, or with the settings that are tried, and what could turn it.
 
-    Raises `InputError` where no reward has a value.
+    `advance` receives 1 for each of `RELATIVE_CHANGE_SIZES` that was searched. Raises `InputError` where no reward has
+    a value.
     """
     config = apply_settings(ranker.run.config, tried_settings)
     decided_rewards = ranker.decide(config)
@@ -414,7 +421,7 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
     decided_by = collect_decision_methods(ranker.run)
     settings = list(list_settings(config, decided_by))
     pairs = list(pairwise(means))
-    turns = find_nearest_reversals(ranker, settings, pairs, tried_settings)
+    turns = find_nearest_reversals(ranker, settings, pairs, tried_settings, advance)
     leads_over_next_agent = [row.lead for row in ranked_agents if row.lead is not None]
     neighbours = [
         NeighbouringAgents(**vars(lead), turn=turn)
@@ -466,13 +473,17 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
             ReportTable.of(columns, agents),
             ReportTable(
                 ["component (points behind)", "weight", *map(_agent_name, agents)],
-                [[row.component, row.weight, *row.agents] for row in components],
+                [
+                    [row.component, row.weight, *row.agents]
+                    for row in add_all_else(components, ranked_agents)
+                ],
             ),
         ],
         [
             *_notes(
                 searched_setting_keys, decided_by.others, ranker.run, len(neighbours) + len(gaps)
             ),
+            *filter(None, [compare_failed_rewards(ranker.run).warning]),
             *notes_on_similar_names(ranker.agents),
         ],
         plots,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import NamedTuple
 
+from jurygraph.display import format_number
 from jurygraph.messages import shorten
 from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.run import Run
@@ -186,6 +187,17 @@ class FailedRewards(NamedTuple):
     mean_failed: float | None = None
     mean_others: float | None = None
 
+    @property
+    def warning(self) -> str | None:
+        """Return a sentence where they differ, so that means that leave them out say something else; None elsewhere."""
+        if not self.differ:
+            return None
+        return (
+            f"means mislead: {self.judged} of the {self.failed} rewards that failed were judged on {self.component}, "
+            f"with a mean of {format_number(self.mean_failed)}, and the others have one of "
+            f"{format_number(self.mean_others)}"
+        )
+
 
 class ComponentValuesByOutcome:
     """The values of each component as it was judged, of failed rewards and of the others."""
@@ -226,6 +238,15 @@ class ComponentValuesByOutcome:
                     self._number_failed, True, name, len(failed_response_values), *means
                 )
         return FailedRewards(self._number_failed, False)
+
+
+def compare_failed_rewards(run: Run) -> FailedRewards:
+    """Compare the failed rewards of a run with the others; this reads no texts."""
+    values = ComponentValuesByOutcome()
+    for group in read_stored_groups(run):
+        for trace in group.traces:
+            values.add(trace.reward, trace.names)
+    return values.failed
 
 
 _MAX_UNINSPECTED_RESPONSES_LISTED = 3
