@@ -353,12 +353,7 @@ def _people_figures(
 
 
 def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
-    shares: dict[tuple[str, str], list[tuple[float, str]]] = {
-        ("judged share of the weight", "of the weight was judged"): [],
-        ("verdicts that failed", "of the verdicts failed"): [],
-        ("unsupported findings", "of the findings had no quotation that counts"): [],
-    }
-    judged, failed, unsupported = shares.values()
+    judged, failed, unsupported = [], [], []
     for group in run.group_records():
         unit = unit_name_of_task(run, group.key)
         for trace, _ in run.group(group):
@@ -369,8 +364,12 @@ def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
                 failed.append((verdict.status == "failed", unit))
                 if verdict.needs_quotation:
                     unsupported.append((verdict.unsupported is not None, unit))
-    command = f"jurygraph show {shell_quote(run.folder)}"
-    for (name, finding), rows in shares.items():
+    command = f"jurygraph show {shell_quote(run.folder)} --columns coverage,status,unsupported"
+    for name, finding, rows in (
+        ("judged share of the weight", "of the weight was judged", judged),
+        ("verdicts that failed", "of the verdicts failed", failed),
+        ("unsupported findings", "of the findings had no quotation that counts", unsupported),
+    ):
         if rows:
             yield _certified_figure(
                 f"{name}, {run.folder.name}",

@@ -203,9 +203,9 @@ class AgentRanker:
     def __init__(self, run: Run, groups: Iterable[PackedGroupVerdicts] | None = None) -> None:
         self.run = run
         self.tables = VerdictTables(run, groups)
-        self.agents = sorted(set(self.tables.agents))
-        numbers = {agent: number for number, agent in enumerate(self.agents)}
-        self.agent = np.array([numbers[agent] for agent in self.tables.agents], dtype=np.int64)
+        names_of_rows = np.array(self.tables.agents, dtype=object)
+        agents, self.agent = np.unique(names_of_rows, return_inverse=True)
+        self.agents: list[str] = agents.tolist()
         names = [unit_name(*task) for task in self.tables.tasks]
         self.units = units_label(names)
         units = {name: number for number, name in enumerate(dict.fromkeys(names))}
@@ -226,22 +226,19 @@ class AgentRanker:
             self._means.clear()
         decided_rewards = self.tables.decide(config)
         rewards = decided_rewards.values.value
-        rewards_by_agent = {}
+        means = {}
         for number, agent in enumerate(self.agents):
-            has_reward = (self.agent == number) & ~np.isnan(rewards)
-            rewards_by_agent[agent] = rewards[has_reward].tolist()
-        self._means[config.model_dump_json()] = mean_reward_by_agent(rewards_by_agent)
+            rewards_of_agent = rewards[(self.agent == number) & ~np.isnan(rewards)].tolist()
+            if rewards_of_agent:
+                means[agent] = fsum(rewards_of_agent) / len(rewards_of_agent)
+        # the best first; the sort keeps equal ones in the order of their names
+        order = sorted(means, key=means.__getitem__, reverse=True)
+        self._means[config.model_dump_json()] = {agent: means[agent] for agent in order}
         return decided_rewards
 
     def mean_rewards_function(self, key: str, settings: Sequence[str]) -> MeanRewardsFunction:
         """Return the ranking as a function of one setting; `settings` are tried with it."""
         return lambda value: self.rank([*settings, f"{key}={value!r}"])
-
-
-def mean_reward_by_agent(rewards: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Return the mean of each agent's rewards, rounded once, the best first; agents without any are left out."""
-    means = {agent: fsum(values) / len(values) for agent, values in rewards.items() if values}
-    return dict(sorted(means.items(), key=lambda item: (-item[1], item[0])))
 
 
 class RankSwap(NamedTuple):
@@ -332,16 +329,17 @@ def find_nearest_reversals(
     numbers = [setting for setting in settings if setting.is_number]
     inner = 0.0
     for relative_change in RELATIVE_CHANGE_SIZES:
-        unsolved_indices = [index for index, reversal in enumerate(found) if reversal is None]
-        reversals: dict[int, list[NearestRankReversal]] = {index: [] for index in unsolved_indices}
-        for setting in numbers if unsolved_indices else ():
+        reversals: dict[int, list[NearestRankReversal]] = {
+            index: [] for index, reversal in enumerate(found) if reversal is None
+        }
+        for setting in numbers if reversals else ():
             for start, end in _steps(setting, inner, relative_change):
                 rank = ranker.mean_rewards_function(setting.key, tried_settings)
                 after = rank(end)
-                for index in unsolved_indices:
+                for index, candidates in reversals.items():
                     if _is_reversed(after, *pairs[index]):
                         value = _bisect_rank_swap_value(rank, start, end, *pairs[index])
-                        reversals[index].append(_make_nearest_reversal(setting, value))
+                        candidates.append(_make_nearest_reversal(setting, value))
         for index, candidates in reversals.items():
             found[index] = min(
                 candidates, key=lambda reversal: (reversal.share, reversal.key), default=None
@@ -464,6 +462,8 @@ def measure_ranking(
             if any(means)
             else "no response names an agent; score a table with --agent-column, a file with `agent`"
         )
+    # of the rewards of today: with other settings, others may fail
+    warning = None if tried_settings else compare_failed_rewards(ranker.run).warning
     by_name = {_agent_name(row): row["mean"] for row in agents}
     series = PlotSeries.from_estimates_with_intervals("mean reward", by_name)
     plots = [Plot("Mean reward of each agent, with its 95 % interval", "points", [series])]
@@ -483,7 +483,7 @@ def measure_ranking(
             *_notes(
                 searched_setting_keys, decided_by.others, ranker.run, len(neighbours) + len(gaps)
             ),
-            *filter(None, [compare_failed_rewards(ranker.run).warning]),
+            *filter(None, [warning]),
             *notes_on_similar_names(ranker.agents),
         ],
         plots,

@@ -203,18 +203,16 @@ class ComponentValuesByOutcome:
     """The values of each component as it was judged, of failed rewards and of the others."""
 
     def __init__(self) -> None:
-        self._failed: dict[str, array[float]] = {}
-        self._others: dict[str, array[float]] = {}
+        self._values: dict[str, tuple[array[float], array[float]]] = {}
         self._number_failed = 0
 
     def add(self, reward: StoredBody, components: Sequence[str]) -> None:
         has_failed = reward["value"] is None
         self._number_failed += has_failed
-        values = self._failed if has_failed else self._others
         judged = reward.get("components") or reward["terms"]
         for name, value in zip(components, judged, strict=False):
             if value is not None:
-                values.setdefault(name, array("d")).append(value)
+                self._values.setdefault(name, (array("d"), array("d")))[has_failed].append(value)
 
     @property
     def failed(self) -> FailedRewards:
@@ -223,20 +221,11 @@ class ComponentValuesByOutcome:
             is_mean_difference_significant,  # lazily: it loads NumPy
         )
 
-        shared_names = [name for name in self._failed if name in self._others]
-        for name in shared_names:
-            failed_response_values = self._failed[name]
-            other_response_values = self._others[name]
-            if is_mean_difference_significant(
-                failed_response_values, other_response_values, tests=len(shared_names)
-            ):
-                means = (
-                    fsum(failed_response_values) / len(failed_response_values),
-                    fsum(other_response_values) / len(other_response_values),
-                )
-                return FailedRewards(
-                    self._number_failed, True, name, len(failed_response_values), *means
-                )
+        judged_in_both = {name: values for name, values in self._values.items() if all(values)}
+        for name, (others, failed) in judged_in_both.items():
+            if is_mean_difference_significant(failed, others, tests=len(judged_in_both)):
+                means = map(mean_without_none, (failed, others))
+                return FailedRewards(self._number_failed, True, name, len(failed), *means)
         return FailedRewards(self._number_failed, False)
 
 
