@@ -35,6 +35,7 @@ MIN_POINTS_SHOWN = 0.5e-4
 """Points below this are printed as 0."""
 _MAX_REASON_LENGTH = 300
 _MAX_QUOTE_LENGTH = 120
+_MAX_QUOTES_LISTED = 3
 _MAX_REASONS_LISTED = 3
 OPPOSITE_OPERATOR = {"<": "≥", ">": "≤"}
 """The sign of a gate that is passed, by the one that closes it."""
@@ -345,12 +346,17 @@ def _describe_reduction(
             native = f" ({verdicts[0].native})"
         product = f"{format_number_for_sentence(unreduced_mean)}{native} × {factor}"
         return f"{format_number_for_sentence(value)} = {product}, by {'; '.join(parents)}"
-    is_mean_capped = component.params.get("cap") and value < unreduced_mean
-    return (
-        f"{format_number_for_sentence(unreduced_mean)}, capped by its hard constraints"
-        if is_mean_capped
-        else ""
-    )
+    if not component.params.get("cap") or value >= unreduced_mean:
+        return ""
+    questions = component.inputs[name].questions
+    caps = {
+        verdict.verdict.subject: None
+        for index in component.params.get("hard", {}).get(name, ())
+        for verdict in component.verdicts_of(name, questions[index])
+        if verdict.effect != "none"
+    }
+    mean = format_number_for_sentence(unreduced_mean)
+    return f"{mean}, capped by its hard constraints: {join_names(caps)}"
 
 
 def _describe_prerequisite(component: ExplainedTerm, name: str, retention: float | None) -> str:
@@ -438,6 +444,8 @@ def _describe_loss(verdict: ExplainedVerdict) -> str:
     if verdict.effect != "deduction":
         return ""
     loss = describe_reason(verdict)
+    if verdict.worst_case_score is not None:
+        return f"no quotation bears it out, counts {verdict.worst_case_score:g}: {loss}"
     if verdict.counted == verdict.score:
         return loss
     calibrated = (
@@ -453,13 +461,14 @@ def describe_reason(verdict: ExplainedVerdict) -> str:
     # Quotations of the response that were not found in it are left out.
     evidence = [e for e in verdict.verdict.evidence if e.verified or e.source != "response"]
     quotes = []
-    for found in evidence[:3]:
+    for found in evidence:
         quote = shorten(found.quote, _MAX_QUOTE_LENGTH)
         if quote not in reason:
             # Words that a tool found are not those of the response.
             origin = f" ({found.source})" if found.source.startswith(TOOL_SOURCE_PREFIX) else ""
             quotes.append(f"“{quote}”{origin}")
-    return ", as in ".join(filter(None, (reason, ", ".join(quotes))))
+    listed_quotes = ", ".join(list_first(quotes, _MAX_QUOTES_LISTED))
+    return ", as in ".join(filter(None, (reason, listed_quotes)))
 
 
 def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine]) -> Iterator[str]:

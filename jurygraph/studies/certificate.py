@@ -353,18 +353,31 @@ def _people_figures(
 
 
 def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
-    judged_shares = []
-    units = []
+    judged, failed, unsupported = [], [], []
     for group in run.group_records():
         unit = unit_name_of_task(run, group.key)
         for trace, _ in run.group(group):
-            judged_shares.append(trace.reward.coverage)
-            units.append(unit)
-    share = share_with_cluster_interval(judged_shares, units)
-    name = f"judged share of the weight, {run.folder.name}"
-    finding = f"{{}} of the weight was judged in {run.folder.name}"
-    command = f"jurygraph show {shell_quote(run.folder)}"
-    yield _certified_figure(name, share, len(judged_shares), command, finding=finding)
+            judged.append((trace.reward.coverage, unit))
+            for verdict in trace.verdicts:
+                if verdict.superseded or verdict.about != trace.response_id:
+                    continue
+                failed.append((verdict.status == "failed", unit))
+                if verdict.needs_quotation:
+                    unsupported.append((verdict.unsupported is not None, unit))
+    command = f"jurygraph show {shell_quote(run.folder)} --columns coverage,status,unsupported"
+    for name, finding, rows in (
+        ("judged share of the weight", "of the weight was judged", judged),
+        ("verdicts that failed", "of the verdicts failed", failed),
+        ("unsupported findings", "of the findings had no quotation that counts", unsupported),
+    ):
+        if rows:
+            yield _certified_figure(
+                f"{name}, {run.folder.name}",
+                share_with_cluster_interval(*zip(*rows, strict=True)),
+                len(rows),
+                command,
+                finding=f"{{}} {finding} in {run.folder.name}",
+            )
 
 
 def _jury_vote_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:

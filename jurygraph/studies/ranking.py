@@ -14,9 +14,10 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME, STAKEHOLDERS_COMPONENT_NAME
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import format_count, notes_on_similar_names
-from jurygraph.runs.reports.summary import mean_without_none
+from jurygraph.runs.reports.summary import compare_failed_rewards, mean_without_none
 from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import DecidedRewards, PackedGroupVerdicts, VerdictTables
@@ -43,6 +44,7 @@ from jurygraph.views.agents import (
 )
 from jurygraph.views.components import (
     ComponentMeans,
+    add_all_else,
     compare_components,
     conclude_components,
 )
@@ -51,7 +53,7 @@ _SETTING_GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
 _SWAP_WIDTH = 2.0**-20
 """How near the value of a swap is to that where the order is as before, as a share of the step that was searched."""
-_RELATIVE_CHANGE_SIZES = tuple(2.0**power for power in range(-6, 8))
+RELATIVE_CHANGE_SIZES = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _MAX_CONFIGS_DECIDED = 4096
 _MAX_CRITERIA_VARIED = 12
@@ -202,9 +204,9 @@ class AgentRanker:
     def __init__(self, run: Run, groups: Iterable[PackedGroupVerdicts] | None = None) -> None:
         self.run = run
         self.tables = VerdictTables(run, groups)
-        self.agents = sorted(set(self.tables.agents))
-        numbers = {agent: number for number, agent in enumerate(self.agents)}
-        self.agent = np.array([numbers[agent] for agent in self.tables.agents], dtype=np.int64)
+        names_of_rows = np.array(self.tables.agents, dtype=object)
+        agents, self.agent = np.unique(names_of_rows, return_inverse=True)
+        self.agents: list[str] = agents.tolist()
         names = [unit_name(*task) for task in self.tables.tasks]
         self.units = units_label(names)
         units = {name: number for number, name in enumerate(dict.fromkeys(names))}
@@ -225,22 +227,19 @@ class AgentRanker:
             self._means.clear()
         decided_rewards = self.tables.decide(config)
         rewards = decided_rewards.values.value
-        rewards_by_agent = {}
+        means = {}
         for number, agent in enumerate(self.agents):
-            has_reward = (self.agent == number) & ~np.isnan(rewards)
-            rewards_by_agent[agent] = rewards[has_reward].tolist()
-        self._means[config.model_dump_json()] = mean_reward_by_agent(rewards_by_agent)
+            rewards_of_agent = rewards[(self.agent == number) & ~np.isnan(rewards)].tolist()
+            if rewards_of_agent:
+                means[agent] = fsum(rewards_of_agent) / len(rewards_of_agent)
+        # the best first; the sort keeps equal ones in the order of their names
+        order = sorted(means, key=means.__getitem__, reverse=True)
+        self._means[config.model_dump_json()] = {agent: means[agent] for agent in order}
         return decided_rewards
 
     def mean_rewards_function(self, key: str, settings: Sequence[str]) -> MeanRewardsFunction:
         """Return the ranking as a function of one setting; `settings` are tried with it."""
         return lambda value: self.rank([*settings, f"{key}={value!r}"])
-
-
-def mean_reward_by_agent(rewards: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Return the mean of each agent's rewards, rounded once, the best first; agents without any are left out."""
-    means = {agent: fsum(values) / len(values) for agent, values in rewards.items() if values}
-    return dict(sorted(means.items(), key=lambda item: (-item[1], item[0])))
 
 
 class RankSwap(NamedTuple):
@@ -348,33 +347,34 @@ def find_nearest_reversals(
     settings: Sequence[TriedSetting],
     pairs: Sequence[tuple[str, str]],
     tried_settings: Sequence[str],
+    advance: ProgressCallback,
 ) -> list[NearestRankReversal | None]:
     """Return for each pair of agents, of which the first is ahead, the smallest change that reverses its order.
 
     Each setting moves alone, from its present value outwards on both sides; a pair is done with the first change of a
-    size that does, so that no setting is searched farther than the nearest one.
+    size that does, so that no setting is searched farther than the nearest one. `advance` receives 1 for each size.
     """
     found: list[NearestRankReversal | None] = [None] * len(pairs)
     numbers = [setting for setting in settings if setting.is_number]
     inner = 0.0
-    for relative_change in _RELATIVE_CHANGE_SIZES:
-        unsolved_indices = [index for index, reversal in enumerate(found) if reversal is None]
-        if not unsolved_indices:
-            break
-        reversals: dict[int, list[NearestRankReversal]] = {index: [] for index in unsolved_indices}
-        for setting in numbers:
+    for relative_change in RELATIVE_CHANGE_SIZES:
+        reversals: dict[int, list[NearestRankReversal]] = {
+            index: [] for index, reversal in enumerate(found) if reversal is None
+        }
+        for setting in numbers if reversals else ():
             for start, end in _steps(setting, inner, relative_change):
                 rank = ranker.mean_rewards_function(setting.key, tried_settings)
                 after = rank(end)
-                for index in unsolved_indices:
+                for index, candidates in reversals.items():
                     if _is_reversed(after, *pairs[index]):
                         value = _find_rank_swap_value(rank, start, end, *pairs[index])
-                        reversals[index].append(_make_nearest_reversal(setting, value))
+                        candidates.append(_make_nearest_reversal(setting, value))
         for index, candidates in reversals.items():
             found[index] = min(
                 candidates, key=lambda reversal: (reversal.share, reversal.key), default=None
             )
         inner = relative_change
+        advance(1)
     return found
 
 
@@ -426,10 +426,15 @@ def rank_with_intervals(ranker: AgentRanker, tried_settings: Sequence[str]) -> l
     return _agent_means(ranker, decided_rewards, list(ranker.rank(tried_settings)))
 
 
-def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> Report:
+def measure_ranking(
+    ranker: AgentRanker,
+    tried_settings: Sequence[str] = (),
+    advance: ProgressCallback = lambda count: None,
+) -> Report:
     """Return the order of the agents under the config, or with the settings that are tried, and what could turn it.
 
-    Raises `InputError` where no reward has a value.
+    `advance` receives 1 for each of `RELATIVE_CHANGE_SIZES` that was searched. Raises `InputError` where no reward has
+    a value.
     """
     config = apply_settings(ranker.run.config, tried_settings)
     decided_rewards = ranker.decide(config)
@@ -443,7 +448,7 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
     decided_by = collect_decision_methods(ranker.run)
     settings = list(list_settings(config, decided_by))
     pairs = list(pairwise(means))
-    turns = find_nearest_reversals(ranker, settings, pairs, tried_settings)
+    turns = find_nearest_reversals(ranker, settings, pairs, tried_settings, advance)
     leads_over_next_agent = [row.lead for row in ranked_agents if row.lead is not None]
     neighbours = [
         NeighbouringAgents(**vars(lead), turn=turn)
@@ -486,6 +491,8 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
             if any(means)
             else "no response names an agent; score a table with --agent-column, a file with `agent`"
         )
+    # of the rewards of today: with other settings, others may fail
+    warning = None if tried_settings else compare_failed_rewards(ranker.run).warning
     by_name = {_agent_name(row): row["mean"] for row in agents}
     series = PlotSeries.from_estimates_with_intervals("mean reward", by_name)
     plots = [Plot("Mean reward of each agent, with its 95 % interval", "points", [series])]
@@ -495,13 +502,17 @@ def measure_ranking(ranker: AgentRanker, tried_settings: Sequence[str] = ()) -> 
             ReportTable.of(columns, agents),
             ReportTable(
                 ["component (points behind)", "weight", *map(_agent_name, agents)],
-                [[row.component, row.weight, *row.agents] for row in components],
+                [
+                    [row.component, row.weight, *row.agents]
+                    for row in add_all_else(components, ranked_agents)
+                ],
             ),
         ],
         [
             *_notes(
                 searched_setting_keys, decided_by.others, ranker.run, len(neighbours) + len(gaps)
             ),
+            *filter(None, [warning]),
             *notes_on_similar_names(ranker.agents),
         ],
         plots,

@@ -9,7 +9,7 @@ from math import isfinite
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.reports.summary import count_findings
+from jurygraph.runs.reports.summary import compare_failed_rewards, count_findings
 from jurygraph.runs.run import Run
 from jurygraph.viewer.documents import TemplateContext
 from jurygraph.viewer.index import RunIndex
@@ -22,7 +22,7 @@ from jurygraph.views.agents import (
     rank_agents,
     reward_limits_of_decisions,
 )
-from jurygraph.views.components import ComponentMeans, compare_components
+from jurygraph.views.components import ComponentMeans, add_all_else, compare_components
 
 _HISTOGRAM_BUCKET_COUNT = 20
 
@@ -72,7 +72,9 @@ def run_overview_context(
         **_read_run_totals(index),
         "agents": agents,
         "conclusion": conclude_ranking(agents),
-        "components_by_agent": compare_components(agents, _read_component_means(index), run.config),
+        "components_by_agent": add_all_else(
+            compare_components(agents, _read_component_means(index), run.config), agents
+        ),
         "buckets": (low, high, counts),
         "reward_scale": (min(least, 0.0), max(best, 0.0), best)
         if isfinite(best - least)
@@ -86,7 +88,8 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
 
     The means are over responses that have a reward, as its own mean is.
 
-    `findings` are the counts of those that need a quotation; None where each has one, or a record was changed.
+    `findings` are the counts of those that need a quotation; None where each has one, or a record was changed. So is
+    `means_warning` where failed rewards are not known to differ from the others.
     """
     responses = index.fetch_single_row(
         "SELECT count(*) AS responses, count(reward) AS scored, count(*) FILTER (WHERE status = 'failed') AS failed,"
@@ -104,11 +107,19 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
         " JOIN names ON names.number = component JOIN responses ON responses.number = components.response"
         " GROUP BY component ORDER BY component"
     )
-    findings = None
-    if responses["unsupported"]:
-        with suppress(TraceMismatch):  # what was changed is named by whoever checks the records
+    findings = left_out = None
+    with suppress(TraceMismatch):  # what was changed is named by whoever checks the records
+        if responses["failed"]:
+            left_out = compare_failed_rewards(index.run).warning
+        if responses["unsupported"]:
             findings = count_findings(index.run)
-    return {**responses, **calls, "components": components, "findings": findings}
+    return {
+        **responses,
+        **calls,
+        "components": components,
+        "findings": findings,
+        "means_warning": left_out,
+    }
 
 
 def _read_agents(

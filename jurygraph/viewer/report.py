@@ -113,5 +113,6 @@ def response_page_context(
         "query": task_and_response.query,
         "messages": split_response_at_quotes(task_and_response.response, quotations),
         "evidence": evidence,
+        "data": scored.response and scored.response.data,
         "others": [member.trace for member in run.group_of_response(scored.trace.response_id)],
     }

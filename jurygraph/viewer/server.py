@@ -112,13 +112,15 @@ async def _error_page_middleware(
     """Show what a user can mend as a page; what is damaged is named, and nothing else is shown in its place."""
     try:
         return await handler(request)
-    except JurygraphError as error:
+    except (JurygraphError, web.HTTPNotFound) as error:
+        is_missing = isinstance(error, web.HTTPNotFound)
+        message = "There is no page at this address." if is_missing else str(error)
         # The frame of all pages, without a run and without scripts.
         frame = {"runs": {}, "path": request.path, "faults": (), "nonce": ""}
-        context = {**frame, "message": str(error), "title": "This cannot be shown"}
+        context = {**frame, "message": message, "title": "This cannot be shown"}
         template = "error_note.html" if is_partial_page_request(request) else "error.html"
         text = request.app[TEMPLATES_APP_KEY].get_template(template).render(context)
-        return web.Response(text=text, content_type="text/html", status=400)
+        return web.Response(text=text, content_type="text/html", status=404 if is_missing else 400)
 
 
 async def _send_no_icon(request: web.Request) -> web.StreamResponse:

@@ -1,8 +1,10 @@
 """Numbers and texts as the pages show them, and the shapes of their drawings, without markup."""
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -285,5 +287,6 @@ TEMPLATE_FILTERS: Mapping[str, Callable[..., str | float | list[str]]] = {
     "message_text": message_text,
     "shorten": shorten,
     "cut": cut,
+    "as_json": partial(json.dumps, indent=2, ensure_ascii=False),
 }
 """By name in a template. `visible` makes control, invisible and direction characters readable as escapes."""

@@ -30,7 +30,7 @@ _MAX_FIELDS, _MAX_LABEL_VALUES = 12, 30
 _REWARD_STATUSES = ("ok", "degraded", "failed", "gated")
 _FIXED_COLUMNS = ("response", "reward", "status", "task", "agent", "coverage")
 """The reward next to its response, so that both are to be seen on a narrow screen."""
-_FIXED_GRID_COLUMNS = ("response", "reward", "task", "agent")
+_FIXED_GRID_COLUMNS = ("response", "reward", "status", "task", "agent")
 _SQL_BY_COLUMN = {
     "response": "responses.name",
     "task": "tasks.name",

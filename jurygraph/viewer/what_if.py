@@ -97,11 +97,7 @@ class WhatIfChanges:
 
     def value_of(self, key: str) -> str:
         """Return the value that a setting is tried with; empty if it is not."""
-        for setting in self.settings:
-            name, _, value = setting.partition("=")
-            if name == key:
-                return value
-        return ""
+        return dict(setting.partition("=")[::2] for setting in self.settings).get(key, "")
 
     def make_changed_config(self, run: Run) -> Config:
         """Return the config of a run with the settings. Raises `ConfigError` and `InputError` as `rescore` does."""

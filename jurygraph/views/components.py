@@ -14,6 +14,7 @@ from jurygraph.schema import Config
 from jurygraph.views.agents import RankedAgent, agent_label
 
 _MAX_COMPONENTS_IN_SENTENCE = 3
+_ALL_ELSE = "all else"
 
 ComponentMeans = Mapping[tuple[str, str], tuple[float | None, int]]
 """By component and agent: the mean of the judged values of rewards that did not fail, and their number."""
@@ -39,10 +40,13 @@ class AgentComponent(NamedTuple):
 
 
 class ComponentByAgent(NamedTuple):
-    """A component, its weight in points of the reward, and its mean of each agent, the best agent first."""
+    """A component, its weight in points of the reward, and its mean of each agent, the best agent first.
+
+    All else has neither weight nor mean.
+    """
 
     component: str
-    weight: float
+    weight: float | None
     agents: Sequence[AgentComponent]
 
 
@@ -74,11 +78,24 @@ def compare_components(
     return components
 
 
+def add_all_else(
+    components: Sequence[ComponentByAgent], agents: Sequence[RankedAgent]
+) -> Sequence[ComponentByAgent]:
+    """Return the components with what they leave open of the differences, so that all points add up to these."""
+    rows = []
+    for number, agent in enumerate(agents if components else ()):
+        points = fsum(row.agents[number].points for row in components)
+        lead = agents[0].mean.value - agent.mean.value if agents[0].mean and agent.mean else points
+        rows.append(AgentComponent(agent.agent, None, 0, 0, lead - points))
+    has_rest = any(round(row.points, 4) for row in rows)
+    return [*components, ComponentByAgent(_ALL_ELSE, None, rows)] if has_rest else components
+
+
 def conclude_components(lead: float, components: Sequence[ComponentByAgent]) -> str:
     """Return what puts the best agent's mean reward ahead of the next one's, as a sentence."""
     leading_components = components[:_MAX_COMPONENTS_IN_SENTENCE]
     points = {row.component: row.agents[1].points for row in leading_components}
-    points["all else"] = lead - fsum(points.values())
+    points[_ALL_ELSE] = lead - fsum(points.values())
     parts = [f"{name} {share:+.4f}" for name, share in points.items() if round(share, 4)]
     best, second = (agent_label(row.agent) for row in components[0].agents[:2])
     size = format_number(lead)

@@ -787,6 +787,24 @@ def test_a_weight_set_by_a_judge_costs_nothing():
     assert lines == ["Lost 0.5: adaptive 0.5 of 1, weight 1; ann 0.5 (weight 1) (utility/ann: u)."]
 
 
+def test_a_cap_names_the_hard_constraints_that_set_it() -> None:
+    questions = ("cost", "meat", "quiet")
+    inputs = {"ann": ComponentInput(questions=questions, weights=(1.0, 1.0, 1.0))}
+    stakeholders = component("stakeholders", "stakeholders", hard={"ann": [0, 1]}, cap=0.5)
+    decision = Decision(specs=(stakeholders.model_copy(update={"inputs": inputs}),))
+    scores = {"cost": 0.0, "meat": 1.0, "quiet": 0.25}
+    verdicts = [verdict(name, score=score, reason="why") for name, score in scores.items()]
+    (line,) = point_lines(decision, *verdicts)
+    assert "; 0.4167, capped by its hard constraints: cost (cost, quiet: why)" in line
+
+
+def test_more_quotations_than_are_listed_are_counted() -> None:
+    evidence = [Evidence(quote=f"item {n}", source="data", verified=True) for n in range(10)]
+    sum_verdict = verdict("sum", score=0.0, reason="is 9", evidence=evidence)
+    explained = ExplainedVerdict(sum_verdict, 0.0, 0.0, None, 0.0, 1, False)
+    assert describe_losses([explained]) == ("is 9, as in “item 0”, “item 1”, “item 2”, and 7 more")
+
+
 @pytest.mark.parametrize("direction", [1, -1])
 def test_of_many_reasons_those_that_cost_the_most_are_shown(direction: int):
     scores = {"little": 0.9, "half": 0.5, "most": 0.1, "some": 0.7, "all": None, "unfounded": 0.0}
@@ -804,8 +822,9 @@ def test_of_many_reasons_those_that_cost_the_most_are_shown(direction: int):
             verdict(reason, **fields), counted, counted, None, 0.0, direction, False
         )
         verdicts.append(explained)
+    unfounded = f"no quotation bears it out, counts {int(direction < 0)}: unfounded"
     losses = describe_losses(verdicts)
-    assert losses == "all: not judged; unfounded: unfounded; most: most; and 3 more"
+    assert losses == f"all: not judged; unfounded: {unfounded}; most: most; and 3 more"
 
 
 def test_a_judge_that_looked_up_nothing_is_named() -> None:

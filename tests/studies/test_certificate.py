@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import jurygraph as jg
 from jurygraph.cli.render.report import read_from_each_run
 from jurygraph.studies.presentations import read_presentations_of_sources
 from jurygraph.studies.stability import measure_stability
@@ -31,6 +32,8 @@ def test_the_figures_are_those_of_the_studies_and_the_rest_says_why_and_what_wou
     assert (noise["value"], noise["n"]) == (study.noise[0].semantic.value, 1)
     assert noise["command"] == f"jurygraph study stability {folder}"
     assert figures["judged share of the weight, run"]["value"] == 1.0
+    assert figures["verdicts that failed, run"]["value"] == 0.0
+    assert "unsupported findings, run" not in figures
     missing = {name: one["command"] for name, one in figures.items() if one["value"] is None}
     new_runs = "jurygraph study stability TASKS --config F --out FOLDER"
     assert missing == {
@@ -73,6 +76,22 @@ def test_a_judge_of_shares_is_near_to_people_on_their_scale_and_not_right_in_non
     assert distance["unit"] == ", in units of the labels"
     assert not any(figure["name"].startswith("accuracy") for figure in page["figures"])
     assert not [one for one in page["figures"] if one["name"].startswith("accuracy")]
+
+
+def test_what_no_quotation_bears_out_and_what_failed_is_said_at_once(tmp_path: Path) -> None:
+    def found(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        if response.text == "fail":
+            raise ValueError("a reply without an end")
+        return jg.Verdict(score=0.0, met=False, unsupported="worst-case")
+
+    with jg.Jury(evaluators=[found]) as jury, jury.record(tmp_path / "run"):
+        for text in ("one", "two", "three", "fail"):
+            jury.score(jg.Task(id=text, query="?"), [jg.Response(text=text)])
+    page = run_command("study", "certify", tmp_path / "run").out
+    first_lines, _, _ = page.partition("| agreement")
+    assert "0.250" in first_lines
+    assert "of the verdicts failed in run" in first_lines
+    assert "of the findings had no quotation that counts in run" in first_lines
 
 
 def test_a_run_without_edges_is_named_next_to_one_that_has_them(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.studies.ranking import (
+    RELATIVE_CHANGE_SIZES,
     AgentRanker,
     find_rank_swaps,
     format_reversal,
@@ -225,6 +226,12 @@ def test_components_are_those_of_the_settings_that_are_tried(ranker: AgentRanker
     assert not any(" above that of " in sentence for sentence in tried.conclusion)
 
 
+def test_the_search_reports_its_progress_to_the_end(ranker: AgentRanker) -> None:
+    counts: list[int] = []
+    measure_ranking(ranker, advance=counts.append)
+    assert sum(counts) == len(RELATIVE_CHANGE_SIZES)
+
+
 def test_one_agent_has_no_components_to_compare(tmp_path: Path) -> None:
     with jg.Jury(**SETTINGS) as jury, jury.record(tmp_path / "run"):
         jury.score(jg.Task(id="t", query="?"), [jg.Response(agent="a", text="kb")])
@@ -240,8 +247,10 @@ def test_what_components_do_not_explain_is_told(tmp_path: Path) -> None:
         answers = [jg.Response(agent=agent, text=text) for agent, text in texts.items()]
         jury.score(jg.Task(id="t", query="?"), answers)
     with closing(Run.open(tmp_path / "run")) as run:
-        conclusion = measure_ranking(AgentRanker(run)).conclusion
-    assert conclusion[0] == (
+        report = measure_ranking(AgentRanker(run))
+    _, table = report.tables
+    assert table.cells()[-1] == ["all else", "-", "-", "- (+0.3500)"]
+    assert report.conclusion[0] == (
         "The mean of kind is 0.4000 above that of brief: kind +0.2000, brief -0.1500, all else +0.3500."
     )
 

@@ -4,6 +4,7 @@ import ast
 import math
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -187,6 +188,21 @@ def test_impossible_forms_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=r"pip install 'jurygraph\[plot\]'"):
         ReportOutputOptions(plot=tmp_path / "a.svg")
+
+
+def test_files_are_there_before_the_first_line_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, plot = tmp_path / "page.html", tmp_path / "plot.svg"
+
+    def close_pipe(lines: object) -> None:
+        assert page.exists()
+        assert plot.exists()
+        raise BrokenPipeError
+
+    monkeypatch.setattr("jurygraph.cli.render.report.print_result_lines", close_pipe)
+    with pytest.raises(BrokenPipeError):
+        ReportOutputOptions(html=page, plot=plot).write(replace(MADE, plots=PLOTS))
 
 
 def test_a_source_that_is_named_twice_is_refused_before_it_is_read() -> None:

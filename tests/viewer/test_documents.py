@@ -136,7 +136,8 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
     (lead, *_) = json.loads(run_command("study", "ranking", letters, "--json").out)["pairs"]
     assert f"{lead['first']} is ahead of {lead['second']}, " in markup.text
     # agent 0 is polite at .25 and .25, agent 1 at 0, and agent 2 has one response
-    assert "in parentheses the points by which it is behind agent 2." in markup.text
+    behind = "the points by which it is behind agent 2, which add up to the difference of the mean"
+    assert behind in markup.text
     assert re.search(
         r"polite\s*0\.7\s*1\.0000\s*0\.2500 \(\+0\.5250\)\s*0\.0000 \(\+0\.7000\), 1 left out",
         markup.text,

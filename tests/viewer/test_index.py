@@ -103,7 +103,7 @@ def test_a_value_of_the_failure_rule_is_marked_and_a_grid_may_have_one_more_colu
         grid = read_table_page(index, TableQuery(grid="polite", columns="unsupported"))
         filled_in = {row.response: set(row.filled_in) for row in rows if row.filled_in}
     assert filled_in == {"bob/1": {"brief"}}
-    assert grid.columns == ["response", "reward", "task", "agent", "unsupported"]
+    assert grid.columns == ["response", "reward", "status", "task", "agent", "unsupported"]
     assert not any(row.filled_in for row in grid.rows)
 
 

@@ -18,7 +18,7 @@ from jurygraph.sources.config import apply_settings
 from tests.command import run_command
 from tests.examples import some_or_all
 from tests.rows import all_rows
-from tests.viewer.conftest import SETTINGS, Browser
+from tests.viewer.conftest import SETTINGS, Browser, record
 
 POINTS = re.compile(r'class="points">([−+0-9.-]+)<')
 
@@ -129,6 +129,49 @@ def test_a_verdict_begins_with_the_words_of_its_criterion(rubrics: Path, browser
     for criterion in task.rubric.criteria:
         page = browser.open(f"/a/verdict?id=t1/r1&question=met@{criterion.id}", rubrics)
         assert f"<h1>{html.escape(criterion.text)}</h1>" in page
+
+
+def test_a_loss_leads_to_its_verdict_which_gives_each_reason_once_and_data_is_shown(
+    browser: Browser, tmp_path: Path
+) -> None:
+    problem = "the reply is not valid JSON: expected ident at line 1 column 2"
+
+    def found(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict(
+            status="failed",
+            reason=problem,
+            failure=jg.Failure(cause="response", kind="malformed", message=problem[:40] + "…"),
+        )
+
+    def cost(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        items = [jg.Evidence(quote=f"{n}", source="data", verified=True) for n in range(10)]
+        return jg.Verdict(score=0.0, reason="the sum is 45", evidence=items)
+
+    reward = {"found": 1.0, "cost": 1.0}
+    with jg.Jury(evaluators=[found, cost], reward=reward) as jury, jury.record(tmp_path / "run"):
+        data = {"items": [{"cost": 7, "name": "<b>"}]}
+        jury.score(jg.Task(id="t", query="?"), [jg.Response(id="r", text="Ja.", data=data)])
+    page = browser.open("/a/response?id=r", tmp_path / "run")
+    verdicts = page.partition('<ul class="verdicts">')[2].partition("</ul>")[0]
+    assert verdicts.count("the reply is not valid JSON") == 1
+    assert "expected ident" not in verdicts
+    assert "10 quotations were kept; more may have been counted." in page
+    assert "&#34;name&#34;: &#34;&lt;b&gt;&#34;" in page
+    _, _, waterfall = page.partition('<ol class="waterfall">')
+    assert '<a href="/a/verdict?id=r&amp;question=cost">cost</a>' in waterfall.partition("</ol>")[0]
+
+
+def test_means_that_leave_out_other_rewards_than_they_have_are_said_to_mislead(
+    browser: Browser, tmp_path: Path
+) -> None:
+    failed, others = ("please please please please quixotic",) * 4, ("come",) * 6
+    record(tmp_path / "run", {"ann": (*failed, *others)})
+    warning = (
+        "eans mislead: 4 of the 4 rewards that failed were judged on polite, with a mean of 1.0"
+    )
+    for page in browser.open_all(["/a/", "/a/ranking"], tmp_path / "run"):
+        assert warning in page
+    assert warning in run_command("study", "ranking", tmp_path / "run").err
 
 
 def test_a_check_has_not_the_words_of_a_criterion_of_its_name(

@@ -312,5 +312,12 @@ def test_without_a_best_possible_reward_nothing_is_drawn_as_lost(
     assert all("loss" not in drawn for drawn in draw_strips(page))
 
 
-def test_an_error_leads_back_to_a_page_that_is_there(letters: Path, browser: Browser) -> None:
-    assert '<a href="/a/">' in browser.open("/a/response?id=cas/0", letters)
+@all_rows("path", ["/a/response?id=cas/0", "/a/nowhere", "/c/", "/static/nothing.css"])
+def test_an_error_leads_back_to_a_page_that_is_there(
+    path: str, letters: Path, browser: Browser
+) -> None:
+    page = browser.open(path, letters)
+    assert '<a href="/a/">' in page
+    is_missing = "There is no page at this address." in page
+    assert browser.status == (404 if is_missing else 400)
+    assert is_missing is ("response" not in path)

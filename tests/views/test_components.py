@@ -1,8 +1,9 @@
 """By which components an agent is ahead: what each adds to the mean rewards."""
 
+from jurygraph.inference.clusters import Estimate
 from jurygraph.schema import Config, EvaluatorUse
 from jurygraph.views.agents import RankedAgent
-from jurygraph.views.components import compare_components
+from jurygraph.views.components import add_all_else, compare_components
 
 USES = (EvaluatorUse(use="criteria"),)
 
@@ -24,6 +25,23 @@ def test_a_component_adds_nothing_where_it_does_not_apply() -> None:
     assert [round(row.points, 6) for row in goal.agents] == [0.0, 0.9]
     assert [round(row.points, 6) for row in match.agents] == [0.0, round(2 * (3 - 1) / 6, 6)]
     assert [(row.judged, row.left_out) for row in match.agents] == [(3, 3), (3, 4)]
+
+
+def test_all_else_makes_the_points_add_up_to_the_difference_of_the_means() -> None:
+    config = Config(evaluators=USES, reward={"match": 2.0, "goal": 1.0})
+    means = {("match", "ada"): (1.0, 2), ("match", "bob"): (0.5, 2), ("goal", "bob"): (1.0, 2)}
+    agents = [
+        ranked(agent, 2, 2)._replace(mean=Estimate(mean, None, None, None, 1))
+        for agent, mean in {"ada": 2.0, "bob": 0.75}.items()
+    ]
+    agents.append(ranked("cas", 2, 0))
+    *rows, rest = add_all_else(compare_components(agents, means, config), agents)
+    assert [row.component for row in rows] == ["match", "goal"]
+    assert (rest.component, rest.weight) == ("all else", None)
+    assert [agent.points for agent in rest.agents] == [0.0, 1.25, 0.0]
+    assert sum(row.agents[1].points for row in (*rows, rest)) == 1.25
+    even = [*agents[:1], agents[1]._replace(mean=Estimate(2.0, None, None, None, 1))]
+    assert add_all_else(rows, even) is rows
 
 
 def test_there_is_nothing_to_compare_with_one_agent_or_one_component() -> None:

@@ -80,8 +80,8 @@ def compare(
     messages = list(comparison.missing_evidence_messages(report.figures))
     if markdown:
         comment = comparison.render_pull_request_comment(report, command_line.get())
-        print_result(comment.removesuffix("\n"))
         output.write_report_files(report)
+        print_result(comment.removesuffix("\n"))
     else:
         output.write(report)
     has_missed_conditions = print_missed_conditions(thresholds, report.figures)

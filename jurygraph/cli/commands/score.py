@@ -30,7 +30,6 @@ from jurygraph.cli.render.summary import (
     COVERAGE_LEGEND,
     format_request_lines,
     format_result_lines,
-    print_failed_rewards_warning,
     print_forecast,
     print_inconclusive_run,
     print_missed_conditions,
@@ -313,7 +312,7 @@ def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -
         unanswered_causes = [] if has_rewards_or_failures else summary.unanswered[:1]
         print_message("; ".join([share, *unanswered_causes]))
         print_messages(_advise_settings(options, summary, jury.config))
-        print_failed_rewards_warning(summary.left_out)
+        print_messages(filter(None, [summary.left_out.warning]))
         code = ExitCode.SOME_FAILED
     for problem, has_model_replies in jury.gateways.problems.items():
         command = options.fresh_command if has_model_replies else options.retry_command

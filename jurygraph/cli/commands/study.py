@@ -46,7 +46,6 @@ from jurygraph.cli.render.report import ReportOutputOptions, make_report_command
 from jurygraph.cli.render.summary import print_missed_conditions
 from jurygraph.cli.render.text import print_message, progress
 from jurygraph.cli.streams import ExitCode
-from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import MeasurementLevel
 from jurygraph.messages import join_names, notes_on_similar_names, shell_quote
@@ -548,17 +547,13 @@ def ranking(run: RunFolderArgument, settings: ConfigSettingsOption = None) -> Re
         jurygraph study ranking run --set rubric.kappa=2 --json
     """
     from jurygraph.runs.workflows.deciding import read_packed_groups
-    from jurygraph.studies.ranking import AgentRanker, measure_ranking
+    from jurygraph.studies.ranking import RELATIVE_CHANGE_SIZES, AgentRanker, measure_ranking
 
-    tried_settings = settings or []
-
-    def read(opened_run: Run, advance: ProgressCallback) -> Report:
-        return measure_ranking(
-            AgentRanker(opened_run, read_packed_groups(opened_run, advance)), tried_settings
-        )
-
-    (report,) = read_from_each_run([run], read)
-    return report
+    with Run.open(run) as opened_run:
+        with progress("reading", opened_run.tasks_scored, "tasks") as advance:
+            ranker = AgentRanker(opened_run, read_packed_groups(opened_run, advance))
+        with progress("searching", len(RELATIVE_CHANGE_SIZES), "sizes of a change") as advance:
+            return measure_ranking(ranker, settings or [], advance)
 
 
 @register_study_command

@@ -99,7 +99,6 @@ def watch(
     lines = list(format_report_lines(report.sections))
     if analyzer.alerts:
         lines.insert(0, "")
-    print_report(json, {"report": report.to_json()}, lines)
     *tables, summary, answer = report.sections
     alerts_adverse_first = sorted(analyzer.alerts, key=lambda alert: not alert.adverse)
     alert_sentences = [
@@ -108,6 +107,7 @@ def watch(
     output.write_report_files(
         replace(report, sections=[answer, summary, *alert_sentences, *tables])
     )
+    print_report(json, {"report": report.to_json()}, lines)
     if not is_monitoring_complete:
         raise typer.Exit(ExitCode.INTERRUPTED)
     _refuse_few_steps(run, report, can_choose_steps=step_label is None and every != 1)

@@ -71,7 +71,8 @@ class ReportOutputOptions:
             refuse_unwritable_page(str(self.html), *self.sources)
 
     def write(self, report: Report) -> None:
-        """Print the report and its notes, and write its plot."""
+        """Write the files of the report, then print it and its notes: who reads the first lines alone has all files."""
+        self.write_report_files(report)
         if self.json:
             print_report(True, report.to_json(), ())
         elif self.markdown:
@@ -80,7 +81,6 @@ class ReportOutputOptions:
             print_result_lines(format_report_lines(report.content))
         if not self.markdown:  # a page has its notes
             print_messages(report.notes)
-        self.write_report_files(report)
 
     def write_report_files(self, report: Report) -> None:
         """Write the page and the plot that are wanted; panels in which nothing is to be seen are left out."""

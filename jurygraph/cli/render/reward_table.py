@@ -3,11 +3,11 @@
 from itertools import chain
 from typing import Any
 
-from jurygraph.cli.render.summary import print_failed_rewards_warning
 from jurygraph.cli.render.text import (
     format_component_value,
     format_table,
     print_message,
+    print_messages,
     print_result_lines,
 )
 from jurygraph.display import format_number
@@ -31,10 +31,7 @@ def print_reward_table(table: RewardTable) -> None:
     if any(isinstance(value, ComponentValue) and value.is_filled_in for value in values):
         print_result_lines(["* filled in by the failure rule; --response shows what was judged"])
     print_message(_format_mean_line(table))
-    if None in table.rewards:
-        print_failed_rewards_warning(table.left_out)
-    if table.findings.warning is not None:
-        print_message(table.findings.warning)
+    print_messages(filter(None, [table.left_out.warning, table.findings.warning]))
 
 
 def _format_value(column: RewardColumn, value: Any) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.reports.bill import CallBill, CallCosts, ReplySource
     from jurygraph.runs.reports.estimate import CallEstimate, ModelUsage, RemainingWork
     from jurygraph.runs.reports.gate import CiThreshold
-    from jurygraph.runs.reports.summary import FailedRewards, Summary
+    from jurygraph.runs.reports.summary import Summary
 
 
 def format_result_lines(summary: "Summary") -> list[str]:
@@ -125,18 +125,6 @@ def _format_cost(call_costs: "CallCosts", template: str) -> str:
     if call_costs.unpriced:
         text += f", and {call_costs.unpriced} of unknown cost"
     return text
-
-
-def print_failed_rewards_warning(left_out: "FailedRewards") -> None:
-    """Print that failed rewards, which the means leave out, differ from the others in what was judged of them."""
-    if left_out.differ:
-        mean_failed_text = format_number(left_out.mean_failed)
-        mean_others_text = format_number(left_out.mean_others)
-        print_message(
-            f"means mislead: {left_out.judged} of the {left_out.failed} rewards that failed were "
-            f"judged on {left_out.component}, with a mean of {mean_failed_text}, "
-            f"and the others have one of {mean_others_text}"
-        )
 
 
 def print_inconclusive_run(error_rate: float, max_error_rate: float) -> None:

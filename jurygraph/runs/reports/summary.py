@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import NamedTuple
 
+from jurygraph.display import format_number
 from jurygraph.messages import shorten
 from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.run import Run
@@ -186,23 +187,32 @@ class FailedRewards(NamedTuple):
     mean_failed: float | None = None
     mean_others: float | None = None
 
+    @property
+    def warning(self) -> str | None:
+        """Return a sentence where they differ, so that means that leave them out say something else; None elsewhere."""
+        if not self.differ:
+            return None
+        return (
+            f"means mislead: {self.judged} of the {self.failed} rewards that failed were judged on {self.component}, "
+            f"with a mean of {format_number(self.mean_failed)}, and the others have one of "
+            f"{format_number(self.mean_others)}"
+        )
+
 
 class ComponentValuesByOutcome:
     """The values of each component as it was judged, of failed rewards and of the others."""
 
     def __init__(self) -> None:
-        self._failed: dict[str, array[float]] = {}
-        self._others: dict[str, array[float]] = {}
+        self._values: dict[str, tuple[array[float], array[float]]] = {}
         self._number_failed = 0
 
     def add(self, reward: StoredBody, components: Sequence[str]) -> None:
         has_failed = reward["value"] is None
         self._number_failed += has_failed
-        values = self._failed if has_failed else self._others
         judged = reward.get("components") or reward["terms"]
         for name, value in zip(components, judged, strict=False):
             if value is not None:
-                values.setdefault(name, array("d")).append(value)
+                self._values.setdefault(name, (array("d"), array("d")))[has_failed].append(value)
 
     @property
     def failed(self) -> FailedRewards:
@@ -211,21 +221,21 @@ class ComponentValuesByOutcome:
             is_mean_difference_significant,  # lazily: it loads NumPy
         )
 
-        shared_names = [name for name in self._failed if name in self._others]
-        for name in shared_names:
-            failed_response_values = self._failed[name]
-            other_response_values = self._others[name]
-            if is_mean_difference_significant(
-                failed_response_values, other_response_values, tests=len(shared_names)
-            ):
-                means = (
-                    fsum(failed_response_values) / len(failed_response_values),
-                    fsum(other_response_values) / len(other_response_values),
-                )
-                return FailedRewards(
-                    self._number_failed, True, name, len(failed_response_values), *means
-                )
+        judged_in_both = {name: values for name, values in self._values.items() if all(values)}
+        for name, (others, failed) in judged_in_both.items():
+            if is_mean_difference_significant(failed, others, tests=len(judged_in_both)):
+                means = map(mean_without_none, (failed, others))
+                return FailedRewards(self._number_failed, True, name, len(failed), *means)
         return FailedRewards(self._number_failed, False)
+
+
+def compare_failed_rewards(run: Run) -> FailedRewards:
+    """Compare the failed rewards of a run with the others; this reads no texts."""
+    values = ComponentValuesByOutcome()
+    for group in read_stored_groups(run):
+        for trace in group.traces:
+            values.add(trace.reward, trace.names)
+    return values.failed
 
 
 _MAX_UNINSPECTED_RESPONSES_LISTED = 3

@@ -5,7 +5,7 @@ responses is decided in a tenth of a second. The bits are those of `rescore`.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from sys import intern
@@ -117,20 +117,31 @@ def pack_group(
 
 
 class _DecisionBatch(NamedTuple):
-    """Groups of one plan: the first of their tasks, the table of their verdicts, and the sizes of the groups."""
+    """Groups with the same questions and stored decision: the table of their verdicts, and the size of each group.
 
-    task: str
+    `inputs` has for each group the first task that gives a decision the same inputs.
+    """
+
+    inputs: Sequence[str]
     questions: Sequence[Question]
     table: VerdictTable
     sizes: Sequence[int]
 
-    def decide(self, decision: Decision, combiners: Combiners) -> TableRewards:
-        if len(self.sizes) == 1 or can_be_decided_together(decision, self.questions, combiners):
-            return compute_reward_values(decision, self.table, combiners)
+    def decide(self, by_inputs: Mapping[str, Decision], combiners: Combiners) -> TableRewards:
+        """Return the rewards of all rows, at once where other words of the tasks change no decision."""
+        decisions = [by_inputs[task] for task in self.inputs]
+        first = decisions[0]
+        is_decided_alike = all(by_inputs[task] == first for task in {*self.inputs})
+        can_be_decided_at_once = len(self.sizes) == 1 or (
+            is_decided_alike and can_be_decided_together(first, self.questions, combiners)
+        )
+        if can_be_decided_at_once:
+            return compute_reward_values(first, self.table, combiners)
         edges = np.cumsum([0, *self.sizes]).tolist()
         tables = [self.table.select(slice(*ends)) for ends in pairwise(edges)]
         return _concatenate_rewards(
-            compute_reward_values(decision, table, combiners) for table in tables
+            compute_reward_values(decision, table, combiners)
+            for decision, table in zip(decisions, tables, strict=True)
         )
 
 
@@ -171,13 +182,14 @@ class VerdictTables:
         self.agents: list[str] = []
         self.tasks: list[tuple[str, str | None]] = []
         self._batches: list[_DecisionBatch] = []
+        self._tasks_by_inputs: dict[DecisionKey, str] = {}
         self._combiners: dict[str, Combiners] = {}
         # A task with a rubric or stakeholders of its own takes 10 ms to read, and its decision 3 ms.
         self._task_with_survey = lru_cache(_MAX_TASKS_IN_MEMORY)(self._read_task_with_survey)
         groups_by_plan = defaultdict(list)
         rows: Counter[Any] = Counter()
         for group in read_packed_groups(run) if groups is None else groups:
-            key = group.plan, tuple(group.cell_counts)
+            key = group.plan._replace(inputs=None), tuple(group.cell_counts)
             groups_by_plan[key].append(group)
             rows[key] += len(group.responses)
             if rows[key] >= _ROWS_PER_DECISION_BATCH:
@@ -187,7 +199,7 @@ class VerdictTables:
             self._add_plan_table(groups_of_plan)
 
     def _add_plan_table(self, groups: Sequence[PackedGroupVerdicts]) -> None:
-        """Add the table of groups of one plan."""
+        """Add the table of groups with the same questions and stored decision."""
         first = groups[0]
         questions = self.run.source.survey_without_texts(first.plan.survey).questions
         sizes = [len(group.responses) for group in groups]
@@ -197,21 +209,25 @@ class VerdictTables:
             self.tasks += [(group.task, group.task_cluster)] * len(group.responses)
         cells = b"".join(group.cells for group in groups)
         table = _unpack_table(questions, sum(sizes), first.cell_counts, cells)
-        self._batches.append(_DecisionBatch(first.task, questions, table, sizes))
+        inputs = [self._tasks_by_inputs.setdefault(group.plan, group.task) for group in groups]
+        self._batches.append(_DecisionBatch(inputs, questions, table, sizes))
 
     def decide(self, config: Config) -> DecidedRewards:
         """Return the rewards that `rescore` gives under a config. Raises as it does."""
         refuse_changed_questions(self.run, config)
         combiners = self._load_combiners(config)
         check_recipe(config, self.run.header.evaluators)
-        decisions = [
-            self._decision_under_config(batch.task, config, combiners) for batch in self._batches
-        ]
+        by_inputs = {
+            task: self._decision_under_config(task, config, combiners)
+            for task in self._tasks_by_inputs.values()
+        }
+        decisions = list(by_inputs.values())
         refuse_unknown_member_names(self.run, config, decisions)
         names = sorted({name for decision in decisions for name in _counted_components(decision)})
         values = [TableRewards(*np.zeros((4, 0)))._replace(judged=np.zeros((0, len(names))))]
-        for batch, decision in zip(self._batches, decisions, strict=True):
-            rewards = batch.decide(decision, combiners)
+        for batch in self._batches:
+            decision = by_inputs[batch.inputs[0]]
+            rewards = batch.decide(by_inputs, combiners)
             # a task without a rubric may go without its component
             judged = np.full((len(rewards.value), len(names)), np.nan)
             judged[:, [names.index(name) for name in _counted_components(decision)]] = (

@@ -1,12 +1,6 @@
 """The lines below a result: calls and costs by the source of the replies, and what failed rewards leave out."""
 
-import pytest
-
-from jurygraph.cli.render.summary import (
-    format_request_lines,
-    format_result_lines,
-    print_failed_rewards_warning,
-)
+from jurygraph.cli.render.summary import format_request_lines, format_result_lines
 from jurygraph.runs.reports.bill import CallCosts
 from jurygraph.runs.reports.summary import FailedRewards, Summary
 from jurygraph.schema import Call
@@ -32,15 +26,12 @@ def test_discarded_verdicts_are_counted_by_component() -> None:
     assert not any("discarded" in line for line in format_result_lines(Summary()))
 
 
-def test_failed_rewards_that_differ_from_the_others_are_said_to_mislead(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    print_failed_rewards_warning(FailedRewards(4, True, "tone", 3, 0.875, 0.125))
-    print_failed_rewards_warning(FailedRewards(4, False))
-    assert capsys.readouterr().err == (
+def test_failed_rewards_that_differ_from_the_others_are_said_to_mislead() -> None:
+    assert FailedRewards(4, True, "tone", 3, 0.875, 0.125).warning == (
         "means mislead: 3 of the 4 rewards that failed were judged on tone, with a mean of 0.8750, "
-        "and the others have one of 0.1250\n"
+        "and the others have one of 0.1250"
     )
+    assert FailedRewards(4, False).warning is None
 
 
 def test_requests_are_those_of_this_command() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import jurygraph as jg
 from jurygraph.errors import InputError, JurygraphError
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows import deciding
@@ -92,3 +93,46 @@ def test_a_task_without_its_texts_is_decided_with_unchanged_settings_alone(plain
         assert sorted(map(str, tables.decide(run.config).values.value)) == sorted(map(str, before))
         with pytest.raises(InputError, match="were erased"):
             tables.decide(apply_settings(run.config, ["failure.rule=strict"]))
+
+
+def test_tasks_of_other_words_are_decided_at_once_where_no_decision_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of other weights are decided apart, though the config of the run gave them one decision."""
+    config: Any = {
+        "evaluators": ["checks.constraints"],
+        "weights": {"method": "uniform"},
+    }
+    check = {"count": "$.items[*]", "at_least": 1}
+    with jg.Jury(**config) as jury, jury.record(tmp_path / "run"):
+        for name, restrictiveness in {"a": 1.0, "b": 1.0, "c": 3.0}.items():
+            stakeholders = []
+            for person in ("ann", "bob"):
+                constraint = jg.Constraint(
+                    id="some",
+                    kind="soft",
+                    text=f"one for {name}",
+                    check=check,
+                    restrictiveness=restrictiveness if person == "ann" else 1.0,
+                )
+                stakeholders.append(jg.Stakeholder(id=person, constraints=(constraint,)))
+            task = jg.Task(id=name, query="?", stakeholders=tuple(stakeholders))
+            data = {"items": [1] * (name != "b")}
+            jury.score(task, [jg.Response(id=name, text=name, data=data)])
+    decided: list[int] = []
+    compute = deciding.compute_reward_values
+
+    def compute_and_count(decision: Any, table: Any, combiners: Any) -> Any:
+        decided.append(table.rows)
+        return compute(decision, table, combiners)
+
+    monkeypatch.setattr(deciding, "compute_reward_values", compute_and_count)
+    with closing(Run.open(tmp_path / "run")) as run:
+        tables = VerdictTables(run)
+        for number, setting in enumerate(("weights.method=uniform", "weights.method=calibrated")):
+            changed = apply_settings(run.config, [setting])
+            rewards = dict(zip(tables.responses, tables.decide(changed).values.value, strict=True))
+            folder = tmp_path / str(number)
+            rescore(run, folder, changed, lambda count: None)
+            assert rewards == {trace.response_id: trace.reward.value for trace in traces_of(folder)}
+    assert decided == [3, 1, 1, 1]
