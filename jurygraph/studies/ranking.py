@@ -386,8 +386,10 @@ def _steps(
     low, high = setting.same_sign_range
     scale = abs(current_value) or 1.0
     for sign in (-1.0, 1.0):
-        start = min(max(current_value + sign * smaller_relative_change * scale, low), high)
-        end = min(max(current_value + sign * larger_relative_change * scale, low), high)
+        start, end = (
+            min(max(current_value + sign * change * scale, low), high)
+            for change in (smaller_relative_change, larger_relative_change)
+        )
         if start != end:
             yield start, end
 
@@ -445,6 +447,7 @@ def measure_ranking(
     components = compare_components(
         ranked_agents, _component_means(ranker, decided_rewards), config
     )
+    rows_of_components = add_all_else(components, ranked_agents)
     decided_by = collect_decision_methods(ranker.run)
     settings = list(list_settings(config, decided_by))
     pairs = list(pairwise(means))
@@ -481,8 +484,7 @@ def measure_ranking(
     }
     conclusion = conclude_ranking(ranked_agents)
     if components:
-        first_mean, second_mean, *_ = means.values()
-        conclusion.append(conclude_components(first_mean - second_mean, components))
+        conclusion.append(conclude_components(rows_of_components))
     conclusion += [sentence for pair in neighbours for sentence in pair.sentences()]
     conclusion += [rank_gap.sentence for rank_gap in gaps]
     if not pairs:
@@ -502,10 +504,7 @@ def measure_ranking(
             ReportTable.of(columns, agents),
             ReportTable(
                 ["component (points behind)", "weight", *map(_agent_name, agents)],
-                [
-                    [row.component, row.weight, *row.agents]
-                    for row in add_all_else(components, ranked_agents)
-                ],
+                [[row.component, row.weight, *row.agents] for row in rows_of_components],
             ),
         ],
         [

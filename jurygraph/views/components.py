@@ -13,9 +13,6 @@ from jurygraph.display import format_number
 from jurygraph.schema import Config
 from jurygraph.views.agents import RankedAgent, agent_label
 
-_MAX_COMPONENTS_IN_SENTENCE = 3
-_ALL_ELSE = "all else"
-
 ComponentMeans = Mapping[tuple[str, str], tuple[float | None, int]]
 """By component and agent: the mean of the judged values of rewards that did not fail, and their number."""
 
@@ -88,15 +85,13 @@ def add_all_else(
         lead = agents[0].mean.value - agent.mean.value if agents[0].mean and agent.mean else points
         rows.append(AgentComponent(agent.agent, None, 0, 0, lead - points))
     has_rest = any(round(row.points, 4) for row in rows)
-    return [*components, ComponentByAgent(_ALL_ELSE, None, rows)] if has_rest else components
+    return [*components, ComponentByAgent("all else", None, rows)] if has_rest else components
 
 
-def conclude_components(lead: float, components: Sequence[ComponentByAgent]) -> str:
-    """Return what puts the best agent's mean reward ahead of the next one's, as a sentence."""
-    leading_components = components[:_MAX_COMPONENTS_IN_SENTENCE]
-    points = {row.component: row.agents[1].points for row in leading_components}
-    points[_ALL_ELSE] = lead - fsum(points.values())
+def conclude_components(components: Sequence[ComponentByAgent]) -> str:
+    """Return what puts the best agent's mean reward ahead of the next one's, with all else, as a sentence."""
+    points = {row.component: row.agents[1].points for row in components}
     parts = [f"{name} {share:+.4f}" for name, share in points.items() if round(share, 4)]
     best, second = (agent_label(row.agent) for row in components[0].agents[:2])
-    size = format_number(lead)
+    size = format_number(fsum(points.values()))
     return f"The mean of {best} is {size} above that of {second}: {', '.join(parts) or 'equal in all'}."

@@ -132,10 +132,9 @@ class _DecisionBatch(NamedTuple):
         decisions = [by_inputs[task] for task in self.inputs]
         first = decisions[0]
         is_decided_alike = all(by_inputs[task] == first for task in {*self.inputs})
-        can_be_decided_at_once = len(self.sizes) == 1 or (
+        if len(decisions) == 1 or (
             is_decided_alike and can_be_decided_together(first, self.questions, combiners)
-        )
-        if can_be_decided_at_once:
+        ):
             return compute_reward_values(first, self.table, combiners)
         edges = np.cumsum([0, *self.sizes]).tolist()
         tables = [self.table.select(slice(*ends)) for ends in pairwise(edges)]
