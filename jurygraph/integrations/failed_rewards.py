@@ -71,11 +71,13 @@ def first_failure(traces: Iterable[Trace]) -> str | None:
         for verdict in trace.verdicts:
             if verdict.failure is not None:
                 return _add_low_coverage(verdict.failure.message, trace)
-            if verdict.status == "abstained" and trace.reward.value is None:
+            if not verdict.reason or trace.reward.value is not None:
+                continue
+            if verdict.status == "abstained":
                 abstention_reasons.append(_add_low_coverage(verdict.reason, trace))
-            elif verdict.status == "not_applicable" and trace.reward.value is None:
+            elif verdict.status == "not_applicable":
                 reasons_not_to_apply.append(f"no evaluator that counts applies: {verdict.reason}")
-    return next(filter(None, [*abstention_reasons, *reasons_not_to_apply]), None)
+    return next(iter([*abstention_reasons, *reasons_not_to_apply]), None)
 
 
 def _add_low_coverage(failure: str, trace: Trace) -> str:

@@ -72,7 +72,8 @@ _CELL_READER_BY_FIELD: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-_JSON_OBJECT_BEGINNING_PATTERN = re.compile(r'\s*\{\s*["}]')
+_JSON_OBJECT_PATTERN = re.compile(r'\s*\{\s*("(\\.|[^"\\])*"\s*:|\}\s*$)', re.DOTALL)
+"""The beginning of a JSON object, or an empty one: that of a set of texts, or of LaTeX's `{}^{14}C`, is none."""
 
 
 def read_label_fields(label: Any) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def read_label_fields(label: Any) -> dict[str, Any]:
     """
     if label in (None, ""):
         return {}
-    if isinstance(label, str) and _JSON_OBJECT_BEGINNING_PATTERN.match(label):
+    if isinstance(label, str) and _JSON_OBJECT_PATTERN.match(label):
         parts = _read_json_cell(label)
         if isinstance(parts, dict) and parts.keys() <= Task.model_fields.keys():
             return parts

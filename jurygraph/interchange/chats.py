@@ -36,6 +36,7 @@ class Chat(TaskRow):
     """The first message, which Anthropic's form has outside the list."""
     tools: ToolDefinitions | None = None
     reference_actions: tuple[ReferenceCall, ...] | None = None
+    reference_messages: TranscriptMessages | None = None
 
     @model_validator(mode="after")
     def _require_messages(self) -> Self:
@@ -71,4 +72,5 @@ class Chat(TaskRow):
             "metadata": self.other,
             "tools": self.tools,
             "reference_actions": self.reference_actions,
+            "reference_messages": self.reference_messages,
         }, notes

@@ -505,7 +505,7 @@ def parse_json_line(text: str, model: type[N]) -> N | Problem:
         return Problem(next(paths, ()), problem, "write the whole character")
 
 
-_BARE_CHAT_PATTERN = re.compile(r'\[\s*\{\s*"(?:role|content|from|value)"')
+_BARE_CHAT_PATTERN = re.compile(r'\[\s*\{[^{}]*"(?:role|from)"\s*:')
 
 
 def suggest_chat_of_messages(text: str) -> str:

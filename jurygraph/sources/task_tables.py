@@ -4,6 +4,7 @@ The files that tasks name (`facts.tables.*.file`) are restricted to one folder: 
 once, row by row; its tasks and responses are kept as JSON lines in temporary files."""
 
 import ast
+import json
 import os
 import re
 import tempfile
@@ -29,7 +30,7 @@ from jurygraph.messages import (
     shell_quote,
     validate,
 )
-from jurygraph.schema import FrozenModel, ResponseLine, Task, digest_of
+from jurygraph.schema import FrozenModel, ResponseLine, Task, TaskLine, digest_of
 from jurygraph.schema.conversation import OMITTED_IF_NONE, SplitConversation, split_conversation
 from jurygraph.schema.frozen_model import (
     Count,
@@ -134,7 +135,7 @@ _PLAIN_NUMBER_PATTERN = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?", re.ASCII
 _TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
 
 
-_TASK_COLUMN_ROLES = ("tools", "reference_actions")
+_TASK_COLUMN_ROLES = ("tools", "reference_actions", "reference_messages")
 """Columns that a table of messages is read with, as JSON, if it has them."""
 _CHAT_COLUMN_ROLES = (*_TASK_COLUMN_ROLES, "system")
 _OPTIONAL_COLUMN_ROLES = ("response_from", *_CHAT_COLUMN_ROLES)
@@ -149,9 +150,9 @@ class TableColumns(FrozenModel):
     With several `response` columns, each is an agent of that name. Rows with the same value in `group_by` are one task.
     Instead of prompts and responses, a column may have the `messages` of conversations: the response is what follows
     the last message of a user, or begins with the message of index `response_from`, or with the first of an assistant
-    (`first-reply`). A row need not have the `tools` and the `reference_actions` of its task, nor a `system` message
-    outside the others, as Anthropic's form has it. `workspace` is the column of the folders or archives with a
-    response's files.
+    (`first-reply`). A row need not have the `tools`, `reference_actions` and `reference_messages` of its task, nor a
+    `system` message outside the others, as Anthropic's form has it. `workspace` is the column of the folders or
+    archives with a response's files.
     """
 
     prompt: Id | None = None
@@ -166,6 +167,7 @@ class TableColumns(FrozenModel):
     response_from: Count | Literal["first-reply"] | None = OMITTED_IF_NONE
     tools: Id | None = OMITTED_IF_NONE
     reference_actions: Id | None = OMITTED_IF_NONE
+    reference_messages: Id | None = OMITTED_IF_NONE
     system: Id | None = OMITTED_IF_NONE
     workspace: Id | None = OMITTED_IF_NONE
 
@@ -260,9 +262,9 @@ def missing_column_options_error(path: StrPath) -> InputError:
     for name in _MESSAGES_COLUMN_NAMES:
         if name in first_row:
             hint = f"add --messages-column {name}"
-    if {"query", "responses"} <= first_row.keys():
+    if "query" in first_row and first_row.keys() <= TaskLine.model_fields.keys():
         return InputError(
-            f"{path}: has tasks with `query` and `responses`; leave out the options of columns"
+            f"{path}: has tasks, each with a `query`; leave out the options of columns"
         )
     names = f"; it has {join_names(first_row)}" if first_row else ""
     return InputError(f"{path}: is a table; {hint}{names}")
@@ -508,9 +510,8 @@ def _read_optional_cells(
 
     Raises `InputError` for a single word there, which names the compared system and would be in its prompt.
     """
-    cells = {
-        column: values.get(str(column)) for column in (columns.tools, columns.reference_actions)
-    }
+    names = [getattr(columns, role) for role in _TASK_COLUMN_ROLES]
+    cells = {column: values.get(str(column)) for column in names}
     system = _parse_text_or_list(values.get(str(columns.system)))
     if isinstance(system, str | list):
         try:
@@ -620,7 +621,7 @@ def _to_task(location: str, row_id: str, cells: RowCells, columns: TableColumns)
             content[role] = _parse_list_cell(cells[column])
     if columns.context is not None:
         context = _parse_text_or_list(cells[columns.context])
-        if isinstance(context, str) and _OPENED_LIST_PATTERN.match(context):
+        if isinstance(context, str) and _WRITTEN_LIST_PATTERN.fullmatch(context):
             remedy = "write a list of passages as json.dumps does"
             context = _parse_written_list(location, columns.context, context, remedy)
         content["context"] = context
@@ -647,8 +648,8 @@ def _parse_list_cell(cell: Any) -> Any:
         return cell
 
 
-_OPENED_LIST_PATTERN = re.compile(r"\s*\[\s*\{?\s*[\"']")
-"""The beginning of a list of texts or objects, which that of a text, such as `[1]` or `[sic]`, is not."""
+_WRITTEN_LIST_PATTERN = re.compile(r"\s*\[\s*\{?\s*[\"']([^\]]*|.*\]\s*)", re.DOTALL)
+"""A list of texts or objects, or one that is cut off; a text that begins `[1]`, `[sic]` or `["Foo"](link)` is none."""
 
 
 def _parse_written_list(location: str, column: str, text: str, remedy: str) -> Any:
@@ -657,10 +658,12 @@ def _parse_written_list(location: str, column: str, text: str, remedy: str) -> A
         return from_json(text)
     except ValueError as error:
         problem = f"is not valid JSON ({error})"
-    value = None
-    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+    value = printed = None
+    with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         value = ast.literal_eval(text.strip())
-    if repr(value) != text.strip():  # NumPy prints no commas, and Python would join the texts
+        json.dumps(value, ensure_ascii=False).encode()  # it has no half of a surrogate pair
+        printed = repr(value)
+    if printed != text.strip():  # NumPy prints no commas, and Python would join the texts
         _raise_cell_error(location, column, problem, remedy)
     return value
 

@@ -105,9 +105,7 @@ class AgentDifference:
             if self.is_widest:
                 interval += ", all that is possible"
             else:
-                conclusion = (
-                    "by more than chance" if self.is_better_agent_known else "which may be chance"
-                )
+                conclusion = self._describe_chance(self.low, self.high)
             ends = f" ({interval}, {design} over {tasks}{small_sample_note})"
         sentence = f"{lead_text}, {conclusion}: the difference is {size}{ends}."
         if self.left_out:
@@ -122,6 +120,13 @@ class AgentDifference:
         if not self.is_paired:
             sentence += " Let both answer the same tasks: harder ones then count for both."
         return sentence
+
+    def _describe_chance(self, low: float, high: float) -> str:
+        if self.is_better_agent_known:
+            return "by more than chance"
+        if low <= 0.0 <= high:
+            return "which may be chance"
+        return "by more than chance unless the failed rewards go against it"
 
 
 class UnitTotals(NamedTuple):
@@ -282,7 +287,7 @@ def conclude_ranking(agents: Iterable[RankedAgent]) -> list[str]:
     pairs = [pair for row in agents for pair in (row.lead, row.gap) if pair is not None]
     if len(pairs) < 2 or any(pair.is_better_agent_known for pair in pairs):
         return []
-    return ["No agent is shown to be better than another: each difference may be chance."]
+    return ["No agent is shown to be better than another."]
 
 
 def rank_agents(rewards: Iterable[UnitRewards], limits: Limits) -> list[RankedAgent]:

@@ -81,7 +81,7 @@ CHAT = '{"case": "a", "messages": [{"role": "user", "content": "Hi"}, {"role": "
         (
             "tasks.jsonl",
             '{"id": "t", "query": "q", "responses": []}',
-            "tasks.jsonl: has tasks with `query` and `responses`; leave out",
+            "tasks.jsonl: has tasks, each with a `query`; leave out",
         ),
     ],
 )
@@ -244,7 +244,9 @@ def test_a_chat_has_its_reference_actions_and_so_has_a_table_of_messages_with_it
     row = {"messages": chat, "tools": [tool], "reference_actions": [{"name": "look"}]}
     row["system"] = [{"type": "text", "text": "Be brief."}]
     # not every chat has them, and the first one has not
-    (folder / "chats.jsonl").write_text(f"{json.dumps({'messages': chat})}\n{json.dumps(row)}\n")
+    other_row = {"id": "row-3", "messages": chat, "tools": [tool], "reference_messages": chat[1:]}
+    lines = [json.dumps(line) for line in ({"messages": chat}, row, other_row)]
+    (folder / "chats.jsonl").write_text("\n".join(lines))
     with (folder / "chats.csv").open("w") as file:
         writer = csv.DictWriter(file, row)
         writer.writeheader()
@@ -267,10 +269,10 @@ def test_a_chat_has_its_reference_actions_and_so_has_a_table_of_messages_with_it
         "cells",
     )
     assert "match" in run("score", *named).out
-    for name, folder_name in (("row-2", "lines"), ("row-1", "cells")):
+    for name, folder_name in (("row-2", "lines"), ("row-3", "lines"), ("row-1", "cells")):
         assert f"{name}     -      ok      1.0000" in run("show", folder_name).out
         assert "Be brief." not in run("export", folder_name, "--to", "jsonl").out  # no label
-    assert run("show", "imported").out.count(" ok      1.0000") == 1
+    assert run("show", "imported").out.count(" ok      1.0000") == 2
 
 
 def test_a_component_that_does_not_apply_has_no_value_in_the_table(

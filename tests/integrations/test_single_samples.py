@@ -196,7 +196,9 @@ def test_a_label_that_begins_as_an_object_and_is_no_task_is_refused(
         openrlhf.reward_func(["2 + 2? it is 0.5"], ["2 + 2?"], [label], config=config)
 
 
-@pytest.mark.parametrize("label", ["{1, 2}", r"{\frac{1}{2}}", "{4"])
+@pytest.mark.parametrize(
+    "label", ["{1, 2}", r"{\frac{1}{2}}", "{4", r"{}^{14}\mathrm{C}", '{"x", "y"}']
+)
 def test_a_label_in_braces_that_is_no_object_is_a_reference(label: str) -> None:
     assert read_label_fields(label) == {"reference": label}
 

@@ -99,6 +99,8 @@ def test_passages_come_from_a_column(tmp_path: Path) -> None:
         ('["The AquaPro', "column c: is not valid JSON (EOF .*; write a list of passages"),
         ('[{"txt": "a"}]', r"column c\[0\].txt: unknown"),
         ("[1] The tower.", ["[1] The tower."]),
+        ('["Foo"](a.html) as he said', ['["Foo"](a.html) as he said']),
+        (r"['\ud800']", "column c: is not valid JSON (.*; write a list of passages"),
         (
             "nan",
             "is nan, .*; leave the cell of a response empty, fill another, or leave the row out",

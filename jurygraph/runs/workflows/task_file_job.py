@@ -28,7 +28,7 @@ _COLUMN_REMEDIES = {
     "context": "name it with --context-column",
     "tools": "call it tools",
     "reference_actions": "call it reference_actions",
-    "reference_messages": "give its calls as reference_actions: no column has messages of reference",
+    "reference_messages": "call it reference_messages",
 }
 """How a table gives the fields of a task that evaluators need."""
 
