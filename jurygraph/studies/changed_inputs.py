@@ -80,14 +80,14 @@ def _format_value(value: Any) -> str:
 
 
 def find_changed_inputs(a: Run, b: Run) -> list[InputChange]:
-    """Return the changed questions of tasks in both runs, the most frequent first, then the changed settings."""
+    """Return the changed questions of tasks in both runs, the most frequent first, responses and changed settings."""
     question_changes = _find_question_changes(a, b)
     # as text, because lists and mappings have no hash
     groups = group_by(question_changes, lambda change: repr(change[:3])).values()
     questions = [members[0]._replace(tasks=len(members)) for members in groups]
     questions.sort(key=lambda change: -(change.tasks or 0))
     settings = [_describe_change(*values) for values in _find_setting_changes(a.header, b.header)]
-    return questions + settings
+    return [*questions, *_find_rewritten_responses(a, b), *settings]
 
 
 def _describe_change(path: str, before: Any, after: Any) -> InputChange:
@@ -116,6 +116,31 @@ def _find_question_changes(a: Run, b: Run) -> Iterator[InputChange]:
             continue
         for values in changes(_name_task_parts(before), _name_task_parts(after)):
             yield _describe_change(*values)._replace(task=task_id)
+
+
+def _find_rewritten_responses(a: Run, b: Run) -> Iterator[InputChange]:
+    """Yield that responses have other texts, with those of the first one. Groups with equal digests are not read."""
+    records_in_b = {record.key: record for record in b.group_records()}
+    rewritten = []
+    for record in a.group_records():
+        other_record = records_in_b.get(record.key)
+        if other_record is None or _group_digest(a, record) == _group_digest(b, other_record):
+            continue
+        responses_in_b = {trace.response_id: response for trace, response in b.group(other_record)}
+        for trace, response in a.group(record):
+            other = responses_in_b.get(trace.response_id)
+            if response is not None and other is not None and response.text != other.text:
+                rewritten.append((record.key, response.text, other.text))
+    if rewritten:
+        task, before, after = rewritten[0]
+        tasks = len({task for task, *_ in rewritten})
+        number = format_count(len(rewritten), "response")
+        yield InputChange(f"{number}, with other texts", before, after, tasks, task)
+
+
+def _group_digest(run: Run, record: LedgerRecord) -> bytes | None:
+    """Return the digest of a group's ids and contents; None if it was erased."""
+    return run.source.ledger.texts_of_record(record).get(0)
 
 
 def _task_records(run: Run) -> dict[str, LedgerRecord]:

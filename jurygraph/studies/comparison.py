@@ -319,6 +319,7 @@ def compare(
     }
     figures["gate"] = list(_gate_rows(thresholds, figures))
     notes = [
+        *_other_query_notes(figures["changed_inputs"], len(set(tasks.tolist()))),
         *_failure_notes(rewards),
         *_unit_notes(estimate, figures["units"]),
     ]
@@ -667,6 +668,16 @@ def render_pull_request_comment(report: Report, command: str) -> str:
 
 
 # Notes
+
+
+def _other_query_notes(changed_inputs: Iterable[InputChange], tasks: int) -> Iterator[str]:
+    """Yield that most tasks ask something else, as where the rows of a table without ids were reordered."""
+    reworded = [change.tasks or 0 for change in changed_inputs if change.what == "query, reworded"]
+    if sum(reworded) > tasks / 2:
+        yield (
+            f"the queries of {sum(reworded)} of {tasks} tasks differ, so that these are other questions; if the rows "
+            "of a table were reordered, score both with --id-column"
+        )
 
 
 def _failure_notes(rewards: Floats) -> Iterator[str]:

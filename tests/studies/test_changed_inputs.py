@@ -99,6 +99,17 @@ def test_equal_changes_are_counted_and_the_most_frequent_come_first(tmp_path: Pa
     ]
 
 
+def test_responses_with_other_texts_are_counted(tmp_path: Path) -> None:
+    a = record(tmp_path / "a", [TASK] * 3)
+    b = tmp_path / "b"
+    with jg.Jury(**SETTINGS, record=b) as jury:
+        for number, text in enumerate(["To Rome.", "To Bari.", "To Pisa."]):
+            jury.score(jg.Task.model_validate({"id": f"t{number}", **TASK}), [text])
+    (change,) = changes_between(a, b)
+    assert str(change) == "2 responses, with other texts in 2 tasks"
+    assert change.shortened_values == ("To Rome.", "To Bari.")
+
+
 def test_a_rubric_of_the_config_is_named_once_as_that_of_the_tasks(tmp_path: Path) -> None:
     defaults = [{"rubric": {"criteria": [{**POLITE, "text": text}]}} for text in ("Kind.", "Mild.")]
     a, b = (
