@@ -58,6 +58,10 @@ BOOTSTRAP_RESAMPLES = 1000
 MAX_LABEL_STEPS_FOR_REFITS = 5_000_000
 """Labels × steps of the fit up to which the refits take seconds: MT-Bench has 1.6 million, ConvAbuse .7."""
 _TABLE_DIGITS = 3  # as in the tables of the paper
+_MIN_REFIT_SPREAD = 10.0**-_TABLE_DIGITS
+"""Refits nearer than this are of someone without an error to draw: how rare errors are, they cannot tell."""
+_MAX_RARE_CLASS_LABELS = 2
+_MAX_RARE_CLASS_SHARE = 0.02
 _MAX_ROWS_LISTED = 10
 _MAX_AGENTS_PLOTTED = 25
 _MAX_SCALE_CHARACTERS = 400
@@ -565,13 +569,19 @@ def report(
         }
     if fitted_consensus.method != "stableval":
         reasons["no forecast of further labels"] = "only method stableval has probabilities"
+    annotators = _annotator_figures(fitted_consensus, refits)
+    constant_names = [name for name, row in annotators.items() if row["accuracy_interval"] is None]
+    if refits is not None and constant_names:
+        reasons[f"no interval of the accuracy of {join_names(constant_names)}"] = (
+            "all refits give the same, as where nobody errs, and cannot tell how rare errors are"
+        )
     limits = [f"{limit}: {reason}" for limit, reason in reasons.items() if reason is not None]
     figures = describe_fit(fitted_consensus) | {
         "bootstrap": settings.resamples,
         "prior": model.prior.tolist(),
         "agents": scores,
         "intervals": intervals,
-        "annotators": _annotator_figures(fitted_consensus, refits),
+        "annotators": annotators,
         "stability": stability,
         "comparison": agent_comparison_rows,
         "findings": _find_changes(
@@ -696,7 +706,8 @@ def _annotator_figures(
         row = quality._asdict()
         for index, rate in enumerate(_ANNOTATOR_RATE_NAMES):
             interval = refits.annotators[name][index] if refits else (np.nan,)
-            row[f"{rate}_interval"] = interval if np.isfinite(interval).all() else None
+            is_spread_known = np.isfinite(interval).all() and np.ptp(interval) > _MIN_REFIT_SPREAD
+            row[f"{rate}_interval"] = interval if is_spread_known else None
             if rate != "accuracy" and not ballots.has_order:
                 row[rate] = row[f"{rate}_interval"] = None
         row["correlation"], row["shift"] = map(as_interval, cells.get(name, (None, None)))

@@ -325,6 +325,21 @@ def test_of_ordered_labels_who_guesses_is_told_by_the_order_and_half_stars_do_no
     ) in found.notes
 
 
+def test_refits_that_are_all_alike_give_no_interval_of_someone_who_never_errs() -> None:
+    rows = [(f"i{item}", name, item % 2) for item in range(30) for name in ("ann", "bo", "cy")]
+    rows += [(f"i{item}", "dee", item % 2 ^ (item % 5 == 0)) for item in range(30)]
+    ballots = collect_votes([votes_file(*rows)])
+    found = consensus_study.report(fit_consensus(ballots, ConsensusSettings(subsets=0)))
+    people = found.figures["annotators"]
+    assert people["ann"]["accuracy"] > 0.99
+    assert people["ann"]["accuracy_interval"] is None
+    assert people["dee"]["accuracy_interval"] is not None
+    assert (
+        "no interval of the accuracy of ann, bo, cy: all refits give the same, as where nobody errs, and cannot tell "
+        "how rare errors are"
+    ) in found.figures["limits"]
+
+
 @pytest.mark.parametrize("words", [(), ("one", "two", "three", "four", "five", "six")])
 def test_who_is_surely_lenient_is_named_and_nobody_is_strict_for_that(
     words: tuple[str, ...],
