@@ -256,9 +256,7 @@ def read_judged_labels(
             hint = f"keep one, or {_reviewer_hint(file, options)}"
             if row.reviewer is not None:
                 problem = f"{quote(row.reviewer)} labelled {quote(row.id)} in {first} already"
-                hint = "keep one label of each person"
-                if row.question is None:
-                    hint += ", or name in `question` what each is about"
+                hint = "keep one label of each person and `question`"
             column = file.columns["id"]
             raise_field_error(f"{path}, {position}", Problem((column,), problem, hint))
     empty_label_count = len(file.rows) - len(labelled_rows)

@@ -58,10 +58,7 @@ BOOTSTRAP_RESAMPLES = 1000
 MAX_LABEL_STEPS_FOR_REFITS = 5_000_000
 """Labels × steps of the fit up to which the refits take seconds: MT-Bench has 1.6 million, ConvAbuse .7."""
 _TABLE_DIGITS = 3  # as in the tables of the paper
-_MIN_REFIT_SPREAD = 10.0**-_TABLE_DIGITS
-"""Refits nearer than this are of someone without an error to draw: how rare errors are, they cannot tell."""
 _MAX_RARE_CLASS_LABELS = 2
-_MAX_RARE_CLASS_SHARE = 0.02
 _MAX_ROWS_LISTED = 10
 _MAX_AGENTS_PLOTTED = 25
 _MAX_SCALE_CHARACTERS = 400
@@ -480,8 +477,8 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
             )
         warnings.append(small_panel_reason)
     warnings += notes_on_similar_names(ballots.annotator)
-    if ballots.values is not None and not _has_words(classes):
-        warnings += _notes_on_half_steps(classes)
+    if ballots.values is not None or not ballots.has_order:  # nobody has named the classes
+        warnings += _notes_on_found_classes(ballots)
     if ballots.spelling_change_counts:
         spelling_change_texts = [
             f"{pair} ({count})" for pair, count in sorted(ballots.spelling_change_counts.items())
@@ -495,14 +492,25 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
     return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
 
 
-def _notes_on_half_steps(classes: Sequence[Any]) -> Iterator[str]:
-    """Yield how to take fewer classes than a scale with half steps has, such as 1, 1.5, …, 5."""
-    scale = range(math.floor(classes[0]), math.ceil(classes[-1]) + 1)
-    if {value % 1.0 for value in classes} == {0.0, 0.5} and len(scale) > 2:
-        whole = ",".join(map(str, scale))
+def _notes_on_found_classes(ballots: VoteColumns) -> Iterator[str]:
+    """Yield why `--classes` may be better than the classes in the data: half steps, as 1, 1.5, …, 5, or slips."""
+    classes: Sequence[Any] = ballots.classes
+    halves = set() if _has_words(classes) else {value % 1.0 for value in classes}
+    if halves == {0.0, 0.5} and classes[-1] - classes[0] > 1.0:
+        scale = range(math.floor(classes[0]), math.ceil(classes[-1]) + 1)
         yield (
-            f"labels have half steps, and are {len(classes)} classes; `--classes {whole}` takes each as the nearest of "
-            f"{len(scale)}, and `jurygraph study agreement --level interval` as a number"
+            f"labels have half steps, and are {len(classes)} classes, of which votes often tie: better "
+            f"`--classes {','.join(map(str, scale))}`, which takes each as the nearest of {len(scale)}; "
+            "`jurygraph study agreement --level interval` takes it as a number"
+        )
+    count_by_class = Counter(ballots.label)
+    del count_by_class[None]
+    most = min(_MAX_RARE_CLASS_LABELS, count_by_class.total() / 50)
+    rare = [f"{label} ({count})" for label, count in count_by_class.items() if count <= most]
+    if rare:
+        yield (
+            f"classes with very few labels, perhaps slips: {join_names(rare)}; --classes names those that count, and "
+            "refuses others"
         )
 
 
@@ -706,8 +714,7 @@ def _annotator_figures(
         row = quality._asdict()
         for index, rate in enumerate(_ANNOTATOR_RATE_NAMES):
             interval = refits.annotators[name][index] if refits else (np.nan,)
-            is_spread_known = np.isfinite(interval).all() and np.ptp(interval) > _MIN_REFIT_SPREAD
-            row[f"{rate}_interval"] = interval if is_spread_known else None
+            row[f"{rate}_interval"] = interval if np.isfinite(interval).all() else None
             if rate != "accuracy" and not ballots.has_order:
                 row[rate] = row[f"{rate}_interval"] = None
         row["correlation"], row["shift"] = map(as_interval, cells.get(name, (None, None)))
@@ -825,8 +832,8 @@ def _class_and_credit_lines(figures: Figures) -> Iterator[str]:
     else:
         yield shorten(f"classes: {', '.join(names)}", _MAX_SCALE_CHARACTERS)
         yield (
-            "order does not matter for labels, accuracy and doubt; --classes LOWEST,…,HIGHEST gives the classes one, "
-            "and then credit, leniency and strictness"
+            "order does not matter for labels, accuracy and doubt; --classes LOWEST,…,HIGHEST says which is higher, "
+            "for credit, leniency and strictness"
         )
 
 
@@ -882,11 +889,14 @@ def _annotator_sections(figures: Figures) -> ReportSections:
         yield "a majority counts them like anybody; to leave them out: --without NAMES"
 
 
-def list_consensus_labels(fitted_consensus: FittedConsensus) -> list[dict[str, str]]:
+def list_consensus_labels(
+    fitted_consensus: FittedConsensus, question: str | None = None
+) -> list[dict[str, str]]:
     """Return `item`, `agent` if votes name one, and `label` of each item, as the files name them.
 
-    The label is the likeliest class, and none where several are as likely.
+    The label is the likeliest class, and none where several are as likely. All are of the `question`, if there is one.
     """
+    question_column = {} if question is None else {"question": question}
     ballots = fitted_consensus.ballots
     names_by_key = {key: {"item": key} for key in ballots.item}
     if ballots.agent is not None:
@@ -900,7 +910,8 @@ def list_consensus_labels(fitted_consensus: FittedConsensus) -> list[dict[str, s
     ):
         label = name_likeliest_classes(ballots.classes, posterior)
         is_tied = posterior.count(max(posterior)) > 1
-        rows.append({**names_by_key[str(name)], "label": "" if is_tied else label})
+        row = names_by_key[str(name)] | question_column
+        rows.append({**row, "label": "" if is_tied else label})
     return rows
 
 

@@ -45,6 +45,10 @@ MIN_PANEL_DEPTH = 75.0
 In simulations of 3, 5 and 9 annotators and 50, 200 and 1,000 items the majority is better in accuracy or in the error
 of scores at depths of 8 to 58, and from 100 on the model is as good or better (docs/consensus.md).
 """
+MAX_LABEL_FACTOR = 10
+"""How many times the labels that there are may be asked for with a number; more is no plan."""
+_MIN_REFIT_SPREAD = 0.001
+"""Refits nearer than this are alike, as of someone without an error: how rare errors are, they cannot tell."""
 _MAX_NAMES_SHOWN = 5
 
 
@@ -265,9 +269,10 @@ def too_small(votes: Votes) -> str | None:
     if depth > 0.0:  # which grows as the labels, with as many an item
         labels = len(votes.item) - votes.repeated_rows
         needed_label_count = math.ceil(round(labels * (MIN_PANEL_DEPTH / depth - 1.0), 6))
-        remedy = (
-            f"about {needed_label_count:,} labels more, with new items, reach that (now {labels:,})"
-        )
+        amount = f"about {needed_label_count:,}"
+        if needed_label_count > MAX_LABEL_FACTOR * labels:
+            amount = f"over {MAX_LABEL_FACTOR * labels:,}"
+        remedy = f"{amount} labels more, with new items, reach that (now {labels:,})"
     problem = f"the panel's depth is {depth:.3g}, and below {MIN_PANEL_DEPTH:g} the majority"
     return f"{problem} is the better guess; {remedy}"
 
@@ -616,8 +621,8 @@ def refit_intervals(
         return t_interval_of_mean_credit(credit_by_class, sums, sizes, float(added_variance[index]))
 
     annotator_rate_intervals = ends[:, agents:].reshape(2, 3, -1)
-    # resamples that are all alike tell nothing
-    annotator_rate_intervals[:, annotator_rate_intervals[0] == annotator_rate_intervals[1]] = np.nan
+    is_alike = np.ptp(annotator_rate_intervals, axis=0) < _MIN_REFIT_SPREAD
+    annotator_rate_intervals[:, is_alike] = np.nan
     annotator_intervals = annotator_rate_intervals.transpose(2, 1, 0).tolist()  # [3,2] each
     annotators = dict(zip(votes.annotators, annotator_intervals, strict=True))
     return RefitIntervals(

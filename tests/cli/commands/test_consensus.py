@@ -311,6 +311,10 @@ def test_labels_are_written_for_study_judge_and_words_for_none_are_said(
     read = read_judged_labels("labels.csv")
     assert [(row.id, row.target) for _, row in read.rows] == [("a", False), ("c", True)]
     assert read.empty == 1
+    table(tmp_path / "polite.csv", *({**row, "dimension": "polite"} for row in rows))
+    command = ("consensus", "polite.csv", "--classes", "no,yes", "--dimension", "polite")
+    assert run(*command, "--labels-out", "polite-labels.csv").code == 0
+    assert {row.question for _, row in read_judged_labels("polite-labels.csv").rows} == {"polite"}
 
 
 @pytest.mark.parametrize("responses", [("q1-alpha", "q1-beta"), ("q1_alpha", "q1_beta")])

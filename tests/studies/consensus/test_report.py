@@ -11,13 +11,14 @@ from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import read_votes
 from jurygraph.studies import consensus as consensus_study
+from jurygraph.studies.conclusions import describe_raters
 from jurygraph.studies.consensus import (
     ConsensusSettings,
     FittedConsensus,
     collect_votes,
     fit_consensus,
 )
-from jurygraph.studies.report import Report, ReportTable
+from jurygraph.studies.report import IntervalCell, Report, ReportTable
 from tests.studies.consensus.made import AGENTS, PANEL, votes_file
 from tests.studies.figures import Figures, figures_of
 
@@ -320,8 +321,8 @@ def test_of_ordered_labels_who_guesses_is_told_by_the_order_and_half_stars_do_no
     )
     assert not any(name in str(advice) for name in ("ann", "fay"))
     assert (
-        "labels have half steps, and are 9 classes; `--classes 1,2,3,4,5` takes each as the nearest of 5, and "
-        "`jurygraph study agreement --level interval` as a number"
+        "labels have half steps, and are 9 classes, of which votes often tie: better `--classes 1,2,3,4,5`, which "
+        "takes each as the nearest of 5; `jurygraph study agreement --level interval` takes it as a number"
     ) in found.notes
 
 
@@ -363,6 +364,42 @@ def test_who_is_surely_lenient_is_named_and_nobody_is_strict_for_that(
         f"{unit} surely higher than the others' of the same items, on average by: len 0."
     )
     assert not any("surely lower" in str(text) for text in found.sections)
+    assert "shifted, but ranks items like the others (correlation): len 0." in str(found.sections)
+
+
+def test_who_may_guess_by_too_few_labels_is_named_apart_from_who_surely_does() -> None:
+    cells = {
+        "dee": IntervalCell(0.1, -0.2, 0.4),
+        "eve": IntervalCell(0.2, -0.18, 0.59),
+        "fay": IntervalCell(0.8, 0.6, 0.9),
+    }
+    shifts = dict.fromkeys(cells)
+    assert list(describe_raters(cells, "correlation", 0.0, shifts, "labels")) == [
+        "perhaps no better than guessing (correlation 0), and surely below 0.5: dee 0.100 (-0.200 to 0.400)",
+        "guessing is not ruled out, and more labels would tell: eve 0.200 (-0.180 to 0.590)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("odd", "rare"),
+    [
+        (["6"], "6 (1)"),
+        (["6", "6"], "6 (2)"),
+        (["6", "6", "6"], None),
+    ],
+)
+def test_a_class_of_very_few_labels_is_named_unless_it_was_asked_for(
+    odd: list[str], rare: str | None
+) -> None:
+    labels = [float(star) for star in (*[1, 2, 3, 4, 5] * 24, *odd)]
+    rows = [(f"i{row // 4}", f"p{row % 4}", label) for row, label in enumerate(labels)]
+    note = f"classes with very few labels, perhaps slips: {rare}; --classes names those that count"
+    for classes in ((), ("1", "2", "3", "4", "5", "6")):
+        ballots = collect_votes([votes_file(*rows)], classes=classes)
+        notes = fit_consensus(ballots, ConsensusSettings()).warnings
+        is_named = any(text.startswith("classes with very few") for text in notes)
+        assert is_named == (rare is not None and not classes)
+        assert not is_named or any(text.startswith(note) for text in notes)
 
 
 def test_credit_follows_numbers_and_is_even_for_classes_that_are_named() -> None:
