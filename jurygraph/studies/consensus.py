@@ -58,7 +58,6 @@ BOOTSTRAP_RESAMPLES = 1000
 MAX_LABEL_STEPS_FOR_REFITS = 5_000_000
 """Labels × steps of the fit up to which the refits take seconds: MT-Bench has 1.6 million, ConvAbuse .7."""
 _TABLE_DIGITS = 3  # as in the tables of the paper
-_MAX_RARE_CLASS_LABELS = 2
 _MAX_ROWS_LISTED = 10
 _MAX_AGENTS_PLOTTED = 25
 _MAX_SCALE_CHARACTERS = 400
@@ -477,8 +476,8 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
             )
         warnings.append(small_panel_reason)
     warnings += notes_on_similar_names(ballots.annotator)
-    if ballots.values is not None or not ballots.has_order:  # nobody has named the classes
-        warnings += _notes_on_found_classes(ballots)
+    if ballots.values is not None and not _has_words(classes):
+        warnings += _notes_on_half_steps(classes)
     if ballots.spelling_change_counts:
         spelling_change_texts = [
             f"{pair} ({count})" for pair, count in sorted(ballots.spelling_change_counts.items())
@@ -492,25 +491,14 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
     return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
 
 
-def _notes_on_found_classes(ballots: VoteColumns) -> Iterator[str]:
-    """Yield why `--classes` may be better than the classes in the data: half steps, as 1, 1.5, …, 5, or slips."""
-    classes: Sequence[Any] = ballots.classes
-    halves = set() if _has_words(classes) else {value % 1.0 for value in classes}
-    if halves == {0.0, 0.5} and classes[-1] - classes[0] > 1.0:
-        scale = range(math.floor(classes[0]), math.ceil(classes[-1]) + 1)
+def _notes_on_half_steps(classes: Sequence[Any]) -> Iterator[str]:
+    """Yield how to take fewer classes than a scale with half steps has, such as 1, 1.5, …, 5."""
+    scale = range(math.floor(classes[0]), math.ceil(classes[-1]) + 1)
+    if {value % 1.0 for value in classes} == {0.0, 0.5} and len(scale) > 2:
         yield (
             f"labels have half steps, and are {len(classes)} classes, of which votes often tie: better "
             f"`--classes {','.join(map(str, scale))}`, which takes each as the nearest of {len(scale)}; "
             "`jurygraph study agreement --level interval` takes it as a number"
-        )
-    count_by_class = Counter(ballots.label)
-    del count_by_class[None]
-    most = min(_MAX_RARE_CLASS_LABELS, count_by_class.total() / 50)
-    rare = [f"{label} ({count})" for label, count in count_by_class.items() if count <= most]
-    if rare:
-        yield (
-            f"classes with very few labels, perhaps slips: {join_names(rare)}; --classes names those that count, and "
-            "refuses others"
         )
 
 
@@ -581,7 +569,7 @@ def report(
     constant_names = [name for name, row in annotators.items() if row["accuracy_interval"] is None]
     if refits is not None and constant_names:
         reasons[f"no interval of the accuracy of {join_names(constant_names)}"] = (
-            "all refits give the same, as where nobody errs, and cannot tell how rare errors are"
+            "all refits give the same (no errors, or equal labels), and cannot tell how sure it is"
         )
     limits = [f"{limit}: {reason}" for limit, reason in reasons.items() if reason is not None]
     figures = describe_fit(fitted_consensus) | {
@@ -896,8 +884,8 @@ def list_consensus_labels(
 
     The label is the likeliest class, and none where several are as likely. All are of the `question`, if there is one.
     """
-    question_column = {} if question is None else {"question": question}
     ballots = fitted_consensus.ballots
+    question_column = {} if question is None else {"question": question}
     names_by_key = {key: {"item": key} for key in ballots.item}
     if ballots.agent is not None:
         columns = (ballots.item, ballots.item_id_in_file, ballots.agent)
@@ -910,8 +898,9 @@ def list_consensus_labels(
     ):
         label = name_likeliest_classes(ballots.classes, posterior)
         is_tied = posterior.count(max(posterior)) > 1
-        row = names_by_key[str(name)] | question_column
-        rows.append({**row, "label": "" if is_tied else label})
+        rows.append(
+            {**names_by_key[str(name)], **question_column, "label": "" if is_tied else label}
+        )
     return rows
 
 

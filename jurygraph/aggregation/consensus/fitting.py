@@ -47,8 +47,10 @@ of scores at depths of 8 to 58, and from 100 on the model is as good or better (
 """
 MAX_LABEL_FACTOR = 10
 """How many times the labels that there are may be asked for with a number; more is no plan."""
-_MIN_REFIT_SPREAD = 0.001
+_MIN_REFIT_SPREAD = 0.003
 """Refits nearer than this are alike, as of someone without an error: how rare errors are, they cannot tell."""
+MIN_LABELS_FOR_TWO_RARE = 100
+"""Above this, two labels of a class are less than 2 %."""
 _MAX_NAMES_SHOWN = 5
 
 
@@ -333,20 +335,22 @@ def list_fit_warnings(
 def _list_class_warnings(votes: Votes, confusion: Floats, gold: Ints) -> Iterator[str]:
     """Yield the classes of which hardly anything is known, and those that may mean another, by a confusion [K,K]."""
     classes = np.arange(len(votes.classes))
-    is_rare_class = np.bincount(votes.label, minlength=len(classes)) <= 1
+    # One label or none, or two that are few of all; an accuracy is the mean over all classes.
+    most = 1 + (len(votes.label) > MIN_LABELS_FOR_TWO_RARE)
+    is_rare_class = np.bincount(votes.label, minlength=len(classes)) <= most
     is_rare_class &= ~np.isin(classes, gold)
-    # One label or none; an accuracy is the mean over all classes.
     names = []
     for rare_class in np.flatnonzero(is_rare_class).tolist():
-        origin = "none"
+        origins = []
         for row in np.flatnonzero(votes.label == rare_class).tolist():
             annotator, item = votes.annotators[votes.annotator[row]], votes.items[votes.item[row]]
-            origin = f"{annotator}'s of {item}"
-        names.append(f"{votes.classes[rare_class]!r} ({origin})")
+            origins.append(f"{annotator}'s of {item}")
+        names.append(f"{votes.classes[rare_class]!r} ({' and '.join(origins) or 'none'})")
     if names:
         yield (
-            f"classes with at most one label: {_join_first_names(names)}: their share of every accuracy, the mean over "
-            "the classes, is a guess, which lowers it; correct a slip, merge a class with another, or leave it out"
+            f"classes with very few labels: {_join_first_names(names)}: their share of every accuracy, the mean over "
+            "the classes, is a guess, which lowers it; correct a slip (--classes with the others finds it), merge a "
+            "class with another, or leave it out"
         )
     for true_class, commonest_class in enumerate(confusion.argmax(axis=1).tolist()):
         if true_class != commonest_class and not is_rare_class[true_class]:
