@@ -254,6 +254,9 @@ def read_judged_labels(
         if first != position:
             problem = f"{quote(row.id)} has a label in {first} already"
             hint = f"keep one, or {_reviewer_hint(file, options)}"
+            if row.reviewer is not None:
+                problem = f"{quote(row.reviewer)} labelled {quote(row.id)} in {first} already"
+                hint = "keep one label of each person and `question`"
             column = file.columns["id"]
             raise_field_error(f"{path}, {position}", Problem((column,), problem, hint))
     empty_label_count = len(file.rows) - len(labelled_rows)

@@ -392,21 +392,32 @@ def describe_raters(
 ) -> Iterator[str]:
     """Yield who may guess, and who is lenient or strict, if the labels show it of some.
 
-    Who may guess has an interval of the measure that contains chance, and that does not reach half way from there to
-    full agreement. `shifts` are those of `shifts_from_others`, by name, of labels or another `unit`.
+    Who may guess has an interval of the measure that does not lie above chance; apart from the others are those whose
+    interval does not reach half way from there to full agreement. `shifts` are those of `shifts_from_others`, by name,
+    of labels or another `unit`.
     """
     half_way = (1.0 + chance) / 2.0
-    names = []
+    low_names: list[str] = []
+    unsure_names: list[str] = []
+    shifted_names = []
     for name, cell in cells.items():
-        if side_of_bound(cell, chance) in (0, -1) and side_of_bound(cell, half_way) == -1:
-            names.append(f"{name} {format_cell(cell, 3)}")
-    if names:
+        text = f"{name} {format_cell(cell, 3)}"
+        side = side_of_bound(cell, half_way)
+        if side_of_bound(cell, chance) in (0, -1):
+            (low_names if side else unsure_names).append(text)
+        elif shifts[name] and side in (0, 1):
+            shifted_names.append(text)
+    if low_names:
         yield (
             f"perhaps no better than guessing ({measure} {chance:.2g}), and surely below {half_way:.2g}: "
-            f"{join_names(names)}"
+            f"{join_names(low_names)}"
         )
-    for relation, shifted_names in _join_names_by_side(shifts, "higher", "lower"):
-        yield f"{unit} surely {relation} than the others' of the same items, on average by: {shifted_names}"
+    if unsure_names:
+        yield f"guessing is not ruled out, and more labels would tell: {join_names(unsure_names)}"
+    for relation, names in _join_names_by_side(shifts, "higher", "lower"):
+        yield f"{unit} surely {relation} than the others' of the same items, on average by: {names}"
+    if shifted_names:
+        yield f"shifted, but ranks items like the others ({measure}): {join_names(shifted_names)}"
 
 
 def conclude_reliability(

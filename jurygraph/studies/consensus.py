@@ -495,10 +495,10 @@ def _notes_on_half_steps(classes: Sequence[Any]) -> Iterator[str]:
     """Yield how to take fewer classes than a scale with half steps has, such as 1, 1.5, …, 5."""
     scale = range(math.floor(classes[0]), math.ceil(classes[-1]) + 1)
     if {value % 1.0 for value in classes} == {0.0, 0.5} and len(scale) > 2:
-        whole = ",".join(map(str, scale))
         yield (
-            f"labels have half steps, and are {len(classes)} classes; `--classes {whole}` takes each as the nearest of "
-            f"{len(scale)}, and `jurygraph study agreement --level interval` as a number"
+            f"labels have half steps, and are {len(classes)} classes, of which votes often tie: better "
+            f"`--classes {','.join(map(str, scale))}`, which takes each as the nearest of {len(scale)}; "
+            "`jurygraph study agreement --level interval` takes it as a number"
         )
 
 
@@ -565,13 +565,19 @@ def report(
         }
     if fitted_consensus.method != "stableval":
         reasons["no forecast of further labels"] = "only method stableval has probabilities"
+    annotators = _annotator_figures(fitted_consensus, refits)
+    constant_names = [name for name, row in annotators.items() if row["accuracy_interval"] is None]
+    if refits is not None and constant_names:
+        reasons[f"no interval of the accuracy of {join_names(constant_names)}"] = (
+            "all refits give the same (no errors, or equal labels), and cannot tell how sure it is"
+        )
     limits = [f"{limit}: {reason}" for limit, reason in reasons.items() if reason is not None]
     figures = describe_fit(fitted_consensus) | {
         "bootstrap": settings.resamples,
         "prior": model.prior.tolist(),
         "agents": scores,
         "intervals": intervals,
-        "annotators": _annotator_figures(fitted_consensus, refits),
+        "annotators": annotators,
         "stability": stability,
         "comparison": agent_comparison_rows,
         "findings": _find_changes(
@@ -814,8 +820,8 @@ def _class_and_credit_lines(figures: Figures) -> Iterator[str]:
     else:
         yield shorten(f"classes: {', '.join(names)}", _MAX_SCALE_CHARACTERS)
         yield (
-            "order does not matter for labels, accuracy and doubt; --classes LOWEST,…,HIGHEST gives the classes one, "
-            "and then credit, leniency and strictness"
+            "order does not matter for labels, accuracy and doubt; --classes LOWEST,…,HIGHEST says which is higher, "
+            "for credit, leniency and strictness"
         )
 
 
@@ -871,12 +877,15 @@ def _annotator_sections(figures: Figures) -> ReportSections:
         yield "a majority counts them like anybody; to leave them out: --without NAMES"
 
 
-def list_consensus_labels(fitted_consensus: FittedConsensus) -> list[dict[str, str]]:
+def list_consensus_labels(
+    fitted_consensus: FittedConsensus, question: str | None = None
+) -> list[dict[str, str]]:
     """Return `item`, `agent` if votes name one, and `label` of each item, as the files name them.
 
-    The label is the likeliest class, and none where several are as likely.
+    The label is the likeliest class, and none where several are as likely. All are of the `question`, if there is one.
     """
     ballots = fitted_consensus.ballots
+    question_column = {} if question is None else {"question": question}
     names_by_key = {key: {"item": key} for key in ballots.item}
     if ballots.agent is not None:
         columns = (ballots.item, ballots.item_id_in_file, ballots.agent)
@@ -889,7 +898,9 @@ def list_consensus_labels(fitted_consensus: FittedConsensus) -> list[dict[str, s
     ):
         label = name_likeliest_classes(ballots.classes, posterior)
         is_tied = posterior.count(max(posterior)) > 1
-        rows.append({**names_by_key[str(name)], "label": "" if is_tied else label})
+        rows.append(
+            {**names_by_key[str(name)], **question_column, "label": "" if is_tied else label}
+        )
     return rows
 
 

@@ -394,6 +394,14 @@ def test_a_missing_column_is_named_by_its_option_or_the_header_is_missing(
             "id,target,rater\na,1,x\na,0,y\n",
             "keep one, or name the column of who gave each with --reviewer-column",
         ),
+        (
+            "id,target,annotator\na,1,ann\na,0,ann\n",
+            "line 3, field id: 'ann' labelled 'a' in line 2 already; keep one label of each person and `question`",
+        ),
+        (
+            "id,target,annotator,question\na,1,ann,q\na,0,ann,q\n",
+            "'ann' labelled 'a' in line 2 already; keep one label of each person and `question`",
+        ),
         ("id,target\na,\n", "no row has a label in column 'target'"),
     ],
 )

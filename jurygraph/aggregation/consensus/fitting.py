@@ -45,6 +45,12 @@ MIN_PANEL_DEPTH = 75.0
 In simulations of 3, 5 and 9 annotators and 50, 200 and 1,000 items the majority is better in accuracy or in the error
 of scores at depths of 8 to 58, and from 100 on the model is as good or better (docs/consensus.md).
 """
+MAX_LABEL_FACTOR = 10
+"""How many times the labels that there are may be asked for with a number; more is no plan."""
+_MIN_REFIT_SPREAD = 0.003
+"""Refits nearer than this are alike, as of someone without an error: how rare errors are, they cannot tell."""
+MIN_LABELS_FOR_TWO_RARE = 100
+"""Above this, two labels of a class are less than 2 %."""
 _MAX_NAMES_SHOWN = 5
 
 
@@ -265,9 +271,10 @@ def too_small(votes: Votes) -> str | None:
     if depth > 0.0:  # which grows as the labels, with as many an item
         labels = len(votes.item) - votes.repeated_rows
         needed_label_count = math.ceil(round(labels * (MIN_PANEL_DEPTH / depth - 1.0), 6))
-        remedy = (
-            f"about {needed_label_count:,} labels more, with new items, reach that (now {labels:,})"
-        )
+        amount = f"about {needed_label_count:,}"
+        if needed_label_count > MAX_LABEL_FACTOR * labels:
+            amount = f"over {MAX_LABEL_FACTOR * labels:,}"
+        remedy = f"{amount} labels more, with new items, reach that (now {labels:,})"
     problem = f"the panel's depth is {depth:.3g}, and below {MIN_PANEL_DEPTH:g} the majority"
     return f"{problem} is the better guess; {remedy}"
 
@@ -328,20 +335,22 @@ def list_fit_warnings(
 def _list_class_warnings(votes: Votes, confusion: Floats, gold: Ints) -> Iterator[str]:
     """Yield the classes of which hardly anything is known, and those that may mean another, by a confusion [K,K]."""
     classes = np.arange(len(votes.classes))
-    is_rare_class = np.bincount(votes.label, minlength=len(classes)) <= 1
+    # One label or none, or two that are few of all; an accuracy is the mean over all classes.
+    most = 1 + (len(votes.label) > MIN_LABELS_FOR_TWO_RARE)
+    is_rare_class = np.bincount(votes.label, minlength=len(classes)) <= most
     is_rare_class &= ~np.isin(classes, gold)
-    # One label or none; an accuracy is the mean over all classes.
     names = []
     for rare_class in np.flatnonzero(is_rare_class).tolist():
-        origin = "none"
+        origins = []
         for row in np.flatnonzero(votes.label == rare_class).tolist():
             annotator, item = votes.annotators[votes.annotator[row]], votes.items[votes.item[row]]
-            origin = f"{annotator}'s of {item}"
-        names.append(f"{votes.classes[rare_class]!r} ({origin})")
+            origins.append(f"{annotator}'s of {item}")
+        names.append(f"{votes.classes[rare_class]!r} ({' and '.join(origins) or 'none'})")
     if names:
         yield (
-            f"classes with at most one label: {_join_first_names(names)}: their share of every accuracy, the mean over "
-            "the classes, is a guess, which lowers it; correct a slip, merge a class with another, or leave it out"
+            f"classes with very few labels: {_join_first_names(names)}: their share of every accuracy, the mean over "
+            "the classes, is a guess, which lowers it; correct a slip (--classes with the others finds it), merge a "
+            "class with another, or leave it out"
         )
     for true_class, commonest_class in enumerate(confusion.argmax(axis=1).tolist()):
         if true_class != commonest_class and not is_rare_class[true_class]:
@@ -616,8 +625,8 @@ def refit_intervals(
         return t_interval_of_mean_credit(credit_by_class, sums, sizes, float(added_variance[index]))
 
     annotator_rate_intervals = ends[:, agents:].reshape(2, 3, -1)
-    # resamples that are all alike tell nothing
-    annotator_rate_intervals[:, annotator_rate_intervals[0] == annotator_rate_intervals[1]] = np.nan
+    is_alike = np.ptp(annotator_rate_intervals, axis=0) < _MIN_REFIT_SPREAD
+    annotator_rate_intervals[:, is_alike] = np.nan
     annotator_intervals = annotator_rate_intervals.transpose(2, 1, 0).tolist()  # [3,2] each
     annotators = dict(zip(votes.annotators, annotator_intervals, strict=True))
     return RefitIntervals(

@@ -89,7 +89,7 @@ def consensus(
         str | None,
         option(
             "A,B",
-            "All labels, from low to high; a half takes the nearest.",
+            "All labels, from low to high; of 1,2,3,4,5 a 3.5 is 4, and a 2.5 is 2.",
             show_default="those in the data",
         ),
     ] = None,
@@ -161,7 +161,10 @@ def consensus(
     ] = None,
     labels_out: Annotated[
         Path | None,
-        option("F", "Write a label of each item as CSV, for `study judge`; a tie has none."),
+        option(
+            "F",
+            "Write a label of each item (and the `question` D) as CSV for `study judge`; none at ties.",
+        ),
     ] = None,
     plot: PlotFileOption = None,
 ) -> Report:
@@ -227,7 +230,9 @@ def consensus(
         confusions = to_confusions(fitted_consensus.model, ballots.classes)
         write_output(artifact, [confusions_to_json(confusions)])
     if labels_out is not None:
-        write_output(labels_out, sheet_rows_to_csv(list_consensus_labels(fitted_consensus)))
+        write_output(
+            labels_out, sheet_rows_to_csv(list_consensus_labels(fitted_consensus, dimension))
+        )
         print_message(f"wrote {labels_out}")
     with progress("estimating again", fitted_consensus.estimates, "resamples") as advance:
         if earlier is not None:

@@ -335,7 +335,9 @@ def judge(
     runs: RunFoldersArgument,
     labels: Annotated[
         list[str] | None,
-        option("F", "Labels of people, required: a file, or label.NAME of the runs."),
+        option(
+            "F", "Labels of people, required: a file (join several), or label.NAME of the runs."
+        ),
     ] = None,
     item: ItemColumnOption = None,
     target: ScoreColumnOption = None,

@@ -363,16 +363,16 @@ def test_annotators_with_fewer_labels_than_classes_are_named() -> None:
     assert warnings_of([*item, 0, 1, 2], [*annotator, 9, 9, 9], [*label, 0, 1, 2]) == ""
 
 
-def test_classes_with_at_most_one_label_are_named_with_what_they_do_to_accuracies() -> None:
+def test_classes_with_very_few_labels_are_named_with_what_they_do_to_accuracies() -> None:
     item, annotator, label, _ = drawn(100, 4, 3, seed=2, right=0.8)
     once = {"item": [*item, 7], "annotator": [*annotator, 3], "label": [*label, 3]}
     right = consensus.fit(item, annotator, label).annotators()[0].accuracy
     fitted = consensus.fit(**once, classes=range(5))
     (warning,) = (one for one in fitted.warnings if "class" in one)
-    assert warning.startswith("classes with at most one label: 3 (3's of 7), 4 (none): their share")
+    assert warning.startswith("classes with very few labels: 3 (3's of 7), 4 (none): their share")
     assert fitted.annotators()[0].accuracy < right - 0.1
     known = consensus.fit(**once, classes=range(5), gold={0: 3, 1: 4})
-    assert not any("at most one" in one for one in known.warnings)
+    assert not any("very few" in one for one in known.warnings)
 
 
 def test_annotators_count_by_their_labels_in_the_usual_label_of_a_class() -> None:

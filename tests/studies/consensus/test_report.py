@@ -11,13 +11,14 @@ from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import read_votes
 from jurygraph.studies import consensus as consensus_study
+from jurygraph.studies.conclusions import describe_raters
 from jurygraph.studies.consensus import (
     ConsensusSettings,
     FittedConsensus,
     collect_votes,
     fit_consensus,
 )
-from jurygraph.studies.report import Report, ReportTable
+from jurygraph.studies.report import IntervalCell, Report, ReportTable
 from tests.studies.consensus.made import AGENTS, PANEL, votes_file
 from tests.studies.figures import Figures, figures_of
 
@@ -320,9 +321,24 @@ def test_of_ordered_labels_who_guesses_is_told_by_the_order_and_half_stars_do_no
     )
     assert not any(name in str(advice) for name in ("ann", "fay"))
     assert (
-        "labels have half steps, and are 9 classes; `--classes 1,2,3,4,5` takes each as the nearest of 5, and "
-        "`jurygraph study agreement --level interval` as a number"
+        "labels have half steps, and are 9 classes, of which votes often tie: better `--classes 1,2,3,4,5`, which "
+        "takes each as the nearest of 5; `jurygraph study agreement --level interval` takes it as a number"
     ) in found.notes
+
+
+def test_refits_that_are_all_alike_give_no_interval_of_someone_who_never_errs() -> None:
+    rows = [(f"i{item}", name, item % 2) for item in range(30) for name in ("ann", "bo", "cy")]
+    rows += [(f"i{item}", "dee", item % 2 ^ (item % 5 == 0)) for item in range(30)]
+    ballots = collect_votes([votes_file(*rows)])
+    found = consensus_study.report(fit_consensus(ballots, ConsensusSettings(subsets=0)))
+    people = found.figures["annotators"]
+    assert people["ann"]["accuracy"] > 0.99
+    assert people["ann"]["accuracy_interval"] is None
+    assert people["dee"]["accuracy_interval"] is not None
+    assert (
+        "no interval of the accuracy of ann, bo, cy: all refits give the same (no errors, or equal labels), and cannot "
+        "tell how sure it is"
+    ) in found.figures["limits"]
 
 
 @pytest.mark.parametrize("words", [(), ("one", "two", "three", "four", "five", "six")])
@@ -348,6 +364,39 @@ def test_who_is_surely_lenient_is_named_and_nobody_is_strict_for_that(
         f"{unit} surely higher than the others' of the same items, on average by: len 0."
     )
     assert not any("surely lower" in str(text) for text in found.sections)
+    assert "shifted, but ranks items like the others (correlation): len 0." in str(found.sections)
+
+
+def test_who_may_guess_by_too_few_labels_is_named_apart_from_who_surely_does() -> None:
+    cells = {
+        "dee": IntervalCell(0.1, -0.2, 0.4),
+        "eve": IntervalCell(0.2, -0.18, 0.59),
+        "fay": IntervalCell(0.8, 0.6, 0.9),
+    }
+    shifts = dict.fromkeys(cells)
+    assert list(describe_raters(cells, "correlation", 0.0, shifts, "labels")) == [
+        "perhaps no better than guessing (correlation 0), and surely below 0.5: dee 0.100 (-0.200 to 0.400)",
+        "guessing is not ruled out, and more labels would tell: eve 0.200 (-0.180 to 0.590)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("odd", "rare"),
+    [
+        ([6.0], "classes with very few labels: 6 (p0's of i30): their"),
+        ([6.0, 6.0], "classes with very few labels: 6 (p0's of i30 and p1's of i30): their"),
+        ([6.0, 6.0, 6.0], None),
+    ],
+)
+def test_a_class_of_two_labels_among_more_than_a_hundred_may_be_two_slips(
+    odd: list[float], rare: str | None
+) -> None:
+    labels = [float(star) for star in [1, 2, 3, 4, 5] * 24] + odd
+    rows = [(f"i{row // 4}", f"p{row % 4}", label) for row, label in enumerate(labels)]
+    notes = fit_consensus(collect_votes([votes_file(*rows)]), ConsensusSettings()).warnings
+    found = [text for text in notes if text.startswith("classes with very few")]
+    assert len(found) == (rare is not None)
+    assert rare is None or found[0].startswith(rare)
 
 
 def test_credit_follows_numbers_and_is_even_for_classes_that_are_named() -> None:
