@@ -106,8 +106,8 @@ def _find_words(part: Any) -> Any:
 
 def _find_question_changes(a: Run, b: Run) -> Iterator[InputChange]:
     """Yield the changes of each task that both runs have; erased texts have none. Equal texts are not parsed."""
-    records_in_b = _task_records(b)
-    for task_id, record in _task_records(a).items():
+    records_in_b = _records_by_task(b, "task")
+    for task_id, record in _records_by_task(a, "task").items():
         if task_id not in records_in_b:
             continue
         before = a.source.ledger.texts_of_record(record).get(0)
@@ -120,17 +120,17 @@ def _find_question_changes(a: Run, b: Run) -> Iterator[InputChange]:
 
 def _find_rewritten_responses(a: Run, b: Run) -> Iterator[InputChange]:
     """Yield that responses have other texts, with those of the first one. Groups with equal digests are not read."""
-    records_in_b = {record.key: record for record in b.group_records()}
+    records_in_b = _records_by_task(b, "group")
     rewritten = []
-    for record in a.group_records():
-        other_record = records_in_b.get(record.key)
+    for task_id, record in _records_by_task(a, "group").items():
+        other_record = records_in_b.get(task_id)
         if other_record is None or _group_digest(a, record) == _group_digest(b, other_record):
             continue
         responses_in_b = {trace.response_id: response for trace, response in b.group(other_record)}
         for trace, response in a.group(record):
             other = responses_in_b.get(trace.response_id)
             if response is not None and other is not None and response.text != other.text:
-                rewritten.append((record.key, response.text, other.text))
+                rewritten.append((task_id, response.text, other.text))
     if rewritten:
         task, before, after = rewritten[0]
         tasks = len({task for task, *_ in rewritten})
@@ -143,8 +143,9 @@ def _group_digest(run: Run, record: LedgerRecord) -> bytes | None:
     return run.source.ledger.texts_of_record(record).get(0)
 
 
-def _task_records(run: Run) -> dict[str, LedgerRecord]:
-    records = run.source.ledger.records("task", up_to_record=run.last_base_record_number)
+def _records_by_task(run: Run, kind: str) -> dict[str, LedgerRecord]:
+    """Return the last record of a kind for each task."""
+    records = run.source.ledger.records(kind, up_to_record=run.last_base_record_number)
     return {record.key: record for record in records}
 
 
