@@ -177,6 +177,7 @@ _COLUMN_OPTION_BY_ROLE = {
     "response_from": "--response-from",
     "context": "--context-column",
     "workspace": "--workspace-column",
+    "group": "--group-column",
 }
 """The option for each role of a column."""
 

@@ -140,7 +140,10 @@ _TASK_COLUMN_ROLES = ("tools", "reference_actions", "reference_messages")
 _CHAT_COLUMN_ROLES = (*_TASK_COLUMN_ROLES, "system")
 _OPTIONAL_COLUMN_ROLES = ("response_from", *_CHAT_COLUMN_ROLES)
 """What a row need not have."""
-_SHARED_COLUMN_ROLES = ("prompt", "messages", "reference", "rubric", "context", *_TASK_COLUMN_ROLES)
+_SHARED_COLUMN_ROLES = (
+    *("prompt", "messages", "reference", "rubric", "context", "group"),
+    *_TASK_COLUMN_ROLES,
+)
 """What all rows of a task have alike."""
 
 
@@ -152,7 +155,7 @@ class TableColumns(FrozenModel):
     the last message of a user, or begins with the message of index `response_from`, or with the first of an assistant
     (`first-reply`). A row need not have the `tools`, `reference_actions` and `reference_messages` of its task, nor a
     `system` message outside the others, as Anthropic's form has it. `workspace` is the column of the folders or
-    archives with a response's files.
+    archives with a response's files. Tasks with the same `group` are one unit of intervals and comparisons.
     """
 
     prompt: Id | None = None
@@ -170,6 +173,7 @@ class TableColumns(FrozenModel):
     reference_messages: Id | None = OMITTED_IF_NONE
     system: Id | None = OMITTED_IF_NONE
     workspace: Id | None = OMITTED_IF_NONE
+    group: Id | None = OMITTED_IF_NONE
 
     @model_validator(mode="after")
     def _require_prompts_and_responses(self) -> Self:
@@ -432,6 +436,8 @@ def _refuse_other_cells(
 
 def _same_task_remedy(column: str, columns: TableColumns) -> str:
     remedy = "write the same, or make them two tasks"
+    if column == columns.context:
+        return f"{remedy}, compared as one by --group-column in place of --group-by"
     if column != columns.messages or columns.response_from is not None:
         return remedy
     return f"{remedy}; --response-from first-reply judges all that an agent replied"
@@ -625,6 +631,8 @@ def _to_task(location: str, row_id: str, cells: RowCells, columns: TableColumns)
             remedy = "write a list of passages as json.dumps does"
             context = _parse_written_list(location, columns.context, context, remedy)
         content["context"] = context
+    if columns.group is not None:
+        content["group"] = cells[columns.group]
     if columns.rubric is not None:
         content["rubric"] = _parse_rubric_cell(location, columns.rubric, cells[columns.rubric])
     names = {"id": id_column, "query": columns.prompt, "rubric": columns.rubric}

@@ -290,6 +290,13 @@ def test_rows_with_the_same_prompt_are_one_task_named_by_its_first_row(tmp_path:
     ]
 
 
+def test_rows_with_other_passages_for_one_question_are_tasks_of_one_group(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("question,answer,found\nHigh?,330 m,One.\nHigh?,300 m,Two.\n")
+    found = read_tasks(table, columns=columns(context="found", group="question"))
+    assert [(task.id, task.group) for task, _ in found] == [("row-1", "High?"), ("row-2", "High?")]
+
+
 def test_prompts_may_be_chats_and_names_and_references_whole_numbers(tmp_path: Path) -> None:
     chat = [{"role": "user", "content": "2+2?"}]
     rows = [

@@ -91,6 +91,13 @@ def score(
         str | None,
         column_option("workspace", "Folders or archives with the files of a table's responses."),
     ] = None,
+    group_column: Annotated[
+        str | None,
+        column_option(
+            "group",
+            "Tasks with the same value here are compared as one, such as a question that two systems searched for.",
+        ),
+    ] = None,
     config: ConfigFileOption = None,
     settings: ConfigSettingsOption = None,
     responses: Annotated[
@@ -183,6 +190,7 @@ def score(
         response_from=response_from,
         context=context_column,
         workspace=workspace_column,
+        group=group_column,
     )
     options = ScoreOptions(
         tasks=tasks,
