@@ -361,13 +361,17 @@ def _describe_nearer_judge(row: Figures, reviewers: int) -> str:
 def _describe_gains(persons: FigureRows) -> Iterator[str]:
     """Yield for which persons a judge of their own is nearer than one for all, and for which it is not (Holm)."""
     clear_gains = {}
-    for row in persons:
-        if row["gain_p"] is not None and row["gain_p"] < SIGNIFICANCE_LEVEL:
+    tested_rows = [row for row in persons if row["gain_p"] is not None]
+    allowance = ""
+    if len(tested_rows) > 1:
+        allowance = f", after allowing for {len(tested_rows)} reviewers"
+    for row in tested_rows:
+        if row["gain_p"] < SIGNIFICANCE_LEVEL:
             clear_gains[row["reviewer"]] = row["gain"]
     for relation, names in _join_names_by_side(clear_gains, "nearer", "farther"):
-        yield f"personalized is surely {relation} than aggregate for {names}."
+        yield f"personalized is surely {relation} than aggregate for {names}{allowance}."
     if not clear_gains:
-        yield "For no single reviewer is personalized surely nearer or farther."
+        yield f"For no single reviewer is personalized surely nearer or farther{allowance}."
 
 
 def _join_names_by_side(

@@ -779,9 +779,15 @@ def _sections(figures: Figures) -> ReportSections:
     for dimension, reviewers in groupby(figures["reviewers"], key=dimension_domain_name):
         records = list(reviewers)
         header = [f"MAE of {dimension}, reviewer", "n", *records[0]["mae"]]
-        rows = [[row["reviewer"], row["n"], *row["mae"].values(), row["gain"]] for row in records]
+        rows = [
+            [row["reviewer"], row["n"], *row["mae"].values(), row["gain"], row["gain_p"]]
+            for row in records
+        ]
         if records[0]["mae"].keys() >= PLANNED_PAIR:
-            header.append("aggregate less personalized (95 %)")
+            header += [
+                "aggregate less personalized (95 %, this reviewer)",
+                "p (Holm, all reviewers)",
+            ]
         yield ReportTable(
             header, [row[: len(header)] for row in rows], digits=3, most=_MAX_ROWS_LISTED
         )

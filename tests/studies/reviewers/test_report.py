@@ -186,13 +186,14 @@ def test_whom_a_judge_of_their_own_certainly_helps_or_hurts_is_named(noise: floa
     assert bob["gain"] == pytest.approx(expected)
     assert bob["gain_p"] >= scipy.stats.ttest_1samp(gaps, 0.0).pvalue
     table = next(line for line in format_report_lines(found.sections) if line.startswith("MAE of"))
-    assert "aggregate less personalized (95 %)" in table
+    assert "aggregate less personalized (95 %, this reviewer)  p (Holm, all reviewers)" in table
     (words,) = found.conclusion
     cell = format_interval(*expected, 2)
     sentences = {
-        0.3: f"personalized is surely nearer than aggregate for bob {cell}. "
+        0.3: f"personalized is surely nearer than aggregate for bob {cell}, after allowing for 3 reviewers. "
         "personalized is surely farther than aggregate for ann ",
-        5.0: "For no single reviewer is personalized surely nearer or farther. ",
+        5.0: "For no single reviewer is personalized surely nearer or farther, after allowing for 3 "
+        "reviewers. ",
     }
     assert sentences[noise] in words
 
