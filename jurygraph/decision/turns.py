@@ -1,13 +1,13 @@
 """The value that a reward counts of several verdicts on a question (judges, samples, turns): for tables and studies."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jurygraph.arrays import Floats
-from jurygraph.decision.combiners import ScoreMatrix, weighted_mean
+from jurygraph.decision.combiners import HardLocal, HardTransitive, ScoreMatrix, weighted_mean
 from jurygraph.decision.table import build_verdict_table
 from jurygraph.schema import ComponentInput, Decision, Question, RecordedVerdict
 from jurygraph.schema.frozen_model import JsonFields
@@ -63,6 +63,22 @@ def read_uses(decision: Decision) -> dict[str, QuestionUse]:
         for name, inputs in inputs_by_question.items():
             uses[name] = QuestionUse(spec.direction, spec.met_from, inputs)
     return uses
+
+
+def questions_counted_as_met(decision: Decision) -> set[str]:
+    """Return the questions of which the reward counts most judges' `met`, not only a folded score.
+
+    They are those of rubrics with hard gating, and hard constraints that cap a stakeholder's utility.
+    """
+    names: set[str] = set()
+    for spec in decision.specs:
+        if spec.combiner in (HardLocal.name, HardTransitive.name):
+            names.update(*(use.questions for use in spec.inputs.values()))
+        params: Mapping[str, Any] = spec.params
+        if "cap" in params:
+            for input_name, positions in params["hard"].items():
+                names.update(spec.inputs[input_name].questions[index] for index in positions)
+    return names
 
 
 def fold_verdicts(

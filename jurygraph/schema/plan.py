@@ -170,6 +170,10 @@ class Question(FrozenModel):
         """Return the number of verdicts on one combination of responses: each judge's samples."""
         return self.samples * max(1, len(self.judges))
 
+    def asks_for(self, judge: str | None, sample: int) -> bool:
+        """Return whether a judge is to give a verdict of that number."""
+        return judge in (self.judges or (None,)) and sample < self.samples
+
     def seat(self, judge: str | None, sample: int) -> int:
         """Return the place of a verdict among the seats; one that no judge gave has the first."""
         if judge is None:

@@ -163,12 +163,26 @@ def conclude_juries(rows: FigureRows) -> Iterator[str]:
         judges = [row for row in parts if row["model"]]
         smaller_juries = [row for row in parts if row["without"]]
         if judges:
-            best = min(judges, key=lambda row: row["farther"].value)
-            best_name = f"{best['model']} (the best of {len(judges)})"
+            best = min(judges, key=_closeness_key)
+            best_name = best["model"]
+            saving = ""
+            if len(judges) > 1:
+                calls = max(len(judges), len(smaller_juries))
+                saving = f" Asking {best_name} alone saves {calls - 1} of {calls} calls."
+                best_name += f" (the best of {len(judges)})"
             conclusion = _describe_nearer(best_name, name, best["farther"], best["compared"])
+            if side_of_bound(best["farther"], 0.0) != 1 and "escalation of" not in name:
+                conclusion += saving
             if smaller_juries:
                 conclusion += f" {_describe_least_missed_judge(smaller_juries)}"
             yield conclusion
+
+
+def _closeness_key(judge: Figures) -> tuple[float, float]:
+    """Return how much farther a judge is than its jury where both answered; of equal ones, its errors on all labels."""
+    accuracy, distance = judge["accuracy"], judge["distance"]
+    mean_error = 1.0 - accuracy.value if distance is None else distance.value
+    return round(judge["farther"].value, 9), mean_error
 
 
 def _describe_least_missed_judge(smaller_juries: FigureRows) -> str:
@@ -186,8 +200,13 @@ def _describe_least_missed_judge(smaller_juries: FigureRows) -> str:
             f"Without {judge}, the least missed, it leaves {row['unanswered']} more undecided, "
             f"{row['jury_right']} of which it has right"
         )
-    change = _cell_text(row["farther"])
-    return f"{outcome}: on {row['compared']} labels of both its mean distance changes by {change}."
+    gap = row["farther"]
+    comparison = "as near to people as with it"
+    if gap.value > 0.0:
+        comparison = f"farther from people, by {_cell_text(gap)}"
+    elif gap.value < 0.0:
+        comparison = f"nearer to people, by {_cell_text(_negate(gap))}"
+    return f"{outcome}: on {row['compared']} labels of both, the jury without it is {comparison}."
 
 
 def conclude_differences(differences: FigureRows) -> Iterator[str]:
@@ -198,19 +217,22 @@ def conclude_differences(differences: FigureRows) -> Iterator[str]:
         yield _describe_nearer(row["first"], row["second"], row["difference"], row["n"], is_clear)
 
 
+def _negate(difference: IntervalCell) -> IntervalCell:
+    value, low, high = difference
+    assert value is not None
+    return IntervalCell(0.0 - value, high and -high, low and -low)
+
+
 def _describe_nearer(
     first: str, second: str, difference: IntervalCell, count: int, is_clear: bool = True
 ) -> str:
     """Return who of two is nearer to people, from the first one's mean distance less the second's; `is_clear` is
     whether a test says so, too."""
-    value, low, high = difference
+    value = difference.value
     assert value is not None
-    nearer, other = first, second
+    nearer, other, gap = first, second, _negate(difference)
     if value > 0.0:
-        nearer, other = other, nearer
-    elif low is not None and high is not None:
-        low, high = -high, -low
-    gap = IntervalCell(abs(value), low, high)
+        nearer, other, gap = second, first, difference
     side = side_of_bound(gap, 0.0)
     detail = f"its mean distance is less by {_cell_text(gap)}, {count} labels"
     if side is None and value == 0.0:

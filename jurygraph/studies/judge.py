@@ -33,6 +33,7 @@ from jurygraph.studies.judgements import (
     LabelsWithPositions,
     RunJudgements,
     pair_name,
+    question_of_target_column,
     refuse_unknown_responses,
     resolve_label_questions,
     split_pair_name,
@@ -222,9 +223,10 @@ def join_labels_with_judgements(
 ) -> list[JudgeStudy]:
     """Return each judge of the runs with the labels, in the order of the runs and their questions.
 
-    A label without `question` is of the argument `question`; without that, it is of the response as a whole, and every
-    question is compared with it. The last part of a question's id is enough where one question about the response has
-    it; `reward` is the reward of a run. Labels on another scale than the judge's are compared by their order.
+    A label without `question` is of the argument `question`, or of the question that its column is called by; without
+    both, it is of the response as a whole, and every question is compared with it. The last part of a question's id is
+    enough where one question about the response has it; `reward` is the reward of a run. Labels on another scale than
+    the judge's are compared by their order.
 
     A judge for a reviewer is compared with the labels of that reviewer, if labels have reviewers. Several labels of a
     response become their mean, or, for true and false, the majority's; where those tie, the response is counted, and
@@ -244,6 +246,8 @@ def join_labels_with_judgements(
             f"{labels.path}: has no label with split {quote(split or '')}; name one that is there"
         )
     refuse_unknown_responses(runs, labels, chosen)
+    if question is None:
+        question = question_of_target_column(runs, labels, chosen)
     chosen = resolve_label_questions(runs, labels, chosen, question)
     studies = []
     for run in runs:

@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from jurygraph.decision.table import build_verdict_table
-from jurygraph.decision.turns import fold_verdicts, read_uses
+from jurygraph.decision.turns import fold_verdicts, questions_counted_as_met, read_uses
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, join_names, quote
@@ -200,21 +200,24 @@ def _add_juries(
     """Add what a component gets of several judges on each response of a group, and what it would without one of them.
 
     Pairs and variants have no value of their own. Where judges escalate, none can be left out: the first ones decide
-    what the last is asked. A combiner that weighs the judges itself has no fold.
+    what the last is asked. A combiner that weighs the judges itself has no fold. A folded score decides what is met,
+    except where most votes do, in a majority or a hard rule. One judge is no jury.
     """
     if not any(question.judges for question in questions.values()):
         return
     decision = run.decision_of(traces[0].task_id)
     verdicts = chain.from_iterable(trace.verdicts for trace in traces)
+    counted_as_met = questions_counted_as_met(decision)
     counted = group_by([v for v in verdicts if not v.superseded], attrgetter("question"))
     for name, (direction, met_from, inputs) in read_uses(decision).items():
         question = questions[name]
         judges = question.judges
         spec_input = inputs[0].of_question(name)
         is_about_one = question.scope != "pair" and not question.is_about_variants
-        if not judges or not is_about_one or spec_input.reduce is None:
+        if len(judges) < 2 or not is_about_one or spec_input.reduce is None:
             continue
         fold = "escalation" if question.escalate else spec_input.reduce
+        is_met_by_score = spec_input.reduce != "majority" and name not in counted_as_met
         can_lose_one = question.escalate is None and len(judges) > 2
         for without in (None, *judges) if can_lose_one else (None,):
             seats = tuple(judge for judge in judges if judge != without)
@@ -225,6 +228,8 @@ def _add_juries(
             cells = table.score_matrix(spec_input, decision.rule, direction, "counted", met_from)
             for row, response_verdicts in enumerate(by_response.values()):
                 verdict = fold_verdicts(response_verdicts, cells, row)
+                if is_met_by_score and verdict.score is not None:
+                    verdict = verdict.model_copy(update={"met": verdict.score >= met_from})
                 jury = Judge(
                     str(run.folder),
                     name,
@@ -317,6 +322,19 @@ def refuse_unknown_responses(
             hint = did_you_mean(value, sorted(responses)) or f"name a response of {names}"
             location = f"{labels.path}, {position}, field {labels.columns[name]}"
             raise InputError(f"{location}: there is no response {quote(value)}; {hint}")
+
+
+def question_of_target_column(
+    runs: Sequence[RunJudgements],
+    labels: FileRows[JudgedLabel],
+    chosen: LabelsWithPositions,
+) -> str | None:
+    """Return the name of the column of the labels, if it is that of one question, and no label names any."""
+    questions = {judge.question for run in runs for judge in run.judgements_by_judge}
+    column = labels.columns.get("target")
+    if column is None or any(label.question for _, label in chosen):
+        return None
+    return column if len(find_questions_by_name(column, questions)) == 1 else None
 
 
 def resolve_label_questions(

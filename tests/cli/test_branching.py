@@ -88,6 +88,33 @@ def test_a_dry_run_says_which_criteria_are_requested_again(
     assert f"run: {reused}\ndecided anew: {again}\n" in dry.out
 
 
+def test_a_dry_run_counts_only_verdicts_of_judges_that_are_still_asked(
+    tmp_path: Path, run: Command
+) -> None:
+    responses = [{"id": "a", "text": "Dear Ann."}, {"id": "b", "text": "Ann!"}]
+    tasks = tmp_path / "tasks.jsonl"
+    tasks.write_text(json.dumps({"id": "t", "query": "Write.", "responses": responses}))
+    with run_server(answer_anything) as server:
+
+        def command(out: str, judges: str, *more: object) -> tuple[object, ...]:
+            models = {name: f"openai-compatible:{server.url}#{name}" for name in judges}
+            params = {"criteria": {"kind": "It is kind."}}
+            evaluator = {"use": "criteria", "params": params, "judges": list(judges)}
+            config = tmp_path / f"{out}.yaml"
+            config.write_text(json.dumps({"models": models, "evaluators": [evaluator]}))
+            return ("score", tasks, "--config", config, "--out", tmp_path / out, *more)
+
+        assert run(*command("run", "abc")).code == 0
+        for judges, reused, again in (
+            ("ab", 4, "nothing"),
+            ("abd", 4, "2 of criteria (kind 2)"),
+        ):
+            branch = command(f"new-{judges}", judges, "--branch", tmp_path / "run")
+            dry = run(*branch, "--dry-run")
+            assert f"run: {reused}\ndecided anew: {again}\n" in dry.out
+            assert f"{reused} reused from" in run(*branch).err
+
+
 def test_a_branch_resumes_with_the_same_command_alone(letters_folder: Path, run: Command):
     assert letters_folder.is_dir()
     command = ("score", "tasks.jsonl", "--out", "new")

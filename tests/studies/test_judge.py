@@ -586,6 +586,23 @@ def test_a_question_that_decides_no_label_is_refused_unless_each_label_names_it(
     assert study.judge.question == "criteria@helps"
 
 
+def test_labels_of_a_column_that_is_called_as_a_question_are_of_that_question() -> None:
+    met = {"a": Judgement("t", "judged", 1.0, 1.0)}
+    by_judge = {Judge("run", name, "criteria"): met for name in ("criteria@helps", "criteria@kind")}
+    run = RunJudgements("run", by_judge, {"a": 1}, {})
+    rows = labels(JudgedLabel(id="a", target=True)).rows
+    for column, questions in {
+        "kind": ["criteria@kind"],
+        "people": ["criteria@helps", "criteria@kind"],
+    }.items():
+        studies = join_labels_with_judgements([run], FileRows("f", rows, {"target": column}))
+        assert [study.judge.question for study in studies] == questions
+    (study,) = join_labels_with_judgements(
+        [run], FileRows("f", rows, {"target": "kind"}), question="helps"
+    )
+    assert study.judge.question == "criteria@helps"
+
+
 def test_a_column_question_that_is_of_the_items_of_the_file_is_told_what_stands_there() -> None:
     run = judgements({"a": 1.0, "b": 0.0})
     remedy = " (no label names one; if the column is of something else than the judge's question, rename it)"

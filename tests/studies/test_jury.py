@@ -158,6 +158,26 @@ def test_a_majority_of_three_is_compared_with_its_judges_and_its_pairs(tmp_path:
     assert {row.first for row in found.differences} == {"criteria/ok (a)", "criteria/ok (b)"}
 
 
+@all_rows("fold, met", [("mean", 0.0), ("median", 1.0), ("majority", 1.0)])
+def test_a_folded_score_decides_for_a_jury_what_is_met_and_votes_do_in_a_majority(
+    tmp_path_factory: pytest.TempPathFactory, fold: str, met: float
+) -> None:
+    folder = tmp_path_factory.mktemp("fold")
+    responses = [{"id": "r0", "text": "Text 0"}]
+    tasks = write_tasks(folder, [{"id": "t", "query": "Write.", "responses": responses}])
+    models = {}
+    for name, said in {"a": 0.68, "b": 0.66, "c": 0.06}.items():
+        models[name] = ScriptedJudge({"It answers.": said}, name)
+    params = {"criteria": {"ok": "It answers."}}
+    evaluator = {"use": "criteria", "params": params, "judges": list(models), "fold": fold}
+    with scored_session(folder / "run", tasks, {"models": models, "evaluators": [evaluator]}):
+        pass
+    with closing(Run.open(folder / "run")) as run:
+        by_judge = read_judgements(run).judgements_by_judge
+    (jury,) = [found for judge, found in by_judge.items() if judge.jury and not judge.without]
+    assert jury["r0"].decision == met
+
+
 def test_judges_that_disagree_without_a_majority_are_neither_right_nor_wrong(
     tmp_path: Path,
 ) -> None:
@@ -189,13 +209,14 @@ def test_a_single_judge_is_no_jury_and_the_last_of_an_escalation_is_not_compared
         tmp_path,
         [{"id": "t", "query": "Write.", "responses": [{"id": "r0", "text": "Text 0"}]}],
     )
-    evaluator = {"use": "criteria", "params": {"criteria": {"ok": "It answers."}}}
-    config = {"model": scripted(0), "evaluators": [evaluator]}
+    evaluator = {"use": "criteria", "params": {"criteria": {"ok": "It answers."}}, "judges": ["a"]}
+    config = {"models": {"a": scripted(0)}, "evaluators": [evaluator]}
     with scored_session(tmp_path / "single", tasks, config):
         pass
     with closing(Run.open(tmp_path / "single")) as run:
         judged = [read_judgements(run)]
     label = JudgedLabel(id="r0", target=True)
+    assert not any(judge.jury for judge in judged[0].judgements_by_judge)
     single = report(join_labels_with_judgements(judged, FileRows("f", (("line 2", label),), {})))
     assert "jury" not in single.figures
 
@@ -218,6 +239,8 @@ def row(name: str, kind: str, gap: IntervalCell, unanswered: int = 0) -> dict[st
         "compared": 40,
         "unanswered": unanswered,
         "jury_right": 1,
+        "accuracy": IntervalCell(0.8, None, None),
+        "distance": None,
     }
 
 
@@ -241,7 +264,11 @@ EQUAL = IntervalCell(0.0, None, None)
             "distance is less by 0.05 (-0.05 to 0.15), 40 labels; about 120 more labels like these",
         ),
         ([UNSURE, NEARER], "b (the best of 2) is nearer to people than q (jury): its mean"),
-        ([EQUAL, FARTHER], "a (the best of 2) and q (jury) are equally near to people on 40"),
+        (
+            [EQUAL, FARTHER],
+            "a (the best of 2) and q (jury) are equally near to people on 40 labels. Asking a alone "
+            "saves 1 of 2 calls.",
+        ),
     ],
 )
 def test_a_jury_is_nearer_than_its_best_judge_only_if_no_interval_says_otherwise(
@@ -252,23 +279,36 @@ def test_a_jury_is_nearer_than_its_best_judge_only_if_no_interval_says_otherwise
     assert conclusion.startswith(sentence)
 
 
+def test_of_judges_equally_near_the_best_is_the_one_with_fewer_errors_on_all_its_labels() -> None:
+    rows = [row(name, "model", UNSURE) for name in "ab"]
+    rows[1]["accuracy"] = IntervalCell(0.9, None, None)
+    (conclusion,) = conclude_juries(rows)
+    assert "than b (the best of 2) cannot be told" in conclusion
+
+
+def test_the_best_of_one_judge_is_that_judge() -> None:
+    (conclusion,) = conclude_juries([row("a", "model", EQUAL)])
+    assert conclusion == "a and q (jury) are equally near to people on 40 labels."
+
+
 @all_rows(
     "smaller, sentence",
     [
         (
             [(FARTHER, 0), (UNSURE, 0), (FARTHER, 0)],
-            "Dropping b is no certain loss, and saves 1 of 3 calls: on 40 labels of both its mean "
-            "distance changes by 0.05 (-0.05 to 0.15).",
+            "Dropping b is no certain loss, and saves 1 of 3 calls: on 40 labels of both, the "
+            "jury without it is farther from people, by 0.05 (-0.05 to 0.15).",
         ),
         (
             [(FARTHER, 0), (UNSURE, 0), (NEARER, 0)],
-            "Dropping c brings it nearer to people, and saves 1 of 3 calls: on 40",
+            "Dropping c brings it nearer to people, and saves 1 of 3 calls: on 40 labels of both, the "
+            "jury without it is nearer to people, by 0.20 (0.10 to 0.30).",
         ),
         ([(FARTHER, 0)] * 3, "Even without a, the least missed, it is farther from people: on 40"),
         (
             [(EQUAL, 9), (EQUAL, 9), (EQUAL, 2)],
             "Without c, the least missed, it leaves 2 more undecided, 1 of which it has right: on 40 "
-            "labels of both its mean distance changes by 0.00.",
+            "labels of both, the jury without it is as near to people as with it.",
         ),
     ],
 )

@@ -216,8 +216,16 @@ class RemainingWork:
         evaluators: Mapping[str, Evaluator],
         reusable_verdicts: Iterable[RecordedVerdict] = (),
     ) -> None:
-        """Add one more task and a group of responses; `reusable_verdicts` verdicts are not counted."""
-        reusable_counts = Counter(verdict.question for verdict in reusable_verdicts)
+        """Add one more task and a group of responses.
+
+        Verdicts that can be reused are not counted, if their judge and sample are still asked for.
+        """
+        question_by_id = {question.id: question for question in questions}
+        reusable_counts = Counter(
+            verdict.question
+            for verdict in reusable_verdicts
+            if question_by_id[verdict.question].asks_for(verdict.judge, verdict.sample)
+        )
         self.tasks += 1
         self.responses += len(responses)
         self.questions += len(questions)
