@@ -418,21 +418,29 @@ def describe_raters(
 ) -> Iterator[str]:
     """Yield who may guess, and who is lenient or strict, if the labels show it of some.
 
-    Who may guess has an interval of the measure that does not lie above chance; apart from the others are those whose
-    interval does not reach half way from there to full agreement. `shifts` are those of `shifts_from_others`, by name,
-    of labels or another `unit`.
+    Who may guess has an interval of the measure around chance; apart from the others are those whose interval does not
+    reach half way from there to full agreement. Who is surely below chance judges the other way round. `shifts` are
+    those of `shifts_from_others`, by name, of labels or another `unit`.
     """
     half_way = (1.0 + chance) / 2.0
     low_names: list[str] = []
     unsure_names: list[str] = []
+    opposite_names = []
     shifted_names = []
     for name, cell in cells.items():
         text = f"{name} {format_cell(cell, 3)}"
         side = side_of_bound(cell, half_way)
-        if side_of_bound(cell, chance) in (0, -1):
+        if side_of_bound(cell, chance) == -1:
+            opposite_names.append(text)
+        elif side_of_bound(cell, chance) == 0:
             (low_names if side else unsure_names).append(text)
         elif shifts[name] and side in (0, 1):
             shifted_names.append(text)
+    if opposite_names:
+        yield (
+            f"surely below guessing ({measure} {chance:.2g}), as who judges the other way round: "
+            f"{join_names(opposite_names)}"
+        )
     if low_names:
         yield (
             f"perhaps no better than guessing ({measure} {chance:.2g}), and surely below {half_way:.2g}: "

@@ -372,9 +372,11 @@ def test_who_may_guess_by_too_few_labels_is_named_apart_from_who_surely_does() -
         "dee": IntervalCell(0.1, -0.2, 0.4),
         "eve": IntervalCell(0.2, -0.18, 0.59),
         "fay": IntervalCell(0.8, 0.6, 0.9),
+        "gus": IntervalCell(-0.7, -0.9, -0.5),
     }
     shifts = dict.fromkeys(cells)
     assert list(describe_raters(cells, "correlation", 0.0, shifts, "labels")) == [
+        "surely below guessing (correlation 0), as who judges the other way round: gus -0.700 (-0.900 to -0.500)",
         "perhaps no better than guessing (correlation 0), and surely below 0.5: dee 0.100 (-0.200 to 0.400)",
         "guessing is not ruled out, and more labels would tell: eve 0.200 (-0.180 to 0.590)",
     ]
