@@ -8,7 +8,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import TaskLine
 from jurygraph.schema.frozen_model import StrPath
-from jurygraph.schema.rating import RatedText, Rating, Vote
+from jurygraph.schema.rating import RatedAnswer, RatedText, Rating, Vote
 from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.ratings import (
     NO_NAMES,
@@ -25,7 +25,7 @@ class RatedTable(NamedTuple):
     """The tasks and the votes of a table, both in its order."""
 
     tasks: list[TaskLine]
-    votes: list[RatedText]
+    votes: list[RatedAnswer]
 
 
 def read_rated_table(
@@ -60,7 +60,8 @@ def read_rated_table(
     for item, item_votes in ratings_by_item.items():
         people = [vote.annotator for vote in item_votes]
         tasks.append(item_to_task(str(path), item, item_votes, people, texts, prompts))
-    return RatedTable(tasks, votes)
+    answers = [RatedAnswer(**vote.model_dump(), prompt=prompts.get(vote.key)) for vote in votes]
+    return RatedTable(tasks, answers)
 
 
 def item_to_task(

@@ -76,6 +76,12 @@ class RatedText(Vote):
     time: str | Number | None = None
 
 
+class RatedAnswer(RatedText):
+    """A rated text with the prompt that it answers."""
+
+    prompt: str | None = None
+
+
 class JudgedLabel(FrozenModel):
     """A person's label of a response, or of one `question` about it, to compare a judge with.
 

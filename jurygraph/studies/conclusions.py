@@ -304,9 +304,12 @@ def conclude_reviewers(
         ]
         total = round(best["answered"] / best["coverage"])
         if best["n"] < (1.0 - MAX_UNPREDICTED_SHARE) * total:
+            costliest = max(ranked_judges, key=lambda row: row["n_without"])
             sentences.append(
                 f"It predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
-                f"{total}, those that all predict; the notes say why."
+                f"{total}, those that all predict; without {costliest['judge']} ({costliest['shots'] or 'no'} "
+                f"examples) on {costliest['n_without']}: leave it out, or, where it has no majority, use more --seeds; "
+                "the notes say why."
             )
         sentences.append(
             _describe_test_against_people(best["alternative_annotator"], best["alpha"])

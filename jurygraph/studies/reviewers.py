@@ -529,7 +529,8 @@ def report(
     """Compare judges of reviewers.
 
     The figures are `judges`: each with its most examples, for each dimension and each of its domains, with `answered`
-    and `coverage` of its ratings, and on the `n` that all answered which answered any `alpha`, `rmse` and `mae`;
+    and `coverage` of its ratings, and on the `n` that all answered which answered any (`n_without` if it is left out)
+    `alpha`, `rmse` and `mae`;
     `curve`, the same for each number of examples; `differences` of two judges' absolute errors (`first` less `second`),
     with intervals and p-values (Student's t, Holm; the planned pair's for itself) over reviewers and items, or groups
     of items, and for how many reviewers the first is nearer or farther; `reviewers`, each with every judge's error, and
@@ -597,6 +598,8 @@ def _measure_predictions(
 ) -> Iterator[Figures]:
     is_compared = _is_predicted_by_all_judges(columns) & rows
     for prediction in columns:
+        others = [other for other in columns if other is not prediction]
+        is_common_without = _is_predicted_by_all_judges(others or columns) & rows
         is_commonly_answered = is_compared & prediction.answered
         errors = (prediction.values - part.score)[:, is_commonly_answered]
         answered_count = int((prediction.answered & rows).sum())
@@ -613,6 +616,7 @@ def _measure_predictions(
             "answered": answered_count,
             "coverage": answered_count / int(rows.sum()),
             "n": int(is_commonly_answered.sum()),
+            "n_without": int(is_common_without.sum()),
             "alpha": alpha,
             "rmse": rmse,
             "mae": mae and as_interval(mae.within(0.0, math.inf)),

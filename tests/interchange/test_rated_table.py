@@ -40,6 +40,7 @@ def test_a_table_of_ratings_makes_tasks_and_votes_that_join(tmp_path: Path) -> N
         ("q1_qwen", "ann", 1.0),
         ("q2_gpt", "bo", None),
     ]
+    assert [vote.prompt for vote in table.votes] == ["What?", "What?", "What?", "Why?"]
 
 
 def test_a_blank_prompt_is_none_where_another_agent_has_that_of_the_item(tmp_path: Path) -> None:

@@ -69,6 +69,26 @@ def test_a_judge_without_any_prediction_is_named_and_the_others_are_compared() -
     assert [note for note in found.notes if problem in note and "; try --min-confidence 0" in note]
 
 
+def test_the_judge_that_costs_the_most_common_ratings_is_named() -> None:
+    part = two_reviewers()
+    few = np.where(np.arange(8) < 2, part.score, GAP)
+    most = np.where(np.arange(8) > 0, part.score, GAP)
+    columns = [
+        Predictions("personalized", 10, most[None]),
+        Predictions("aggregate", 5, part.score[None]),
+        Predictions("aggregate", 10, few[None], {"no majority": 6}),
+        Predictions("item-mean", None, part.score[None]),
+    ]
+    found = report([(part, columns)])
+    assert (
+        "on 1 of 8, those that all predict; without aggregate (10 examples) on 7: leave it out, or, "
+        in (found.conclusion[0])
+    )
+    assert [row.n_without for row in figures_of(found).judges] == [2, 7, 1]
+    (alone,) = figures_of(report([(part, columns[2:3])])).judges
+    assert (alone.n, alone.n_without) == (2, 2)
+
+
 def test_the_report_says_who_gains_and_who_loses() -> None:
     result = made_up()
     found = figures_of(result)
