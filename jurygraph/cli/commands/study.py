@@ -3,11 +3,12 @@
 A command here is a function that returns the report of its study; `make_report_command` adds the options for its forms.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from json import dumps
+from json import dumps, loads
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -694,10 +695,13 @@ class _ReviewerStudy:
         if options.model is None and options.config is None:
             raise InputError(f"{problem}; name it with --model")
         tasks = task_lines(self._file, self._texts, self._prompts)
-        question_count = len(self._texts.keys() & self._prompts.keys())
+        text_counts = Counter[bool]()  # by whether their task has a question
+        for line in tasks:
+            task = loads(line)
+            text_counts[task["query"] != ""] += len(task["responses"])
         print_message(
-            f"judges will see a question (`prompt`) with {question_count} of {len(self._texts)} "
-            "texts, and none with the others"
+            f"judges will see a question (`prompt`) with {text_counts[True]} of "
+            f"{text_counts.total()} texts, and none with the others"
         )
         runs = []
         for judge_run_design in self._designs:
