@@ -56,10 +56,11 @@ from jurygraph.sources.ratings import (
     NO_NAMES,
     NameByField,
     iter_file_columns,
+    read_prompts,
     read_ratings,
     read_texts,
 )
-from jurygraph.sources.table_rows import read_first_row
+from jurygraph.sources.table_rows import read_rows
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
@@ -672,9 +673,10 @@ class _ReviewerStudy:
         self._designs = plan_runs(self._judges, self._shots, seeds)
         self._prompts: dict[str, str] = {}
         for path, names in ((items, NO_NAMES), (ratings, columns)):
-            if self._designs and path is not None and "prompt" in read_first_row(path):
-                prompts = read_texts(path, {**names, "text": "prompt"})
-                self._prompts |= {key: text for key, text in prompts.items() if text.strip()}
+            if not self._designs or path is None:
+                continue
+            if any("prompt" in row for _, row in read_rows(path)):
+                self._prompts |= read_prompts(path, {**names, "prompt": "prompt"})
         source = {"history": str(ratings), "texts": items and str(items), "columns": columns}
         self._source = {name: value for name, value in source.items() if value}
 
