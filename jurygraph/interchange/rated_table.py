@@ -13,6 +13,7 @@ from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.ratings import (
     NO_NAMES,
     NameByField,
+    read_prompts,
     read_rated_texts,
     read_texts,
 )
@@ -52,7 +53,7 @@ def read_rated_table(
     votes = [vote for _, vote in file.rows]
     texts = read_texts(path, rating_columns)
     prompt = columns.get("prompt", "prompt" if "prompt" in file.unread_columns else None)
-    prompts = {} if prompt is None else read_texts(path, {**rating_columns, "text": prompt})
+    prompts = {} if prompt is None else read_prompts(path, {**rating_columns, "prompt": prompt})
     ratings_by_item = defaultdict(list)
     for vote in votes:
         ratings_by_item[vote.item].append(vote)
@@ -75,7 +76,7 @@ def item_to_task(
     """Return the task of an item that people rated. Raises `InputError` where it cannot be one, as of two prompts."""
     first = ratings[0]
     agents = {rating.key: rating.agent for rating in ratings}
-    queries = {prompts[key] for key in agents if prompts.get(key, "").strip()}
+    queries = {prompts[key] for key in agents if key in prompts}
     if len(queries) > 1:
         raise InputError(f"{path}: item {quote(item)} has two prompts; give each item one")
     responses = []

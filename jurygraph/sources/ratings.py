@@ -139,6 +139,10 @@ class _ItemText(RatedItem):
     text: str
 
 
+class _ItemPrompt(RatedItem):
+    prompt: str | None = None
+
+
 class _ItemPair(RatedItem):
     first: str
     second: str
@@ -282,10 +286,23 @@ def read_texts(path: StrPath, columns: NameByField = NO_NAMES) -> dict[str, str]
     Columns are `item`, `text`, and `agent`; `columns` may map others of RATINGS, which are not read. Raises as
     `read_ratings` does, also if an item has two texts.
     """
-    other_names = _RATINGS_COLUMN_NAMES - _ItemText.model_fields.keys()
-    text_columns = {name: column for name, column in columns.items() if name not in other_names}
-    file = read_validated_rows(path, _ItemText, text_columns)
+    file = _read_item_texts(path, _ItemText, columns)
     return {key: text for key, (text, _) in _unique_value_by_item(file, "text").items()}
+
+
+def read_prompts(path: StrPath, columns: NameByField) -> dict[str, str]:
+    """Read the prompts of items, by key, as `read_texts` does; one that is missing, null or blank is none."""
+    file = _read_item_texts(path, _ItemPrompt, columns)
+    rows = tuple(row for row in file.rows if (row[1].prompt or "").strip())
+    prompts = _unique_value_by_item(replace(file, rows=rows), "prompt")
+    return {key: prompt for key, (prompt, _) in prompts.items()}
+
+
+def _read_item_texts(path: StrPath, model: type[T], columns: NameByField) -> FileRows[T]:
+    """Read the rows of items; other `columns` of RATINGS are passed over."""
+    other_names = _RATINGS_COLUMN_NAMES - model.model_fields.keys()
+    text_columns = {name: column for name, column in columns.items() if name not in other_names}
+    return read_validated_rows(path, model, text_columns)
 
 
 def read_pairs(path: StrPath) -> dict[str, tuple[str, str]]:

@@ -19,6 +19,7 @@ from jurygraph.sources.ratings import (
     escape_formulas,
     iter_file_columns,
     read_judged_labels,
+    read_prompts,
     read_ratings,
     read_texts,
     read_votes,
@@ -498,6 +499,22 @@ def test_an_item_has_one_text(tmp_path: Path) -> None:
         read_texts(tmp_path / "t.jsonl", {"score": "stars", "txt": "body"})
     assert refusal(table(tmp_path / "t.jsonl", *rows), {"text": "body"}, read_texts) == (
         "t.jsonl, line 3, field body: is not the text that item 'a' has in line 1; give each item one text"
+    )
+
+
+def test_a_prompt_that_is_missing_null_or_blank_is_none(tmp_path: Path) -> None:
+    columns = {"prompt": "q", "text": "body", "score": "stars"}
+    rows: list[dict[str, Any]] = [
+        {"item": "a", "q": " "},
+        {"item": "a", "q": "A?"},
+        {"item": "a", "q": None},
+        {"item": "b", "q": ""},
+    ]
+    for suffix in FORMS:
+        assert read_prompts(table(tmp_path / f"p{suffix}", *rows), columns) == {"a": "A?"}
+    path = table(tmp_path / "p.jsonl", {"item": "b"}, *rows, {"item": "a", "q": "B?"})
+    assert refusal(path, columns, read_prompts) == (
+        "p.jsonl, line 6, field q: is not the prompt that item 'a' has in line 3; give each item one prompt"
     )
 
 

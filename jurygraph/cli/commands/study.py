@@ -3,11 +3,12 @@
 A command here is a function that returns the report of its study; `make_report_command` adds the options for its forms.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from json import dumps
+from json import dumps, loads
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -55,10 +56,11 @@ from jurygraph.sources.ratings import (
     NO_NAMES,
     NameByField,
     iter_file_columns,
+    read_prompts,
     read_ratings,
     read_texts,
 )
-from jurygraph.sources.table_rows import read_first_row
+from jurygraph.sources.table_rows import read_rows
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
@@ -673,9 +675,10 @@ class _ReviewerStudy:
         self._designs = plan_runs(self._judges, self._shots, seeds)
         self._prompts: dict[str, str] = {}
         for path, names in ((items, NO_NAMES), (ratings, columns)):
-            if self._designs and path is not None and "prompt" in read_first_row(path):
-                prompts = read_texts(path, {**names, "text": "prompt"})
-                self._prompts |= {key: text for key, text in prompts.items() if text.strip()}
+            if not self._designs or path is None:
+                continue
+            if any("prompt" in row for _, row in read_rows(path)):
+                self._prompts |= read_prompts(path, {**names, "prompt": "prompt"})
         source = {"history": str(ratings), "texts": items and str(items), "columns": columns}
         self._source = {name: value for name, value in source.items() if value}
 
@@ -696,10 +699,13 @@ class _ReviewerStudy:
         if options.model is None and options.config is None:
             raise InputError(f"{problem}; name it with --model")
         tasks = task_lines(self._file, self._texts, self._prompts)
-        question_count = len(self._texts.keys() & self._prompts.keys())
+        text_counts = Counter[bool]()  # by whether their task has a question
+        for line in tasks:
+            task = loads(line)
+            text_counts[task["query"] != ""] += len(task["responses"])
         print_message(
-            f"judges will see a question (`prompt`) with {question_count} of {len(self._texts)} "
-            "texts, and none with the others"
+            f"judges will see a question (`prompt`) with {text_counts[True]} of "
+            f"{text_counts.total()} texts, and none with the others"
         )
         runs = []
         for judge_run_design in self._designs:

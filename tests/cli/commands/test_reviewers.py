@@ -125,6 +125,30 @@ def test_an_empty_prompt_hides_none_of_the_texts_and_two_prompts_of_an_item_are_
     assert "has two prompts; give each item one" in refused.err
 
 
+def test_texts_of_an_item_are_counted_that_see_the_prompt_of_one_of_them(
+    run: Command, tmp_path: Path
+) -> None:
+    history = tmp_path / "history.csv"
+    history.write_text(
+        "item,agent,reviewer,score,text,prompt\na,m,x,1,A,\na,n,x,2,A2,Q2\nb,m,x,1,B,p3\nc,m,x,2,C,\n"
+    )
+    judges = ("--judges", "zero-shot", "--model", "openai-compatible:http://127.0.0.1:9/v1#unasked")
+    planned = run("study", "reviewers", history, *judges, "--dry-run")
+    assert "judges will see a question (`prompt`) with 3 of 4 texts" in planned.err
+
+
+def test_each_row_may_have_the_prompt_of_its_item_or_none(run: Command, tmp_path: Path) -> None:
+    history = tmp_path / "history.csv"
+    history.write_text("item,reviewer,score\na,x,1\nb,x,2\n")
+    texts = [{"item": "a", "text": "A", "prompt": "Q?"}, {"item": "b", "text": "B"}]
+    judges = ("--judges", "zero-shot", "--model", "openai-compatible:http://127.0.0.1:9/v1#unasked")
+    for item_texts in (texts, texts[::-1]):
+        items = write_history(tmp_path, item_texts, "items.jsonl")
+        planned = run("study", "reviewers", history, "--items", items, *judges, "--dry-run")
+        assert planned.code == 0, planned.err
+        assert "(`prompt`) with 1 of 2 texts" in planned.err
+
+
 def test_without_a_model_the_chosen_judges_are_compared(run: Command, tmp_path: Path) -> None:
     history = write_history(tmp_path, rows(SCORES))
     ended = run("study", "reviewers", history, "--shots", "1,2", "--json")
