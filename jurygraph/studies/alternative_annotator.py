@@ -23,6 +23,7 @@ from jurygraph.inference.clusters import (
     members_by_cluster,
 )
 from jurygraph.inference.sign_flips import ROUNDING_TOLERANCE
+from jurygraph.messages import format_count
 from jurygraph.studies.report import IntervalCell, as_interval
 
 MIN_PERSONS = 3
@@ -122,7 +123,10 @@ def compare_judge_with_people(
     if len(p_values) < MIN_PERSONS:
         found = "no label has the name of its reviewer"
         if people.names:
-            found = f"{len(p_values)} of {len(people.names)} do, and the most is {most_shared_item_count} items"
+            found = (
+                f"{len(p_values)} of {len(people.names)} do, and the most is "
+                f"{format_count(most_shared_item_count, 'item')}"
+            )
         why = (
             f"it takes {MIN_PERSONS} persons who share {MIN_SHARED_ITEMS_BY_PERSON} items with others, "
             f"by name; {found}"

@@ -392,7 +392,7 @@ def _describe_gains(persons: FigureRows) -> Iterator[str]:
         allowance = f", after allowing for {len(tested_rows)} reviewers"
     for row in tested_rows:
         if row["gain_p"] < SIGNIFICANCE_LEVEL:
-            clear_gains[row["reviewer"]] = row["gain"]
+            clear_gains[f"{row['reviewer']} ({row['n']} ratings)"] = row["gain"]
     for relation, names in _join_names_by_side(clear_gains, "nearer", "farther"):
         yield f"personalized is surely {relation} than aggregate for {names}{allowance}."
     if not clear_gains:

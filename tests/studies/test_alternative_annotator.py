@@ -124,6 +124,7 @@ def test_too_few_persons_or_items_are_not_tested_and_it_says_why() -> None:
     cases = {
         "2 of 2 do, and the most is 37 items": table[:2],
         "0 of 5 do, and the most is 17 items": table[:, :20],
+        "0 of 2 do, and the most is 1 item": np.ones((2, 1)),
         "no label has the name of its reviewer": np.full((0, 60), np.nan),
     }
     need = "it takes 3 persons who share 30 items with others, by name"

@@ -170,7 +170,7 @@ def test_the_conclusion_tells_whether_a_judge_for_each_reviewer_is_worth_it() ->
     columns = [Predictions("aggregate", 8, guess[None]), Predictions("zero-shot", 0, near[None])]
     (words,) = report([(part, [*columns, Predictions("personalized", 8, own[None])])]).conclusion
     first, persons, agreement = words.split(". ")[:3]
-    assert persons.startswith("personalized is surely nearer than aggregate for r0 1.")
+    assert persons.startswith("personalized is surely nearer than aggregate for r0 (")
     pair = "personalized (a judge for each reviewer) is nearer than aggregate (one judge for all, with examples)"
     assert first.startswith(f"all: {pair}: mean difference of errors")
     assert agreement.startswith("personalized with 8 examples agrees with people well: alpha 0.9")
@@ -210,7 +210,8 @@ def test_whom_a_judge_of_their_own_certainly_helps_or_hurts_is_named(noise: floa
     (words,) = found.conclusion
     cell = format_interval(*expected, 2)
     sentences = {
-        0.3: f"personalized is surely nearer than aggregate for bob {cell}, after allowing for 3 reviewers. "
+        0.3: f"personalized is surely nearer than aggregate for bob (40 ratings) {cell}, after allowing for "
+        "3 reviewers. "
         "personalized is surely farther than aggregate for ann ",
         5.0: "For no single reviewer is personalized surely nearer or farther, after allowing for 3 "
         "reviewers. ",
