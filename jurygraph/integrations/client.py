@@ -84,9 +84,10 @@ class RewardClient:
         headers = {"Content-Type": "application/json", "Idempotency-Key": uuid4().hex}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
-        start = monotonic()
-        end = start + self._patience
-        timeout = httpx.Timeout(self._patience, connect=_SECONDS_BEFORE_WARNING)
+        silent_since = monotonic()
+        end = silent_since + self._patience
+        connect_seconds = min(_SECONDS_BEFORE_WARNING, self._patience)
+        timeout = httpx.Timeout(self._patience, connect=connect_seconds)
         # A connection for each request: one that is kept belongs to an event loop, of which trainers have several.
         async with httpx.AsyncClient(verify=_tls_context(), timeout=timeout) as client:
             while True:
@@ -97,7 +98,6 @@ class RewardClient:
                     )
                 except httpx.TransportError as error:
                     problem = f"{type(error).__name__} {error}".strip()
-                    self._warn_of_silence(monotonic() - start, problem)
                 else:
                     self._is_silence_logged = False
                     if response.status_code == httpx.codes.OK:
@@ -108,10 +108,13 @@ class RewardClient:
                         error_class = InputError if is_request_invalid else NoRewardError
                         raise error_class(f"{self._url}: {response.status_code}: {problem}")
                     pause_seconds = _read_retry_pause(response)
-                if monotonic() + pause_seconds >= end:
+                    silent_since = monotonic() + pause_seconds  # until then nothing is asked
+                now = monotonic()
+                if now + pause_seconds >= end:
                     raise NoRewardError(
                         f"{self._url}: no reward within {self._patience:g} s: {problem}"
                     )
+                self._warn_of_silence(now - silent_since, problem)
                 await asyncio.sleep(pause_seconds)
 
     def _warn_of_silence(self, seconds: float, problem: str) -> None:

@@ -431,7 +431,8 @@ def read_decimal_commas(path: Path, rows: Sequence[RowWithPlace], columns: Itera
 
 def _read_decisions(rows: Sequence[RowWithPlace], column: str) -> None:
     """Write 1 and 0 for pass and fail, or other decisions, in a column of scores that has nothing else."""
-    words = [str(values.get(column) or "").strip().casefold() for _, values in rows]
+    cells = [values.get(column) for _, values in rows]
+    words = ["" if cell is None else str(cell).strip().casefold() for cell in cells]
     if set(words) <= _DECISION_BY_WORD.keys():
         for (_, values), word in zip(rows, words, strict=True):
             decision = _DECISION_BY_WORD[word]
@@ -589,6 +590,8 @@ def _normalize_cell(name: str, value: Any) -> Any:
     if name == "target" and isinstance(value, str):
         word = value.strip().casefold()
         return _DECISION_BY_WORD.get(word, value)
+    if name == "score" and is_no_label(value):
+        return None
     if name not in _TEXT_FIELD_NAMES:
         return value
     if type(value) is int and value.bit_length() <= MAX_INT_BITS:

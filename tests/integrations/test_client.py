@@ -126,6 +126,42 @@ def test_a_server_that_is_not_there_is_said_after_seconds_and_once(
     )
 
 
+def test_a_server_that_answered_a_second_ago_is_not_said_to_be_missing(
+    serve: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("jurygraph.integrations.client._RETRY_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("jurygraph.integrations.client.monotonic", count(0, 2).__next__)
+    busy = [httpx.Response(429, headers={"Retry-After": "0"}) for _ in range(3)]
+    serve(*busy, httpx.RemoteProtocolError("Server disconnected"), rewards(0.5))
+    assert ask(RewardClient(URL), task_id="a").rewards == [0.5]
+    assert not caplog.records
+
+
+def test_who_gives_up_does_not_say_that_it_asks_again(
+    serve: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("jurygraph.integrations.client.monotonic", count(0, 6).__next__)
+    serve(httpx.ReadTimeout("no answer"))
+    with pytest.raises(NoRewardError, match="no reward within 6 s: ReadTimeout"):
+        ask(RewardClient(URL, reward_timeout=6.0), task_id="a")
+    assert not caplog.records
+
+
+def test_a_connection_is_waited_for_no_longer_than_a_reward(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings: dict[str, Any] = {}
+
+    def open_client(**given: Any) -> httpx.AsyncClient:
+        settings.update(given)
+        return OPEN_CLIENT(transport=httpx.MockTransport(Server(rewards(0.5))))
+
+    monkeypatch.setattr("jurygraph.integrations.client.httpx.AsyncClient", open_client)
+    for patience, seconds in ((1.0, 1.0), (170.0, 5.0)):
+        ask(RewardClient(URL, reward_timeout=patience), task_id="a")
+        assert settings["timeout"].connect == seconds
+
+
 def test_a_url_is_one() -> None:
     with pytest.raises(InputError, match="url: is 'jury"):
         RewardClient("jury.yaml")

@@ -229,6 +229,31 @@ def test_people_write_decisions_as_words(tmp_path: Path) -> None:
     assert [label.target for _, label in file.rows] == expected[:-1]
 
 
+@all_rows(
+    "cells, expected",
+    [
+        ((True, False), [1.0, 0.0]),
+        ((False, False), [0.0, 0.0]),
+        (("pass", "fail", "n/a", ""), [1.0, 0.0, None, None]),
+        ((0, 3, "n/a", None), [0.0, 3.0, None, None]),
+    ],
+)
+def test_scores_are_decisions_in_json_as_in_csv(
+    cells: tuple[Any, ...], expected: list[float | None], tmp_path: Path
+) -> None:
+    rows = [{"item": f"i{n}", "reviewer": "ann", "score": cell} for n, cell in enumerate(cells)]
+    for suffix in (".csv", ".jsonl"):
+        file = read_ratings(table(tmp_path / f"r{suffix}", *rows))
+        assert [rating.score for _, rating in file.rows] == expected
+
+
+def test_the_score_is_refused_that_is_no_number_among_numbers(tmp_path: Path) -> None:
+    rows = [{"item": f"i{n}", "reviewer": "ann", "score": cell} for n, cell in enumerate((0, True))]
+    assert "line 2, field score: is true; write a number" in refusal(
+        table(tmp_path / "r.jsonl", *rows)
+    )
+
+
 def test_labels_of_an_agents_answer_to_an_item_are_of_its_response(tmp_path: Path) -> None:
     row = {"item": "q", "annotator": "ann", "label": 2}
     rows = [{**row, "agent": "m"}, {**row, "agent": "n"}, {**row, "item": "q_m2", "agent": "m"}]
