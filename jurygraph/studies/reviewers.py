@@ -34,7 +34,7 @@ from jurygraph.inference.clusters import (
 from jurygraph.inference.crossed import crossed_interval, t_test_p
 from jurygraph.interchange.rated_table import item_to_task
 from jurygraph.judges.examples import rated_text
-from jurygraph.judges.reviewers import Personalized, ReviewerJudge
+from jurygraph.judges.reviewers import Dimension, Personalized, ReviewerJudge
 from jurygraph.messages import join_names, notes_on_similar_names, quote, shorten
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.bill import CallBill
@@ -341,6 +341,7 @@ class RunPredictions:
     seed: int
     verdicts: dict[_RatingKey, list[RecordedVerdict]] = field(default_factory=dict)
     bill: CallBill = field(default_factory=CallBill)
+    dimensions: Mapping[str, Dimension] = field(default_factory=dict)
 
 
 def _predict_answer_from_verdicts(
@@ -389,7 +390,14 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[R
             params = {name: value for name, value in use.params.items() if name in names}
             settings = ReviewerJudge.Params.model_validate(params)
             shots = 0 if use.use == "zero-shot" else settings.shots
-            judges[use.known_as] = RunPredictions(folder, use.known_as, model, shots, settings.seed)
+            judges[use.known_as] = RunPredictions(
+                folder,
+                use.known_as,
+                model,
+                shots,
+                settings.seed,
+                dimensions=settings.resolved_dimensions,
+            )
     if not judges:
         raise InputError(
             f"{folder}: has no judge of reviewers ({', '.join(MODEL_JUDGES)}); name a run with one"
@@ -449,9 +457,13 @@ def _join_seeds(
     part: DimensionRatings, name: str, seeds: Sequence[RunPredictions], min_confidence: float
 ) -> Predictions:
     answers = []
-    for key in _rating_keys_of_part(part, seeds):
+    for key, score in zip(_rating_keys_of_part(part, seeds), part.score, strict=True):
         verdicts = chain.from_iterable(run.verdicts.get(key, ()) for run in seeds)
-        answers.append(_predict_answer_from_verdicts(list(verdicts), min_confidence))
+        answer = _predict_answer_from_verdicts(list(verdicts), min_confidence)
+        dimension = seeds[0].dimensions.get(key[0])
+        if dimension and np.clip(score, *dimension.scale) != score:
+            answer = _JudgeAnswer(problem="rated off the scale")
+        answers.append(answer)
     problems = [answer.problem for answer in answers if answer.problem]
     sent_call_tallies = [run.bill.costs_by_source["sent"] for run in seeds]
     cost = None

@@ -93,6 +93,10 @@ def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> No
         assert one.answered.tolist() == [True, False, False, True] * 3
         assert one.left_out == {"failed": 3, "abstained": 3}
         assert (one.values[0, 0], one.reasons[0]) == (3.0, "as 0")
+    lone_six = read_parts([to_ratings(rows({**SCORES, "cy": (1, 5, 1, 6)}))])
+    ((off_scale, _),) = join_runs(read, lone_six, min_confidence=0.0)
+    assert off_scale.left_out == {"failed": 3, "abstained": 3, "rated off the scale": 1}
+    assert not off_scale.answered[-1]
     ((sure, _),) = join_runs(read, parts)
     assert sure.left_out == {"failed": 3, "abstained": 3, "confidence below 80": 3}
     columns = [*predict(parts[0], ["item-mean"], (), 1, {}), zero, personal]
