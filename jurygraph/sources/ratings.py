@@ -75,7 +75,7 @@ _RATINGS_COLUMN_NAMES = {*Rating.model_fields, *Vote.model_fields}
 """Every column that RATINGS may have, read or not."""
 
 _TEXT_FIELD_NAMES = set(
-    "item agent reviewer annotator dimension domain group id other question split".split()
+    "item agent reviewer annotator dimension domain group id other question prompt split".split()
 )
 _NUMBER_FIELDS = ("score", "target", "label")
 _DECISION_BY_WORD: Mapping[str, bool | None] = {
@@ -223,10 +223,8 @@ def read_gold(path: StrPath, columns: NameByField = NO_NAMES) -> Mapping[str, La
     Columns are `item`, `label`, and `agent`. Raises as `read_ratings` does, also if an item has two labels.
     """
     file = read_validated_rows(path, LabelledItem, columns)
-    labelled_rows = [(position, row) for position, row in file.rows if row.label is not None]
-    values = _unique_value_by_item(replace(file, rows=tuple(labelled_rows)), "label")
     gold = {}
-    for key, (label, position) in values.items():
+    for key, (label, position) in _unique_value_by_item(file, "label").items():
         gold[key] = LabelWithPlace(f"{path}, {position}", file.columns, label)
     return gold
 
@@ -286,23 +284,22 @@ def read_texts(path: StrPath, columns: NameByField = NO_NAMES) -> dict[str, str]
     Columns are `item`, `text`, and `agent`; `columns` may map others of RATINGS, which are not read. Raises as
     `read_ratings` does, also if an item has two texts.
     """
-    file = _read_item_texts(path, _ItemText, columns)
-    return {key: text for key, (text, _) in _unique_value_by_item(file, "text").items()}
+    return _read_item_values(path, _ItemText, "text", columns)
 
 
 def read_prompts(path: StrPath, columns: NameByField) -> dict[str, str]:
     """Read the prompts of items, by key, as `read_texts` does; one that is missing, null or blank is none."""
-    file = _read_item_texts(path, _ItemPrompt, columns)
-    rows = tuple(row for row in file.rows if (row[1].prompt or "").strip())
-    prompts = _unique_value_by_item(replace(file, rows=rows), "prompt")
-    return {key: prompt for key, (prompt, _) in prompts.items()}
+    return _read_item_values(path, _ItemPrompt, "prompt", columns)
 
 
-def _read_item_texts(path: StrPath, model: type[T], columns: NameByField) -> FileRows[T]:
-    """Read the rows of items; other `columns` of RATINGS are passed over."""
+def _read_item_values(
+    path: StrPath, model: type[RatedItem], field_name: str, columns: NameByField
+) -> dict[str, str]:
+    """Return the texts of a field, by key; other `columns` of RATINGS are passed over."""
     other_names = _RATINGS_COLUMN_NAMES - model.model_fields.keys()
     text_columns = {name: column for name, column in columns.items() if name not in other_names}
-    return read_validated_rows(path, model, text_columns)
+    file = read_validated_rows(path, model, text_columns)
+    return {key: text for key, (text, _) in _unique_value_by_item(file, field_name).items()}
 
 
 def read_pairs(path: StrPath) -> dict[str, tuple[str, str]]:
@@ -317,10 +314,12 @@ def read_pairs(path: StrPath) -> dict[str, tuple[str, str]]:
 
 
 def _unique_value_by_item(file: FileRows[T], name: str) -> dict[str, tuple[Any, str]]:
-    """Return the value of each item and its place. Raises `InputError` for an item with two."""
+    """Return the value of each item that has one, and its place. Raises `InputError` for an item with two."""
     found: dict[str, tuple[Any, str]] = {}
     for position, row in file.rows:
         value = getattr(row, name)
+        if value is None:
+            continue
         first_value, earlier_position = found.setdefault(row.key, (value, position))
         if value != first_value:
             column = file.columns[name]

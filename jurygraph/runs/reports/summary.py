@@ -238,6 +238,7 @@ def compare_failed_rewards(run: Run) -> FailedRewards:
     return values.failed
 
 
+_NO_ABSTENTION = ("", "")
 _MAX_UNINSPECTED_RESPONSES_LISTED = 3
 """Ids of responses that are named for which a judge looked nothing up."""
 
@@ -289,8 +290,11 @@ class Summary:
     _only_abstained_by_evaluator: dict[str, bool] = field(
         default_factory=dict, compare=False, repr=False
     )
-    # by evaluator: the first response on which it abstained, and why
+    # by evaluator: the first response on whose task it only abstained, and why
     _first_abstentions: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False)
+    _first_abstentions_before_task: dict[str, tuple[str, str]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     _lowest_reward_and_response: tuple[float, str] | None = field(default=None, repr=False)
 
     def add(
@@ -318,6 +322,7 @@ class Summary:
             self._last_task_id = task_id
             self._unanswered_counts = self.unanswered_tasks
             self._only_abstained_by_evaluator = {}
+            self._first_abstentions_before_task = {**self._first_abstentions}
         self.responses += 1
         self.failed += status == "failed"
         self._parts.add(reward, components)
@@ -350,7 +355,8 @@ class Summary:
             return
         status = verdict.get("status", "ok")
         is_gated = status == "ok" and "gated_by" in verdict
-        self.judged += status == "ok" and not is_gated
+        is_judged = status == "ok" and not is_gated
+        self.judged += is_judged
         if is_gated:
             self.gated[verdict["gated_by"]] += 1
         self.count_finding(verdict, question)
@@ -359,15 +365,19 @@ class Summary:
         self.not_applicable += status == "not_applicable"
         has_abstained = status == "abstained" and "failure" not in verdict
         # no model is called where the task lacks what the question needs
-        is_lacking = question.evaluator in self.optional_evaluators and "call" not in verdict
-        if question.layer in CODE_LAYERS or (has_abstained and is_lacking):
-            has_only_abstained = self._only_abstained_by_evaluator.get(question.evaluator, True)
-            self._only_abstained_by_evaluator[question.evaluator] = (
-                has_abstained and has_only_abstained
-            )
-            first = self._first_abstentions.get(question.evaluator)
-            if has_abstained and (first is None or response < first[0]):
-                self._first_abstentions[question.evaluator] = (
+        is_model_called = is_judged or status == "failed" or "call" in verdict
+        if question.layer in CODE_LAYERS or (
+            question.evaluator in self.optional_evaluators and has_abstained != is_model_called
+        ):
+            name = question.evaluator
+            has_only_abstained = has_abstained and self._only_abstained_by_evaluator.get(name, True)
+            self._only_abstained_by_evaluator[name] = has_only_abstained
+            first = self._first_abstentions.get(name, _NO_ABSTENTION)
+            if not has_only_abstained:
+                earlier = self._first_abstentions_before_task.get(name, _NO_ABSTENTION)
+                self._first_abstentions[name] = earlier
+            elif first == _NO_ABSTENTION or response < first[0]:
+                self._first_abstentions[name] = (
                     response,
                     unpack_verdict_reason(verdict, read_texts()),
                 )

@@ -1,5 +1,6 @@
 """The summary of a run."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -84,16 +85,14 @@ SHAPE = SurveyWithoutTexts(
 )
 
 
-def add(summary: Summary, trace: Trace) -> None:
+def add(summary: Summary, trace: Trace, questions: Sequence[Question] = SHAPE.questions) -> None:
     """Add a trace in its stored form."""
     response = Response(id=trace.response_id, text="")
     packed_reward = pack_reward(RewardRow.from_reward(trace.reward))
     body, texts = pack_trace(trace, response, SHAPE, packed_reward, 1, {})
     read_texts = partial(dict, enumerate(texts))
     names = [term.name for term in trace.reward.terms]
-    summary.add(
-        trace.task_id, trace.response_id, SHAPE.questions, body, packed_reward, read_texts, names
-    )
+    summary.add(trace.task_id, trace.response_id, questions, body, packed_reward, read_texts, names)
 
 
 def test_means_leave_out_failures_and_counts_include_them() -> None:
@@ -283,6 +282,34 @@ def test_tasks_on_which_an_evaluator_of_checks_always_abstained_are_counted() ->
         in lines
     )
     assert "a function returns jg.Verdict.not_applicable(…)), or take tone out" in lines
+
+
+def test_tasks_of_which_a_model_judged_something_are_not_counted() -> None:
+    """Its tasks may lack what some questions need; a model that was asked and is unsure says nothing of that."""
+    lacking = verdict("a", status="abstained")
+    for other, number in (
+        (verdict("a", score=1.0, call="c"), 0),
+        (failed_verdict("a", "infrastructure"), 0),
+        (verdict("a", status="abstained", call="c"), 1),
+        (verdict("a", score=0.0, gated_by="empty-response"), 1),
+    ):
+        for verdicts in ((other, lacking), (lacking, other)):
+            summary = Summary(optional_evaluators=("tone",))
+            of_model = SHAPE.questions[0].model_copy(update={"layer": "model"})
+            add(summary, trace("t", "a", 1.0, *verdicts), (of_model, *SHAPE.questions[1:]))
+            assert summary.unanswered_tasks.total() == number
+
+
+def test_the_first_abstention_is_named_of_the_tasks_that_are_counted() -> None:
+    """Response `a` is judged in part, in whatever order its task comes."""
+    judged_in_part = trace("t", "a", 0.5, verdict("a", status="abstained"), verdict("a", score=1.0))
+    unanswered = trace("u", "b", None, verdict("b", status="abstained", reason="no text"))
+    for traces in ((judged_in_part, unanswered), (unanswered, judged_in_part)):
+        summary = Summary()
+        add(summary, traces[0])
+        add(summary, traces[1])
+        (sentence,) = summary.unanswered
+        assert sentence.startswith("tone: abstained on 1 of 2 tasks (first b: no text); ")
 
 
 def test_discarded_verdicts_are_counted_for_each_component() -> None:
