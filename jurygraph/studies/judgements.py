@@ -200,7 +200,7 @@ def _add_juries(
     """Add what a component gets of several judges on each response of a group, and what it would without one of them.
 
     Pairs and variants have no value of their own. Where judges escalate, none can be left out: the first ones decide
-    what the last is asked. A combiner that weighs the judges itself has no fold. A folded score decides what is met,
+    what the last judges. A combiner that weighs the judges itself has no fold. A folded score decides what is met,
     except where most votes do, in a majority or a hard rule. One judge is no jury.
     """
     if not any(question.judges for question in questions.values()):
@@ -223,8 +223,8 @@ def _add_juries(
             seats = tuple(judge for judge in judges if judge != without)
             kept = [v for v in counted[name] if v.judge is None or v.judge in seats]
             by_response = group_by(kept, attrgetter("about"))
-            asked = question.model_copy(update={"judges": seats})
-            table = build_verdict_table([asked], list(by_response), kept)
+            smaller_jury_question = question.model_copy(update={"judges": seats})
+            table = build_verdict_table([smaller_jury_question], list(by_response), kept)
             cells = table.score_matrix(spec_input, decision.rule, direction, "counted", met_from)
             for row, response_verdicts in enumerate(by_response.values()):
                 verdict = fold_verdicts(response_verdicts, cells, row)

@@ -218,7 +218,7 @@ class RemainingWork:
     ) -> None:
         """Add one more task and a group of responses.
 
-        Verdicts that can be reused are not counted, if their judge and sample are still asked for.
+        Verdicts that can be reused are not counted, if their judge and sample still count.
         """
         question_by_id = {question.id: question for question in questions}
         reusable_counts = Counter(
