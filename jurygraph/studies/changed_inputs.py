@@ -106,31 +106,22 @@ def _find_words(part: Any) -> Any:
 
 def _find_question_changes(a: Run, b: Run) -> Iterator[InputChange]:
     """Yield the changes of each task that both runs have; erased texts have none. Equal texts are not parsed."""
-    records_in_b = _records_by_task(b, "task")
-    for task_id, record in _records_by_task(a, "task").items():
-        if task_id not in records_in_b:
-            continue
-        before = a.source.ledger.texts_of_record(record).get(0)
-        after = b.source.ledger.texts_of_record(records_in_b[task_id]).get(0)
-        if before is None or after is None or before == after:
-            continue
-        for values in changes(_name_task_parts(before), _name_task_parts(after)):
-            yield _describe_change(*values)._replace(task=task_id)
+    for record, other_record in _find_differing_records(a, b, "task"):
+        before, after = _first_text(a, record), _first_text(b, other_record)
+        if before is not None and after is not None:
+            for values in changes(_name_task_parts(before), _name_task_parts(after)):
+                yield _describe_change(*values)._replace(task=record.key)
 
 
 def _find_rewritten_responses(a: Run, b: Run) -> Iterator[InputChange]:
     """Yield that responses have other texts, with those of the first one. Groups with equal digests are not read."""
-    records_in_b = _records_by_task(b, "group")
     rewritten = []
-    for task_id, record in _records_by_task(a, "group").items():
-        other_record = records_in_b.get(task_id)
-        if other_record is None or _group_digest(a, record) == _group_digest(b, other_record):
-            continue
+    for record, other_record in _find_differing_records(a, b, "group"):
         responses_in_b = {trace.response_id: response for trace, response in b.group(other_record)}
         for trace, response in a.group(record):
             other = responses_in_b.get(trace.response_id)
             if response is not None and other is not None and response.text != other.text:
-                rewritten.append((task_id, response.text, other.text))
+                rewritten.append((record.key, response.text, other.text))
     if rewritten:
         task, before, after = rewritten[0]
         tasks = len({task for task, *_ in rewritten})
@@ -138,8 +129,22 @@ def _find_rewritten_responses(a: Run, b: Run) -> Iterator[InputChange]:
         yield InputChange(f"{number}, with other texts", before, after, tasks, task)
 
 
-def _group_digest(run: Run, record: LedgerRecord) -> bytes | None:
-    """Return the digest of a group's ids and contents; None if it was erased."""
+def _find_differing_records(
+    a: Run, b: Run, kind: str
+) -> Iterator[tuple[LedgerRecord, LedgerRecord]]:
+    """Yield the records of a kind of each task in both runs, where their first texts differ.
+
+    That is the content of a task, and of a group the digest of its ids and contents.
+    """
+    records_in_b = _records_by_task(b, kind)
+    for task_id, record in _records_by_task(a, kind).items():
+        other_record = records_in_b.get(task_id)
+        if other_record is not None and _first_text(a, record) != _first_text(b, other_record):
+            yield record, other_record
+
+
+def _first_text(run: Run, record: LedgerRecord) -> bytes | None:
+    """Return the first text of a record; None if it was erased."""
     return run.source.ledger.texts_of_record(record).get(0)
 
 

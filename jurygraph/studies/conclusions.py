@@ -164,15 +164,15 @@ def conclude_juries(rows: FigureRows) -> Iterator[str]:
         smaller_juries = [row for row in parts if row["without"]]
         if judges:
             best = min(judges, key=_closeness_key)
-            best_name = best["model"]
-            saving = ""
-            if len(judges) > 1:
-                calls = max(len(judges), len(smaller_juries))
-                saving = f" Asking {best_name} alone saves {calls - 1} of {calls} calls."
-                best_name += f" (the best of {len(judges)})"
+            has_choice = len(judges) > 1
+            best_name = (
+                f"{best['model']} (the best of {len(judges)})" if has_choice else best["model"]
+            )
             conclusion = _describe_nearer(best_name, name, best["farther"], best["compared"])
-            if side_of_bound(best["farther"], 0.0) != 1 and "escalation of" not in name:
-                conclusion += saving
+            is_jury_nearer = side_of_bound(best["farther"], 0.0) == 1
+            if has_choice and not is_jury_nearer and best["fold"] != "escalation":
+                calls = best["judges"]
+                conclusion += f" Asking {best['model']} alone saves {calls - 1} of {calls} calls."
             if smaller_juries:
                 conclusion += f" {_describe_least_missed_judge(smaller_juries)}"
             yield conclusion

@@ -544,6 +544,7 @@ def _compare_juries(studies: Sequence[JudgeStudy]) -> list[Figures]:
         judge_count = sum(study.judge.model is not None for _, study in parts)
         juries = [part for part in parts if part[1].judge.jury and not part[1].judge.without]
         for (jury_name, jury), (name, study) in product(juries, parts):
+            assert jury.judge.jury is not None
             gaps, tasks = _distance_gaps(study, jury)
             farther = mean_with_cluster_interval(gaps, tasks)
             if farther is None:
@@ -554,6 +555,7 @@ def _compare_juries(studies: Sequence[JudgeStudy]) -> list[Figures]:
             rows.append(
                 {
                     "jury": jury_name,
+                    **jury.judge.jury._asdict(),
                     "part": name,
                     "model": study.judge.model,
                     "without": study.judge.without,

@@ -35,11 +35,21 @@ REWARD_QUESTION_NAME = "reward"
 """The question whose answers are the rewards of a run; no evaluator asks it."""
 
 
+class FoldedJury(NamedTuple):
+    """Several judges of a question as one: how their votes are folded, or `escalation`, and how many they are."""
+
+    fold: str
+    judges: int
+
+    def __str__(self) -> str:
+        return f"jury, {self.fold} of {self.judges}"
+
+
 class Judge(NamedTuple):
     """Identity of a judge: a question of a run, its evaluator, the model that replied, and for whom it judges.
 
-    Of several judges, `model` is the name among the config's `models`; a `jury`
-    of them, such as "jury, majority of 3", has none. It may be `without` one of its judges.
+    Of several judges, `model` is the name among the config's `models`; a `jury` of them has none. It may be `without`
+    one of its judges.
     """
 
     run: str
@@ -47,7 +57,7 @@ class Judge(NamedTuple):
     evaluator: str
     model: str | None = None
     reviewer: str | None = None
-    jury: str | None = None
+    jury: FoldedJury | None = None
     without: str | None = None
 
     @property
@@ -61,7 +71,7 @@ class Judge(NamedTuple):
         parts = [] if self.question.startswith(self.evaluator) else [self.evaluator]
         without = self.without and f"without {self.without}"
         names = (self.model, self.jury, without, self.reviewer)
-        parts += [part for part in names if part is not None]
+        parts += [str(part) for part in names if part is not None]
         return f"{self.question} ({', '.join(parts)})" if parts else self.question
 
 
@@ -235,7 +245,7 @@ def _add_juries(
                     name,
                     verdict.evaluator,
                     reviewer=verdict.reviewer,
-                    jury=f"jury, {fold} of {len(judges)}",
+                    jury=FoldedJury(fold, len(judges)),
                     without=without,
                 )
                 judgements_by_judge[jury][verdict.about] = _summarize_verdicts(cluster, [verdict])

@@ -9,7 +9,7 @@ from math import isfinite
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.reports.summary import compare_failed_rewards, count_findings
+from jurygraph.runs.reports.summary import ComponentValuesByOutcome, count_findings
 from jurygraph.runs.run import Run
 from jurygraph.viewer.documents import TemplateContext
 from jurygraph.viewer.index import RunIndex
@@ -88,8 +88,8 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
 
     The means are over responses that have a reward, as its own mean is.
 
-    `findings` are the counts of those that need a quotation; None where each has one, or a record was changed. So is
-    `means_warning` where failed rewards are not known to differ from the others.
+    `findings` are the counts of those that need a quotation; None where each has one, or a record was changed.
+    `means_warning` is None where failed rewards are not known to differ from the others.
     """
     responses = index.fetch_single_row(
         "SELECT count(*) AS responses, count(reward) AS scored, count(*) FILTER (WHERE status = 'failed') AS failed,"
@@ -107,19 +107,32 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
         " JOIN names ON names.number = component JOIN responses ON responses.number = components.response"
         " GROUP BY component ORDER BY component"
     )
-    findings = left_out = None
-    with suppress(TraceMismatch):  # what was changed is named by whoever checks the records
-        if responses["failed"]:
-            left_out = compare_failed_rewards(index.run).warning
-        if responses["unsupported"]:
+    findings = None
+    if responses["unsupported"]:
+        with suppress(TraceMismatch):  # what was changed is named by whoever checks the records
             findings = count_findings(index.run)
     return {
         **responses,
         **calls,
         "components": components,
         "findings": findings,
-        "means_warning": left_out,
+        "means_warning": _warn_of_failed_rewards(index, responses["failed"]),
     }
+
+
+def _warn_of_failed_rewards(index: RunIndex, number_failed: int) -> str | None:
+    """Return a sentence where failed rewards differ from the others, by the first component in which they do."""
+    if not number_failed:
+        return None
+    values = ComponentValuesByOutcome(number_failed)
+    rows = index.fetch_rows(
+        "SELECT names.name, judged, reward IS NULL FROM components"
+        " JOIN names ON names.number = component JOIN responses ON responses.number = response"
+        " WHERE judged IS NOT NULL ORDER BY component, response"
+    )
+    for name, judged, has_failed in rows:
+        values.add_value(name, judged, has_failed)
+    return values.failed.warning
 
 
 def _read_agents(

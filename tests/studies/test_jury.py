@@ -107,7 +107,7 @@ def test_a_jury_has_the_value_that_the_reward_counts(
     (judgements,) = [
         found
         for judge, found in by_judge.items()
-        if judge.jury == f"jury, {jury}" and not judge.without
+        if str(judge.jury) == f"jury, {jury}" and not judge.without
     ]
     scores = {name: judgement.score for name, judgement in judgements.items()}
     assert {name: value for name, value in scores.items() if value is not None} == {
@@ -235,6 +235,8 @@ def row(name: str, kind: str, gap: IntervalCell, unanswered: int = 0) -> dict[st
     return {
         **named,
         "jury": "q (jury)",
+        "fold": "majority",
+        "judges": 2,
         "farther": gap,
         "compared": 40,
         "unanswered": unanswered,

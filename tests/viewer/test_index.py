@@ -10,6 +10,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError
+from jurygraph.runs.reports.summary import compare_failed_rewards
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import rescore
@@ -92,6 +93,26 @@ def test_what_does_not_apply_to_a_response_is_not_left_out_of_a_mean(tmp_path: P
         index.update()
         components = run_overview_context(index)["components"]
     assert [tuple(row) for row in components] == [("long", 1.0, 1), ("signed", 1.0, 0)]
+
+
+def test_the_overview_warns_of_failed_rewards_as_the_run_has_them(tmp_path: Path) -> None:
+    @jg.evaluator(layer="check")
+    def polite(task: jg.TaskView, response: jg.Response) -> float:
+        return len(response.text) % 3 / 10 + (0.5 if "?" in response.text else 0.0)
+
+    @jg.evaluator(layer="check")
+    def brief(task: jg.TaskView, response: jg.Response) -> jg.Verdict | float:
+        return jg.Verdict.abstain("no end") if "?" in response.text else 1.0
+
+    texts = ["a" * length + end for length in range(1, 7) for end in ("?", ".")]
+    reward = {"polite": 0.5, "brief": 0.5}
+    with jg.Jury(evaluators=[polite, brief], reward=reward, record=tmp_path / "run") as jury:
+        jury.score(jg.Task(id="t", query="Write."), texts)
+    with closing(Run.open(tmp_path / "run")) as run, closing(RunIndex(run)) as index:
+        index.update()
+        warning = run_overview_context(index)["means_warning"]
+        assert warning == compare_failed_rewards(run).warning
+    assert warning.startswith("means mislead: 6 of the 6 rewards that failed were judged on polite")
 
 
 def test_a_value_of_the_failure_rule_is_marked_and_a_grid_may_have_one_more_column(

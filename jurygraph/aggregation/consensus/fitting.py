@@ -45,11 +45,11 @@ MIN_PANEL_DEPTH = 75.0
 In simulations of 3, 5 and 9 annotators and 50, 200 and 1,000 items the majority is better in accuracy or in the error
 of scores at depths of 8 to 58, and from 100 on the model is as good or better (docs/consensus.md).
 """
-MAX_LABEL_FACTOR = 10
+_MAX_LABEL_FACTOR = 10
 """How many times the labels that there are may be asked for with a number; more is no plan."""
 _MIN_REFIT_SPREAD = 0.003
 """Refits nearer than this are alike, as of someone without an error: how rare errors are, they cannot tell."""
-MIN_LABELS_FOR_TWO_RARE = 100
+_MIN_LABELS_FOR_TWO_RARE = 100
 """Above this, two labels of a class are less than 2 %."""
 _MAX_NAMES_SHOWN = 5
 
@@ -272,8 +272,8 @@ def too_small(votes: Votes) -> str | None:
         labels = len(votes.item) - votes.repeated_rows
         needed_label_count = math.ceil(round(labels * (MIN_PANEL_DEPTH / depth - 1.0), 6))
         amount = f"about {needed_label_count:,}"
-        if needed_label_count > MAX_LABEL_FACTOR * labels:
-            amount = f"over {MAX_LABEL_FACTOR * labels:,}"
+        if needed_label_count > _MAX_LABEL_FACTOR * labels:
+            amount = f"over {_MAX_LABEL_FACTOR * labels:,}"
         remedy = f"{amount} labels more, with new items, reach that (now {labels:,})"
     problem = f"the panel's depth is {depth:.3g}, and below {MIN_PANEL_DEPTH:g} the majority"
     return f"{problem} is the better guess; {remedy}"
@@ -336,7 +336,7 @@ def _list_class_warnings(votes: Votes, confusion: Floats, gold: Ints) -> Iterato
     """Yield the classes of which hardly anything is known, and those that may mean another, by a confusion [K,K]."""
     classes = np.arange(len(votes.classes))
     # One label or none, or two that are few of all; an accuracy is the mean over all classes.
-    most = 1 + (len(votes.label) > MIN_LABELS_FOR_TWO_RARE)
+    most = 1 + (len(votes.label) > _MIN_LABELS_FOR_TWO_RARE)
     is_rare_class = np.bincount(votes.label, minlength=len(classes)) <= most
     is_rare_class &= ~np.isin(classes, gold)
     names = []

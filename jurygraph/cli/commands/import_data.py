@@ -37,11 +37,7 @@ from jurygraph.interchange.rows import ImportNote, ImportResult, describe_notes
 from jurygraph.messages import did_you_mean, join_names, notes_on_similar_names, shell_quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote
-from jurygraph.sources.ratings import (
-    NO_LABEL_DESCRIPTION,
-    NameByField,
-    is_no_label,
-)
+from jurygraph.sources.ratings import NO_LABEL_DESCRIPTION, NameByField, is_no_label
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
 

@@ -202,9 +202,9 @@ class FailedRewards(NamedTuple):
 class ComponentValuesByOutcome:
     """The values of each component as it was judged, of failed rewards and of the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, number_failed: int = 0) -> None:
         self._values: dict[str, tuple[array[float], array[float]]] = {}
-        self._number_failed = 0
+        self._number_failed = number_failed
 
     def add(self, reward: StoredBody, components: Sequence[str]) -> None:
         has_failed = reward["value"] is None
@@ -212,7 +212,10 @@ class ComponentValuesByOutcome:
         judged = reward.get("components") or reward["terms"]
         for name, value in zip(components, judged, strict=False):
             if value is not None:
-                self._values.setdefault(name, (array("d"), array("d")))[has_failed].append(value)
+                self.add_value(name, value, has_failed)
+
+    def add_value(self, component: str, value: float, has_failed: bool) -> None:
+        self._values.setdefault(component, (array("d"), array("d")))[has_failed].append(value)
 
     @property
     def failed(self) -> FailedRewards:
