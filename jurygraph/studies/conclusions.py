@@ -281,12 +281,14 @@ def conclude_reviewers(
     conclusion = []
     for dimension, persons in reviewers.items():
         count = len(persons)
-        ranked_judges = [
-            row for row in judges if (row["dimension"] or "all") == dimension and row["mae"]
-        ]
+        judges_of_dimension = [row for row in judges if (row["dimension"] or "all") == dimension]
+        ranked_judges = [row for row in judges_of_dimension if row["mae"]]
         ranked_judges.sort(key=lambda row: row["mae"].value)
         if not ranked_judges:
-            conclusion.append(f"{dimension}: no rating is predicted by every judge.")
+            problem = "no rating is predicted by every judge"
+            if not judges_of_dimension:
+                problem = "each judge uses others' scores of the item, which a new item has not"
+            conclusion.append(f"{dimension}: {problem}.")
             continue
         best = ranked_judges[0]
         subject = best["judge"]

@@ -235,6 +235,11 @@ def test_a_judge_that_may_be_guessing_is_not_said_to_stand_in_for_a_person() -> 
         assert words in conclude_reviewers([judge], [], PERSONS)[0]
 
 
+def test_judges_that_all_use_the_others_scores_of_an_item_leave_none_for_new_items() -> None:
+    (words,) = conclude_reviewers([], [], PERSONS)
+    assert words.endswith("each judge uses others' scores of the item, which a new item has not.")
+
+
 def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
     test = AlternativeAnnotator(0.1, 3, 40, {}, 1.0, IntervalCell(0.8, 0.7, 0.9))
     row = {
