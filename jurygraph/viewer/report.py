@@ -17,7 +17,7 @@ from jurygraph.schema import Trace
 from jurygraph.viewer.documents import TemplateContext, render_document
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import run_overview_context
-from jurygraph.viewer.shapes import draw_waterfall, list_evidence, split_response_at_quotes
+from jurygraph.viewer.shapes import draw_waterfall, group_evidence, split_response_at_quotes
 from jurygraph.views.trace import (
     TaskAndResponseView,
     build_task_and_response_view,
@@ -104,14 +104,13 @@ def response_page_context(
     """Return what any page of a response has: what it lost, its texts with their quotations, and its whole group."""
     view = build_trace_view(explanation)
     task_and_response = build_task_and_response_view(run, scored)
-    evidence = list_evidence(view)
-    quotations = [quotation for quotation, _ in evidence]
+    evidence = group_evidence(view)
     return {
         "view": view,
         "drawn": draw_waterfall(explanation),
         "criteria": task_and_response.criteria,
         "query": task_and_response.query,
-        "messages": split_response_at_quotes(task_and_response.response, quotations),
+        "messages": split_response_at_quotes(task_and_response.response, evidence),
         "evidence": evidence,
         "data": scored.response and scored.response.data,
         "others": [member.trace for member in run.group_of_response(scored.trace.response_id)],

@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -165,7 +165,7 @@ class MarkedText(NamedTuple):
 
 
 def mark_evidence(
-    text: str, evidence: Sequence[Evidence], start: int, end: int
+    text: str, evidence: Collection[Evidence], start: int, end: int
 ) -> list[MarkedText]:
     """Return a part of a text cut where quotations begin and end; those that were not found have no place in it."""
     spans = {
@@ -195,17 +195,17 @@ class ShownMessage(NamedTuple):
     segments: Sequence[MarkedText]
 
 
-def list_evidence(view: TraceView) -> list[tuple[Evidence, ExplainedVerdict]]:
-    """Return the quotations of all verdicts in their order, each with its verdict; a page counts them from 1."""
-    return [
-        (evidence, explained_verdict)
-        for explained_verdict in view.verdicts
-        for evidence in explained_verdict.verdict.evidence
-    ]
+def group_evidence(view: TraceView) -> dict[Evidence, list[ExplainedVerdict]]:
+    """Return each quotation with the verdicts that rest on it, costly ones first; a page counts them from 1."""
+    verdicts_by_quotation: dict[Evidence, list[ExplainedVerdict]] = {}
+    for explained_verdict in view.verdicts:
+        for evidence in dict.fromkeys(explained_verdict.verdict.evidence):
+            verdicts_by_quotation.setdefault(evidence, []).append(explained_verdict)
+    return verdicts_by_quotation
 
 
 def split_response_at_quotes(
-    response: Response | None, evidence: Sequence[Evidence]
+    response: Response | None, evidence: Collection[Evidence]
 ) -> list[ShownMessage]:
     """Return a response as its messages, or as one text, with its quotations; none if it was erased."""
     if response is None:
