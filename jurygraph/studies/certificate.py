@@ -189,25 +189,26 @@ def certify(
             commands = dict.fromkeys(figure.command for figure in measured_figures)
             sections.append(f"command: {'; '.join(commands)}")
     sections.append(_unmeasured_figures_table(figures))
-    sentence = _summary_sentence(", ".join(judges) or "Judged by code alone", figures)
-    sections.insert(0, f"{sentence} Runs: {quoted_runs}")
+    summary = _summary_sentences(", ".join(judges) or "Judged by code alone", figures)
+    verdicts_on_judges = [figure.conclusion for figure in figures if figure.conclusion]
     return Report(
-        {"runs": list(map(str, runs)), "summary": sentence, "figures": figures},
+        {"runs": list(map(str, runs)), "summary": " ".join(summary), "figures": figures},
         sections,
-        conclusion=[figure.conclusion for figure in figures if figure.conclusion],
+        conclusion=[*verdicts_on_judges, *summary],
         symbol_meanings=symbols.CERTIFICATE_SYMBOL_MEANINGS,
     )
 
 
-def _summary_sentence(judges: str, figures: Sequence[CertifiedFigure]) -> str:
-    """Return the sentence that a page begins with: what was found, and how much was not measured."""
+def _summary_sentences(judges: str, figures: Sequence[CertifiedFigure]) -> list[str]:
+    """Return the sentences that a page begins with: what was found, and how much was not measured."""
+    measured_figures = [figure for figure in figures if figure.value is not None]
     findings = []
-    for figure in figures:
-        if figure.finding and figure.value is not None:
-            findings.append(figure.finding.replace("{}", format_cell(figure)))
-    missing = sum(figure.value is None for figure in figures)
-    found = "; ".join(findings) or "nothing that this page sums up was measured"
-    return f"{judges}: {found}. Not measured: {missing} of {len(figures)} figures, listed last by reason."
+    for figure in measured_figures:
+        if figure.finding:
+            finding = figure.finding.replace("{}", format_cell(figure))
+            findings.append(f"{finding[0].upper()}{finding[1:]}.")
+    counts = f"{len(measured_figures)} of {len(figures)} figures were measured"
+    return [f"{judges}: {counts}; what was not is listed last, with its reason.", *findings]
 
 
 def _unmeasured_figures_table(figures: Sequence[CertifiedFigure]) -> ReportTable:
@@ -299,10 +300,10 @@ def _signal_figures(
 def _unearned_credit_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
     report = credit.report(credit.read_rubric_scores(run, advance), random_graph_count=1).figures
     command = f"jurygraph study credit {shell_quote(run.folder)}"
-    for rule in ("flat", "gear"):
+    for rule, counting in (("flat", "with each criterion alone"), ("gear", "with its graph")):
         leakage = report["methods"][rule]["leakage"]
         name = f"unearned credit by {rule}, {run.folder.name}"
-        finding = f"{{}} of a rubric's weight is unearned credit by {rule} in {run.folder.name}"
+        finding = f"{{}} of a rubric's weight is unearned credit {counting} in {run.folder.name}"
         yield _certified_figure(name, leakage, leakage["cases"], command, finding=finding)
 
 

@@ -53,7 +53,7 @@ def test_the_figures_are_those_of_the_studies_and_the_rest_says_why_and_what_wou
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.count("<table") == 3
     assert page.index(
-        "Judged by code alone: other words for the same move judge, 0 stakeholders by 1.3 (standard deviation)"
+        "Other words for the same move judge, 0 stakeholders by 1.3 (standard deviation)."
     ) < page.index("<table")
     assert page.rindex('class="interval"') < page.index("not measured</th>")
     shown = run_command("study", "certify", folder).out

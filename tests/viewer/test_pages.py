@@ -4,6 +4,7 @@ import html
 import json
 import random
 import re
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -159,6 +160,38 @@ def test_a_loss_leads_to_its_verdict_which_gives_each_reason_once_and_data_is_sh
     assert "&#34;name&#34;: &#34;&lt;b&gt;&#34;" in page
     _, _, waterfall = page.partition('<ol class="waterfall">')
     assert '<a href="/a/verdict?id=r&amp;question=cost">cost</a>' in waterfall.partition("</ol>")[0]
+
+
+def test_a_quotation_stands_once_with_its_verdicts_and_is_folded_if_none_of_them_lost(
+    browser: Browser, tmp_path: Path
+) -> None:
+    def quoting(name: str, score: float, *quotes: str) -> Callable[..., jg.Verdict]:
+        def quote(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+            starts = {text: response.text.index(text) for text in quotes}
+            evidence = [
+                jg.Evidence(quote=text, start=start, end=start + len(text), verified=True)
+                for text, start in starts.items()
+            ]
+            return jg.Verdict(score=score, reason=name, evidence=evidence)
+
+        return jg.evaluator(name=name)(quote)
+
+    evaluators = [
+        quoting("good", 1.0, "yes", "no"),
+        quoting("bad", 0.0, "no"),
+        quoting("fine", 1.0, "yes"),
+    ]
+    reward = {"good": 1.0, "bad": 1.0, "fine": 1.0}
+    with jg.Jury(evaluators=evaluators, reward=reward) as jury, jury.record(tmp_path / "run"):
+        jury.score(jg.Task(id="t", query="?"), [jg.Response(id="r", text="yes, no")])
+    page = browser.open("/a/response?id=r", tmp_path / "run")
+    costly, _, folded = page.partition("<h3>Quotations</h3>")[2].partition("<details >")
+    assert (costly.count("<q>no</q>"), costly.count("<q>yes</q>")) == (1, 0)
+    assert "for bad, good, from response" in costly
+    assert "1 of verdicts without a loss" in folded
+    assert (folded.count("<q>yes</q>"), folded.count("<q>no</q>")) == (1, 0)
+    numbers = re.findall(r'href="#e(\d)"', page)
+    assert sorted(numbers) == sorted(re.findall(r'id="e(\d)"', page)) == ["1", "2"]
 
 
 def test_means_that_leave_out_other_rewards_than_they_have_are_said_to_mislead(
