@@ -7,7 +7,7 @@ shows, or somebody would have chosen another weight, which is searched for here.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, zip_longest
 from math import ceil, copysign, floor, fsum, log10
 from typing import NamedTuple, get_args
 
@@ -28,6 +28,7 @@ from jurygraph.studies import symbols
 from jurygraph.studies.report import (
     Columns,
     Figures,
+    IntervalCell,
     Plot,
     PlotSeries,
     Report,
@@ -485,8 +486,8 @@ def measure_ranking(
     conclusion = conclude_ranking(ranked_agents)
     if components:
         conclusion.append(conclude_components(rows_of_components))
-    conclusion += [sentence for pair in neighbours for sentence in pair.sentences()]
-    conclusion += [rank_gap.sentence for rank_gap in gaps]
+    for pair in neighbours[:1]:
+        conclusion += pair.sentences()
     if not pairs:
         conclusion.append(
             "there is one agent alone, so that no order can turn"
@@ -502,6 +503,7 @@ def measure_ranking(
         figures,
         [
             ReportTable.of(columns, agents),
+            *([_pair_table(neighbours, gaps)] if gaps else []),
             ReportTable(
                 ["component (points behind)", "weight", *map(_agent_name, agents)],
                 [[row.component, row.weight, *row.agents] for row in rows_of_components],
@@ -518,6 +520,22 @@ def measure_ranking(
         conclusion,
         symbols.RANKING_SYMBOL_MEANINGS,
     )
+
+
+def _pair_table(
+    neighbours: Sequence[NeighbouringAgents], gaps: Sequence[AgentDifference]
+) -> ReportTable:
+    """Return how far each agent is ahead of the next one, and what turns them, then the first of the others."""
+    header = ("ahead", "behind", "lead", "that is", "change places with")
+    turns = [
+        str(pair.turn or "nothing that was tried").removeprefix("with ") for pair in neighbours
+    ]
+    rows: list[Sequence[object]] = []
+    for pair, turn in zip_longest([*neighbours, *gaps], turns):
+        agents = agent_label(pair.first), agent_label(pair.second)
+        lead = IntervalCell(pair.difference, pair.low, pair.high)
+        rows.append((*agents, lead, pair.certainty.removeprefix("which "), turn))
+    return ReportTable(header, rows, left=2)
 
 
 def _agent_name(row: Figures) -> str:

@@ -87,12 +87,6 @@ class AgentDifference:
             lead_text = (
                 f"{first} has the higher mean, but {second} is ahead over {self.units} of both"
             )
-        tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR_UNIT_LABELS[self.units]}"
-        if not self.is_paired:
-            tasks += " or more of each"
-        if self.is_paired and self.left_out:
-            tasks += " where both were scored"
-        conclusion = f"though how sure that is cannot be told from {tasks}"
         ends = ""
         if self.low is not None and self.high is not None:
             design = "paired" if self.is_paired else "unpaired"
@@ -104,10 +98,8 @@ class AgentDifference:
             interval = f"{format_number(self.low)} to {format_number(self.high)}"
             if self.is_widest:
                 interval += ", all that is possible"
-            else:
-                conclusion = self._describe_chance(self.low, self.high)
-            ends = f" ({interval}, {design} over {tasks}{small_sample_note})"
-        sentence = f"{lead_text}, {conclusion}: the difference is {size}{ends}."
+            ends = f" ({interval}, {design} over {self._tasks}{small_sample_note})"
+        sentence = f"{lead_text}, {self.certainty}: the difference is {size}{ends}."
         if self.left_out:
             range_text = f"{format_number(self.least)} and {format_number(self.most)}"
             if self.lowest is not None and self.highest is not None:
@@ -121,12 +113,24 @@ class AgentDifference:
             sentence += " Let both answer the same tasks: harder ones then count for both."
         return sentence
 
-    def _describe_chance(self, low: float, high: float) -> str:
+    @property
+    def certainty(self) -> str:
+        """Return whether the lead may be chance, as a part of a sentence."""
+        if self.low is None or self.high is None or self.is_widest:
+            return f"though how sure that is cannot be told from {self._tasks}"
         if self.is_better_agent_known:
             return "by more than chance"
-        if low <= 0.0 <= high:
+        if self.low <= 0.0 <= self.high:
             return "which may be chance"
         return "by more than chance unless the failed rewards go against it"
+
+    @property
+    def _tasks(self) -> str:
+        """Return the number of units, and whether both have them."""
+        tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR_UNIT_LABELS[self.units]}"
+        if not self.is_paired:
+            return f"{tasks} or more of each"
+        return f"{tasks} where both were scored" if self.left_out else tasks
 
 
 class UnitTotals(NamedTuple):
