@@ -204,8 +204,8 @@ def read_table_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAG
     if query.after:
         position, after = _page_start_condition(query)
         values += after
-    # Only the key is computed for every row, and once: SQLite keeps a table that is named twice. All columns of all rows
-    # would take ten times as long, and counting apart as long again.
+    # Only the key is computed for every row, and once: SQLite keeps a table that is named twice. All columns of all
+    # rows would take ten times as long, and counting apart as long again.
     where = " AND ".join(conditions)
     direction = "DESC" if query.is_descending else "ASC"
     found = index.fetch_rows(
