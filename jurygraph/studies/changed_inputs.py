@@ -10,8 +10,8 @@ from pydantic_core import from_json
 from jurygraph.messages import format_count, shorten
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import MISSING, RunHeader, ValueChange, changes
-from jurygraph.runs.store.ledger import LedgerRecord
-from jurygraph.runs.store.packing import ERASED_PLACEHOLDER, StoredBody
+from jurygraph.runs.store.ledger import LedgerRecord, reading
+from jurygraph.runs.store.packing import ERASED_PLACEHOLDER, StoredBody, unpack_response_text
 from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.studies.report import group_by
 
@@ -117,16 +117,35 @@ def _find_rewritten_responses(a: Run, b: Run) -> Iterator[InputChange]:
     """Yield that responses have other texts, with those of the first one. Groups with equal digests are not read."""
     rewritten = []
     for record, other_record in _find_differing_records(a, b, "group"):
-        responses_in_b = {trace.response_id: response for trace, response in b.group(other_record)}
-        for trace, response in a.group(record):
-            other = responses_in_b.get(trace.response_id)
-            if response is not None and other is not None and response.text != other.text:
-                rewritten.append((record.key, response.text, other.text))
+        texts_in_b = _read_response_texts(b, other_record)
+        for name, text in _read_response_texts(a, record).items():
+            other_text = texts_in_b.get(name, text)
+            if text != other_text:
+                rewritten.append((record.key, text, other_text))
     if rewritten:
         task, before, after = rewritten[0]
         tasks = len({task for task, *_ in rewritten})
         number = format_count(len(rewritten), "response")
         yield InputChange(f"{number}, with other texts", before, after, tasks, task)
+
+
+def _read_response_texts(run: Run, group: LedgerRecord) -> dict[str, str]:
+    """Return the texts of a group's responses by their ids; those that were erased are missing."""
+    with reading(f"{run.ledger.path}, record {group.seq} and those of its traces"):
+        ledger = run.source.ledger
+        last = group.seq + group.content["size"]
+        traces = {
+            record.seq: (record.key, from_json(record.body))
+            for record in ledger.verified_records(group.seq + 1, last)
+        }
+        # Of the texts of a trace, that of the response is the first.
+        stored_texts = ledger.texts({seq: body["texts"][:1] for seq, (_, body) in traces.items()})
+        texts = {}
+        for seq, (response_id, body) in traces.items():
+            text = unpack_response_text(body, stored_texts[seq])
+            if text is not None:
+                texts[response_id] = text
+        return texts
 
 
 def _find_differing_records(

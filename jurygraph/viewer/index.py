@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 from math import isnan
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from zlib import compress, decompress
@@ -42,7 +43,7 @@ from jurygraph.studies.comparison import (
     compared_responses,
 )
 
-INDEX_VERSION = 14
+INDEX_VERSION = 15
 """Version of the tables; an index of another one is made again."""
 _FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""
@@ -71,7 +72,8 @@ CREATE TABLE labels (
     PRIMARY KEY (label, response)) WITHOUT ROWID;
 CREATE TABLE inputs (component INTEGER NOT NULL, question INTEGER NOT NULL, PRIMARY KEY (component, question))
     WITHOUT ROWID;
-CREATE TABLE groups (number INTEGER PRIMARY KEY, plan TEXT NOT NULL, cells BLOB NOT NULL, compared BLOB NOT NULL);
+CREATE TABLE groups (
+    number INTEGER PRIMARY KEY, plan TEXT NOT NULL, cells BLOB NOT NULL, rewards TEXT NOT NULL, verdicts BLOB NOT NULL);
 CREATE TABLE calls (id TEXT PRIMARY KEY, cost REAL, is_cached INTEGER NOT NULL, fault TEXT) WITHOUT ROWID;
 CREATE VIEW present_groups AS SELECT * FROM groups WHERE number IN (SELECT group_number FROM responses)
     ORDER BY number;
@@ -189,13 +191,12 @@ class RunIndex:
         packed_group = pack_group(self.run, group, verdicts)
         plan = to_json(packed_group[:-1])
         cells = compress(packed_group.cells, _FASTEST_COMPRESSION_LEVEL)
-        rows = [
-            (*response[:4], list(response.verdicts.items()), response.group, response.best)
-            for response in compared_responses(self.run, group, verdicts)
-        ]
-        compared = compress(to_json(rows), _FASTEST_COMPRESSION_LEVEL)
-        row = group.record.seq, plan, cells, compared
-        self._connection.execute("INSERT INTO groups VALUES (?, ?, ?, ?)", row)
+        # in the order of the packed group, which has their other facts
+        responses = sorted(compared_responses(self.run, group, verdicts), key=attrgetter("id"))
+        rewards = to_json([(response.reward, response.best) for response in responses])
+        items = to_json([list(response.verdicts.items()) for response in responses])
+        row = group.record.seq, plan, cells, rewards, compress(items, _FASTEST_COMPRESSION_LEVEL)
+        self._connection.execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?)", row)
 
     def iter_packed_groups(self) -> Iterator[PackedGroupVerdicts]:
         """Yield the groups for a ranking, in any thread."""
@@ -206,12 +207,13 @@ class RunIndex:
 
     def compared_responses(self) -> Iterator[ComparedResponse]:
         """Yield the responses for a comparison, in any thread."""
-        for (compressed_rows,) in self._connection.execute("SELECT compared FROM present_groups"):
-            for row, (name, task, agent, reward, _, group, best) in enumerate(
-                _read_rows(compressed_rows)
-            ):
+        query = "SELECT plan, rewards, verdicts FROM present_groups"
+        for facts, rewards, compressed_rows in self._connection.execute(query):
+            _, task, task_cluster, names, agents, _ = from_json(facts)
+            responses = zip(names, agents, from_json(rewards), strict=True)
+            for row, (name, agent, (reward, best)) in enumerate(responses):
                 verdicts = _PackedVerdicts(compressed_rows, row)
-                yield ComparedResponse(name, task, agent, reward, verdicts, group, best)
+                yield ComparedResponse(name, task, agent, reward, verdicts, task_cluster, best)
 
     def update(self, report: ProgressCallback = lambda count: None) -> bool:
         """Add the groups that were stored since the last time, and return whether there were any.
@@ -434,19 +436,15 @@ def _verdicts_not_superseded(trace: TraceWithoutTexts) -> Iterator[JsonMapping]:
     return (verdict for verdict in trace.body["verdicts"] if not verdict.get("superseded"))
 
 
-def _read_rows(compressed_rows: bytes) -> Any:
-    return from_json(decompress(compressed_rows))
-
-
 @lru_cache(maxsize=32)
 def _unpack_verdicts(compressed_rows: bytes) -> list[dict[ComparedVerdictKey, SampleMeanVerdict]]:
     """Return the verdicts on each response of a group; the last groups are kept, since each response is wanted."""
     return [
         {
             (question, tuple(responses)): SampleMeanVerdict(*judged)
-            for (question, responses), judged in row[4]
+            for (question, responses), judged in row
         }
-        for row in _read_rows(compressed_rows)
+        for row in from_json(decompress(compressed_rows))
     ]
 
 

@@ -48,7 +48,7 @@ _SQL_BY_COLUMN = {
 """By fixed column: the expression of its value."""
 _SQL_BY_KIND = {
     "component": "(SELECT counted FROM components WHERE component = {number} AND response = responses.number)",
-    "question": "(SELECT max(score) FROM verdicts WHERE question = {number} AND response = responses.number)",
+    "question": "(SELECT score FROM verdicts WHERE question = {number} AND response = responses.number)",
     "label": "(SELECT {label_value} FROM labels WHERE label = {number} AND response = responses.number)",
 }
 """By kind of name: the expression of the value in its column."""
@@ -204,17 +204,14 @@ def read_table_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAG
     if query.after:
         position, after = _page_start_condition(query)
         values += after
-    # Only the key is computed for every row, and once: SQLite would repeat it for each place where it stands, but not
-    # across a window. All columns of all rows would take ten times as long, and counting apart as long again.
+    # Only the key is computed for every row, and once: SQLite keeps a table that is named twice. All columns of all
+    # rows would take ten times as long, and counting apart as long again.
     where = " AND ".join(conditions)
-    sort_key_query = (
-        f"SELECT responses.number AS number, {key} AS key, count(*) OVER () AS total {_FROM_JOINED_TABLES_SQL}"
-        f" WHERE {where}"
-    )
     direction = "DESC" if query.is_descending else "ASC"
     found = index.fetch_rows(
-        f"SELECT number, key, total FROM ({sort_key_query}) {position}"
-        f" ORDER BY key IS NULL, key {direction}, number LIMIT ?",
+        f"WITH keys AS (SELECT responses.number AS number, {key} AS key {_FROM_JOINED_TABLES_SQL} WHERE {where})"
+        f" SELECT number, key, (SELECT count(*) FROM keys) FROM keys {position}"
+        f" ORDER BY key {direction} NULLS LAST, number LIMIT ?",
         *values,
         rows + 1,
     )

@@ -115,9 +115,11 @@ class JoinedLedger(Ledger):
         start, ledger = self._find_ledger_of_record(seq)
         return ledger._is_erased(seq - start, index)
 
-    def stored_texts(self, first: int, last: int) -> Iterator[Text]:
+    def stored_texts(
+        self, first: int, last: int, limit: int = MAX_TEXTS_PER_RECORD
+    ) -> Iterator[Text]:
         for start, ledger, before, final in self._parts(first - 1, last):
-            for text in ledger.stored_texts(before + 1, final):
+            for text in ledger.stored_texts(before + 1, final, limit):
                 yield text._replace(id=text.id + start * MAX_TEXTS_PER_RECORD)
 
 

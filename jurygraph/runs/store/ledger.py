@@ -155,6 +155,7 @@ _SELECT_LAST_RECORD_SQL = (
     "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
 )
 _SELECT_TEXTS_SQL = "SELECT * FROM texts WHERE id >= ? AND id < ? ORDER BY id"
+_SELECT_FIRST_TEXTS_SQL = "SELECT * FROM texts WHERE id >= ? AND id < ? AND id % ? < ? ORDER BY id"
 _SELECT_GROUPS_SQL = """
     SELECT seq, (SELECT max(task.seq) FROM records AS task
                  WHERE task.kind = 'task' AND task.key = records.key AND task.seq <= records.seq) AS place
@@ -493,7 +494,9 @@ class Ledger:
         Raises `TraceMismatch` if a text does not match its commitment, or is missing and was not erased.
         """
         found: dict[int, dict[int, bytes]] = {seq: {} for seq in commitments}
-        stored = {text.id: text for text in self.stored_texts(min(commitments), max(commitments))}
+        limit = max(map(len, commitments.values()))
+        stored_texts = self.stored_texts(min(commitments), max(commitments), limit)
+        stored = {text.id: text for text in stored_texts}
         for seq, expected in commitments.items():
             for index, digest in enumerate(expected):
                 number = seq * MAX_TEXTS_PER_RECORD + index
@@ -525,10 +528,19 @@ class Ledger:
         """Yield all stored texts, including those without a record, in the order of their ids."""
         return self._select_texts("SELECT * FROM texts ORDER BY id")
 
-    def stored_texts(self, first: int, last: int) -> Iterator[Text]:
-        """Yield the texts of the records from the first to the last, with their salts, unverified."""
+    def stored_texts(
+        self, first: int, last: int, limit: int = MAX_TEXTS_PER_RECORD
+    ) -> Iterator[Text]:
+        """Yield the texts of the records from the first to the last, with their salts, unverified.
+
+        They are the first ones of each record, `limit` of them.
+        """
         return self._select_texts(
-            _SELECT_TEXTS_SQL, first * MAX_TEXTS_PER_RECORD, (last + 1) * MAX_TEXTS_PER_RECORD
+            _SELECT_FIRST_TEXTS_SQL,
+            first * MAX_TEXTS_PER_RECORD,
+            (last + 1) * MAX_TEXTS_PER_RECORD,
+            MAX_TEXTS_PER_RECORD,
+            limit,
         )
 
     def first_text_per_record(self, kind: str) -> Iterator[Text]:

@@ -297,6 +297,14 @@ def unpack_stored_response(
     return Response(text=content.decode(), **fields)
 
 
+def unpack_response_text(body: StoredBody, texts: RecordTexts) -> str | None:
+    """Return the text of a trace's response alone; None if it was erased."""
+    content = texts.get(body["response"])
+    if content is not None and "rendering" in body:
+        return Response(messages=json.loads(content)).text
+    return None if content is None else content.decode()
+
+
 _VERDICT_LIST_FIELDS = ("examples", "calls", "steps")
 _PACKED_VERDICT_FIELDS = frozenset({"reason", "evidence", "failure", "swap", *_VERDICT_LIST_FIELDS})
 """Fields of a verdict that are stored in another form."""
