@@ -202,7 +202,6 @@ def test_each_judge_answers_each_sample() -> None:
             {"use": "maths.length", "judges": ["best"]},
             "'maths.length' asks no model, so leave them out",
         ),
-        ({}, "models.best: is a judge of no evaluator"),
     ],
 )
 def test_judges_that_cannot_judge_are_refused(settings: Mapping[str, Any], message: str) -> None:
