@@ -158,19 +158,31 @@ def test_a_majority_of_three_is_compared_with_its_judges_and_its_pairs(tmp_path:
     assert {row.first for row in found.differences} == {"criteria/ok (a)", "criteria/ok (b)"}
 
 
-@all_rows("fold, met", [("mean", 0.0), ("median", 1.0), ("majority", 1.0)])
-def test_a_folded_score_decides_for_a_jury_what_is_met_and_votes_do_in_a_majority(
-    tmp_path_factory: pytest.TempPathFactory, fold: str, met: float
+@all_rows(
+    "fold, aggregation, met",
+    [
+        ("mean", "gear", 0.0),
+        ("median", "gear", 1.0),
+        ("majority", "gear", 1.0),
+        ("mean", "hard-local", 1.0),
+    ],
+)
+def test_a_folded_score_decides_for_a_jury_what_is_met_and_votes_do_in_a_majority_or_hard_rule(
+    tmp_path_factory: pytest.TempPathFactory, fold: str, aggregation: str, met: float
 ) -> None:
     folder = tmp_path_factory.mktemp("fold")
-    responses = [{"id": "r0", "text": "Text 0"}]
-    tasks = write_tasks(folder, [{"id": "t", "query": "Write.", "responses": responses}])
+    criterion = {"id": "ok", "text": "It answers.", "weight": 1.0}
+    task = {"id": "t", "query": "Write.", "rubric": {"criteria": [criterion]}}
+    tasks = write_tasks(folder, [{**task, "responses": [{"id": "r0", "text": "Text 0"}]}])
     models = {}
     for name, said in {"a": 0.68, "b": 0.66, "c": 0.06}.items():
         models[name] = ScriptedJudge({"It answers.": said}, name)
-    params = {"criteria": {"ok": "It answers."}}
-    evaluator = {"use": "criteria", "params": params, "judges": list(models), "fold": fold}
-    with scored_session(folder / "run", tasks, {"models": models, "evaluators": [evaluator]}):
+    config = {
+        "models": models,
+        "evaluators": [{"use": "criteria", "judges": list(models), "fold": fold}],
+        "rubric": {"aggregation": aggregation},
+    }
+    with scored_session(folder / "run", tasks, config):
         pass
     with closing(Run.open(folder / "run")) as run:
         by_judge = read_judgements(run).judgements_by_judge
