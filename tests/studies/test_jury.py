@@ -255,6 +255,7 @@ def row(name: str, kind: str, gap: IntervalCell, unanswered: int = 0) -> dict[st
         "jury_right": 1,
         "accuracy": IntervalCell(0.8, None, None),
         "distance": None,
+        "alike": None,
     }
 
 
@@ -334,3 +335,18 @@ def test_a_judge_is_dropped_only_at_no_certain_loss(
         rows.append(row(name, "without", *figures))
     (conclusion,) = conclude_juries(rows)
     assert sentence in conclusion
+
+
+def test_two_judges_that_are_nearly_copies_are_named_where_one_decides_which_to_drop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apart = study(score(tmp_path / "apart", {"judges": ["a", "b", "c"]}))
+    assert "adds little" not in " ".join(apart.conclusion)
+    copied = SCORES.copy()
+    copied[1] = np.where(np.arange(RESPONSES) == 0, 1.0 - SCORES[0], SCORES[0])
+    monkeypatch.setattr("tests.studies.test_jury.SCORES", copied)
+    found = study(score(tmp_path / "alike", {"judges": ["a", "b", "c"]}))
+    assert [row.alike is None for row in found.jury] == [True] * 3 + [False] + [True] * 3
+    sentence = "a and b agree on 39 of 40 labelled responses, κ 0.95"
+    assert sentence in found.conclusion[0]
+    assert found.conclusion[0].endswith("one of them adds little.")
