@@ -254,6 +254,7 @@ class Summary:
     Verdicts that are `superseded` by those of another judge count nowhere else but among the questions
     `judged_by_several`, of which some are `judged_differently`. `unanswered_tasks` are those on all of
     whose responses an evaluator of facts or checks abstained, by evaluator.
+    Of the examples for judges of reviewers, `leaking_examples` would have given a response away, and were not shown.
     Of the responses that were `investigated`, by judges with tools, one or more looked nothing up for those `unseen`,
     of which `unseen_responses` has the first ids.
 
@@ -276,6 +277,7 @@ class Summary:
     superseded: int = 0
     judged_by_several: int = 0
     judged_differently: int = 0
+    leaking_examples: int = 0
     investigated: int = 0
     unseen: int = 0
     unseen_responses: list[str] = field(default_factory=list)
@@ -360,6 +362,8 @@ class Summary:
         is_gated = status == "ok" and "gated_by" in verdict
         is_judged = status == "ok" and not is_gated
         self.judged += is_judged
+        uses = verdict.get("examples", ())
+        self.leaking_examples += sum(use["dropped"] is not None for use in uses)
         if is_gated:
             self.gated[verdict["gated_by"]] += 1
         self.count_finding(verdict, question)
