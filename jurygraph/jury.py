@@ -780,7 +780,7 @@ def _use_or_open_gateways(
     max_calls: int | None,
 ) -> Gateways:
     """Return the given gateways; those that are missing are opened for the config's models."""
-    if gateway is None and config.model == "none" and not config.models:
+    if gateway is None and not config.judges:
         return NO_GATEWAYS
     from jurygraph.models.factory import open_gateways  # imported lazily: only needed with a model
 

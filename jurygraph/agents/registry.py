@@ -178,8 +178,7 @@ def load_evaluators(config: Config) -> dict[str, Evaluator]:
 
 
 def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
-    """Raise ConfigError for a judge that is not in `models`, or of no use, and for a model that no evaluator asks."""
-    unused_model_names = dict.fromkeys(config.models)
+    """Raise ConfigError for a judge that is not in `models`, or of no use."""
     for index, use in enumerate(config.evaluators):
         field = "judges" if use.escalate is None else "escalate"
         key = f"evaluators[{index}].{field}"
@@ -189,13 +188,8 @@ def check_judges(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
                 all_names_hint = f"there are {names_text}; add it to `models`"
                 hint = did_you_mean(judge, config.models) or all_names_hint
                 raise ConfigError(f"{key}: there is no model {judge!r}; {hint}")
-            unused_model_names.pop(judge, None)
         if use.all_judges and not evaluators[use.known_as].uses_model:
             raise ConfigError(f"{key}: {use.known_as!r} asks no model, so leave them out")
-    for name in unused_model_names:
-        raise ConfigError(
-            f"models.{name}: is a judge of no evaluator; list it in `judges`, or leave it out"
-        )
 
 
 def load_derivers(config: Config) -> dict[str, Deriver]:

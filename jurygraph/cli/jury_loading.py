@@ -75,6 +75,11 @@ def collect_jury_notes(jury: "Jury") -> list[str]:
         )
     for gateway in jury.gateways.values():
         notes += gateway.backend.notes
+    for name, use in jury.config.models.items():
+        if name not in jury.config.judges and use.model != jury.config.model:
+            notes.append(
+                f"models.{name}: is a judge of no evaluator; to ask it, list it in `judges`"
+            )
     evaluators_with_judges = {use.known_as for use in jury.config.evaluators if use.all_judges}
     if (
         None in jury.gateways

@@ -287,7 +287,10 @@ class ReviewerHistory:
         yield f"Of {format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
         if self._ratings.unread_columns:
             unread_columns_text = join_names(map(quote, self._ratings.unread_columns))
-            yield f"Not in examples: {unread_columns_text}; `columns` can map {', '.join(Rating.model_fields)}."
+            yield (
+                f"Columns of {self.name} that examples do not show: {unread_columns_text}; if one is "
+                f"{', '.join(Rating.model_fields)}, say so in `columns`, as in {{text: answer}}."
+            )
         for kind, number, first in self.left_out:
             yield f"Left out: {format_count(number, 'rating')} {OMISSION_REASON_TEXTS[kind]}; the first is {first}."
         rated_dimensions = {rating.dimension for _, rating in self._ratings.rows}

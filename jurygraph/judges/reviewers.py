@@ -8,6 +8,7 @@ changed its sign. So what a reviewer prefers stays in the prompt, and what the m
 """
 
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -346,8 +347,23 @@ class ReviewerJudge(Evaluator):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Notes on ratings that cannot be shown, and on dimensions for which there are none."""
-        return () if self._history is None else tuple(self._history.notes())
+        """Notes on ratings that cannot be shown, and on dimensions and reviewers for which there are too few."""
+        history = self._history
+        if history is None:
+            return ()
+        notes = [*history.notes()]
+        counts = Counter((example.dimension, example.reviewer) for example in history.examples)
+        shots = self.settings.shots
+        few = []
+        for reviewer in history.reviewers:
+            count = min(counts[name, reviewer] for name in self._dimensions)
+            if count < shots:
+                few.append(f"{reviewer} ({count})")
+        if few:
+            notes.append(
+                f"Fewer ratings than `shots`, {shots}, can be shown of {join_names(few)}."
+            )
+        return notes
 
     @property
     def predictable_reviewers(self) -> Sequence[str]:

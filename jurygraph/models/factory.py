@@ -102,7 +102,7 @@ def open_gateways(
     max_cost: float | None = None,
     max_calls: int | None = None,
 ) -> Gateways:
-    """Open the gateways to all models of a config, without sending anything; `default` replaces that to `model`.
+    """Open the gateways to all models that are asked, without sending anything; `default` replaces that to `model`.
 
     Raises `ConfigError` if the config does not allow it, also for two models whose requests could not be told apart.
     """
@@ -113,7 +113,8 @@ def open_gateways(
     elif config.model != "none":
         model = config.model if config.target is None else config.target
         gateways[None] = open_gateway(model, config.calls, budget)
-    for name, use in sorted(config.models.items()):
+    for name in filter(None, config.judges):
+        use = config.models[name]
         model = use.model if use.target is None else use.target
         try:
             gateways[name] = open_gateway(model, config.call_settings_of(name), budget)

@@ -622,9 +622,10 @@ class Config(ModelWithCode):
 
     @property
     def judges(self) -> tuple[str | None, ...]:
-        """Return the names of all models that are asked: None for `model`, unless it is none, and those of `models`."""
+        """Return the names of all models that are asked: None for `model`, unless it is none, and of `models`, sorted."""
         default = () if self.model == "none" else (None,)
-        return (*default, *self.models)
+        names = {name for use in self.evaluators for name in use.all_judges}
+        return (*default, *sorted(names))
 
     @property
     def has_tools(self) -> bool:

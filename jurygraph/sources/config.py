@@ -293,6 +293,8 @@ def read_config(path: StrPath, model: Any = None, settings: Sequence[str] = ()) 
         raise ConfigError(f"{name}: the file is empty; it needs `evaluators: [...]` at least")
     result = _validate_config(document.value, model, folder)
     if isinstance(result, Config):
+        result = _with_named_model(result)
+    if isinstance(result, Config):
         if settings:
             result = apply_settings(result, settings, folder)
         return _load_confusions(_with_absolute_paths(result, folder), folder)
@@ -455,6 +457,17 @@ def _validate_config(value: Any, model: Any, folder: Path) -> Config | Problem:
     if isinstance(file := expanded_config.get(_CALIBRATION_KEY), str):
         expanded_config[_CALIBRATION_KEY] = read_calibrations(folder / file)
     return validate(Config, expanded_config)
+
+
+def _with_named_model(config: Config) -> Config | Problem:
+    """Return the config with the model of an entry of `models`, where its `model` is the name of that entry."""
+    use = config.models.get(config.model)
+    if use is None:
+        return config
+    if use.calls.model_fields_set:
+        problem = f"is models.{config.model}, whose `calls` are not those of all models"
+        return Problem(("model",), problem, f"write {use.model}, and what it needs in `calls`")
+    return config.model_copy(update={"model": use.model})
 
 
 def _with_expanded_preset(value: JsonMapping) -> JsonFields | Problem:

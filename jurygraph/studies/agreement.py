@@ -59,8 +59,9 @@ _MAX_BARS_PLOTTED = 12
 class DimensionRatings(NamedTuple):
     """The ratings of one dimension, [n], by reviewer and item; `group` and `domain` are of the rated item.
 
-    All but `score` are numbers from 0; an item without a group is a group of its own. `names` are the reviewers,
-    `items` the keys of items, `domains` their domains. `reasons` [n] are texts, empty without one; or there are none.
+    All but `score` are numbers from 0; an item without a group is a group of its own, of all agents' answers to it.
+    `names` are the reviewers, `items` the keys of items, `domains` their domains. `reasons` [n] are texts, empty without
+    one; or there are none.
     """
 
     dimension: str | None
@@ -125,7 +126,7 @@ def _to_dimension_ratings(dimension: str, ratings: Sequence[Rating]) -> Dimensio
     # A group may have the name of an item that is not in it.
     groups = []
     for rating in rows:
-        groups.append(f"item {rating.key}" if rating.group is None else f"group {rating.group}")
+        groups.append(f"item {rating.item}" if rating.group is None else f"group {rating.group}")
     scores = [rating.score for rating in rows]
     reasons = [rating.reason or "" for rating in rows]
     return DimensionRatings(

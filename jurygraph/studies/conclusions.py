@@ -175,7 +175,20 @@ def conclude_juries(rows: FigureRows) -> Iterator[str]:
                 conclusion += f" Asking {best['model']} alone saves {calls - 1} of {calls} calls."
             if smaller_juries:
                 conclusion += f" {_describe_least_missed_judge(smaller_juries)}"
+            conclusion += "".join(_describe_alike_judges(row["alike"]) for row in parts)
             yield conclusion
+
+
+def _describe_alike_judges(pair: Figures | None) -> str:
+    """Return that two judges are nearly copies, after a space; nothing where they are not, or chance may explain it."""
+    if pair is None or pair["kappa"].value < RELIABLE_CORRELATION:
+        return ""
+    if side_of_bound(pair["kappa"], GOOD_AGREEMENT_THRESHOLD) != 1:
+        return ""
+    return (
+        f" {pair['first']} and {pair['second']} agree on {pair['equal']} of {pair['both']} labelled responses, "
+        f"κ {_cell_text(pair['kappa'])}: one of them adds little."
+    )
 
 
 def _closeness_key(judge: Figures) -> tuple[float, float]:

@@ -8,6 +8,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
+from operator import eq
 from statistics import median_low
 from typing import Any
 
@@ -527,7 +528,8 @@ def _compare_juries(studies: Sequence[JudgeStudy]) -> list[Figures]:
 
     `unanswered` are the responses that the jury judged and the row did not, of which the jury had so many right; on the
     others, the row is so much `farther` from people than the jury, with an interval that allows for the number of
-    judges. A judge whom the others' answers chose, as the last of an escalation, is not compared.
+    judges. A judge whom the others' answers chose, as the last of an escalation, is not compared. The jury's own row has
+    the two judges that are most `alike`.
     """
     comparable = [
         study
@@ -541,7 +543,8 @@ def _compare_juries(studies: Sequence[JudgeStudy]) -> list[Figures]:
         named_studies, lambda named: named[1].judge._replace(model=None, jury=None, without=None)
     )
     for parts in parts_by_question.values():
-        judge_count = sum(study.judge.model is not None for _, study in parts)
+        judges = [study for _, study in parts if study.judge.model is not None]
+        alike = _most_alike_judges(judges)
         juries = [part for part in parts if part[1].judge.jury and not part[1].judge.without]
         for (jury_name, jury), (name, study) in product(juries, parts):
             assert jury.judge.jury is not None
@@ -551,7 +554,7 @@ def _compare_juries(studies: Sequence[JudgeStudy]) -> list[Figures]:
                 continue
             answered = {row.response for row in study.rows}
             unanswered = [row for row in jury.rows if row.response not in answered]
-            ends = bonferroni_interval(farther, judge_count)
+            ends = bonferroni_interval(farther, len(judges))
             rows.append(
                 {
                     "jury": jury_name,
@@ -565,9 +568,32 @@ def _compare_juries(studies: Sequence[JudgeStudy]) -> list[Figures]:
                     **_agreement_figures(study, study.rows, True),
                     "compared": len(gaps),
                     "farther": IntervalCell(farther.value, *ends),
+                    "alike": alike if study is jury else None,
                 }
             )
     return rows
+
+
+def _most_alike_judges(judges: Sequence[JudgeStudy]) -> Figures | None:
+    """Return the two judges that agree most beyond chance where both judged a labelled response; None without two."""
+    pairs = []
+    for first, second in combinations(judges, 2):
+        predictions = {row.response: row.prediction for row in second.rows}
+        rows = [row for row in first.rows if row.response in predictions]
+        answers = [row.prediction for row in rows]
+        other_answers = [predictions[row.response] for row in rows]
+        tasks = [row.task for row in rows]
+        kappa = kappa_interval(answers, other_answers, tasks=tasks) if rows else None
+        if kappa is not None:
+            pair = {
+                "first": first.judge.model,
+                "second": second.judge.model,
+                "both": len(rows),
+                "equal": sum(map(eq, answers, other_answers)),
+                "kappa": as_interval(kappa),
+            }
+            pairs.append(pair)
+    return max(pairs, key=lambda pair: pair["kappa"].value, default=None)
 
 
 def judge_display_names(judges: Sequence[tuple[str, str]]) -> list[str]:

@@ -14,7 +14,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, join_names, suggest_known_name
 from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import judge_differences
+from jurygraph.runs.store.packing import compare_judges_by_question
 from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
 from jurygraph.schema import Trace
 from jurygraph.schema.frozen_model import JsonMapping
@@ -60,6 +60,11 @@ def _count_unsupported_verdicts(trace: TraceWithoutTexts) -> int:
     return sum("unsupported" in verdict and not verdict.get("superseded") for verdict in verdicts)
 
 
+def _largest_judge_difference(trace: TraceWithoutTexts) -> float | None:
+    compared = compare_judges_by_question(trace.body["verdicts"])
+    return max((judges.difference for judges in compared), default=None)
+
+
 _COLUMNS = {
     column.name: column
     for column in (
@@ -76,7 +81,7 @@ _COLUMNS = {
         RewardColumn("gates", lambda trace: ", ".join(trace.gates) or None, True),
         RewardColumn(
             "disagreement",
-            lambda trace: max(judge_differences(trace.body["verdicts"]), default=None),
+            _largest_judge_difference,
         ),
         RewardColumn("unsupported", _count_unsupported_verdicts),
     )

@@ -420,3 +420,24 @@ class TestFailures:
         assert "failed verdicts: 15 of kind truncated" in ended.err
         assert "to repeat" not in ended.err
         assert json.loads(ended.out)["retry_command"] is None
+
+
+def test_a_model_may_be_named_as_in_models_and_one_that_judges_nothing_is_a_note(
+    project: Project, server: Server
+) -> None:
+    settings = {**config(server.url), "model": "none"}
+    model = config(server.url)["model"]
+
+    def score_with(models: Mapping[str, Any]) -> CommandResult:
+        (project.folder / "jury.yaml").write_text(json.dumps({**settings, "models": models}))
+        return project.score("run", "--model", "strong")
+
+    ended = score_with({"strong": model, "spare": f"{model}-2"})
+    assert (ended.code, server.count) == (0, CALLS), ended.err
+    notes = [line for line in ended.err.splitlines() if line.startswith("models.")]
+    assert notes == ["models.spare: is a judge of no evaluator; to ask it, list it in `judges`"]
+    refused = score_with({"strong": {"model": model, "calls": {"timeout": 3}}})
+    assert refused.code == 2
+    assert f"is models.strong, whose `calls` are not those of all models; write {model}" in (
+        refused.err
+    )

@@ -143,6 +143,36 @@ def test_judges_that_disagree_give_no_credit_and_lack_nothing() -> None:
     assert trace.reward.value == 1.0  # they vote on `met`, whatever their probabilities
 
 
+@pytest.mark.parametrize(
+    ("scale", "met_from", "answers", "opens"),
+    [
+        (None, 0.5, (0.68, 0.66, 0.06), True),  # a mean of 0.47, and two of three votes
+        (None, 0.5, (0.95, 0.45, 0.45), False),  # a mean of 0.62, and one vote
+        ((1, 5), 0.5, (3, 3, 1), True),
+        ((1, 5), 0.8, (4, 4, 1), False),  # 4 of 1 to 5 is 0.75
+    ],
+)
+def test_under_a_hard_rule_most_judges_decide_what_opens_and_not_their_mean(
+    scale: tuple[int, int] | None, met_from: float, answers: Sequence[float], opens: bool
+) -> None:
+    gate = {"id": "gate", "text": "It opens.", "weight": 1.0, "scale": scale}
+    gated = {"id": "gated", "text": "It is kind.", "weight": 1.0}
+    edge = {"parent": "gate", "child": "gated", "kind": "strong", "reason": "It opens."}
+    rubric = {"criteria": [gate, gated], "edges": [edge]}
+    task = jg.Task.model_validate({"id": "t", "query": "Write.", "rubric": rubric})
+    judges: Mapping[str, Any] = {
+        name: ScriptedJudge({"It opens.": answer, "It is kind.": 1.0}, name)
+        for name, answer in zip("abc", answers, strict=True)
+    }
+    use = {"use": "criteria", "judges": list(judges)}
+    hard = {"aggregation": "hard-local", "met_from": met_from}
+    with jg.Jury(models=judges, evaluators=[use], rubric=hard) as jury:
+        (trace,) = jury.score(task, ["A text."])
+    low, high = scale or (0, 1)
+    mean = (fmean(answers) - low) / (high - low)
+    assert trace.reward.value == pytest.approx((mean + opens) / 2.0)
+
+
 def test_a_question_that_all_judges_fail_follows_the_failure_rule() -> None:
     judges = {name: ScriptedJudge({"It is": UNUSABLE}, name) for name in ("a", "b")}
     for fold in ("mean", "median", "majority"):
@@ -202,7 +232,6 @@ def test_each_judge_answers_each_sample() -> None:
             {"use": "maths.length", "judges": ["best"]},
             "'maths.length' asks no model, so leave them out",
         ),
-        ({}, "models.best: is a judge of no evaluator"),
     ],
 )
 def test_judges_that_cannot_judge_are_refused(settings: Mapping[str, Any], message: str) -> None:

@@ -292,7 +292,12 @@ def test_responses_are_sorted_by_the_largest_difference_of_two_judges(
     longer = {"It is clear.": lambda text: 0.9 if "longer" in text else 0.6, "It is rude.": 0.4}
     clients = Clients(kind=longer, strict=ANSWERS["mild"])
     summary = score(tmp_path / "run", tasks, clients.config())
-    assert (summary.judged_differently, summary.judged_by_several) == (3, 12)
+    # 0.6 and 0.9 are one answer: met
+    assert (summary.judged_differently, summary.judged_by_several) == (0, 12)
+    harsher = {"It is clear.": lambda text: 0.4 if "longer" in text else 0.9, "It is rude.": 0.4}
+    clients = Clients(kind=harsher, strict=ANSWERS["mild"])
+    differing = score(tmp_path / "differing", tasks, clients.config())
+    assert (differing.judged_differently, differing.judged_by_several) == (3, 12)
     with closing(Run.open(tmp_path / "run")) as run:
         names = ["response", "disagreement", "unsupported"]
         rows = build_reward_table(run, ResponseSelection(sort="-disagreement"), names).rows

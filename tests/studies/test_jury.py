@@ -158,19 +158,31 @@ def test_a_majority_of_three_is_compared_with_its_judges_and_its_pairs(tmp_path:
     assert {row.first for row in found.differences} == {"criteria/ok (a)", "criteria/ok (b)"}
 
 
-@all_rows("fold, met", [("mean", 0.0), ("median", 1.0), ("majority", 1.0)])
-def test_a_folded_score_decides_for_a_jury_what_is_met_and_votes_do_in_a_majority(
-    tmp_path_factory: pytest.TempPathFactory, fold: str, met: float
+@all_rows(
+    "fold, aggregation, met",
+    [
+        ("mean", "gear", 0.0),
+        ("median", "gear", 1.0),
+        ("majority", "gear", 1.0),
+        ("mean", "hard-local", 1.0),
+    ],
+)
+def test_a_folded_score_decides_for_a_jury_what_is_met_and_votes_do_in_a_majority_or_hard_rule(
+    tmp_path_factory: pytest.TempPathFactory, fold: str, aggregation: str, met: float
 ) -> None:
     folder = tmp_path_factory.mktemp("fold")
-    responses = [{"id": "r0", "text": "Text 0"}]
-    tasks = write_tasks(folder, [{"id": "t", "query": "Write.", "responses": responses}])
+    criterion = {"id": "ok", "text": "It answers.", "weight": 1.0}
+    task = {"id": "t", "query": "Write.", "rubric": {"criteria": [criterion]}}
+    tasks = write_tasks(folder, [{**task, "responses": [{"id": "r0", "text": "Text 0"}]}])
     models = {}
     for name, said in {"a": 0.68, "b": 0.66, "c": 0.06}.items():
         models[name] = ScriptedJudge({"It answers.": said}, name)
-    params = {"criteria": {"ok": "It answers."}}
-    evaluator = {"use": "criteria", "params": params, "judges": list(models), "fold": fold}
-    with scored_session(folder / "run", tasks, {"models": models, "evaluators": [evaluator]}):
+    config = {
+        "models": models,
+        "evaluators": [{"use": "criteria", "judges": list(models), "fold": fold}],
+        "rubric": {"aggregation": aggregation},
+    }
+    with scored_session(folder / "run", tasks, config):
         pass
     with closing(Run.open(folder / "run")) as run:
         by_judge = read_judgements(run).judgements_by_judge
@@ -243,6 +255,7 @@ def row(name: str, kind: str, gap: IntervalCell, unanswered: int = 0) -> dict[st
         "jury_right": 1,
         "accuracy": IntervalCell(0.8, None, None),
         "distance": None,
+        "alike": None,
     }
 
 
@@ -322,3 +335,18 @@ def test_a_judge_is_dropped_only_at_no_certain_loss(
         rows.append(row(name, "without", *figures))
     (conclusion,) = conclude_juries(rows)
     assert sentence in conclusion
+
+
+def test_two_judges_that_are_nearly_copies_are_named_where_one_decides_which_to_drop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apart = study(score(tmp_path / "apart", {"judges": ["a", "b", "c"]}))
+    assert "adds little" not in " ".join(apart.conclusion)
+    copied = SCORES.copy()
+    copied[1] = np.where(np.arange(RESPONSES) == 0, 1.0 - SCORES[0], SCORES[0])
+    monkeypatch.setattr("tests.studies.test_jury.SCORES", copied)
+    found = study(score(tmp_path / "alike", {"judges": ["a", "b", "c"]}))
+    assert [row.alike is None for row in found.jury] == [True] * 3 + [False] + [True] * 3
+    sentence = "a and b agree on 39 of 40 labelled responses, κ 0.95"
+    assert sentence in found.conclusion[0]
+    assert found.conclusion[0].endswith("one of them adds little.")

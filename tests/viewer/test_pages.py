@@ -199,9 +199,7 @@ def test_means_that_leave_out_other_rewards_than_they_have_are_said_to_mislead(
 ) -> None:
     failed, others = ("please please please please quixotic",) * 4, ("come",) * 6
     record(tmp_path / "run", {"ann": (*failed, *others)})
-    warning = (
-        "eans mislead: 4 of the 4 rewards that failed were judged on polite, with a mean of 1.0"
-    )
+    warning = "eans mislead: they leave out 4 failed rewards, whose mean on polite is 1.0000"
     for page in browser.open_all(["/a/", "/a/ranking"], tmp_path / "run"):
         assert warning in page
     assert warning in run_command("study", "ranking", tmp_path / "run").err

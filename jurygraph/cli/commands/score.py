@@ -299,8 +299,8 @@ def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) 
         print_message(f"in sentences:    jurygraph explain {response}")
     if summary.judged_differently:
         print_message(
-            f"judges are not all equal on {summary.judged_differently} of {summary.judged_by_several} "
-            f"questions: jurygraph show {run} --sort -disagreement "
+            f"the judges answered {summary.judged_differently} of {summary.judged_by_several} "
+            f"questions differently: jurygraph show {run} --sort -disagreement "
             "--columns reward,disagreement"
         )
         print_message(f"who differs from whom: jurygraph study reliability {run}")

@@ -41,6 +41,11 @@ def format_result_lines(summary: "Summary") -> list[str]:
     if summary.discarded:
         counts = _join_counts(summary.discarded.items())
         lines.append(escape_line(f"discarded for low confidence: {counts}"))
+    if summary.leaking_examples:
+        lines.append(
+            f"examples not shown, as they would give a response away: {summary.leaking_examples}, "
+            "with the reasons in `show --response`"
+        )
     if summary.unseen:
         responses = f"{summary.unseen} of {summary.investigated} responses"
         names = ", ".join(summary.unseen_responses)

@@ -8,14 +8,14 @@ from math import fsum
 from typing import NamedTuple
 
 from jurygraph.display import format_number
-from jurygraph.messages import shorten
+from jurygraph.messages import format_count, shorten
 from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import (
     RecordTexts,
     StoredBody,
+    compare_judges_by_question,
     count_discarded,
-    judge_differences,
     unpack_failure_message,
     unpack_verdict_reason,
 )
@@ -193,9 +193,9 @@ class FailedRewards(NamedTuple):
         if not self.differ:
             return None
         return (
-            f"means mislead: {self.judged} of the {self.failed} rewards that failed were judged on {self.component}, "
-            f"with a mean of {format_number(self.mean_failed)}, and the others have one of "
-            f"{format_number(self.mean_others)}"
+            f"means mislead: they leave out {format_count(self.failed, 'failed reward')}, whose mean on "
+            f"{self.component} is {format_number(self.mean_failed)} ({self.judged} judged), against "
+            f"{format_number(self.mean_others)} of the others"
         )
 
 
@@ -254,6 +254,7 @@ class Summary:
     Verdicts that are `superseded` by those of another judge count nowhere else but among the questions
     `judged_by_several`, of which some are `judged_differently`. `unanswered_tasks` are those on all of
     whose responses an evaluator of facts or checks abstained, by evaluator.
+    Of the examples for judges of reviewers, `leaking_examples` would have given a response away, and were not shown.
     Of the responses that were `investigated`, by judges with tools, one or more looked nothing up for those `unseen`,
     of which `unseen_responses` has the first ids.
 
@@ -276,6 +277,7 @@ class Summary:
     superseded: int = 0
     judged_by_several: int = 0
     judged_differently: int = 0
+    leaking_examples: int = 0
     investigated: int = 0
     unseen: int = 0
     unseen_responses: list[str] = field(default_factory=list)
@@ -333,9 +335,9 @@ class Summary:
         lowest_so_far = self._lowest_reward_and_response or candidate
         self._lowest_reward_and_response = min(lowest_so_far, candidate)
         self._discarded_counts.update(count_discarded(reward))
-        differences = judge_differences(body["verdicts"])
-        self.judged_by_several += len(differences)
-        self.judged_differently += len(differences) - differences.count(0.0)
+        compared = compare_judges_by_question(body["verdicts"])
+        self.judged_by_several += len(compared)
+        self.judged_differently += sum(judges.answers_differ for judges in compared)
         with_tools = [
             verdict
             for verdict in body["verdicts"]
@@ -360,6 +362,8 @@ class Summary:
         is_gated = status == "ok" and "gated_by" in verdict
         is_judged = status == "ok" and not is_gated
         self.judged += is_judged
+        uses = verdict.get("examples", ())
+        self.leaking_examples += sum(use["dropped"] is not None for use in uses)
         if is_gated:
             self.gated[verdict["gated_by"]] += 1
         self.count_finding(verdict, question)

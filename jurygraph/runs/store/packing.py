@@ -7,7 +7,7 @@ follows from the plan or the rest of the body, so that nothing is stored twice.
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import fsum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -29,6 +29,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.frozen_model import JsonFields, JsonMapping, to_compact_json
 from jurygraph.schema.task import Profiles
+from jurygraph.schema.verdict import MET_THRESHOLD
 
 if TYPE_CHECKING:
     from jurygraph.decision.decide import RewardRow
@@ -409,23 +410,36 @@ def unpack_verdict(
     return verdict.model_copy(update={"responses": responses})
 
 
-def judge_differences(verdicts: Iterable[RecordBody]) -> list[float]:
-    """Return the difference between the highest and the lowest judge on each question that several judges scored.
+class JudgesOnQuestion(NamedTuple):
+    """The difference between the highest and the lowest judge on a question, and whether their answers differ."""
 
-    The score of a judge is the mean of its samples. Verdicts that another judge's superseded are compared, too.
+    difference: float
+    answers_differ: bool
+
+
+def compare_judges_by_question(verdicts: Iterable[RecordBody]) -> list[JudgesOnQuestion]:
+    """Return how far judges differ on each question that several judges scored.
+
+    The score of a judge is the mean of its samples; met or not is one answer, whatever its probability. Verdicts that
+    another judge's superseded are compared, too.
     """
     scores: dict[Hashable, dict[str, list[float]]] = {}
+    decided = set()
     for verdict in verdicts:
         if "judge" in verdict and "gated_by" not in verdict and verdict.get("score") is not None:
             names = ("question", "about", "responses", "turn")
             judged = tuple(str(verdict.get(name)) for name in names)
             scores.setdefault(judged, {}).setdefault(verdict["judge"], []).append(verdict["score"])
-    differences = []
-    for scores_by_judge in scores.values():
+            if verdict.get("met") is not None:
+                decided.add(judged)
+    comparisons = []
+    for judged, scores_by_judge in scores.items():
         if len(scores_by_judge) > 1:
             means = [fsum(samples) / len(samples) for samples in scores_by_judge.values()]
-            differences.append(max(means) - min(means))
-    return differences
+            answers = [mean >= MET_THRESHOLD for mean in means] if judged in decided else means
+            difference = max(means) - min(means)
+            comparisons.append(JudgesOnQuestion(difference, len(set(answers)) > 1))
+    return comparisons
 
 
 def unpack_verdict_reason(body: StoredBody, texts: RecordTexts) -> str:

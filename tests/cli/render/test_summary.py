@@ -28,9 +28,11 @@ def test_discarded_verdicts_are_counted_by_component() -> None:
 
 def test_failed_rewards_that_differ_from_the_others_are_said_to_mislead() -> None:
     assert FailedRewards(4, True, "tone", 3, 0.875, 0.125).warning == (
-        "means mislead: 3 of the 4 rewards that failed were judged on tone, with a mean of 0.8750, "
-        "and the others have one of 0.1250"
+        "means mislead: they leave out 4 failed rewards, whose mean on tone is 0.8750 (3 judged), "
+        "against 0.1250 of the others"
     )
+    alone = FailedRewards(1, True, "tone", 1, 1.0, 0.125).warning
+    assert alone is not None and "leave out 1 failed reward, whose mean on tone is" in alone
     assert FailedRewards(4, False).warning is None
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jurygraph.errors import InputError
 from jurygraph.judges.examples import Example, OmittedRatings, ReviewerHistory
 from jurygraph.schema import digest_of
+from jurygraph.judges.reviewers import Personalized
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import RatingsFile
 from tests.rows import all_rows
@@ -297,9 +298,16 @@ def test_notes_name_columns_that_are_not_read(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_text("item,reviewer,score,text,product,wave\na,ada,4,one,kettle,2\n")
     assert list(ReviewerHistory.read(path, scales=ONE).notes())[1] == (
-        "Not in examples: 'product', 'wave'; `columns` can map item, agent, reviewer, score, dimension, domain, group, "
-        "text, reason, time."
+        "Columns of r.csv that examples do not show: 'product', 'wave'; if one is item, agent, reviewer, score, "
+        "dimension, domain, group, text, reason, time, say so in `columns`, as in {text: answer}."
     )
+
+
+def test_a_note_names_reviewers_with_fewer_ratings_than_shots() -> None:
+    ratings = [rating("bo", item) for item in "abc"] + [rating(), rating("cy", score=None)]
+    params = {"dimensions": {"clarity": {"text": "How clear.", "scale": [1, 5]}}, "shots": 3}
+    judge = Personalized(history=history(*ratings, scales=ONE), **params)
+    assert judge.notes[-1] == "Fewer ratings than `shots`, 3, can be shown of ada (1), cy (0)."
 
 
 def test_notes_name_a_dimension_without_ratings() -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from jurygraph import EvaluatorInput, Response, Task
+from jurygraph.cli.render.summary import format_result_lines
 from jurygraph.graphs.survey import view_task
 from jurygraph.judges import reviewers
 from jurygraph.judges.examples import Example
@@ -38,6 +39,7 @@ from tests.judges.few_shot.reviewers import (
     task,
     write_history,
 )
+from tests.runs.sample_runs import scored_session, write_tasks
 
 HISTORIES = 5000
 SECRET = 7.03125
@@ -354,3 +356,18 @@ def test_an_example_dropped_for_one_response_is_shown_for_another(tmp_path: Path
         "a": ["it says nearly the same as the judged item"],
         "b": [None],
     }
+
+
+def test_a_run_says_how_many_examples_were_not_shown(tmp_path: Path) -> None:
+    text = "We take the small ferry to the island before noon."
+    said = [row("ann", "x", 1), row("bob", "y", SECRET, text=text)]
+    stated = {"history": write_history(tmp_path, said), "dimensions": ANY_NUMBER, "shots": 1}
+    content = {"id": "t", "query": "Write.", "reviewers": ["ann"]}
+    tasks = write_tasks(tmp_path, [{**content, "responses": [{"id": "a", "text": text}]}])
+    config = {"model": ScriptedJudge({}), "evaluators": [judge_use("aggregate", **stated)]}
+    with scored_session(tmp_path / "run", tasks, config) as scored:
+        lines = format_result_lines(scored.summary)
+    assert (
+        "examples not shown, as they would give a response away: 1, with the reasons in "
+        "`show --response`"
+    ) in lines

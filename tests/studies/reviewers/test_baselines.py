@@ -199,3 +199,13 @@ def test_contradictory_ratings_are_refused(second: Row, message: str) -> None:
     first = {"item": "i", "reviewer": "ann", "score": 1.0, "group": "g"}
     with pytest.raises(InputError, match=message):
         read_parts([to_ratings([first, {"score": 2.0, "group": "g"} | second])])
+
+
+def test_another_agent_s_answer_to_the_judged_item_predicts_nothing() -> None:
+    rows = [
+        {"item": item, "agent": agent, "reviewer": "ann", "score": score}
+        for item, agent, score in (("q1", "a", 5.0), ("q1", "b", 5.0), ("q2", "a", 1.0))
+    ]
+    (drawn, everything) = predictions(rows, "own-history", shots=(2,))
+    assert drawn.values.tolist() == [[1.0, 1.0, 5.0]] * 2
+    assert everything.values.tolist() == [[1.0, 1.0, 5.0]]
