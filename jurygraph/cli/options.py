@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import typer
 
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, did_you_mean, quote, validate
+from jurygraph.messages import Problem, quote, suggest_known_name, validate
 
 if TYPE_CHECKING:
     from jurygraph.schema import FrozenModel
@@ -147,9 +147,15 @@ def split_names(text: str | None) -> list[str]:
 def leave_out_raters(
     files: "Sequence[FileRows[N]]", field: str, names: str | None
 ) -> "list[FileRows[N]]":
-    """Return the files without the rows of people whom a field names. Raises `InputError` for a name of nobody."""
+    """Return the files without the rows of people whom a field names.
+
+    Raises `InputError` for a name of nobody, and if nobody is left.
+    """
     raters = {getattr(row, field) for file in files for _, row in file.rows}
-    left_out = select_known_names("--without: nobody is", split_names(names), sorted(raters))
+    people = sorted(filter(None, raters))
+    left_out = select_known_names("--without: nobody is", split_names(names), people)
+    if left_out and raters <= set(left_out):
+        raise InputError(f"--without: is {names}, and nobody is left; leave out fewer")
     kept_files = []
     for file in files:
         rows = [row for row in file.rows if getattr(row[1], field) not in left_out]
@@ -160,8 +166,7 @@ def leave_out_raters(
 def select_known_names(problem: str, names: Sequence[str], choices: Sequence[T]) -> tuple[T, ...]:
     for name in names:
         if name not in choices:
-            hint = did_you_mean(name, choices) or f"name some of {', '.join(choices)}"
-            raise InputError(f"{problem} {name!r}; {hint}")
+            raise InputError(f"{problem} {name!r}; {suggest_known_name(name, choices)}")
     return tuple(choice for choice in choices if choice in names)
 
 

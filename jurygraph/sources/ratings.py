@@ -28,6 +28,7 @@ from jurygraph.messages import (
     did_you_mean,
     join_names,
     quote,
+    shell_quote,
     validate,
 )
 from jurygraph.schema import FrozenModel, ScoreCalibration
@@ -517,12 +518,17 @@ def _rating_column_error(
     if "responses" in present_columns:
         return InputError(f"{location}: has `responses`, as TASKS; name the file of their RATINGS")
     error = missing_column_error(location, columns, present_columns, option)
-    has_rating_column = columns[-1] in ("item", "label", "annotator") or "," in columns[0]
-    return (
-        InputError(f"{error}; or {_WIDE_TABLE_HINT}")
-        if has_rating_column and option is not None
-        else error
-    )
+    if option is None:
+        return error
+    names = columns[0].split(",")
+    if set(names) <= set(present_columns):
+        commands = ", then ".join(f"{option} {shell_quote(name)}" for name in names)
+        error = InputError(
+            f"{location}: has no column {quote(columns[0])}; name each in a command of its own: {commands}"
+        )
+    elif columns[-1] not in ("item", "label", "annotator") and len(names) == 1:
+        return error
+    return InputError(f"{error}; or {_WIDE_TABLE_HINT}")
 
 
 def _row_to_model(

@@ -36,6 +36,7 @@ _SAVE_CONSENSUS_HINT = "save it with `jurygraph consensus RATINGS --json`"
 class _ConsensusItem(FrozenModel):
     posterior: tuple[UnitInterval, ...]
     ambiguity: UnitInterval
+    mean: Number | None = None
     annotators: tuple[str, ...] = ()
 
 

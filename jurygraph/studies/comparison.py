@@ -298,6 +298,7 @@ def compare(
     figures = {
         "units": units_label(names),
         "paired": len(pairs),
+        "paired_tasks": len(set(tasks.tolist())),
         "only_a": len(responses_in_a_by_id) - len(pairs),
         "only_b": len(responses_in_b_by_id) - len(pairs),
         "failed_a": int((has_failed_in_a & ~has_failed_in_b).sum()),
@@ -316,12 +317,14 @@ def compare(
         "flipped_verdicts": flipped_verdicts,
         "outcomes": [{"before": a, "after": b, "n": n} for (a, b), n in outcome_counts.items()],
         "outcome_changes": outcome_changes[:max_flips_listed],
+        "filled_in": len(
+            {change["response_id"] for change in filter(_is_filled_in, outcome_changes)}
+        ),
         "changes": _largest_reward_changes(pairs),
         "changed_inputs": [*changed_inputs, *_changed_best_reward(pairs)],
     }
     figures["gate"] = list(_gate_rows(thresholds, figures))
     notes = [
-        *_other_query_notes(figures["changed_inputs"], len(set(tasks.tolist()))),
         *_failure_notes(rewards),
         *_unit_notes(estimate, figures["units"]),
     ]
@@ -337,7 +340,12 @@ def compare(
             "a run that asks both judges has a row for each two in `jurygraph study reliability`"
         )
     sections = (headline_sections, _flip_sections, _detail_sections)
-    return Report(figures, chain.from_iterable(part(figures) for part in sections), notes)
+    return Report(
+        figures,
+        chain.from_iterable(part(figures) for part in sections),
+        notes,
+        conclusion=list(_conclude_comparison(figures)),
+    )
 
 
 ResponsesById = Mapping[str, ComparedResponse]
@@ -592,6 +600,12 @@ def _compare_verdicts(
     return _adjust_for_multiple_tests(differences), flips[:max_flips_listed], outcome_changes
 
 
+def _is_filled_in(change: Figures) -> bool:
+    """Return whether a verdict failed in one of the runs, of a response that has a reward in both."""
+    has_both_rewards = not math.isnan(change["a"] + change["b"])
+    return has_both_rewards and "failed" in (change["before"], change["after"])
+
+
 # Conditions
 
 
@@ -622,8 +636,16 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
 
 
 def missing_evidence_messages(figures: Figures) -> Iterator[str]:
-    """Yield what is missing for the margins that do not hold."""
+    """Yield what is missing for the margins that do not hold, and for ends of an interval that there is not."""
     units = figures["units"]
+    conditions = [row["condition"] for row in figures["gate"]]
+    if figures["mean_delta_low"] is None and any(
+        "_low" in text or "_high" in text for text in conditions
+    ):
+        yield (
+            f"conditions on an interval need {units} that differ from each other; no_worse_than=MARGIN can hold "
+            "without"
+        )
     for margin in figures["margins"]:
         if margin["holds"]:
             continue
@@ -666,10 +688,10 @@ def render_pull_request_comment(report: Report, command: str) -> str:
     comment would be too long for GitHub.
     """
     figures = report.figures
-    sentence, *headline = Report({}, headline_sections(figures)).sections
-    gate = headline.pop(0) if figures["gate"] else ""
-    top = Report({}, [*headline, *_flip_sections(figures)], missing_evidence_messages(figures))
-    comment = f"**{sentence}.** {gate}".rstrip() + f"\n\n{top.to_markdown()}"
+    sentence, *gate = report.conclusion
+    sections = chain(headline_sections(figures), _flip_sections(figures))
+    top = Report({}, sections, missing_evidence_messages(figures))
+    comment = f"{' '.join([f'**{sentence}.**', *gate])}\n\n{top.to_markdown()}"
     rest = Report({}, _detail_sections(figures), report.notes).to_markdown(command)
     fold = f"<details><summary>All figures</summary>\n\n{rest}\n</details>\n"
     if len(comment) + len(fold) > _MAX_COMMENT_CHARACTERS:
@@ -729,8 +751,8 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
 # Tables
 
 
-def headline_sections(figures: Figures) -> ReportSections:
-    """Yield what is read first: the result in a sentence, the gate, what was changed, and what ended otherwise."""
+def _conclude_comparison(figures: Figures) -> Iterator[str]:
+    """Yield what is read first: the result in a sentence, and whether the gate is met."""
     sentence = [_describe_mean_change(figures)]
     for row in figures["outcomes"]:
         verdicts = format_count(row["n"], "verdict")
@@ -742,18 +764,23 @@ def headline_sections(figures: Figures) -> ReportSections:
         yield f"The gate is missed: {missed} of {len(gate)} conditions."
     elif gate:
         yield "The gate is met."
+
+
+def headline_sections(figures: Figures) -> ReportSections:
+    """Yield what was changed, the conditions of the gate, and what ended otherwise."""
     changed_inputs = []
     for change in figures["changed_inputs"]:
         before, after = change.shortened_values
         changed_inputs += [[str(change), "A", before], ["", "B", after]]
     header = ["changed between the runs", "", "value"]
     yield ReportTable(header, changed_inputs, left=3, most=2 * _MAX_CHANGED_INPUTS_LISTED)
+    yield from _other_query_notes(figures["changed_inputs"], figures["paired_tasks"])
     gate_columns: Columns = {
         "gate": "condition",
         "": lambda row: "met" if row["met"] else "missed",
         "found": "found",
     }
-    yield ReportTable.of(gate_columns, gate, left=2)
+    yield ReportTable.of(gate_columns, figures["gate"], left=2)
     columns = {
         "ended otherwise": "question",
         "response": "response_id",
@@ -792,9 +819,8 @@ def _detail_sections(figures: Figures) -> ReportSections:
         noun = "other question" if changed_questions else "question"
         yield f"no verdict differs in {format_count(unchanged_question_count, noun)}"
     change_columns = {"largest changes": "response_id", "A": "a", "B": "b", "B - A": "delta"}
-    for outcome in _UNUSUAL_OUTCOMES:
-        if any(row[f"{outcome}_in"] for row in figures["changes"]):
-            change_columns[f"{outcome} in"] = f"{outcome}_in"
+    for outcome in find_changed_outcomes(figures):
+        change_columns[f"{outcome} in"] = f"{outcome}_in"
     yield ReportTable.of(change_columns, figures["changes"])
     statistics = []
     for name, text in STATISTIC_DESCRIPTIONS.items():
@@ -803,19 +829,28 @@ def _detail_sections(figures: Figures) -> ReportSections:
     yield ReportTable(["statistic", "", "value"], statistics, left=2)
 
 
+def find_changed_outcomes(figures: Figures) -> list[str]:
+    """Return the outcomes other than judged that a verdict has where a reward is among the largest changes."""
+    changes = figures["changes"]
+    return [name for name in _UNUSUAL_OUTCOMES if any(row[f"{name}_in"] for row in changes)]
+
+
 def _flip_sections(figures: Figures) -> ReportSections:
     flips = []
     for flip in figures["flipped_verdicts"]:
         response = flip["response_id"]
-        others = ", ".join(name for name in flip["responses"] if name != response) or "-"
+        others = ", ".join(name for name in flip["responses"] if name != response)
         decision = "unmet -> met" if flip["met"] else "met -> unmet"
         for outcome in ("unsupported", "gated"):
             if flip[f"{outcome}_in"]:
                 decision += f", {outcome} in {flip[f'{outcome}_in']}"
-        row = [flip["question"], response, others, flip["before"], flip["after"], decision]
-        flips.append(row)
-    header = ["flipped", "response", "against", "A", "B", "decision"]
-    yield ReportTable(header, flips, left=3, most=_MAX_ROWS_LISTED)
+        flips.append({**flip, "others": others or "-", "decision": decision})
+    columns = {"flipped": "question", "response": "response_id"}
+    if any(flip["others"] != "-" for flip in flips):
+        columns["against"] = "others"
+    left = len(columns)
+    columns |= {"A": "before", "B": "after", "decision": "decision"}
+    yield ReportTable.of(columns, flips, left=left, most=_MAX_ROWS_LISTED)
     if not flips:
         yield "No verdict flipped."
 
@@ -858,6 +893,11 @@ def _describe_certainty(figures: Figures) -> str:
     if low is None:
         return "no interval, so not certain"
     certainty = "not certain" if low <= 0.0 <= high else "certain"
+    if certainty == "certain" and figures["filled_in"]:
+        rewards = format_count(figures["filled_in"], "reward")
+        certainty += f" as measured, with failed verdicts filled in for {rewards}"
+    if certainty != "not certain" and any(change.tasks for change in figures["changed_inputs"]):
+        certainty += ", of changed tasks or responses"
     return f"95 % interval: {_describe_delta(low)} to {_describe_delta(high)}, {certainty}"
 
 

@@ -1,8 +1,7 @@
-"""Consensus of annotators, from their votes (STABLEVAL): votes of files on one scale, the fitted model, its report."""
+"""Consensus of annotators, from their votes (STABLEVAL): the fitted model, and its report."""
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -23,24 +22,21 @@ from jurygraph.aggregation.consensus.fitting import (
     ConsensusMethod,
 )
 from jurygraph.aggregation.consensus.model import class_credit_values
+from jurygraph.arrays import Floats
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import correlations_with_others, shifts_from_others
 from jurygraph.inference.clusters import Estimate, cluster_numbers
 from jurygraph.messages import (
-    describe_value,
-    did_you_mean,
     join_names,
-    list_first,
     notes_on_similar_names,
-    quote,
     shorten,
 )
-from jurygraph.schema.rating import Label, Vote, find_label_class, format_label
-from jurygraph.sources.ratings import NUMERAL_PATTERN, LabelWithPlace, VotesFile
+from jurygraph.schema.rating import Label, format_label
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import describe_raters
 from jurygraph.studies.report import (
+    FigureRows,
     Figures,
     IntervalCell,
     Plot,
@@ -51,6 +47,7 @@ from jurygraph.studies.report import (
     as_interval,
     describe_range,
 )
+from jurygraph.studies.votes import MAX_LISTED_NAMES, VoteColumns, has_words
 
 REFIT_COUNT = 200
 BOOTSTRAP_RESAMPLES = 1000
@@ -61,18 +58,6 @@ _TABLE_DIGITS = 3  # as in the tables of the paper
 _MAX_ROWS_LISTED = 10
 _MAX_AGENTS_PLOTTED = 25
 _MAX_SCALE_CHARACTERS = 400
-_MAX_LISTED_NAMES = 20
-_MAX_CLASSES = 25
-"""More different numbers than this are values of a slider: a confusion of each with each cannot be learned."""
-_CONTINUOUS_SCALE_HINT = (
-    "`jurygraph study agreement --level interval` compares them as numbers; or write classes, such as low, middle and "
-    "high, or name all values with --classes if they are classes"
-)
-_LABEL_COLUMN_HINT = (
-    "name the column of the labels, or all values with --classes if they are classes"
-)
-_FEW_CLASSES_THRESHOLD = 10
-"""Up to this, numbers are classes even where most labels differ."""
 _CONSENSUS_METHOD_LABELS = {
     "majority": "majority vote",
     "dawid-skene": "Dawid–Skene (hard)",
@@ -83,253 +68,6 @@ _ANNOTATOR_RATE_NAMES = ("accuracy", "leniency", "strictness")
 StudyPreset = Literal["converged", "paper"]
 RowsByName = Mapping[str, Figures]
 """Figures of each item, agent or annotator, by its name."""
-
-
-class VoteColumns(NamedTuple):
-    """Votes row by row, in the order of the files.
-
-    Attributes:
-        item: the key of the labelled item, [rows]: the item, with "_" and the agent if there is one.
-        item_id_in_file: the item as the files name it, [rows]: the same for all agents that answered it.
-        annotator: [rows].
-        label: [rows], each one of `classes`, or None for an abstention.
-        classes: from low to high, [K], K ≥ 2.
-        agent, prompt: the agent, and the group that items share, [rows]; None if no vote names one.
-        gold: the class of items for which it is known, by key.
-        values: credit of each class, [K], where all are numbers of the data: linear from the lowest to the highest.
-        has_order: False if `classes` are words that nobody has put in an order, which are sorted.
-        spelling_change_counts: the number of labels unlike their class, by both: "'Bug' as bug", "3.5 as 4".
-    """
-
-    item: Sequence[str]
-    item_id_in_file: Sequence[str]
-    annotator: Sequence[str]
-    label: Sequence[Any]
-    classes: Sequence[Label]
-    agent: Sequence[str] | None
-    prompt: Sequence[str] | None
-    gold: Mapping[str, Label]
-    values: Sequence[float] | None = None
-    has_order: bool = True
-    spelling_change_counts: Mapping[str, int] = {}
-
-
-class _LocatedVote(NamedTuple):
-    file: VotesFile
-    location: str
-    vote: Vote
-
-    @property
-    def where(self) -> str:
-        return f"{self.file.path}, {self.location}"
-
-    def field_location(self, name: str) -> str:
-        return f"{self.where}, field {self.file.columns.get(name, name)}"
-
-
-def collect_votes(
-    files: Iterable[VotesFile],
-    dimension: str | None = None,
-    classes: Sequence[str] = (),
-    gold: Mapping[str, LabelWithPlace] = {},
-) -> VoteColumns:
-    """Return the votes of all files on one scale.
-
-    Args:
-        files: read as one.
-        dimension: the dimension to select if there are several.
-        classes: all labels, from low to high; text that writes a number is that number. Without them labels must be
-            numbers, or, where no vote names an agent, words, and the classes are those that occur.
-        gold: known classes of items, by their keys.
-
-    Raises:
-        InputError: names file, line and field: a label off the scale, words without a scale, one class alone, several
-            dimensions, an agent or group in only some rows, a key that two agents share, an item in two groups, or gold
-            of an item without votes.
-    """
-    located_votes = []
-    for file in files:
-        located_votes += [_LocatedVote(file, *row) for row in file.rows]
-    votes = _select_votes_of_dimension(located_votes, dimension)
-    found = [vote.label for _, _, vote in votes if vote.label is not None]
-    if not found:
-        raise InputError(f"{_vote_file_paths_text(votes)}: nothing but abstentions; write labels")
-    agent = _require_complete_column(votes, "agent")
-    # Only agents get credit, for which classes need an order.
-    has_class_order = (
-        bool(classes)
-        or agent is not None
-        or not all(isinstance(_label_to_class_value(label), str) for label in found)
-    )
-    scale = _parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
-    values = None
-    if not classes and has_class_order:
-        numbers = np.array(scale, dtype=np.float64)
-        values = np.interp(numbers, numbers[[0, -1]], (0.0, 1.0)).tolist()
-    labels = []
-    spelling_change_counts = Counter[str]()
-    for located_vote in votes:
-        label = located_vote.vote.label
-        if label is not None:
-            spelling_in_file = label
-            label = _label_to_scale_class(label, scale, located_vote.field_location("label"))
-            if _label_to_class_value(spelling_in_file) != label:
-                spelling_change_counts[f"{quote(str(spelling_in_file))} as {label}"] += 1
-        labels.append(label)
-    prompt = _require_complete_column(votes, "group")
-    _refuse_ambiguous_item_keys(votes)
-    item = [vote.key for _, _, vote in votes]
-    items = set(item)
-    gold_labels = {}
-    for key, (where, columns, label) in gold.items():
-        if key not in items:
-            hint = did_you_mean(key, items) or "leave the row out"
-            raise InputError(
-                f"{where}, field {columns['item']}: nobody labelled item {quote(key)}; {hint}"
-            )
-        gold_labels[key] = _label_to_scale_class(label, scale, f"{where}, field {columns['label']}")
-    return VoteColumns(
-        item=item,
-        item_id_in_file=[vote.item for _, _, vote in votes],
-        annotator=[vote.annotator for _, _, vote in votes],
-        label=labels,
-        classes=scale,
-        agent=agent,
-        prompt=prompt,
-        gold=gold_labels,
-        values=values,
-        has_order=has_class_order,
-        spelling_change_counts=spelling_change_counts,
-    )
-
-
-def _select_votes_of_dimension(
-    votes: list[_LocatedVote], dimension: str | None
-) -> list[_LocatedVote]:
-    present = dict.fromkeys(located_vote.vote.dimension for located_vote in votes)
-    dimensions_text = ", ".join(str(name or "(none)") for name in list(present)[:_MAX_LISTED_NAMES])
-    if dimension is None:
-        if len(present) > 1:
-            raise InputError(
-                f"{_vote_file_paths_text(votes)}: has the dimensions {dimensions_text}; pick one with --dimension "
-                "(`jurygraph study agreement` takes each)"
-            )
-        return votes
-    if dimension not in present:
-        hint = did_you_mean(dimension, filter(None, present)) or f"known here: {dimensions_text}"
-        raise InputError(f"--dimension: no rating is of {quote(dimension)}; {hint}")
-    return [located_vote for located_vote in votes if located_vote.vote.dimension == dimension]
-
-
-def _vote_file_paths_text(votes: Iterable[_LocatedVote]) -> str:
-    return ", ".join(dict.fromkeys(located_vote.file.path for located_vote in votes))
-
-
-def _label_to_class_value(label: Label) -> Label:
-    """Return the class that a label names: a number, also if written as text, or a word."""
-    if isinstance(label, str) and not NUMERAL_PATTERN.fullmatch(label):
-        return label
-    number = float(label)
-    if not math.isfinite(number):
-        return label
-    return int(number) if number.is_integer() else number
-
-
-def _label_to_scale_class(label: Label, scale: Sequence[Any], where: str) -> Label:
-    """Return the class of the scale that a label names. Raises `InputError` with its place if there is none."""
-    parsed = _label_to_class_value(label)
-    if isinstance(parsed, str):
-        parsed = find_label_class(parsed, scale)
-    elif parsed % 1.0 and not _has_words(scale) and min(scale) < parsed < max(scale):
-        parsed = _find_nearest_class(parsed, scale)
-    if parsed in scale:
-        return parsed
-    names = list(map(format_label, scale))
-    scale_text = ", ".join(list_first(names, _MAX_LISTED_NAMES))
-    hint = "write one of these, or have --classes name it"
-    if isinstance(parsed, str):
-        hint = did_you_mean(parsed, names) or hint
-    raise InputError(
-        f"{where}: is {describe_value(parsed)}, which is off the scale {scale_text}; {hint}"
-    )
-
-
-def _find_nearest_class(fraction: float, scale: Sequence[float]) -> float:
-    """Return the class nearest to a fraction: half way between two, the one farther from the middle of the scale."""
-    middle = (min(scale) + max(scale)) / 2.0
-    return min(scale, key=lambda value: (abs(value - fraction), -abs(value - middle)))
-
-
-def _parse_scale(classes: Sequence[str]) -> Sequence[Label]:
-    scale = tuple(map(_label_to_class_value, classes))
-    if len(scale) < 2 or len(set(scale)) < len(scale) or "" in scale:
-        raise InputError(
-            f"--classes: is {','.join(classes)}; name 2 classes or more, each once, from low to high"
-        )
-    return scale
-
-
-def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> Sequence[Label]:
-    """Return the classes that occur, sorted: words, which have no order, in their commonest spelling."""
-    texts = [located_vote for located_vote in votes if isinstance(located_vote.vote.label, str)]
-    if has_class_order and texts:
-        # a word rather than a number that is written as text
-        word = max(
-            texts, key=lambda text: isinstance(_label_to_class_value(str(text.vote.label)), str)
-        )
-        raise InputError(
-            f"{word.field_location('label')}: is {describe_value(word.vote.label)}, and only numbers have an order by "
-            "themselves; write a number, or name all labels from low to high with --classes"
-        )
-    labels = [_label_to_class_value(vote.label) for _, _, vote in votes if vote.label is not None]
-    spelling_by_class: dict[str, Any] = {}
-    for label, _ in Counter(labels).most_common():
-        spelling_by_class.setdefault(str(label).casefold(), label)
-    classes = sorted(spelling_by_class.values())
-    class_count = len(classes)
-    if class_count == 1:
-        raise InputError(
-            f"{_vote_file_paths_text(votes)}: every label is {format_label(classes[0])}, and there is nothing to tell "
-            "apart; name the whole scale with --classes"
-        )
-    label_count = len(labels)
-    if class_count > _MAX_CLASSES or (
-        class_count > _FEW_CLASSES_THRESHOLD and 2 * class_count > label_count
-    ):
-        hint = _CONTINUOUS_SCALE_HINT if has_class_order else _LABEL_COLUMN_HINT
-        raise InputError(
-            f"{_vote_file_paths_text(votes)}: {label_count} labels have {class_count} different values, which are no "
-            f"classes; {hint}"
-        )
-    return tuple(classes)
-
-
-def _require_complete_column(
-    votes: Sequence[_LocatedVote], name: Literal["agent", "group"]
-) -> list[str] | None:
-    """Return a column that every row has, or None if no row has it. Raises `InputError` otherwise."""
-    values = [getattr(vote, name) for _, _, vote in votes]
-    if all(value is None for value in values):
-        return None
-    if None in values:
-        row = votes[values.index(None)]
-        raise InputError(
-            f"{row.field_location(name)}: is empty, and other rows have one; give every row one"
-        )
-    return values
-
-
-def _refuse_ambiguous_item_keys(votes: Iterable[_LocatedVote]) -> None:
-    first: dict[str, _LocatedVote] = {}
-    for located_vote in votes:
-        other = first.setdefault(located_vote.vote.key, located_vote)
-        # item "a_b" of agent "c" has the key of item "a" of agent "b_c"
-        for name in ("item", "agent", "group"):
-            if getattr(located_vote.vote, name) != getattr(other.vote, name):
-                raise InputError(
-                    f"{located_vote.field_location(name)}: is not the {name} of item {quote(located_vote.vote.key)} "
-                    f"in {other.where}; give each item one, and a name of its own"
-                )
 
 
 class ConsensusSettings(NamedTuple):
@@ -451,7 +189,7 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
     """Fit a consensus to votes. Raises `InputError` if the settings do not fit the votes."""
     classes = ballots.classes
     if settings.values is not None and len(settings.values) != len(classes):
-        scale = ", ".join(map(format_label, classes[:_MAX_LISTED_NAMES]))
+        scale = ", ".join(map(format_label, classes[:MAX_LISTED_NAMES]))
         raise InputError(
             f"--values: gives {len(settings.values)} credits to {len(classes)} classes ({scale}); give each one"
         )
@@ -476,15 +214,19 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
             )
         warnings.append(small_panel_reason)
     warnings += notes_on_similar_names(ballots.annotator)
-    if ballots.values is not None and not _has_words(classes):
+    if ballots.values is not None and not has_words(classes):
         warnings += _notes_on_half_steps(classes)
     if ballots.spelling_change_counts:
         spelling_change_texts = [
             f"{pair} ({count})" for pair, count in sorted(ballots.spelling_change_counts.items())
         ]
-        warnings.append(
-            f"labels in another spelling, or between classes, are read as one: {join_names(spelling_change_texts)}"
-        )
+        change_text = "labels in another spelling are read as one"
+        if not has_words(classes):
+            change_text = (
+                "labels between classes are read as the nearest one, and half way as the one farther from the middle "
+                "of the scale"
+            )
+        warnings.append(f"{change_text}: {join_names(spelling_change_texts)}")
     values = tuple(
         class_credit_values(model.votes, settings.values or ballots.values or None).tolist()
     )
@@ -569,7 +311,7 @@ def report(
     constant_names = [name for name, row in annotators.items() if row["accuracy_interval"] is None]
     if refits is not None and constant_names:
         reasons[f"no interval of the accuracy of {join_names(constant_names)}"] = (
-            "all refits give the same (no errors, or equal labels), and cannot tell how sure it is"
+            "all refits give the same (each class is always labelled alike), and cannot tell how sure it is"
         )
     limits = [f"{limit}: {reason}" for limit, reason in reasons.items() if reason is not None]
     figures = describe_fit(fitted_consensus) | {
@@ -636,7 +378,8 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
 
     In `counts`, `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items have only
     abstentions. Items have the posterior probability of each class, [K], the ambiguity, 1 minus the greatest, and the
-    names of the annotators who labelled them. `values` are empty if the classes have no order.
+    names of the annotators who labelled them; of classes that are numbers also their mean by these probabilities, else
+    None. `values` are empty if the classes have no order.
     """
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     votes = item_posteriors.votes
@@ -659,7 +402,12 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     )
     items = {}
     for name, posterior, ambiguity in rows:
-        items[name] = {"posterior": posterior, "ambiguity": ambiguity, "annotators": []}
+        items[name] = {
+            "posterior": posterior,
+            "ambiguity": ambiguity,
+            "mean": find_mean_class(ballots.classes, posterior),
+            "annotators": [],
+        }
     pairs = np.unique(np.stack([votes.item, votes.annotator], axis=1), axis=0)
     for item, annotator in pairs.tolist():
         items[votes.items[item]]["annotators"].append(votes.annotators[annotator])
@@ -675,14 +423,23 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     }
 
 
+def _accuracy_after_shift(confusion: Floats, steps: int) -> float:
+    """Return the accuracy by a confusion [K,K] of labels that were moved down by so many classes, within the scale."""
+    classes = np.arange(len(confusion))
+    moved = np.clip(classes - steps, 0, classes[-1])
+    return float(np.where(moved == classes[:, None], confusion, 0.0).sum(axis=1).mean())
+
+
 def _annotator_figures(
     fitted_consensus: FittedConsensus, refits: RefitIntervals | None
 ) -> RowsByName:
     """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits.
 
-    Only classes in an order have a highest and a lowest one, which leniency and strictness are about. With one,
-    the rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not, and `shift`
-    is how much higher the labels surely are (`shifts_from_others`): numbers as such, and words by their credit.
+    Only classes in an order have a highest and a
+    lowest one, which leniency and strictness are about. With one, the rank `correlation` with the others' mean tells
+    near labels from far ones, which accuracy does not, and `shift` is how much higher the labels surely are
+    (`shifts_from_others`): numbers as such, and words by their credit. `accuracy_after_shift` is that of labels moved
+    back by it, to whole classes; None without a shift.
     """
     ballots = fitted_consensus.ballots
     names, annotator = np.unique(ballots.annotator, return_inverse=True)
@@ -694,11 +451,17 @@ def _annotator_figures(
         credit_by_class = dict(zip(ballots.classes, fitted_consensus.values, strict=True))
         credit = np.array([credit_by_class.get(label, np.nan) for label in ballots.label])
         correlations = correlations_with_others(annotator, item, credit, clusters)
-        score = credit if _has_words(ballots.classes) else np.array(ballots.label, dtype=np.float64)
+        scale = fitted_consensus.values
+        score = credit
+        if not has_words(ballots.classes):
+            scale = tuple(map(float, ballots.classes))
+            score = np.array(ballots.label, dtype=np.float64)
         shifts = shifts_from_others(annotator, item, score, clusters)
+        class_distance = float(np.ptp(scale)) / (len(scale) - 1)
     cells = dict(zip(names.tolist(), zip(correlations, shifts, strict=True), strict=True))
+    model = fitted_consensus.model
     rows = {}
-    for name, quality in fitted_consensus.model.annotators().items():
+    for (name, quality), confusion in zip(model.annotators().items(), model.confusion, strict=True):
         row = quality._asdict()
         for index, rate in enumerate(_ANNOTATOR_RATE_NAMES):
             interval = refits.annotators[name][index] if refits else (np.nan,)
@@ -706,12 +469,12 @@ def _annotator_figures(
             if rate != "accuracy" and not ballots.has_order:
                 row[rate] = row[f"{rate}_interval"] = None
         row["correlation"], row["shift"] = map(as_interval, cells.get(name, (None, None)))
+        row["accuracy_after_shift"] = None
+        if row["shift"] is not None:
+            steps = round(row["shift"].value / class_distance)
+            row["accuracy_after_shift"] = _accuracy_after_shift(confusion, steps)
         rows[str(name)] = row
     return rows
-
-
-def _has_words(classes: Sequence[Label]) -> bool:
-    return any(isinstance(label, str) for label in classes)
 
 
 def _compare_methods(fitted_consensus: FittedConsensus) -> RowsByName:
@@ -857,6 +620,8 @@ def _annotator_sections(figures: Figures) -> ReportSections:
         rows.append({**person, "name": name, "accuracy": accuracy})
     measure, chance = "accuracy", 1.0 / len(figures["classes"])
     columns = {"annotator": "name", "accuracy (95 %, refits)": "accuracy"}
+    if any(row["shift"] for row in rows):
+        columns["accuracy, shift taken back"] = "accuracy_after_shift"
     if figures["values"]:
         measure, chance = "correlation", 0.0
         columns["rank correlation with the others (95 %)"] = measure
@@ -870,7 +635,7 @@ def _annotator_sections(figures: Figures) -> ReportSections:
         yield f"leniency, strictness: share of {highest}, of {lowest} given, were all classes as frequent"
     cells = {row["name"]: row[measure] for row in rows}
     shifts = {row["name"]: row["shift"] for row in rows}
-    unit = "credit" if _has_words(figures["classes"]) else "labels"
+    unit = "credit" if has_words(figures["classes"]) else "labels"
     sentences = list(describe_raters(cells, measure, chance, shifts, unit))
     yield from sentences
     if sentences and figures["method"] == "majority":
@@ -882,7 +647,8 @@ def list_consensus_labels(
 ) -> list[dict[str, str]]:
     """Return `item`, `agent` if votes name one, and `label` of each item, as the files name them.
 
-    The label is the likeliest class, and none where several are as likely. All are of the `question`, if there is one.
+    The label is the likeliest class, and none where several are as likely; of numbers there is also the `mean`. All are
+    of the `question`, if there is one.
     """
     ballots = fitted_consensus.ballots
     question_column = {} if question is None else {"question": question}
@@ -898,9 +664,9 @@ def list_consensus_labels(
     ):
         label = name_likeliest_classes(ballots.classes, posterior)
         is_tied = posterior.count(max(posterior)) > 1
-        rows.append(
-            {**names_by_key[str(name)], **question_column, "label": "" if is_tied else label}
-        )
+        row = {**names_by_key[str(name)], **question_column, "label": "" if is_tied else label}
+        mean = find_mean_class(ballots.classes, posterior)
+        rows.append(row if mean is None else {**row, "mean": f"{mean:.6g}"})
     return rows
 
 
@@ -911,16 +677,30 @@ def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float])
     return " or ".join(format_label(label) for label, share in shares if share == greatest)
 
 
+def find_mean_class(classes: Sequence[Label], posterior: Sequence[float]) -> float | None:
+    """Return the mean of the classes by their probabilities; None if some are words."""
+    return None if has_words(classes) else float(np.dot(np.array(classes, np.float64), posterior))
+
+
+def _item_table(
+    columns: Mapping[str, str], items: FigureRows, classes: Sequence[Label]
+) -> ReportTable:
+    """Return the table of some items, also with the likeliest classes, and the mean if classes are numbers."""
+    rows = [{**item, "class": name_likeliest_classes(classes, item["posterior"])} for item in items]
+    names = ("class",) if has_words(classes) else ("class", "mean")
+    columns = {**columns, **dict(zip(names, names, strict=True))}
+    return ReportTable.of(columns, rows, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
+
+
 def _doubtful_item_sections(figures: Figures) -> ReportSections:
     """Yield the items with a tie of votes, and those that one vote decides; the model may be sure of them."""
     decided_by = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
     decided_by |= dict.fromkeys(figures["decided_by_one"], "one vote")
     rows = []
     for name, vote_text in decided_by.items():
-        posterior = figures["items"][name]["posterior"]
-        rows.append([name, vote_text, name_likeliest_classes(figures["classes"], posterior)])
-    header = ("items in doubt", "majority decided by", "class")
-    yield ReportTable(header, rows, most=_MAX_ROWS_LISTED)
+        rows.append({**figures["items"][name], "name": name, "decided_by": vote_text})
+    columns = {"items in doubt": "name", "majority decided by": "decided_by"}
+    yield _item_table(columns, rows, figures["classes"])
     if rows:
         yield (
             "to have items in doubt labelled again: save this with --json as FILE, then `jurygraph assign ITEMS "
@@ -932,10 +712,9 @@ def _ambiguity_table(figures: Figures) -> ReportTable:
     rows = []
     for name, item in _sort_descending(figures["items"], "ambiguity"):
         if item["ambiguity"] > 0.0:
-            labels = name_likeliest_classes(figures["classes"], item["posterior"])
-            rows.append([name, item["ambiguity"], max(item["posterior"]), labels])
-    header = ("most ambiguous items", "ambiguity", "posterior", "class")
-    return ReportTable(header, rows, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
+            rows.append({**item, "name": name, "probability": max(item["posterior"])})
+    columns = {"most ambiguous items": "name", "ambiguity": "ambiguity", "posterior": "probability"}
+    return _item_table(columns, rows, figures["classes"])
 
 
 def _stability_table(figures: Figures) -> ReportTable:

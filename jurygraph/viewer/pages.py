@@ -315,8 +315,13 @@ async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> 
         )
         displayed_run.comparison = state, await displayed_run.scans.call(compare)
     report = displayed_run.comparison[1]
-    lede, *headline = Report({}, comparison.headline_sections(report.figures)).sections
-    context = {"title": "B − A", "report": report, "lede": lede, "headline": headline}
+    headline = Report({}, comparison.headline_sections(report.figures)).sections
+    context = {
+        "title": "B − A",
+        "report": report,
+        "headline": headline,
+        "changed_outcomes": comparison.find_changed_outcomes(report.figures),
+    }
     return "compare.html", context
 
 

@@ -29,9 +29,9 @@ from jurygraph.studies.adjudication import SavedConsensus, read_consensus, selec
 from jurygraph.studies.consensus import (
     ConsensusSettings,
     FittedConsensus,
-    collect_votes,
     fit_consensus,
 )
+from jurygraph.studies.votes import collect_votes
 from tests.rows import all_rows
 from tests.studies.consensus.made import NAMES
 from tests.studies.figures import figures_of

@@ -18,6 +18,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.schema import RecordedVerdict
+from jurygraph.studies.changed_inputs import InputChange
 from jurygraph.studies.comparison import (
     STATISTIC_DESCRIPTIONS,
     ComparedResponse,
@@ -27,7 +28,7 @@ from jurygraph.studies.comparison import (
     mean_verdicts_by_key,
     missing_evidence_messages,
 )
-from jurygraph.studies.report import Report
+from jurygraph.studies.report import Report, ReportTable
 from tests.command import run_command
 from tests.rows import all_rows
 from tests.runs.sample_runs import FULL_CONFIG, SIMPLE_CONFIG, make_tasks, score, write_tasks
@@ -103,7 +104,7 @@ def test_means_and_their_difference_match_a_manual_calculation():
 
 def test_the_first_sentence_says_how_much_how_certain_of_what_and_what_was_left_out():
     def first_sentence(pairs: Pairs) -> object:
-        return next(iter(report_of(pairs).sections))
+        return report_of(pairs).conclusion[0]
 
     assert first_sentence([(0.5, 0.5), (0.25, 0.25), (None, 0.5)]) == (
         "A and B have the same mean; 0 of 2 tasks changed; n = 2 responses, left out: 1 failed in A"
@@ -122,7 +123,7 @@ def test_the_first_sentence_says_how_much_how_certain_of_what_and_what_was_left_
     assert first_sentence([(0.5, 0.6)]) == (
         "B is 0.1000 higher (no interval, so not certain); 1 of 1 tasks changed; n = 1 response"
     )
-    one_run_alone, *_ = compare(run([0.5, 0.5]), run([0.5])).sections
+    (one_run_alone,) = compare(run([0.5, 0.5]), run([0.5])).conclusion
     assert str(one_run_alone).endswith("n = 1 response, left out: 1 only in A")
 
 
@@ -351,6 +352,7 @@ def test_a_change_that_an_unsupported_finding_makes_is_marked():
     (change,) = report.figures["changes"]
     assert (flip["unsupported_in"], change["unsupported_in"]) == ("B", "B")
     assert "| met -\\> unmet, unsupported in B |" in report.to_markdown()
+    assert "| flipped | response | A | B | decision |" in report.to_markdown()
     assert "| unsupported in |" in report.to_markdown()
     for alike in (supported, invented):
         plain = compare([alike._replace(reward=1.0)], [alike._replace(reward=0.5)])
@@ -372,8 +374,8 @@ def test_a_verdict_that_failed_is_named_apart_from_those_that_flipped():
     assert outcomes == [("judged", "failed", 1), ("judged", "gated", 1)]
     assert [flip["question"] for flip in report.figures["flipped_verdicts"]] == ["p"]
     text = report.to_markdown()
-    first, *_ = report.sections
-    assert str(first).endswith(
+    (first,) = report.conclusion
+    assert first.endswith(
         "; n = 1 response; 1 verdict judged in A, failed in B; 1 verdict judged in A, gated in B"
     )
     assert "| q | r | judged | failed | 1.0000 | 0.0000 |" in text
@@ -383,6 +385,28 @@ def test_a_verdict_that_failed_is_named_apart_from_those_that_flipped():
     abstained = response("r", "t", 1.0, None, verdict("q", None), verdict("p", 1.0))
     (row,) = compare([abstained], [judged]).figures["outcome_changes"]
     assert (row["question"], row["before"], row["after"]) == ("q", "abstained", "judged")
+
+
+def test_a_certain_difference_says_what_was_filled_in_and_that_other_things_were_judged():
+    failure = {"cause": "infrastructure", "kind": "connection"}
+    failed = verdict("q", None, status="failed", failure=failure)
+    rewards = (1.0, 0.9, 0.95, 1.0, 0.9)
+    a = [response(f"r{i}", f"t{i}", one, None, verdict("q", 1.0)) for i, one in enumerate(rewards)]
+    b = [one._replace(reward=0.0) for one in a]
+    for filled in (0, 2):
+        b[:filled] = [response(f"r{i}", f"t{i}", 0.0, None, failed) for i in range(filled)]
+        (sentence,) = compare(a, b).conclusion
+        reserve = " as measured, with failed verdicts filled in for 2 rewards" if filled else ""
+        assert f" lower, certain{reserve}); 5 of 5 tasks changed" in sentence
+    b[0] = b[0]._replace(reward=math.nan)  # a reward that failed is left out, and nothing filled in
+    assert compare(a, b).figures["filled_in"] == 1
+    reordered = InputChange("query, reworded", "Why?", "How?", 5, "t0")
+    report = compare(a, b[::-1], changed_inputs=[reordered])
+    assert "for 1 reward, of changed tasks or responses); " in report.conclusion[0]
+    table, note, *_ = report.sections
+    assert isinstance(table, ReportTable)
+    assert table.header[0] == "changed between the runs"
+    assert str(note).startswith("the queries of 5 of 5 tasks differ, so that these are other ")
 
 
 def test_of_many_flips_the_first_are_returned_and_all_are_counted():
@@ -698,8 +722,7 @@ def test_what_the_settings_change_by_themselves_is_what_rescoring_changes(tmp_pa
     assert by_settings.figures["mean_delta_by_settings"] == pytest.approx(mean)
     assert report.figures["mean_delta_by_settings"] == pytest.approx(mean)
     rest = report.figures["mean_delta"] - report.figures["mean_delta_by_settings"]
-    first, *_ = report.sections
-    assert isinstance(first, str)
+    (first,) = report.conclusion
     assert (
         f"), of which {mean:+.4f} by the settings (A's verdicts under B's settings), {rest:+.4f} by what was asked and "
         "judged; 4 of 4 tasks changed"

@@ -35,7 +35,7 @@ from jurygraph.aggregation.consensus.model import (
 )
 from jurygraph.arrays import Bools, Floats, Ints, check_choice
 from jurygraph.errors import PlanError
-from jurygraph.inference.clusters import INTERVAL_QUANTILES, Bounds, draw_clusters
+from jurygraph.inference.clusters import INTERVAL_QUANTILES, ONE_SIDED_LEVEL, Bounds, draw_clusters
 
 TieRule = Literal["shared", "first", "highest"]
 MIN_ANNOTATORS = 3
@@ -48,7 +48,7 @@ of scores at depths of 8 to 58, and from 100 on the model is as good or better (
 _MAX_LABEL_FACTOR = 10
 """How many times the labels that there are may be asked for with a number; more is no plan."""
 _MIN_REFIT_SPREAD = 0.003
-"""Refits nearer than this are alike, as of someone without an error: how rare errors are, they cannot tell."""
+"""Refits nearer than this are alike, as of someone with equal labels: how rare others are, they cannot tell."""
 _MIN_LABELS_FOR_TWO_RARE = 100
 """Above this, two labels of a class are less than 2 %."""
 _MAX_NAMES_SHOWN = 5
@@ -567,7 +567,8 @@ def refit_intervals(
 
     `agent_scores` leaves that uncertainty out. An agent's interval is that of `agent_scores` with the variance that
     refitting adds to the score of the same resamples. The intervals of annotators are the percentiles of the resamples;
-    NaN if these are all alike, as for an annotator with equal labels only.
+    NaN if these are all alike, as for an annotator with equal labels only. The accuracy of who never errs has the exact
+    interval, for which resamples have no errors either.
 
     Args:
         fitted: the estimate of all items; each resample is fitted with its settings and starts from its result.
@@ -627,11 +628,39 @@ def refit_intervals(
     annotator_rate_intervals = ends[:, agents:].reshape(2, 3, -1)
     is_alike = np.ptp(annotator_rate_intervals, axis=0) < _MIN_REFIT_SPREAD
     annotator_rate_intervals[:, is_alike] = np.nan
+    lower_ends = _exact_lower_ends(fitted, items_by_agent_and_prompt.prompt)
+    has_no_error = np.isfinite(lower_ends) & (not as_published)
+    accuracy_interval = annotator_rate_intervals[:, 0]
+    accuracy_interval[0] = np.where(
+        has_no_error, np.fmin(lower_ends, accuracy_interval[0]), accuracy_interval[0]
+    )
+    accuracy_interval[1, has_no_error] = 1.0
     annotator_intervals = annotator_rate_intervals.transpose(2, 1, 0).tolist()  # [3,2] each
     annotators = dict(zip(votes.annotators, annotator_intervals, strict=True))
     return RefitIntervals(
         score_agents(fitted, credit_by_item, items_by_agent_and_prompt, bounds), annotators
     )
+
+
+def _exact_lower_ends(fitted: Consensus, prompt: Ints) -> Floats:
+    """Return the lower end of the accuracy of annotators who gave all items their likeliest class, NaN for others, [A].
+
+    Each class counts as many prompts as the annotator's rarest one (Clopper & Pearson 1934), or none is known.
+
+    Args:
+        prompt: of each item, [N].
+    """
+    votes = fitted.votes
+    _, annotators, classes = votes.shape
+    errors = np.bincount(
+        votes.annotator, votes.label != fitted.likeliest_labels()[votes.item], annotators
+    )
+    cells = np.stack([votes.annotator * classes + votes.label, prompt[votes.item]])
+    distinct_cells, _ = np.unique(cells, axis=1)
+    prompts = np.bincount(distinct_cells, minlength=annotators * classes)
+    trials = classes * prompts.reshape(annotators, classes).min(axis=1)
+    ends = [ONE_SIDED_LEVEL ** (1.0 / max(count, 1)) for count in trials.tolist()]
+    return np.where((errors == 0.0) & (trials > 0), ends, np.nan)
 
 
 def _refit_on_resample(

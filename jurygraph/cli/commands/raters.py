@@ -67,13 +67,12 @@ from jurygraph.studies.adjudication import read_consensus, select_ambiguous
 from jurygraph.studies.agreement import MIN_SHARED_ITEMS, read_parts
 from jurygraph.studies.consensus import (
     ConsensusSettings,
-    VoteColumns,
-    collect_votes,
     fit_consensus,
     list_consensus_labels,
     report,
 )
 from jurygraph.studies.report import Report
+from jurygraph.studies.votes import VoteColumns, collect_votes
 
 
 @make_report_command
@@ -163,7 +162,8 @@ def consensus(
         Path | None,
         option(
             "F",
-            "Write a label of each item (and the `question` D) as CSV for `study judge`; none at ties.",
+            "Write a label of each item (and the `question` D) as CSV for `study judge`: none at ties, and of "
+            "numbers a `mean`.",
         ),
     ] = None,
     plot: PlotFileOption = None,

@@ -344,6 +344,7 @@ def judge(
     item: ItemColumnOption = None,
     target: ScoreColumnOption = None,
     reviewer: ReviewerColumnOption = None,
+    without: WithoutOption = None,
     question: Annotated[
         str | None, option("Q", "Question of labels that name none; `reward` for the reward.")
     ] = None,
@@ -410,9 +411,10 @@ def judge(
     thresholds = parse_ci_thresholds(gate, judge_report.GATE_STATISTIC_NAMES, _GATE_OPTION_EXAMPLE)
     judged = read_from_each_run(runs, read_judgements)
     columns = select_named_columns(id=item, target=target, reviewer=reviewer)
-    people_labels = judge_study.read_labels(
+    all_labels = judge_study.read_labels(
         labels_source, judged, columns, COLUMN_OPTION_BY_RATING_FIELD
     )
+    (people_labels,) = leave_out_raters([all_labels], "reviewer", without)
     studies = judge_study.join_labels_with_judgements(
         judged, people_labels, split, consensus, question
     )

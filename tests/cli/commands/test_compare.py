@@ -74,7 +74,7 @@ def test_a_comparison_is_a_page_too_in_any_form(
         assert f"<h1>A {runs[0]}, B {runs[1]}</h1>" in text
         assert "B is 0.7500 higher (" in text
         assert re.search("reward.shaky</th><td >A</td><td >-0.5</td>", text)
-        assert "The gate is missed: 1 of 2 conditions." in text
+        assert '<p class="lede damage"><strong>The gate is missed: 1 of 2 conditions.<' in text
         assert text.index("n &gt; 4") < text.index("No verdict flipped")
 
 
@@ -113,6 +113,12 @@ def test_a_missed_condition_exits_with_1_and_says_what_it_would_take(
             "threshold missed: n > 4, but n is 4",
             "threshold missed: mean_delta_p > 1, but mean_delta_p is 0.5",
         ],
+    )
+    alike = run("compare", runs[0], runs[0], "--gate", "mean_delta_low>=0")
+    assert alike.code == 1
+    assert alike.err.endswith(
+        "threshold missed: mean_delta_low >= 0, but there is no mean_delta_low\n"
+        "conditions on an interval need tasks that differ from each other; no_worse_than=MARGIN can hold without\n"
     )
     margin = run("compare", runs[0], runs[0], "--gate", "no_worse_than=0.1")
     assert margin.code == 1

@@ -78,6 +78,21 @@ def test_a_threshold_that_is_missed_ends_with_code_1(
     assert "threshold missed: tnr >= 0.9, but tnr is 0.5" in ended.err
 
 
+def test_labels_of_people_are_left_out_by_name(
+    scored_folder: Path, tmp_path: Path, run: Command
+) -> None:
+    header, *rows = LABELS.splitlines()
+    content = [f"{header},reviewer", *(f"{row},ann" for row in rows)]
+    labels = write_labels(tmp_path, "\n".join([*content, "door/a,false,manners.shaky,bo\n"]))
+    command = ("study", "judge", scored_folder, "--labels", labels, "--json")
+    numbers = [json.loads(run(*command).out)["judges"][0]["n"]]
+    numbers.append(json.loads(run(*command, "--without", "bo").out)["judges"][0]["n"])
+    assert numbers == [3, 4]  # who ties is no majority
+    write_labels(tmp_path)
+    ended = run(*command, "--without", "bo")
+    assert ended.err == "error: --without: nobody is 'bo'; there are none\n"
+
+
 def test_options_name_the_columns_of_labels(
     scored_folder: Path, tmp_path: Path, run: Command
 ) -> None:
@@ -87,7 +102,10 @@ def test_options_name_the_columns_of_labels(
     assert json.loads(ended.out)["judges"][0]["n"] == 4
     ended = run(*command, "--id-column", "row", "--target-column", "gold,row")
     hint = "if each person has a column, make a label of each cell by `jurygraph import wide`"
-    assert "has no column 'gold,row'; " in ended.err
+    assert (
+        "has no column 'gold,row'; name each in a command of its own: --target-column gold, then --target-column row"
+        in ended.err
+    )
     assert f"; or {hint}\n" in ended.err
     ended = run(*command, "--id-column", "row")
     assert (

@@ -16,10 +16,10 @@ from jurygraph.studies.conclusions import describe_raters
 from jurygraph.studies.consensus import (
     ConsensusSettings,
     FittedConsensus,
-    collect_votes,
     fit_consensus,
 )
 from jurygraph.studies.report import IntervalCell, Report, ReportTable
+from jurygraph.studies.votes import collect_votes
 from tests.studies.consensus.made import AGENTS, PANEL, votes_file
 from tests.studies.figures import Figures, figures_of
 
@@ -285,8 +285,9 @@ def test_items_in_doubt_by_majority_are_ties_and_those_that_one_vote_decides() -
             table.header[0]: table for table in found.sections if isinstance(table, ReportTable)
         }
         assert "posterior (PEC) against majority (MV)" not in tables  # there is no agent to compare
-        rows = [[name, decider] for name, decider, _ in tables["items in doubt"].rows]
-        assert rows == [["c", "nothing, a tie"], ["b", "one vote"]]
+        tie, one_vote = tables["items in doubt"].rows
+        assert (tie[:2], one_vote[:2]) == (["c", "nothing, a tie"], ["b", "one vote"])
+        assert method != "majority" or tie[2:] == ["0 or 1", 0.5]
         is_model = "most ambiguous items" in tables
         assert is_model == (method == "stableval")
 
@@ -329,19 +330,26 @@ def test_of_ordered_labels_who_guesses_is_told_by_the_order_and_half_stars_do_no
     ) in found.notes
 
 
-def test_refits_that_are_all_alike_give_no_interval_of_someone_who_never_errs() -> None:
+def test_the_accuracy_of_someone_who_never_errs_has_the_exact_interval_of_as_many_items() -> None:
     rows = [(f"i{item}", name, item % 2) for item in range(30) for name in ("ann", "bo", "cy")]
     rows += [(f"i{item}", "dee", item % 2 ^ (item % 5 == 0)) for item in range(30)]
+    rows += [(f"i{item}", "eve", 1) for item in range(30)]
     ballots = collect_votes([votes_file(*rows)])
     found = consensus_study.report(fit_consensus(ballots, ConsensusSettings(subsets=0)))
     people = found.figures["annotators"]
     assert people["ann"]["accuracy"] > 0.99
-    assert people["ann"]["accuracy_interval"] is None
-    assert people["dee"]["accuracy_interval"] is not None
+    assert people["ann"]["accuracy_interval"] == pytest.approx((0.025 ** (1 / 30), 1.0))
+    assert people["dee"]["accuracy_interval"][1] < 1.0
     assert (
-        "no interval of the accuracy of ann, bo, cy: all refits give the same (no errors, or equal labels), and cannot "
-        "tell how sure it is"
+        "no interval of the accuracy of eve: all refits give the same (each class is always labelled alike), and "
+        "cannot tell how sure it is"
     ) in found.figures["limits"]
+    # Of groups of the same class, which are one draw each, there are three in either.
+    grouped = ballots._replace(prompt=[f"g{int(item[1:]) % 6}" for item in ballots.item])
+    people = consensus_study.report(fit_consensus(grouped, ConsensusSettings(subsets=0))).figures[
+        "annotators"
+    ]
+    assert people["ann"]["accuracy_interval"][0] == pytest.approx(0.025 ** (1 / 6))
 
 
 @pytest.mark.parametrize("words", [(), ("one", "two", "three", "four", "five", "six")])
@@ -360,6 +368,9 @@ def test_who_is_surely_lenient_is_named_and_nobody_is_strict_for_that(
     shifts = {name: row["shift"] for name, row in found.figures["annotators"].items()}
     step = 0.2 if words else 1.0
     assert shifts.pop("len").value == pytest.approx(0.6 * step, abs=0.15 * step)
+    lenient = found.figures["annotators"]["len"]
+    assert lenient["accuracy"] < 0.4 < 0.6 < lenient["accuracy_after_shift"]
+    assert found.figures["annotators"]["ann"]["accuracy_after_shift"] is None
     assert set(shifts.values()) == {None}
     unit = "credit" if words else "labels"
     (sentence,) = [text for text in found.sections if "surely higher" in str(text)]

@@ -7,7 +7,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import LabelWithPlace, VotesFile
-from jurygraph.studies.consensus import VoteColumns, collect_votes
+from jurygraph.studies.votes import VoteColumns, collect_votes
 from tests.rows import all_rows
 from tests.studies.consensus.made import NAMES, votes_file
 

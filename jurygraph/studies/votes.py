@@ -1,0 +1,277 @@
+"""Votes of files on one scale: their classes, and the class of each label, for a consensus of annotators."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from jurygraph.errors import InputError
+from jurygraph.messages import describe_value, did_you_mean, list_first, quote
+from jurygraph.schema.rating import Label, Vote, find_label_class, format_label
+from jurygraph.sources.ratings import NUMERAL_PATTERN, LabelWithPlace, VotesFile
+
+MAX_LISTED_NAMES = 20
+_MAX_CLASSES = 25
+"""More different numbers than this are values of a slider: a confusion of each with each cannot be learned."""
+_CONTINUOUS_SCALE_HINT = (
+    "`jurygraph study agreement --level interval` compares them as numbers; or write classes, such as low, middle and "
+    "high, or name all values with --classes if they are classes"
+)
+_LABEL_COLUMN_HINT = (
+    "name the column of the labels, or all values with --classes if they are classes"
+)
+_FEW_CLASSES_THRESHOLD = 10
+"""Up to this, numbers are classes even where most labels differ."""
+
+
+class VoteColumns(NamedTuple):
+    """Votes row by row, in the order of the files.
+
+    Attributes:
+        item: the key of the labelled item, [rows]: the item, with "_" and the agent if there is one.
+        item_id_in_file: the item as the files name it, [rows]: the same for all agents that answered it.
+        annotator: [rows].
+        label: [rows], each one of `classes`, or None for an abstention.
+        classes: from low to high, [K], K ≥ 2.
+        agent, prompt: the agent, and the group that items share, [rows]; None if no vote names one.
+        gold: the class of items for which it is known, by key.
+        values: credit of each class, [K], where all are numbers of the data: linear from the lowest to the highest.
+        has_order: False if `classes` are words that nobody has put in an order, which are sorted.
+        spelling_change_counts: the number of labels unlike their class, by both: "'Bug' as bug", "3.5 as 4".
+    """
+
+    item: Sequence[str]
+    item_id_in_file: Sequence[str]
+    annotator: Sequence[str]
+    label: Sequence[Any]
+    classes: Sequence[Label]
+    agent: Sequence[str] | None
+    prompt: Sequence[str] | None
+    gold: Mapping[str, Label]
+    values: Sequence[float] | None = None
+    has_order: bool = True
+    spelling_change_counts: Mapping[str, int] = {}
+
+
+class _LocatedVote(NamedTuple):
+    file: VotesFile
+    location: str
+    vote: Vote
+
+    @property
+    def where(self) -> str:
+        return f"{self.file.path}, {self.location}"
+
+    def field_location(self, name: str) -> str:
+        return f"{self.where}, field {self.file.columns.get(name, name)}"
+
+
+def collect_votes(
+    files: Iterable[VotesFile],
+    dimension: str | None = None,
+    classes: Sequence[str] = (),
+    gold: Mapping[str, LabelWithPlace] = {},
+) -> VoteColumns:
+    """Return the votes of all files on one scale.
+
+    Args:
+        files: read as one.
+        dimension: the dimension to select if there are several.
+        classes: all labels, from low to high; text that writes a number is that number. Without them labels must be
+            numbers, or, where no vote names an agent, words, and the classes are those that occur.
+        gold: known classes of items, by their keys.
+
+    Raises:
+        InputError: names file, line and field: a label off the scale, words without a scale, one class alone, several
+            dimensions, an agent or group in only some rows, a key that two agents share, an item in two groups, or gold
+            of an item without votes.
+    """
+    located_votes = []
+    for file in files:
+        located_votes += [_LocatedVote(file, *row) for row in file.rows]
+    votes = _select_votes_of_dimension(located_votes, dimension)
+    found = [vote.label for _, _, vote in votes if vote.label is not None]
+    if not found:
+        raise InputError(f"{_vote_file_paths_text(votes)}: nothing but abstentions; write labels")
+    agent = _require_complete_column(votes, "agent")
+    # Only agents get credit, for which classes need an order.
+    has_class_order = (
+        bool(classes)
+        or agent is not None
+        or not all(isinstance(_label_to_class_value(label), str) for label in found)
+    )
+    scale = _parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
+    values = None
+    if not classes and has_class_order:
+        numbers = np.array(scale, dtype=np.float64)
+        values = np.interp(numbers, numbers[[0, -1]], (0.0, 1.0)).tolist()
+    labels = []
+    spelling_change_counts = Counter[str]()
+    for located_vote in votes:
+        label = located_vote.vote.label
+        if label is not None:
+            spelling_in_file = label
+            label = _label_to_scale_class(label, scale, located_vote.field_location("label"))
+            if _label_to_class_value(spelling_in_file) != label:
+                spelling_change_counts[f"{quote(str(spelling_in_file))} as {label}"] += 1
+        labels.append(label)
+    prompt = _require_complete_column(votes, "group")
+    _refuse_ambiguous_item_keys(votes)
+    item = [vote.key for _, _, vote in votes]
+    items = set(item)
+    gold_labels = {}
+    for key, (where, columns, label) in gold.items():
+        if key not in items:
+            hint = did_you_mean(key, items) or "leave the row out"
+            raise InputError(
+                f"{where}, field {columns['item']}: nobody labelled item {quote(key)}; {hint}"
+            )
+        gold_labels[key] = _label_to_scale_class(label, scale, f"{where}, field {columns['label']}")
+    return VoteColumns(
+        item=item,
+        item_id_in_file=[vote.item for _, _, vote in votes],
+        annotator=[vote.annotator for _, _, vote in votes],
+        label=labels,
+        classes=scale,
+        agent=agent,
+        prompt=prompt,
+        gold=gold_labels,
+        values=values,
+        has_order=has_class_order,
+        spelling_change_counts=spelling_change_counts,
+    )
+
+
+def _select_votes_of_dimension(
+    votes: list[_LocatedVote], dimension: str | None
+) -> list[_LocatedVote]:
+    present = dict.fromkeys(located_vote.vote.dimension for located_vote in votes)
+    dimensions_text = ", ".join(str(name or "(none)") for name in list(present)[:MAX_LISTED_NAMES])
+    if dimension is None:
+        if len(present) > 1:
+            raise InputError(
+                f"{_vote_file_paths_text(votes)}: has the dimensions {dimensions_text}; pick one with --dimension "
+                "(`jurygraph study agreement` takes each)"
+            )
+        return votes
+    if dimension not in present:
+        hint = did_you_mean(dimension, filter(None, present)) or f"known here: {dimensions_text}"
+        raise InputError(f"--dimension: no rating is of {quote(dimension)}; {hint}")
+    return [located_vote for located_vote in votes if located_vote.vote.dimension == dimension]
+
+
+def _vote_file_paths_text(votes: Iterable[_LocatedVote]) -> str:
+    return ", ".join(dict.fromkeys(located_vote.file.path for located_vote in votes))
+
+
+def _label_to_class_value(label: Label) -> Label:
+    """Return the class that a label names: a number, also if written as text, or a word."""
+    if isinstance(label, str) and not NUMERAL_PATTERN.fullmatch(label):
+        return label
+    number = float(label)
+    if not math.isfinite(number):
+        return label
+    return int(number) if number.is_integer() else number
+
+
+def _label_to_scale_class(label: Label, scale: Sequence[Any], where: str) -> Label:
+    """Return the class of the scale that a label names. Raises `InputError` with its place if there is none."""
+    parsed = _label_to_class_value(label)
+    if isinstance(parsed, str):
+        parsed = find_label_class(parsed, scale)
+    elif parsed % 1.0 and not has_words(scale) and min(scale) < parsed < max(scale):
+        parsed = _find_nearest_class(parsed, scale)
+    if parsed in scale:
+        return parsed
+    names = list(map(format_label, scale))
+    scale_text = ", ".join(list_first(names, MAX_LISTED_NAMES))
+    hint = "write one of these, or have --classes name it"
+    if isinstance(parsed, str):
+        hint = did_you_mean(parsed, names) or hint
+    raise InputError(
+        f"{where}: is {describe_value(parsed)}, which is off the scale {scale_text}; {hint}"
+    )
+
+
+def _find_nearest_class(fraction: float, scale: Sequence[float]) -> float:
+    """Return the class nearest to a fraction: half way between two, the one farther from the middle of the scale."""
+    middle = (min(scale) + max(scale)) / 2.0
+    return min(scale, key=lambda value: (abs(value - fraction), -abs(value - middle)))
+
+
+def _parse_scale(classes: Sequence[str]) -> Sequence[Label]:
+    scale = tuple(map(_label_to_class_value, classes))
+    if len(scale) < 2 or len(set(scale)) < len(scale) or "" in scale:
+        raise InputError(
+            f"--classes: is {','.join(classes)}; name 2 classes or more, each once, from low to high"
+        )
+    return scale
+
+
+def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> Sequence[Label]:
+    """Return the classes that occur, sorted: words, which have no order, in their commonest spelling."""
+    texts = [located_vote for located_vote in votes if isinstance(located_vote.vote.label, str)]
+    if has_class_order and texts:
+        # a word rather than a number that is written as text
+        word = max(
+            texts, key=lambda text: isinstance(_label_to_class_value(str(text.vote.label)), str)
+        )
+        raise InputError(
+            f"{word.field_location('label')}: is {describe_value(word.vote.label)}, and only numbers have an order by "
+            "themselves; write a number, or name all labels from low to high with --classes"
+        )
+    labels = [_label_to_class_value(vote.label) for _, _, vote in votes if vote.label is not None]
+    spelling_by_class: dict[str, Any] = {}
+    for label, _ in Counter(labels).most_common():
+        spelling_by_class.setdefault(str(label).casefold(), label)
+    classes = sorted(spelling_by_class.values())
+    class_count = len(classes)
+    if class_count == 1:
+        raise InputError(
+            f"{_vote_file_paths_text(votes)}: every label is {format_label(classes[0])}, and there is nothing to tell "
+            "apart; name the whole scale with --classes"
+        )
+    label_count = len(labels)
+    if class_count > _MAX_CLASSES or (
+        class_count > _FEW_CLASSES_THRESHOLD and 2 * class_count > label_count
+    ):
+        hint = _CONTINUOUS_SCALE_HINT if has_class_order else _LABEL_COLUMN_HINT
+        raise InputError(
+            f"{_vote_file_paths_text(votes)}: {label_count} labels have {class_count} different values, which are no "
+            f"classes; {hint}"
+        )
+    return tuple(classes)
+
+
+def _require_complete_column(
+    votes: Sequence[_LocatedVote], name: Literal["agent", "group"]
+) -> list[str] | None:
+    """Return a column that every row has, or None if no row has it. Raises `InputError` otherwise."""
+    values = [getattr(vote, name) for _, _, vote in votes]
+    if all(value is None for value in values):
+        return None
+    if None in values:
+        row = votes[values.index(None)]
+        raise InputError(
+            f"{row.field_location(name)}: is empty, and other rows have one; give every row one"
+        )
+    return values
+
+
+def _refuse_ambiguous_item_keys(votes: Iterable[_LocatedVote]) -> None:
+    first: dict[str, _LocatedVote] = {}
+    for located_vote in votes:
+        other = first.setdefault(located_vote.vote.key, located_vote)
+        # item "a_b" of agent "c" has the key of item "a" of agent "b_c"
+        for name in ("item", "agent", "group"):
+            if getattr(located_vote.vote, name) != getattr(other.vote, name):
+                raise InputError(
+                    f"{located_vote.field_location(name)}: is not the {name} of item {quote(located_vote.vote.key)} "
+                    f"in {other.where}; give each item one, and a name of its own"
+                )
+
+
+def has_words(classes: Sequence[Label]) -> bool:
+    return any(isinstance(label, str) for label in classes)
