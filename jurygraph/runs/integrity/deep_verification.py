@@ -25,7 +25,14 @@ from jurygraph.messages import format_count, quote
 from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import RequestLimiter
-from jurygraph.models.request import REPAIR_CALL_PURPOSE, Fault, PlannedLookup, Reply, Request, StoredLookup
+from jurygraph.models.request import (
+    REPAIR_CALL_PURPOSE,
+    Fault,
+    PlannedLookup,
+    Reply,
+    Request,
+    StoredLookup,
+)
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.run import Run, ScoredResponse, has_erased_text
 from jurygraph.runs.store.header import ModelIdentity
@@ -236,8 +243,6 @@ class _DeepVerifier:
         if task is None or len(responses) < len(scored):
             return {"erased": len(verdicts)}
         self._calls.last_record = group.seq
-        for backend in self._backends:
-            backend.changed.clear()  # those of a whole run would fill the memory
         quotations = 0
         for trace, response in zip(stored_traces, responses, strict=True):
             quotations += self._check_quotations(trace, response.text)
@@ -485,6 +490,8 @@ class _DeepVerifier:
                             label, source, item, *changed_lookups[lookup]
                         )
                         self._problems.setdefault(has_loss, problem)
+        for backend in self._backends:
+            backend.changed.clear()  # their texts, of a whole run, would fill the memory
         return len(self._affected_responses) > affected_count
 
     def _compare_lookups(self, stored_trace: Trace, recomputed_trace: Trace) -> None:
