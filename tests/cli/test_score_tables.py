@@ -341,7 +341,7 @@ def test_an_array_of_chats_and_anthropics_system_are_read_like_lines(
 ) -> None:
     chat = [{"role": "user", "content": "Salt!"}, {"role": "assistant", "content": "please"}]
     row = {"id": "salt", "agent": "ann", "system": "Be brief.", "messages": chat}
-    (folder / "chats.json").write_text(json.dumps([row], indent=1))
+    (folder / "chats.json").write_text(f"\n\n {json.dumps([row], indent=1)}")
     (folder / "chats.jsonl").write_text(json.dumps(row) + "\n")
     named = ("--messages-column", "messages")
     shown = []
