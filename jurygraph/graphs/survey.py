@@ -201,7 +201,8 @@ def list_questions_of_evaluators(
                         f"{owner} returns {describe_type(question)}; return a list of `self.question(view, …)`"
                     )
                 _refuse_foreign_question(question, evaluator, view)
-                missing = evaluator.describe_missing_fields(view, question.subject)
+                with raise_as_plan_error(f"`describe_missing_fields` of {name!r}"):
+                    missing = evaluator.describe_missing_fields(view, question.subject)
                 if missing is not None:
                     question = question.model_copy(update={"missing": missing})
                 listed_questions.append((name, view, question))

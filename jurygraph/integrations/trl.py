@@ -294,12 +294,12 @@ class JuryScorer:
         """
         problems = []
         rows_by_doubt: dict[str, list[str]] = defaultdict(list)
-        first_rows: dict[str, tuple[int, Task]] = {}
+        first_rows: dict[str, tuple[int, str]] = {}
         for index, row in enumerate(dataset):
             try:
                 task = self._check_row(index, row)
-                first_index, first_task = first_rows.setdefault(task.id, (index, task))
-                if task != first_task:
+                first_index, digest = first_rows.setdefault(task.id, (index, task.digest))
+                if task.digest != digest:
                     raise differing_rows_error(task.id, first_index, index, "data set")
             except InputError as error:
                 problems.append(str(error))

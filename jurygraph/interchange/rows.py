@@ -24,7 +24,7 @@ from jurygraph.sources.files import (
     read_lines,
     validate_at_location,
 )
-from jurygraph.sources.table_rows import read_rows, table_suffix
+from jurygraph.sources.table_rows import is_json_array, read_rows
 
 M = TypeVar("M", bound=FrozenModel)
 
@@ -146,15 +146,14 @@ def read_entries(path: StrPath, model: type[M]) -> Iterator[tuple[str, M]]:
 
     With each is its location: "in.jsonl, line 7" or "in.json, [7]". Raises `InputError` with location and field.
     """
+    if is_json_array(Path(path)):
+        for position, row in read_rows(Path(path)):
+            location = f"{Path(path).name}, {position}"
+            yield location, validate_at_location(location, model, row)
+        return
     with closing(TextFile(path)) as file:
-        first = next(file.lines(), None)
-        if first is None or first.text[0] != "[" or table_suffix(Path(path)) != ".json":
-            for line, value in read_lines(file, model):
-                yield f"{file.name}, line {line.number}", value
-            return
-    for position, row in read_rows(Path(path)):
-        location = f"{file.name}, {position}"
-        yield location, validate_at_location(location, model, row)
+        for line, value in read_lines(file, model):
+            yield f"{file.name}, line {line.number}", value
 
 
 def nonempty_fields(**fields: Any) -> JsonFields:

@@ -13,12 +13,13 @@ from typing import Any, BinaryIO, NamedTuple
 from pydantic_core import from_json
 
 from jurygraph.errors import InputError
-from jurygraph.messages import describe_value, did_you_mean, quote, shorten
-from jurygraph.schema.frozen_model import StrPath
+from jurygraph.messages import Problem, describe_value, did_you_mean, quote, shorten
+from jurygraph.schema.frozen_model import StrPath, decode_json_strictly
 from jurygraph.sources.files import (
     MAX_LINE_BYTES,
     TextFile,
     explain_unreadable_file,
+    raise_field_error,
     suggest_chat_of_messages,
 )
 
@@ -68,6 +69,15 @@ def table_suffix(path: Path) -> str:
     """Return the suffix that names the format of a file, which may be gzipped."""
     lowercase_suffixes = [suffix.lower() for suffix in path.suffixes]
     return next((suffix for suffix in reversed(lowercase_suffixes) if suffix != ".gz"), "")
+
+
+def is_json_array(path: Path) -> bool:
+    """Return whether a file is an array of rows in a `.json`, and not lines."""
+    if table_suffix(path) != ".json":
+        return False
+    with closing(TextFile(path)) as file:
+        first = next(file.lines(), None)
+    return first is not None and first.text.lstrip().startswith("[")
 
 
 def is_csv(path: Path) -> bool:
@@ -243,24 +253,27 @@ def _read_json_lines(path: Path) -> Iterator[RowWithPlace]:
             yield position, _require_json_object(value, location)
 
 
-def _parse_json_text(text: str | bytes, location: str) -> Any:
+def _parse_json_text(text: str, location: str) -> Any:
     try:
-        return from_json(text, allow_inf_nan=False)
+        from_json(text, allow_inf_nan=False)  # refuses half of a surrogate pair, too
     except ValueError as error:
         raise InputError(f"{location}: {_explain_invalid_json(text, error)}") from None
+    value = decode_json_strictly(text)
+    if isinstance(value, Problem):
+        raise_field_error(location, value)
+    return value
 
 
 _NAN_OR_INFINITY_PATTERN = re.compile(r"[:,\[]\s*(-?(?:NaN|Infinity))\b")
 _SURROGATE_ESCAPE_PATTERN = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 
-def _explain_invalid_json(text: str | bytes, error: ValueError) -> str:
+def _explain_invalid_json(text: str, error: ValueError) -> str:
     """Return what is wrong, in words for what programs write that is no JSON."""
-    decoded_text = text.decode(errors="replace") if isinstance(text, bytes) else text
-    number = _NAN_OR_INFINITY_PATTERN.search(decoded_text)
+    number = _NAN_OR_INFINITY_PATTERN.search(text)
     if "expected value" in str(error) and number is not None:
         return f"holds {number[1]}, which is no number in JSON; write null, or leave it out"
-    if "hex escape" in str(error) and _SURROGATE_ESCAPE_PATTERN.search(decoded_text):
+    if "hex escape" in str(error) and _SURROGATE_ESCAPE_PATTERN.search(text):
         return "holds half of a surrogate pair, which is not a character; write the whole character"
     return f"is not valid JSON ({error}); fix it there"
 

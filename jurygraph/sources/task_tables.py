@@ -53,6 +53,7 @@ from jurygraph.sources.table_rows import (
     TableRow,
     column_names_location,
     is_csv,
+    is_json_array,
     missing_column_error,
     read_first_row,
     read_rows,
@@ -276,13 +277,13 @@ def missing_column_options_error(path: StrPath) -> InputError:
 
 def _read_first_object(path: Path) -> Any:
     """Return the first line of a file as JSON, or in an array its first row; None if there is none, or no JSON."""
-    with closing(TextFile(path)) as file:
-        line = next(file.lines(), None)
     try:
-        if line is not None and line.text.startswith("[") and table_suffix(path) == ".json":
-            return next(read_rows(path), (None, None))[1]
+        if is_json_array(path):
+            return read_first_row(path)
+        with closing(TextFile(path)) as file:
+            line = next(file.lines(), None)
         return None if line is None else from_json(line.text)
-    except (ValueError, InputError):
+    except ValueError:
         return None
 
 

@@ -32,6 +32,7 @@ from jurygraph.sources.files import (
     TextLine,
     close_on_error,
     explain_full_temp_disk,
+    parse_lines,
     raise_line_error,
     read_lines,
     reread_line,
@@ -266,7 +267,12 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             self._resources = exit_stack.pop_all()
 
     def _validate_tasks(self) -> None:
-        for line, task in read_lines(self._tasks, TaskLine):
+        for line, task in parse_lines(self._tasks, TaskLine):
+            if isinstance(task, Problem):
+                if task.path == ("messages",) and self._tasks.name == "standard input":
+                    remedy = "chats are read from a file that is named, and tasks have a `query`"
+                    task = Problem(task.path, task.problem, remedy)
+                raise_line_error(self._tasks.name, line.number, task)
             for error in self._add_task(line, task):
                 raise_line_error(self._tasks.name, line.number, error)
         if not self._index:

@@ -341,7 +341,7 @@ def test_an_array_of_chats_and_anthropics_system_are_read_like_lines(
 ) -> None:
     chat = [{"role": "user", "content": "Salt!"}, {"role": "assistant", "content": "please"}]
     row = {"id": "salt", "agent": "ann", "system": "Be brief.", "messages": chat}
-    (folder / "chats.json").write_text(json.dumps([row], indent=1))
+    (folder / "chats.json").write_text(f"\n\n {json.dumps([row], indent=1)}")
     (folder / "chats.jsonl").write_text(json.dumps(row) + "\n")
     named = ("--messages-column", "messages")
     shown = []
@@ -458,7 +458,8 @@ def test_an_evaluator_that_lacks_something_of_every_chat_is_named_with_the_way_o
     assert scored.code == 1
     cause = (
         "tools.match: abstained on 1 of 1 tasks (first row-1: the task has neither reference_messages nor "
-        "reference_actions); give them what it needs, or let it not apply there (`if_missing: not_applicable`), "
+        "reference_actions); give them what it needs, or let it not apply where they lack that (`if_missing: "
+        "not_applicable`), "
     )
     assert cause in scored.out
     assert f"1 of 1 rewards failed and have no value; {cause}" in scored.err

@@ -78,7 +78,7 @@ def test_a_duplicate_row_is_refused(form: str, tmp_path: Path) -> None:
 def test_an_array_is_read_as_its_lines_are(form: str, tmp_path: Path) -> None:
     lines = import_rows(form, write_rows(tmp_path / "in.jsonl", *ROWS[form]))
     array = tmp_path / "in.json"
-    array.write_text(json.dumps(ROWS[form], indent=1))
+    array.write_text(f"\n {json.dumps(ROWS[form], indent=1)}")
     assert import_rows(form, array) == lines
     array.write_text(json.dumps([ROWS[form][0], 3]))
     assert "in.json, [1]: is the number 3; a row is an object" in refusal(form, array)

@@ -11,6 +11,8 @@ import pytest
 import jurygraph as jg
 from jurygraph.cli.jury_loading import collect_jury_notes
 from jurygraph.errors import BudgetExceeded, InputError, ModelOutageError, TraceMismatch
+from jurygraph.models import judge_client
+from jurygraph.models.judge_client import make_repair_request
 from jurygraph.models.request import PlannedLookup, StoredLookup
 from jurygraph.runs.integrity.deep_verification import find_lookup_mismatch
 from jurygraph.runs.store.ledger import Writer
@@ -171,6 +173,22 @@ def test_a_replay_says_that_what_changed_is_not_seen(tmp_path: Path) -> None:
     assert note.startswith("replay: 4 calls of tools have the results that were recorded")
     with jg.Jury(model=Investigator(look_up_a_room), evaluators=[criteria]) as jury:
         assert collect_jury_notes(jury) == []
+
+
+def test_a_repair_that_is_worded_otherwise_now_is_no_changed_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_up_and_misquote(request: Any, step: int) -> Any:
+        return [("price", {"item": "room"})] if step == 0 else {"quotes": ["nobody wrote this"]}
+
+    judge(Investigator(look_up_and_misquote), tmp_path / "run")
+    assert verify_deeply(tmp_path / "run").recomputed == 2
+
+    def word_otherwise(request: Any, reply: Any, problem: str) -> Any:
+        return make_repair_request(request, reply, f"once more, {problem}")
+
+    monkeypatch.setattr(judge_client, "make_repair_request", word_otherwise)
+    assert verify_deeply(tmp_path / "run").needing_model == 2
 
 
 def test_the_tasks_that_rest_on_changed_results_are_counted(

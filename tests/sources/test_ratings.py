@@ -351,7 +351,7 @@ SAME = "has the columns 'label' and 'score', which say the same; keep one, or sa
         (
             "r.jsonl",
             f'{{"item": {"9" * 4000}, "reviewer": "b", "score": 1}}',
-            "line 1, field item: is a number too lar",
+            "line 1, field item: 9999999999999999999… has 4000 digits; write so long a number as text",
         ),
         (
             "r.csv",

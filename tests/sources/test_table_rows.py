@@ -210,6 +210,12 @@ def test_a_byte_order_mark_before_json_does_no_harm(name: str, tmp_path: Path) -
             '{"name": ' + "[" * 5000 + "]" * 5000 + "}",
             ", line 1: is not valid JSON (recursion limit exceede",
         ),
+        (
+            "t.json",
+            '[{"a": {"b": 1, "b": 2}}]',
+            ", field [0].a.b: occurs twice in one object; keep one of them",
+        ),
+        ("t.jsonl", '{"a": 1, "a": 1}', ", line 1, field a: occurs twice in one object; keep"),
         ("t.json", '{"rows": []}', ": is an object; a table is a list of rows"),
         (
             "t.json",

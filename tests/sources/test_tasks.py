@@ -107,6 +107,10 @@ def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch):
     with open_task_source("-") as work:
         assert ids(work.pairs()) == [("eggs", ["e1"])]
         assert work.tasks_file.name == "standard input"
+    chat = {"messages": [{"role": "user", "content": "Eggs?"}]}
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines(chat).encode())))
+    with pytest.raises(InputError, match="messages: unknown; chats are read from a file that is"):
+        open_task_source("-")
 
 
 def test_tasks_and_profiles_cannot_share_standard_input(monkeypatch: pytest.MonkeyPatch):

@@ -25,7 +25,14 @@ from jurygraph.messages import format_count, quote
 from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
 from jurygraph.models.limits import RequestLimiter
-from jurygraph.models.request import Fault, PlannedLookup, Reply, Request, StoredLookup
+from jurygraph.models.request import (
+    REPAIR_CALL_PURPOSE,
+    Fault,
+    PlannedLookup,
+    Reply,
+    Request,
+    StoredLookup,
+)
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.run import Run, ScoredResponse, has_erased_text
 from jurygraph.runs.store.header import ModelIdentity
@@ -57,8 +64,9 @@ class DeepVerificationCounts(NamedTuple):
     """The numbers of verdicts with the same result, of checked quotations, and of skipped verdicts by reason.
 
     `quotations` are those of verdicts and material. Skipped are verdicts that would need a model, because they are of
-    an evaluator's own or their replies are in a run that this one was branched from and that is missing; those with
-    transient failures (of infrastructure, or at a time limit); and those that were erased.
+    an evaluator's own, their replies are in a run that this one was branched from and that is missing, or the request
+    that repaired a reply is worded otherwise now; those with transient failures (of infrastructure, or at a time
+    limit); and those that were erased.
     """
 
     recomputed: int = 0
@@ -147,8 +155,8 @@ def _build_offline_jury(run: Run, backends: Mapping[str | None, "OfflineBackend"
 class OfflineBackend(Backend):
     """An offline backend: requests have the identity of the model that it replaces, and no request gets a reply.
 
-    Recorded calls of tools that promise the same result are made again; `changed` are those with another one now, as
-    they were and are, and `forged` has what is wrong with those that were not recorded so.
+    Recorded calls of tools that promise the same result are made again; `changed` are those of a group with another
+    one now, as they were and are, and `forged` has what is wrong with those that were not recorded so.
     """
 
     can_run_tools = False
@@ -353,8 +361,12 @@ class _DeepVerifier:
             and not _is_transient_failure(stored_verdict)
         ):
             self._require_calls(label, stored_verdict)
-            if stored_verdict.lookups and all(
-                self._is_answered(use.id) for use in stored_verdict.calls
+            # a repair may be worded otherwise than it was; all other requests follow from what is recorded
+            is_repaired = any(use.purpose == REPAIR_CALL_PURPOSE for use in stored_verdict.calls)
+            if (
+                stored_verdict.lookups
+                and not is_repaired
+                and all(self._is_answered(use.id) for use in stored_verdict.calls)
             ):
                 raise TraceMismatch(
                     f"{label}: what was looked up leads to a request that is not in the run"
@@ -478,6 +490,8 @@ class _DeepVerifier:
                             label, source, item, *changed_lookups[lookup]
                         )
                         self._problems.setdefault(has_loss, problem)
+        for backend in self._backends:
+            backend.changed.clear()  # their texts, of a whole run, would fill the memory
         return len(self._affected_responses) > affected_count
 
     def _compare_lookups(self, stored_trace: Trace, recomputed_trace: Trace) -> None:

@@ -435,7 +435,7 @@ class Summary:
                 way_out = "`if_missing: not_applicable`"
             sentences.append(
                 f"{name}: abstained on {number} of {self.tasks} tasks{detail}; give them what it needs, or let it "
-                f"not apply there ({way_out}), or take {name} out"
+                f"not apply where they lack that ({way_out}), or take {name} out"
             )
         return sentences
 

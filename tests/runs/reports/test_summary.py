@@ -278,8 +278,8 @@ def test_tasks_on_which_an_evaluator_of_checks_always_abstained_are_counted() ->
     assert summary.to_json()["unanswered_tasks"] == {"tone": 1}
     lines = "".join(format_result_lines(summary))
     assert (
-        "tone: abstained on 1 of 3 tasks; give them what it needs, or let it not apply there ("
-        in lines
+        "tone: abstained on 1 of 3 tasks; give them what it needs, or let it not apply where they lack "
+        "that (" in lines
     )
     assert "a function returns jg.Verdict.not_applicable(…)), or take tone out" in lines
 
