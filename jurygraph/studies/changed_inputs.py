@@ -119,8 +119,8 @@ def _find_rewritten_responses(a: Run, b: Run) -> Iterator[InputChange]:
     for record, other_record in _find_differing_records(a, b, "group"):
         texts_in_b = _read_response_texts(b, other_record)
         for name, text in _read_response_texts(a, record).items():
-            other_text = texts_in_b.get(name, text)
-            if text != other_text:
+            other_text = texts_in_b.get(name)
+            if None not in (text, other_text) and text != other_text:
                 rewritten.append((record.key, text, other_text))
     if rewritten:
         task, before, after = rewritten[0]
@@ -129,23 +129,18 @@ def _find_rewritten_responses(a: Run, b: Run) -> Iterator[InputChange]:
         yield InputChange(f"{number}, with other texts", before, after, tasks, task)
 
 
-def _read_response_texts(run: Run, group: LedgerRecord) -> dict[str, str]:
-    """Return the texts of a group's responses by their ids; those that were erased are missing."""
+def _read_response_texts(run: Run, group: LedgerRecord) -> dict[str, str | None]:
+    """Return the texts of a group's responses by their ids, None for one that was erased; nothing else is read."""
     with reading(f"{run.ledger.path}, record {group.seq} and those of its traces"):
         ledger = run.source.ledger
         last = group.seq + group.content["size"]
-        traces = {
-            record.seq: (record.key, from_json(record.body))
-            for record in ledger.verified_records(group.seq + 1, last)
-        }
+        traces = list(ledger.records(after=group.seq, up_to_record=last))
+        bodies = {trace.seq: from_json(trace.body) for trace in traces}
         # Of the texts of a trace, that of the response is the first.
-        stored_texts = ledger.texts({seq: body["texts"][:1] for seq, (_, body) in traces.items()})
-        texts = {}
-        for seq, (response_id, body) in traces.items():
-            text = unpack_response_text(body, stored_texts[seq])
-            if text is not None:
-                texts[response_id] = text
-        return texts
+        texts = ledger.texts({seq: body["texts"][:1] for seq, body in bodies.items()})
+        return {
+            trace.key: unpack_response_text(bodies[trace.seq], texts[trace.seq]) for trace in traces
+        }
 
 
 def _find_differing_records(

@@ -106,12 +106,14 @@ class FailureRow:
         }
 
 
-def _is_quoted_finding(verdict: StoredBody) -> bool:
-    """Return whether a verdict needs a quotation and has one (`RecordedVerdict.needs_quotation`)."""
+def needs_quotation(verdict: StoredBody, question: Question) -> bool:
+    """Return whether a stored verdict is a finding that needs a quotation (`RecordedVerdict.needs_quotation`)."""
+    if "unsupported" in verdict:
+        return True
     is_plain_no = (
         verdict.get("met") is False and "native" not in verdict and "responses" not in verdict
     )
-    if is_plain_no:
+    if is_plain_no or question.layer not in GATED_LAYERS:
         return False
     return any(is_quote_verified for _, _, _, is_quote_verified, *_ in verdict.get("evidence", ()))
 
@@ -401,9 +403,7 @@ class Summary:
 
     def count_finding(self, verdict: StoredBody, question: Question) -> None:
         """Count a verdict among the findings that need a quotation, if it is one."""
-        self.quotable += "unsupported" in verdict or (
-            question.layer in GATED_LAYERS and _is_quoted_finding(verdict)
-        )
+        self.quotable += needs_quotation(verdict, question)
         if "unsupported" in verdict:
             self.unsupported[verdict["unsupported"]] += 1
 
