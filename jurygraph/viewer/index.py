@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, islice
-from math import isnan
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -328,15 +327,12 @@ class RunIndex:
             lambda: group.verdicts(survey),
         )
         indices = {name: index for index, name in enumerate(questions)}
-        # What counts of several verdicts on a question, for each response.
+        # What counts of several verdicts on a question, for each response; SQLite stores NaN as NULL.
         scores = {indices[name]: column.tolist() for name, column in values.items()}
         verdicts = []
         for row, trace in enumerate(traces):
-            score_by_question_index = {
-                index: None if isnan(column[row]) else column[row]
-                for index, column in scores.items()
-            }
-            verdicts.append(self._verdict_rows(trace, numbers, score_by_question_index))
+            counted_scores = {index: column[row] for index, column in scores.items()}
+            verdicts.append(self._verdict_rows(trace, numbers, counted_scores))
         self._insert_index_rows("verdicts", chain.from_iterable(verdicts))
         calls = chain.from_iterable(trace.body.get("calls", ()) for trace in traces)
         # Several responses may share a call, under enough of its digest to tell it apart.
@@ -424,7 +420,7 @@ class RunIndex:
         self,
         trace: TraceWithoutTexts,
         questions: Sequence[int],
-        score_by_question_index: Mapping[int, float | None],
+        score_by_question_index: Mapping[int, float],
     ) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of verdicts; several on a question have the score that counts, by the question's index."""
         for position, verdict in enumerate(_verdicts_not_superseded(trace)):

@@ -137,15 +137,13 @@ class FindingCounts(NamedTuple):
         )
 
 
-def count_findings(run: Run, responses: Container[str] | None = None) -> FindingCounts:
-    """Count the findings that need a quotation, of a run or of some responses in it; this reads no texts."""
+def count_findings(run: Run, responses: Container[str]) -> FindingCounts:
+    """Count the findings that need a quotation, of some responses of a run; this reads no texts."""
     summary = Summary()
     for group in read_stored_groups(run):
         questions = run.source.survey_without_texts(group.survey).questions
         for trace in group.traces:
-            if responses is not None and trace.response_id not in responses:
-                continue
-            for verdict in trace.body["verdicts"]:
+            for verdict in trace.body["verdicts"] if trace.response_id in responses else ():
                 if not verdict.get("superseded"):
                     summary.count_finding(verdict, questions[verdict["question"]])
     return summary.findings
