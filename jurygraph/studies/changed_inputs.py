@@ -1,6 +1,7 @@
 """Find the changes between two runs: in the questions of their tasks, word for word, and in settings and versions."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from os.path import commonprefix
 from typing import Any, NamedTuple
@@ -115,37 +116,34 @@ def _find_question_changes(a: Run, b: Run) -> Iterator[InputChange]:
 
 def _find_rewritten_responses(a: Run, b: Run) -> Iterator[InputChange]:
     """Yield that responses have other texts, with those of the first one. Groups with equal digests are not read."""
-    rewritten = []
+    # Of the texts, only the first ones are kept: those of a large run would take all memory.
+    first_texts = None
+    count_by_task: Counter[str] = Counter()
     for record, other_record in _find_differing_records(a, b, "group"):
         texts_in_b = _read_response_texts(b, other_record)
         for name, text in _read_response_texts(a, record).items():
-            other_text = texts_in_b.get(name, text)
-            if text != other_text:
-                rewritten.append((record.key, text, other_text))
-    if rewritten:
-        task, before, after = rewritten[0]
-        tasks = len({task for task, *_ in rewritten})
-        number = format_count(len(rewritten), "response")
-        yield InputChange(f"{number}, with other texts", before, after, tasks, task)
+            other_text = texts_in_b.get(name)
+            if None not in (text, other_text) and text != other_text:
+                first_texts = first_texts or (text, other_text)
+                count_by_task[record.key] += 1
+    if first_texts:
+        number = format_count(count_by_task.total(), "response")
+        task = next(iter(count_by_task))
+        yield InputChange(f"{number}, with other texts", *first_texts, len(count_by_task), task)
 
 
-def _read_response_texts(run: Run, group: LedgerRecord) -> dict[str, str]:
-    """Return the texts of a group's responses by their ids; those that were erased are missing."""
+def _read_response_texts(run: Run, group: LedgerRecord) -> dict[str, str | None]:
+    """Return the texts of a group's responses by their ids, None for one that was erased; nothing else is read."""
     with reading(f"{run.ledger.path}, record {group.seq} and those of its traces"):
         ledger = run.source.ledger
         last = group.seq + group.content["size"]
-        traces = {
-            record.seq: (record.key, from_json(record.body))
-            for record in ledger.verified_records(group.seq + 1, last)
-        }
+        traces = list(ledger.records(after=group.seq, up_to_record=last))
+        bodies = {trace.seq: from_json(trace.body) for trace in traces}
         # Of the texts of a trace, that of the response is the first.
-        stored_texts = ledger.texts({seq: body["texts"][:1] for seq, (_, body) in traces.items()})
-        texts = {}
-        for seq, (response_id, body) in traces.items():
-            text = unpack_response_text(body, stored_texts[seq])
-            if text is not None:
-                texts[response_id] = text
-        return texts
+        texts = ledger.texts({seq: body["texts"][:1] for seq, body in bodies.items()})
+        return {
+            trace.key: unpack_response_text(bodies[trace.seq], texts[trace.seq]) for trace in traces
+        }
 
 
 def _find_differing_records(

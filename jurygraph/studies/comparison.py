@@ -261,9 +261,7 @@ def compare(
 
     Raises `InputError` if nothing can be paired, or a response is twice in a run or belongs to two tasks.
     """
-    responses_in_a_by_id = _responses_by_id(a, "A")
-    responses_in_b_by_id = _responses_by_id(b, "B")
-    pairs = _pair_responses(responses_in_a_by_id, responses_in_b_by_id)
+    pairs, only_a, only_b = _pair_responses(_responses_by_id(a, "A"), _responses_by_id(b, "B"))
     rewards = np.array(
         [(response_in_a.reward, response_in_b.reward) for response_in_a, response_in_b in pairs]
     ).T
@@ -299,8 +297,8 @@ def compare(
         "units": units_label(names),
         "paired": len(pairs),
         "paired_tasks": len(set(tasks.tolist())),
-        "only_a": len(responses_in_a_by_id) - len(pairs),
-        "only_b": len(responses_in_b_by_id) - len(pairs),
+        "only_a": only_a,
+        "only_b": only_b,
         "failed_a": int((has_failed_in_a & ~has_failed_in_b).sum()),
         "failed_b": int((has_failed_in_b & ~has_failed_in_a).sum()),
         "failed_both": int(has_failed.all(axis=0).sum()),
@@ -365,7 +363,8 @@ def _responses_by_id(responses: Iterable[ComparedResponse], name: str) -> Respon
     return response_by_id
 
 
-def _pair_responses(a: ResponsesById, b: ResponsesById) -> ComparedPairs:
+def _pair_responses(a: ResponsesById, b: ResponsesById) -> tuple[ComparedPairs, int, int]:
+    """Return the pairs in the order of their ids, and the numbers of responses in A only and in B only."""
     pairs = [(a[name], b[name]) for name in sorted(a.keys() & b.keys())]
     hint = "compare two runs of the same tasks and responses"
     if not pairs:
@@ -379,7 +378,7 @@ def _pair_responses(a: ResponsesById, b: ResponsesById) -> ComparedPairs:
                 f"response {response_in_a.id!r} belongs to task {response_in_a.task!r} in A and "
                 f"to {response_in_b.task!r} in B; {hint}"
             )
-    return pairs
+    return pairs, len(a) - len(pairs), len(b) - len(pairs)
 
 
 # Rewards

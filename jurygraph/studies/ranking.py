@@ -494,8 +494,10 @@ def measure_ranking(
             if any(means)
             else "no response names an agent; score a table with --agent-column, a file with `agent`"
         )
+    warning = None
     # of the rewards of today: with other settings, others may fail
-    warning = None if tried_settings else compare_failed_rewards(ranker.run).warning
+    if not tried_settings and np.isnan(decided_rewards.values.value).any():
+        warning = compare_failed_rewards(ranker.run).warning
     by_name = {_agent_name(row): row["mean"] for row in agents}
     series = PlotSeries.from_estimates_with_intervals("mean reward", by_name)
     plots = [Plot("Mean reward of each agent, with its 95 % interval", "points", [series])]

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, islice
-from math import isnan
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,11 @@ from pydantic_core import from_json, to_json
 from jurygraph.decision.turns import is_about_whole_response, values_by_question
 from jurygraph.display import ProgressCallback
 from jurygraph.runs.export_table import json_value_to_text
+from jurygraph.runs.reports.summary import needs_quotation
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD
-from jurygraph.runs.store.packing import unpack_response_metadata, unpack_stored_response
+from jurygraph.runs.store.packing import unpack_response_metadata, unpack_response_text
 from jurygraph.runs.stored_groups import (
     StoredGroup,
     TraceWithoutTexts,
@@ -33,6 +33,7 @@ from jurygraph.runs.stored_groups import (
     read_stored_groups,
 )
 from jurygraph.runs.workflows.deciding import DecisionKey, PackedGroupVerdicts, pack_group
+from jurygraph.schema import Question
 from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.files import create_private_file
@@ -56,8 +57,8 @@ CREATE TABLE names (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NO
 CREATE TABLE responses (
     number INTEGER PRIMARY KEY, group_number INTEGER NOT NULL, task INTEGER NOT NULL, name TEXT NOT NULL,
     agent INTEGER, status TEXT NOT NULL, reward REAL, least REAL NOT NULL, most REAL NOT NULL, best REAL NOT NULL,
-    coverage REAL NOT NULL, gates TEXT NOT NULL, failed INTEGER NOT NULL, unsupported INTEGER NOT NULL,
-    calls INTEGER NOT NULL, cost REAL, at INTEGER NOT NULL);
+    coverage REAL NOT NULL, gates TEXT NOT NULL, failed INTEGER NOT NULL, quotable INTEGER NOT NULL,
+    unsupported INTEGER NOT NULL, calls INTEGER NOT NULL, cost REAL, at INTEGER NOT NULL);
 CREATE INDEX responses_of_a_task ON responses (task);
 CREATE INDEX responses_by_reward ON responses (coalesce(reward, 9e999), number);
 CREATE TABLE components (
@@ -154,14 +155,13 @@ class RunIndex:
         texts = self._read_texts(group)
         for trace in group.traces:
             found = texts[trace.record.seq]
-            response = unpack_stored_response(trace.body, trace.response_id, found)
             labels = unpack_response_metadata(trace.body, found)["labels"]
             reasons = [json_value_to_text(value) for value in labels.values()]
             for verdict in trace.body["verdicts"]:
                 content = found.get(verdict.get("text", -1))
                 if content is not None:
                     reasons.append(from_json(content).get("reason", ""))
-            words = "" if response is None else response.text
+            words = unpack_response_text(trace.body, found) or ""
             yield trace.record.seq, words, "\n".join(reasons)
 
     def _read_texts(self, group: StoredGroup) -> Mapping[int, Mapping[int, bytes]]:
@@ -313,7 +313,8 @@ class RunIndex:
         numbers = list(questions.values())
         traces = group.traces
         self._insert_index_rows(
-            "responses", [self._response_row(task, group, trace) for trace in traces]
+            "responses",
+            [self._response_row(task, group, trace, survey.questions) for trace in traces],
         )
         self._insert_index_rows(
             "components", chain.from_iterable(map(self._component_rows, traces))
@@ -326,15 +327,12 @@ class RunIndex:
             lambda: group.verdicts(survey),
         )
         indices = {name: index for index, name in enumerate(questions)}
-        # What counts of several verdicts on a question, for each response.
+        # What counts of several verdicts on a question, for each response; SQLite stores NaN as NULL.
         scores = {indices[name]: column.tolist() for name, column in values.items()}
         verdicts = []
         for row, trace in enumerate(traces):
-            score_by_question_index = {
-                index: None if isnan(column[row]) else column[row]
-                for index, column in scores.items()
-            }
-            verdicts.append(self._verdict_rows(trace, numbers, score_by_question_index))
+            counted_scores = {index: column[row] for index, column in scores.items()}
+            verdicts.append(self._verdict_rows(trace, numbers, counted_scores))
         self._insert_index_rows("verdicts", chain.from_iterable(verdicts))
         calls = chain.from_iterable(trace.body.get("calls", ()) for trace in traces)
         # Several responses may share a call, under enough of its digest to tell it apart.
@@ -384,7 +382,11 @@ class RunIndex:
                 self._connection.execute(statement, (number,))
 
     def _response_row(
-        self, task: int, group: StoredGroup, trace: TraceWithoutTexts
+        self,
+        task: int,
+        group: StoredGroup,
+        trace: TraceWithoutTexts,
+        questions: Sequence[Question],
     ) -> tuple[Any, ...]:
         verdicts = list(_verdicts_not_superseded(trace))
         calls = trace.body.get("calls", ())
@@ -402,6 +404,7 @@ class RunIndex:
             trace.coverage,
             ", ".join(trace.gates),
             sum(verdict.get("status") == "failed" for verdict in verdicts),
+            sum(needs_quotation(verdict, questions[verdict["question"]]) for verdict in verdicts),
             sum("unsupported" in verdict for verdict in verdicts),
             len(calls),
             sum(costs) if costs else None,
@@ -417,7 +420,7 @@ class RunIndex:
         self,
         trace: TraceWithoutTexts,
         questions: Sequence[int],
-        score_by_question_index: Mapping[int, float | None],
+        score_by_question_index: Mapping[int, float],
     ) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of verdicts; several on a question have the score that counts, by the question's index."""
         for position, verdict in enumerate(_verdicts_not_superseded(trace)):

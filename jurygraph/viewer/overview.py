@@ -4,12 +4,10 @@ The overview of `jurygraph view` and a report show the same.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from math import isfinite
 
 from jurygraph.display import ProgressCallback
-from jurygraph.errors import TraceMismatch
-from jurygraph.runs.reports.summary import ComponentValuesByOutcome, count_findings
+from jurygraph.runs.reports.summary import ComponentValuesByOutcome, FindingCounts
 from jurygraph.runs.run import Run
 from jurygraph.viewer.documents import TemplateContext
 from jurygraph.viewer.index import RunIndex
@@ -88,13 +86,14 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
 
     The means are over responses that have a reward, as its own mean is.
 
-    `findings` are the counts of those that need a quotation; None where each has one, or a record was changed.
+    `findings` are the counts of those that need a quotation; None where each has one.
     `means_warning` is None where failed rewards are not known to differ from the others.
     """
     responses = index.fetch_single_row(
         "SELECT count(*) AS responses, count(reward) AS scored, count(*) FILTER (WHERE status = 'failed') AS failed,"
         " count(*) FILTER (WHERE status = 'degraded') AS degraded, avg(coverage) AS coverage, min(at) AS began,"
-        " max(at) AS ended, max(unsupported) AS unsupported FROM responses"
+        " max(at) AS ended, sum(quotable) AS quotable, sum(unsupported) AS unsupported"
+        " FROM responses"
     )
     calls = index.fetch_single_row(
         "SELECT count(*) AS calls, count(*) FILTER (WHERE is_cached) AS cached, count(fault) AS unanswered,"
@@ -109,8 +108,7 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
     )
     findings = None
     if responses["unsupported"]:
-        with suppress(TraceMismatch):  # what was changed is named by whoever checks the records
-            findings = count_findings(index.run)
+        findings = FindingCounts(responses["quotable"], responses["unsupported"])
     return {
         **responses,
         **calls,

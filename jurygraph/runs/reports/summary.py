@@ -106,12 +106,14 @@ class FailureRow:
         }
 
 
-def _is_quoted_finding(verdict: StoredBody) -> bool:
-    """Return whether a verdict needs a quotation and has one (`RecordedVerdict.needs_quotation`)."""
+def needs_quotation(verdict: StoredBody, question: Question) -> bool:
+    """Return whether a stored verdict is a finding that needs a quotation (`RecordedVerdict.needs_quotation`)."""
+    if "unsupported" in verdict:
+        return True
     is_plain_no = (
         verdict.get("met") is False and "native" not in verdict and "responses" not in verdict
     )
-    if is_plain_no:
+    if is_plain_no or question.layer not in GATED_LAYERS:
         return False
     return any(is_quote_verified for _, _, _, is_quote_verified, *_ in verdict.get("evidence", ()))
 
@@ -135,15 +137,13 @@ class FindingCounts(NamedTuple):
         )
 
 
-def count_findings(run: Run, responses: Container[str] | None = None) -> FindingCounts:
-    """Count the findings that need a quotation, of a run or of some responses in it; this reads no texts."""
+def count_findings(run: Run, responses: Container[str]) -> FindingCounts:
+    """Count the findings that need a quotation, of some responses of a run; this reads no texts."""
     summary = Summary()
     for group in read_stored_groups(run):
         questions = run.source.survey_without_texts(group.survey).questions
         for trace in group.traces:
-            if responses is not None and trace.response_id not in responses:
-                continue
-            for verdict in trace.body["verdicts"]:
+            for verdict in trace.body["verdicts"] if trace.response_id in responses else ():
                 if not verdict.get("superseded"):
                     summary.count_finding(verdict, questions[verdict["question"]])
     return summary.findings
@@ -405,9 +405,7 @@ class Summary:
 
     def count_finding(self, verdict: StoredBody, question: Question) -> None:
         """Count a verdict among the findings that need a quotation, if it is one."""
-        self.quotable += "unsupported" in verdict or (
-            question.layer in GATED_LAYERS and _is_quoted_finding(verdict)
-        )
+        self.quotable += needs_quotation(verdict, question)
         if "unsupported" in verdict:
             self.unsupported[verdict["unsupported"]] += 1
 

@@ -301,9 +301,9 @@ def unpack_stored_response(
 def unpack_response_text(body: StoredBody, texts: RecordTexts) -> str | None:
     """Return the text of a trace's response alone; None if it was erased."""
     content = texts.get(body["response"])
-    if content is not None and "rendering" in body:
-        return Response(messages=json.loads(content)).text
-    return None if content is None else content.decode()
+    if content is None:
+        return None
+    return Response(messages=json.loads(content)).text if "rendering" in body else content.decode()
 
 
 _VERDICT_LIST_FIELDS = ("examples", "calls", "steps")
