@@ -315,9 +315,6 @@ def compare(
         "flipped_verdicts": flipped_verdicts,
         "outcomes": [{"before": a, "after": b, "n": n} for (a, b), n in outcome_counts.items()],
         "outcome_changes": outcome_changes[:max_flips_listed],
-        "filled_in": len(
-            {change["response_id"] for change in filter(_is_filled_in, outcome_changes)}
-        ),
         "changes": _largest_reward_changes(pairs),
         "changed_inputs": [*changed_inputs, *_changed_best_reward(pairs)],
     }
@@ -597,12 +594,6 @@ def _compare_verdicts(
     flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
     outcome_changes.sort(key=itemgetter("before", "after", "question", "response_id"))
     return _adjust_for_multiple_tests(differences), flips[:max_flips_listed], outcome_changes
-
-
-def _is_filled_in(change: Figures) -> bool:
-    """Return whether a verdict failed in one of the runs, of a response that has a reward in both."""
-    has_both_rewards = not math.isnan(change["a"] + change["b"])
-    return has_both_rewards and "failed" in (change["before"], change["after"])
 
 
 # Conditions
@@ -891,12 +882,16 @@ def _describe_certainty(figures: Figures) -> str:
     low, high = figures["mean_delta_low"], figures["mean_delta_high"]
     if low is None:
         return "no interval, so not certain"
-    certainty = "not certain" if low <= 0.0 <= high else "certain"
-    if certainty == "certain" and figures["filled_in"]:
-        rewards = format_count(figures["filled_in"], "reward")
-        certainty += f" as measured, with failed verdicts filled in for {rewards}"
-    if certainty != "not certain" and any(change.tasks for change in figures["changed_inputs"]):
-        certainty += ", of changed tasks or responses"
+    certainty = "not certain"
+    if not low <= 0.0 <= high:
+        certainty = "certain"
+        outcomes = figures["outcomes"]
+        failed = sum(row["n"] for row in outcomes if "failed" in (row["before"], row["after"]))
+        if failed:
+            verdicts = format_count(failed, "verdict")
+            certainty += f" but for {verdicts} that failed in one run, filled in or left out"
+        if any(change.tasks for change in figures["changed_inputs"]):
+            certainty += ", with changed tasks or responses"
     return f"95 % interval: {_describe_delta(low)} to {_describe_delta(high)}, {certainty}"
 
 

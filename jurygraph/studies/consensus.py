@@ -193,10 +193,12 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
         raise InputError(
             f"--values: gives {len(settings.values)} credits to {len(classes)} classes ({scale}); give each one"
         )
-    if settings.subsets == 1:
-        raise InputError("--subsets: one draw tells no spread; give 2 or more, or 0 for none")
-    if settings.bootstrap == 1:
-        raise InputError("--bootstrap: one resample tells no spread; give 2 or more, or 0 for none")
+    for option, number in (
+        ("--subsets: one draw", settings.subsets),
+        ("--bootstrap: one resample", settings.bootstrap),
+    ):
+        if number == 1:
+            raise InputError(f"{option} tells no spread; give 2 or more, or 0 for none")
     columns = (ballots.item, ballots.annotator, ballots.label)
     gold = ballots.gold
     changes: Any = {"preset": settings.preset or "converged", **settings.fit}
@@ -299,12 +301,10 @@ def report(
     agent_comparison_rows = _compare_methods(fitted_consensus)
     majority = fitted_consensus.majority
     tied_items = [majority.items[index] for index in np.flatnonzero(majority.tied).tolist()]
-    reasons = {"annotators have no intervals": fitted_consensus.no_refits_reason}
+    reasons = {}
     if ballots.agent is not None or settings.compare:
-        reasons = {
-            "no stability of a ranking": fitted_consensus.no_stability_reason,
-            **reasons,
-        }
+        reasons["no stability of a ranking"] = fitted_consensus.no_stability_reason
+    reasons["annotators have no intervals"] = fitted_consensus.no_refits_reason
     if fitted_consensus.method != "stableval":
         reasons["no forecast of further labels"] = "only method stableval has probabilities"
     annotators = _annotator_figures(fitted_consensus, refits)
@@ -442,8 +442,10 @@ def _annotator_figures(
     back by it, to whole classes; None without a shift.
     """
     ballots = fitted_consensus.ballots
-    names, annotator = np.unique(ballots.annotator, return_inverse=True)
-    correlations: list[Estimate | None] = [None] * len(names)
+    model = fitted_consensus.model
+    code_by_name = {str(name): code for code, name in enumerate(model.votes.annotators)}
+    annotator = np.array([code_by_name[name] for name in ballots.annotator])
+    correlations: list[Estimate | None] = [None] * len(code_by_name)
     shifts = correlations
     if ballots.has_order:
         item = cluster_numbers(ballots.item)
@@ -458,21 +460,19 @@ def _annotator_figures(
             score = np.array(ballots.label, dtype=np.float64)
         shifts = shifts_from_others(annotator, item, score, clusters)
         class_distance = float(np.ptp(scale)) / (len(scale) - 1)
-    cells = dict(zip(names.tolist(), zip(correlations, shifts, strict=True), strict=True))
-    model = fitted_consensus.model
     rows = {}
-    for (name, quality), confusion in zip(model.annotators().items(), model.confusion, strict=True):
+    for code, (name, quality) in enumerate(model.annotators().items()):
         row = quality._asdict()
         for index, rate in enumerate(_ANNOTATOR_RATE_NAMES):
             interval = refits.annotators[name][index] if refits else (np.nan,)
             row[f"{rate}_interval"] = interval if np.isfinite(interval).all() else None
             if rate != "accuracy" and not ballots.has_order:
                 row[rate] = row[f"{rate}_interval"] = None
-        row["correlation"], row["shift"] = map(as_interval, cells.get(name, (None, None)))
-        row["accuracy_after_shift"] = None
-        if row["shift"] is not None:
-            steps = round(row["shift"].value / class_distance)
-            row["accuracy_after_shift"] = _accuracy_after_shift(confusion, steps)
+        row["correlation"] = as_interval(correlations[code])
+        row["shift"] = shift = as_interval(shifts[code])
+        row["accuracy_after_shift"] = shift and _accuracy_after_shift(
+            model.confusion[code], round((shift.value or 0.0) / class_distance)
+        )
         rows[str(name)] = row
     return rows
 
@@ -575,13 +575,13 @@ def _sections(figures: Figures, settings: ConsensusSettings) -> ReportSections:
 
 def _class_and_credit_lines(figures: Figures) -> Iterator[str]:
     """Yield the classes, with the credit of each if they have an order."""
-    names = list(map(format_label, figures["classes"]))
+    subject, classes = "classes", list(map(format_label, figures["classes"]))
     if figures["values"]:
-        classes = zip(names, figures["values"], strict=True)
-        scale = ", ".join(f"{name} ({value:g})" for name, value in classes)
-        yield shorten(f"classes and credit: {scale}", _MAX_SCALE_CHARACTERS)
-    else:
-        yield shorten(f"classes: {', '.join(names)}", _MAX_SCALE_CHARACTERS)
+        subject = "classes and credit"
+        named_credits = zip(classes, figures["values"], strict=True)
+        classes = [f"{name} ({value:g})" for name, value in named_credits]
+    yield shorten(f"{subject}: {', '.join(classes)}", _MAX_SCALE_CHARACTERS)
+    if not figures["values"]:
         yield (
             "order does not matter for labels, accuracy and doubt; --classes LOWEST,…,HIGHEST says which is higher, "
             "for credit, leniency and strictness"
@@ -651,23 +651,20 @@ def list_consensus_labels(
     of the `question`, if there is one.
     """
     ballots = fitted_consensus.ballots
-    question_column = {} if question is None else {"question": question}
-    names_by_key = {key: {"item": key} for key in ballots.item}
-    if ballots.agent is not None:
-        columns = (ballots.item, ballots.item_id_in_file, ballots.agent)
-        for key, item, agent in zip(*columns, strict=True):
-            names_by_key[key] = {"item": item, "agent": agent}
-    rows = []
-    item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
-    for name, posterior in zip(
-        item_posteriors.items, item_posteriors.posterior.tolist(), strict=True
-    ):
-        label = name_likeliest_classes(ballots.classes, posterior)
+    rows = {
+        key: {"item": item} for key, item in zip(ballots.item, ballots.item_id_in_file, strict=True)
+    }
+    for key, agent in zip(ballots.item, ballots.agent or (), strict=ballots.agent is not None):
+        rows[key]["agent"] = agent
+    for key, item in describe_fit(fitted_consensus)["items"].items():
+        if question is not None:
+            rows[key]["question"] = question
+        posterior = item["posterior"]
         is_tied = posterior.count(max(posterior)) > 1
-        row = {**names_by_key[str(name)], **question_column, "label": "" if is_tied else label}
-        mean = find_mean_class(ballots.classes, posterior)
-        rows.append(row if mean is None else {**row, "mean": f"{mean:.6g}"})
-    return rows
+        rows[key]["label"] = "" if is_tied else name_likeliest_classes(ballots.classes, posterior)
+        if item["mean"] is not None:
+            rows[key]["mean"] = f"{item['mean']:.6g}"
+    return list(rows.values())
 
 
 def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float]) -> str:

@@ -628,13 +628,11 @@ def refit_intervals(
     annotator_rate_intervals = ends[:, agents:].reshape(2, 3, -1)
     is_alike = np.ptp(annotator_rate_intervals, axis=0) < _MIN_REFIT_SPREAD
     annotator_rate_intervals[:, is_alike] = np.nan
-    lower_ends = _exact_lower_ends(fitted, items_by_agent_and_prompt.prompt)
-    has_no_error = np.isfinite(lower_ends) & (not as_published)
-    accuracy_interval = annotator_rate_intervals[:, 0]
-    accuracy_interval[0] = np.where(
-        has_no_error, np.fmin(lower_ends, accuracy_interval[0]), accuracy_interval[0]
-    )
-    accuracy_interval[1, has_no_error] = 1.0
+    if not as_published:
+        lower_ends = _exact_lower_ends(fitted, items_by_agent_and_prompt.prompt)
+        low, high = annotator_rate_intervals[:, 0]
+        np.fmin(low, lower_ends, out=low)
+        high[np.isfinite(lower_ends)] = 1.0
     annotator_intervals = annotator_rate_intervals.transpose(2, 1, 0).tolist()  # [3,2] each
     annotators = dict(zip(votes.annotators, annotator_intervals, strict=True))
     return RefitIntervals(
@@ -659,7 +657,7 @@ def _exact_lower_ends(fitted: Consensus, prompt: Ints) -> Floats:
     distinct_cells, _ = np.unique(cells, axis=1)
     prompts = np.bincount(distinct_cells, minlength=annotators * classes)
     trials = classes * prompts.reshape(annotators, classes).min(axis=1)
-    ends = [ONE_SIDED_LEVEL ** (1.0 / max(count, 1)) for count in trials.tolist()]
+    ends = ONE_SIDED_LEVEL ** (1.0 / np.maximum(trials, 1))
     return np.where((errors == 0.0) & (trials > 0), ends, np.nan)
 
 

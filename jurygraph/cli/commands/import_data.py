@@ -211,13 +211,12 @@ def _import_ratings(
     refuse_unwritable(ratings, file)
     _write_tasks(tasks, _to_json_lines(table.tasks))
     _write_tasks(ratings, _to_json_lines(table.votes))
-    annotators = {vote.annotator for vote in table.votes}
     votes = [vote for vote in table.votes if vote.label is not None]
     counts = {
         "tasks": len(table.tasks),
         "responses": sum(len(task.responses) for task in table.tasks),
         "votes": len(votes),
-        "annotators": len(annotators),
+        "annotators": len({vote.annotator for vote in table.votes}),
         "omitted": len(table.votes) - len(votes),
     }
     print_report(json, {"tasks_file": tasks, "ratings_file": ratings, **counts}, ())
@@ -274,12 +273,10 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
             "a file with a row for each label needs no import: `jurygraph consensus` reads it"
         )
     _write_tasks(target, _to_json_lines(answers))
-    items = {vote.key for vote in votes}
-    annotators = {vote.annotator for vote in votes}
     counts = {
         "votes": len(votes),
-        "items": len(items),
-        "annotators": len(annotators),
+        "items": len({vote.key for vote in votes}),
+        "annotators": len({vote.annotator for vote in votes}),
     }
     sheet_votes = [vote for vote in read if isinstance(vote, SheetVote)]
     rows = [vote for vote in sheet_votes if vote.is_returned]

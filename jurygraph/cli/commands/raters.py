@@ -528,9 +528,8 @@ def _read_sheet_items(
             "--id-column and --column: the responses of a run have no columns; leave them out"
         )
     found = {}
-    paths = [
-        path for path in (items, gold) if path is not None and not (is_run_folder and path == items)
-    ]
+    paths = [] if is_run_folder else [items]
+    paths += [] if gold is None else [gold]
     for path, file_columns in iter_file_columns(paths, columns):
         file = read_items_for_sheets(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
         if file.unread_columns:
