@@ -186,6 +186,10 @@ class FunctionEvaluator(CallableEvaluator):
             raise ConfigError(f"params.{problem.field}: {problem}")
 
 
+_TRAJECTORY_MODULE = "openevals.trajectory"
+"""The package of openevals' evaluators that take messages and no text."""
+
+
 class FeedbackEvaluator(FunctionEvaluator):
     """A function of openevals' form: `(inputs, outputs, reference_outputs)`, or some of these, and `context`.
 
@@ -203,9 +207,16 @@ class FeedbackEvaluator(FunctionEvaluator):
             # 2: messages that are given are a list, also of one reply, and texts in `content` are one
             self.version = f"2 {self.version}"
             self.version += f" with {values}" if values else ""
+        module = str(getattr(target, "__module__", None))
+        self._compares_messages = module.startswith(_TRAJECTORY_MODULE)
 
     def answer(self, inputs: EvaluatorInput) -> Any:
         values = feedback_keyword_values(inputs)
+        if isinstance(values["outputs"], str) and self._compares_messages:
+            raise ValueError(
+                "compares messages, and the response is shown as a text; give responses with `messages` and tasks "
+                "with `reference_messages`"
+            )
         for name, reason in MISSING_REASON_BY_KEYWORD.items():
             parameter = self._declared.get(name)
             is_required = parameter is not None and parameter.default is parameter.empty

@@ -85,6 +85,8 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
             "write a function with @jurygraph.evaluator, subclass jurygraph.Evaluator, or name a langchain-core "
             f"Runnable; found {kind.__name__}"
         )
+        if is_class:
+            hint = "it is a class; subclass jurygraph.Evaluator, or name an instance that can be called"
         if issubclass(kind, Deriver):
             hint = "it is a deriver; move it to `derivers`"
         raise ConfigError(f"{use.use!r} is not an evaluator: {hint}")

@@ -427,11 +427,19 @@ class ContextPassage(FrozenModel):
 
 
 def _to_passages(value: Any) -> Any:
-    """Return a text, or a list of texts, as passages."""
+    """Return a text, or a list of texts or of LangChain's documents, as passages."""
     passages = [value] if isinstance(value, str) else value
-    if not isinstance(passages, list | tuple):
-        return value
-    return tuple({"text": item} if isinstance(item, str) else item for item in passages)
+    return tuple(map(_to_passage, passages)) if isinstance(passages, list | tuple) else value
+
+
+def _to_passage(item: Any) -> Any:
+    if isinstance(item, str):
+        return {"text": item}
+    if isinstance(item, dict) and "page_content" in item:
+        metadata = item.get("metadata")
+        source = metadata.get("source") if isinstance(metadata, dict) else None
+        return {"text": item["page_content"], "source": source}
+    return item
 
 
 ToolDefinitions = tuple[JsonObject, ...]

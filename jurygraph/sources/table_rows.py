@@ -255,27 +255,19 @@ def _read_json_lines(path: Path) -> Iterator[RowWithPlace]:
 
 def _parse_json_text(text: str, location: str) -> Any:
     try:
-        from_json(text, allow_inf_nan=False)  # refuses half of a surrogate pair, too
+        from_json(text)  # in which half of a surrogate pair is an error
     except ValueError as error:
-        raise InputError(f"{location}: {_explain_invalid_json(text, error)}") from None
+        problem = f"is not valid JSON ({error}); fix it there"
+        if "hex escape" in str(error) and _SURROGATE_ESCAPE_PATTERN.search(text):
+            problem = "holds half of a surrogate pair, which is not a character; write the whole character"
+        raise InputError(f"{location}: {problem}") from None
     value = decode_json_strictly(text)
     if isinstance(value, Problem):
         raise_field_error(location, value)
     return value
 
 
-_NAN_OR_INFINITY_PATTERN = re.compile(r"[:,\[]\s*(-?(?:NaN|Infinity))\b")
 _SURROGATE_ESCAPE_PATTERN = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-
-
-def _explain_invalid_json(text: str, error: ValueError) -> str:
-    """Return what is wrong, in words for what programs write that is no JSON."""
-    number = _NAN_OR_INFINITY_PATTERN.search(text)
-    if "expected value" in str(error) and number is not None:
-        return f"holds {number[1]}, which is no number in JSON; write null, or leave it out"
-    if "hex escape" in str(error) and _SURROGATE_ESCAPE_PATTERN.search(text):
-        return "holds half of a surrogate pair, which is not a character; write the whole character"
-    return f"is not valid JSON ({error}); fix it there"
 
 
 def _require_json_object(value: Any, location: str) -> TableRow:

@@ -24,6 +24,7 @@ MESSAGES: list[dict[str, Any]] = [
 ]
 SHOWN = [{name: value for name, value in MESSAGES[0].items() if name != "reasoning"}, *MESSAGES[1:]]
 CHAT = Response.model_validate({"id": "r", "messages": MESSAGES})
+TEXT = Response(id="r", text="Three.")
 TASK = jg.Task(id="t", query="How many?", reference_messages=MESSAGES, context=["It is three."])
 
 
@@ -53,6 +54,8 @@ def test_openevals_own_evaluators_judge_a_conversation(create: Any) -> None:
         "abstained",
         "the task has neither reference_messages nor a reference",
     )
+    with_texts = judge(strict, jg.Task(id="t", query="How many?", reference="3"), TEXT)
+    assert "compares messages, and the response is shown as a text" in with_texts.reason
 
 
 BLOCKS = [{"type": "text", "text": "Three"}, {"type": "text", "text": "of them."}]

@@ -54,6 +54,11 @@ class Unfinished(jg.Evaluator):
     pass
 
 
+class Counter:
+    def __call__(self, *, outputs):
+        return len(outputs) < 9
+
+
 class Words(jg.Deriver):
     gives = "words"
 
@@ -197,6 +202,10 @@ def test_an_installed_evaluator_is_found_by_its_entry_point(tmp_path: Path) -> N
         (".tone", "unknown evaluator '.tone'"),
         ("mine.mod.number", "'mine.mod.number' is not an evaluator.*found int"),
         ("mine.mod.Words", "'mine.mod.Words' is not an evaluator: it is a deriver"),
+        (
+            "mine.mod.Counter",
+            "'mine.mod.Counter' is not an evaluator: it is a class; subclass .* an instance",
+        ),
         ("mine.mod", "'mine.mod' is not an evaluator.*found module"),
         ("mine.mod.Unfinished", "'mine.mod.Unfinished' is abstract"),
         ("jurygraph.Evaluator", "'jurygraph.Evaluator' is abstract"),

@@ -87,7 +87,7 @@ def test_a_value_that_is_not_finite_is_never_a_label(tmp_path: Path) -> None:
         "nan",
         "inf",
     ]
-    assert "line 1: holds NaN, which is no number in JSON" in refusal(
+    assert "line 1, field label: NaN is not JSON; write a number" in refusal(
         table(tmp_path / "v.jsonl", row(label=math.nan)), {}, read_votes
     )
     error_text = refusal(table(tmp_path / "w.csv", row(label="1e999")), {}, read_votes)
