@@ -307,39 +307,37 @@ def conclude_reviewers(
         subject = best["judge"]
         if best["shots"]:
             subject += f" with {best['shots']} examples"
-        sentences = [
-            describe_agreement(
-                subject,
-                "alpha",
-                best["alpha"],
-                MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS,
-                count,
-                "reviewers",
-            )
-        ]
+        agreement = describe_agreement(
+            subject,
+            "alpha",
+            best["alpha"],
+            MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS,
+            count,
+            "reviewers",
+        )
+        test = _describe_test_against_people(best["alternative_annotator"], best["alpha"])
+        paragraphs = [f"{agreement} {test}"]
         total = round(best["answered"] / best["coverage"])
         if best["n"] < (1.0 - MAX_UNPREDICTED_SHARE) * total:
             costliest = max(ranked_judges, key=lambda row: row["n_without"])
-            sentences.append(
-                f"It predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
+            paragraphs.append(
+                f"{subject} predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
                 f"{total}, those that all predict; without {costliest['judge']} ({costliest['shots'] or 'no'} "
                 f"examples) on {costliest['n_without']}: leave it out, or, where it has no majority, use more --seeds; "
                 "the notes say why."
             )
-        sentences.append(
-            _describe_test_against_people(best["alternative_annotator"], best["alpha"])
-        )
         rows = [row for row in differences if row["dimension"] == best["dimension"]]
         for row in rows:
             pair = {row["first"], row["second"]}
             if pair == PLANNED_PAIR:
-                sentences[:0] = [_describe_nearer_judge(row, count), *_describe_gains(persons)]
+                answer = [_describe_nearer_judge(row, count), *_describe_gains(persons)]
+                paragraphs.insert(0, " ".join(answer))
             elif pair in (
                 {row["judge"] for row in ranked_judges[:2]},
                 {"item-mean", "rater-offset"},
             ):
-                sentences.append(_describe_nearer_judge(row, count))
-        conclusion.append(f"{dimension}: {' '.join(sentences)}")
+                paragraphs.append(_describe_nearer_judge(row, count))
+        conclusion += [f"{dimension}: {paragraph}" for paragraph in paragraphs]
     return conclusion
 
 
