@@ -640,7 +640,7 @@ def _measure_predictions(
 def _mean_absolute_error(
     part: DimensionRatings, prediction: Predictions, rows: Bools
 ) -> IntervalCell | None:
-    """Return the mean distance of predictions from own scores, the mean over seeds, with its interval over reviewers."""
+    """Return the mean distance of predictions from own scores, over seeds, with its interval over reviewers."""
     distances = np.abs(prediction.values - part.score)[:, rows].mean(axis=0)
     mae = mean_with_cluster_interval(distances, part.reviewer[rows])
     return mae and as_interval(mae.within(0.0, math.inf))
@@ -895,8 +895,6 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
         name = part.dimension or "all"
         remedy = "recode these before, so that their order is one"
         yield from note_if_scores_look_like_codes(name, part.score, remedy)
-        if not _is_predicted_by_all_judges(columns).any():
-            yield f"{name}: no rating that every judge predicts; see the coverage, and leave judges out"
         if len(part.names) < _FEW_REVIEWERS_THRESHOLD:
             yield (
                 f"{name}: reviewers: {len(part.names)}; with fewer than {_FEW_REVIEWERS_THRESHOLD}, "
