@@ -80,12 +80,8 @@ def collect_jury_notes(jury: "Jury") -> list[str]:
             notes.append(
                 f"models.{name}: is a judge of no evaluator; to ask it, list it in `judges`"
             )
-    evaluators_with_judges = {use.known_as for use in jury.config.evaluators if use.all_judges}
-    if (
-        None in jury.gateways
-        and model_evaluators
-        and evaluators_with_judges.issuperset(model_evaluators)
-    ):
+    with_judges = {use.known_as for use in jury.config.evaluators if use.all_judges}
+    if None in jury.gateways and model_evaluators and with_judges.issuperset(model_evaluators):
         notes.append(
             f"model: no evaluator asks {jury.config.model} here, since each names its judges; "
             "change `models`, or leave out `judges`"

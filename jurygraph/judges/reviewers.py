@@ -360,9 +360,7 @@ class ReviewerJudge(Evaluator):
             if count < shots:
                 few.append(f"{reviewer} ({count})")
         if few:
-            notes.append(
-                f"Fewer ratings than `shots`, {shots}, can be shown of {join_names(few)}."
-            )
+            notes.append(f"Fewer ratings than `shots`, {shots}, can be shown of {join_names(few)}.")
         return notes
 
     @property

@@ -622,7 +622,7 @@ class Config(ModelWithCode):
 
     @property
     def judges(self) -> tuple[str | None, ...]:
-        """Return the names of all models that are asked: None for `model`, unless it is none, and of `models`, sorted."""
+        """Return the names of all models that are asked: None for `model`, unless it is none, and those of judges."""
         default = () if self.model == "none" else (None,)
         names = {name for use in self.evaluators for name in use.all_judges}
         return (*default, *sorted(names))
@@ -648,15 +648,11 @@ class Config(ModelWithCode):
     @property
     def escalated_only_models(self) -> frozenset[str]:
         """Return the names of the models that answer only where others are not enough (`escalate`)."""
-        first_choice_models: set[str] = set()
-        fallback_models = set()
-        for use in self.evaluators:
-            if use.escalate is None:
-                first_choice_models.update(use.judges)
-            else:
-                first_choice_models.update(use.escalate.first)
-                fallback_models.add(use.escalate.then)
-        return frozenset(fallback_models - first_choice_models)
+        escalations = [use.escalate for use in self.evaluators if use.escalate is not None]
+        first_choices = [use.judges for use in self.evaluators if use.escalate is None]
+        first_choices += [escalation.first for escalation in escalations]
+        fallback_models = frozenset(escalation.then for escalation in escalations)
+        return fallback_models.difference(*first_choices)
 
     @model_validator(mode="after")
     def _require_ascending_clip(self) -> Self:

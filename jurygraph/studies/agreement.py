@@ -59,9 +59,9 @@ _MAX_BARS_PLOTTED = 12
 class DimensionRatings(NamedTuple):
     """The ratings of one dimension, [n], by reviewer and item; `group` and `domain` are of the rated item.
 
-    All but `score` are numbers from 0; an item without a group is a group of its own, of all agents' answers to it.
-    `names` are the reviewers, `items` the keys of items, `domains` their domains. `reasons` [n] are texts, empty without
-    one; or there are none.
+    All but `score` are numbers from 0; all agents' answers to an item without a group are a group of their own. `names`
+    are the reviewers, `items` the keys of items, `domains` their domains. `reasons` [n] are texts, empty without one;
+    or there are none.
     """
 
     dimension: str | None

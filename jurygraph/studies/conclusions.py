@@ -164,14 +164,13 @@ def conclude_juries(rows: FigureRows) -> Iterator[str]:
         smaller_juries = [row for row in parts if row["without"]]
         if judges:
             best = min(judges, key=_closeness_key)
-            has_choice = len(judges) > 1
-            best_name = (
-                f"{best['model']} (the best of {len(judges)})" if has_choice else best["model"]
-            )
+            best_name = best["model"]
+            if len(judges) > 1:
+                best_name += f" (the best of {len(judges)})"
             conclusion = _describe_nearer(best_name, name, best["farther"], best["compared"])
             is_jury_nearer = side_of_bound(best["farther"], 0.0) == 1
-            if has_choice and not is_jury_nearer and best["fold"] != "escalation":
-                calls = best["judges"]
+            calls = best["judges"]
+            if len(judges) > 1 and not is_jury_nearer and best["fold"] != "escalation":
                 conclusion += f" Asking {best['model']} alone saves {calls - 1} of {calls} calls."
             if smaller_juries:
                 conclusion += f" {_describe_least_missed_judge(smaller_juries)}"
@@ -185,8 +184,9 @@ def _describe_alike_judges(pair: Figures | None) -> str:
         return ""
     if side_of_bound(pair["kappa"], GOOD_AGREEMENT_THRESHOLD) != 1:
         return ""
+    equal_count = round(pair["accuracy"].value * pair["n"])
     return (
-        f" {pair['first']} and {pair['second']} agree on {pair['equal']} of {pair['both']} labelled responses, "
+        f" {pair['first']} and {pair['second']} agree on {equal_count} of {pair['n']} labelled responses, "
         f"κ {_cell_text(pair['kappa'])}: one of them adds little."
     )
 
@@ -298,7 +298,9 @@ def conclude_reviewers(
         ranked_judges = [row for row in judges_of_dimension if row["mae"]]
         ranked_judges.sort(key=lambda row: row["mae"].value)
         if not ranked_judges:
-            problem = "no rating is predicted by every judge"
+            problem = (
+                "no rating is predicted by every judge; see the coverage, and leave judges out"
+            )
             if not judges_of_dimension:
                 problem = "each judge uses others' scores of the item, which a new item has not"
             conclusion.append(f"{dimension}: {problem}.")
@@ -307,39 +309,37 @@ def conclude_reviewers(
         subject = best["judge"]
         if best["shots"]:
             subject += f" with {best['shots']} examples"
-        sentences = [
-            describe_agreement(
-                subject,
-                "alpha",
-                best["alpha"],
-                MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS,
-                count,
-                "reviewers",
-            )
-        ]
+        agreement = describe_agreement(
+            subject,
+            "alpha",
+            best["alpha"],
+            MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS,
+            count,
+            "reviewers",
+        )
+        test = _describe_test_against_people(best["alternative_annotator"], best["alpha"])
+        paragraphs = [f"{agreement} {test}"]
         total = round(best["answered"] / best["coverage"])
         if best["n"] < (1.0 - MAX_UNPREDICTED_SHARE) * total:
             costliest = max(ranked_judges, key=lambda row: row["n_without"])
-            sentences.append(
-                f"It predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
+            paragraphs.append(
+                f"{subject} predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
                 f"{total}, those that all predict; without {costliest['judge']} ({costliest['shots'] or 'no'} "
                 f"examples) on {costliest['n_without']}: leave it out, or, where it has no majority, use more --seeds; "
                 "the notes say why."
             )
-        sentences.append(
-            _describe_test_against_people(best["alternative_annotator"], best["alpha"])
-        )
         rows = [row for row in differences if row["dimension"] == best["dimension"]]
         for row in rows:
             pair = {row["first"], row["second"]}
             if pair == PLANNED_PAIR:
-                sentences[:0] = [_describe_nearer_judge(row, count), *_describe_gains(persons)]
+                answer = [_describe_nearer_judge(row, count), *_describe_gains(persons)]
+                paragraphs.insert(0, " ".join(answer))
             elif pair in (
                 {row["judge"] for row in ranked_judges[:2]},
                 {"item-mean", "rater-offset"},
             ):
-                sentences.append(_describe_nearer_judge(row, count))
-        conclusion.append(f"{dimension}: {' '.join(sentences)}")
+                paragraphs.append(_describe_nearer_judge(row, count))
+        conclusion += [f"{dimension}: {paragraph}" for paragraph in paragraphs]
     return conclusion
 
 

@@ -8,7 +8,6 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
-from operator import eq
 from statistics import median_low
 from typing import Any
 
@@ -528,8 +527,8 @@ def _compare_juries(studies: Sequence[JudgeStudy]) -> list[Figures]:
 
     `unanswered` are the responses that the jury judged and the row did not, of which the jury had so many right; on the
     others, the row is so much `farther` from people than the jury, with an interval that allows for the number of
-    judges. A judge whom the others' answers chose, as the last of an escalation, is not compared. The jury's own row has
-    the two judges that are most `alike`.
+    judges. A judge whom the others' answers chose, as the last of an escalation, is not compared. The row of the
+    jury has the two judges that are most `alike`.
     """
     comparable = [
         study
@@ -578,21 +577,13 @@ def _most_alike_judges(judges: Sequence[JudgeStudy]) -> Figures | None:
     """Return the two judges that agree most beyond chance where both judged a labelled response; None without two."""
     pairs = []
     for first, second in combinations(judges, 2):
-        predictions = {row.response: row.prediction for row in second.rows}
-        rows = [row for row in first.rows if row.response in predictions]
-        answers = [row.prediction for row in rows]
-        other_answers = [predictions[row.response] for row in rows]
-        tasks = [row.task for row in rows]
-        kappa = kappa_interval(answers, other_answers, tasks=tasks) if rows else None
-        if kappa is not None:
-            pair = {
-                "first": first.judge.model,
-                "second": second.judge.model,
-                "both": len(rows),
-                "equal": sum(map(eq, answers, other_answers)),
-                "kappa": as_interval(kappa),
-            }
-            pairs.append(pair)
+        answers = {row.response: row.prediction for row in second.rows}
+        shared_rows = [row for row in first.rows if row.response in answers]
+        rows = [row._replace(target=answers[row.response]) for row in shared_rows]
+        figures = _agreement_figures(first, rows, True)
+        if figures["kappa"] and figures["accuracy"]:
+            names = {"first": first.judge.model, "second": second.judge.model}
+            pairs.append({**names, "n": len(rows), **figures})
     return max(pairs, key=lambda pair: pair["kappa"].value, default=None)
 
 

@@ -613,13 +613,11 @@ def _measure_predictions(
         others = [other for other in columns if other is not prediction]
         is_common_without = _is_predicted_by_all_judges(others or columns) & rows
         is_commonly_answered = is_compared & prediction.answered
+        is_answered = prediction.answered & rows
         errors = (prediction.values - part.score)[:, is_commonly_answered]
-        answered_count = int((prediction.answered & rows).sum())
+        answered_count = int(is_answered.sum())
         alpha = _alpha_with_interval(part, prediction.values, is_commonly_answered, level)
         rmse = float(np.sqrt((errors**2).mean())) if is_commonly_answered.any() else None
-        mae = mean_with_cluster_interval(
-            np.abs(errors).mean(axis=0), part.reviewer[is_commonly_answered]
-        )
         yield {
             "dimension": part.dimension,
             "domain": domain,
@@ -631,11 +629,21 @@ def _measure_predictions(
             "n_without": int(is_common_without.sum()),
             "alpha": alpha,
             "rmse": rmse,
-            "mae": mae and as_interval(mae.within(0.0, math.inf)),
+            "mae": _mean_absolute_error(part, prediction, is_commonly_answered),
+            "mae_of_answered": _mean_absolute_error(part, prediction, is_answered),
             "calls": prediction.calls,
             "cost": prediction.cost,
             "left_out": prediction.left_out,
         }
+
+
+def _mean_absolute_error(
+    part: DimensionRatings, prediction: Predictions, rows: Bools
+) -> IntervalCell | None:
+    """Return the mean distance of predictions from own scores, over seeds, with its interval over reviewers."""
+    distances = np.abs(prediction.values - part.score)[:, rows].mean(axis=0)
+    mae = mean_with_cluster_interval(distances, part.reviewer[rows])
+    return mae and as_interval(mae.within(0.0, math.inf))
 
 
 def _alpha_with_interval(
@@ -870,9 +878,10 @@ def _judge_table(title: str, judges: FigureRows) -> ReportTable:
         "alpha (95 %)": "alpha",
         "RMSE": "rmse",
         "MAE (95 %)": "mae",
-        "calls": "calls",
-        "cost": "cost",
     }
+    if any(row["answered"] != row["n"] for row in judges):
+        columns |= {"n of its own": "answered", "MAE on these (95 %)": "mae_of_answered"}
+    columns |= {"calls": "calls", "cost": "cost"}
     rows = []
     for row in judges:
         uses_all = row["shots"] is None and row["judge"] in OWN_HISTORY_BASELINE_NAMES
@@ -886,8 +895,6 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
         name = part.dimension or "all"
         remedy = "recode these before, so that their order is one"
         yield from note_if_scores_look_like_codes(name, part.score, remedy)
-        if not _is_predicted_by_all_judges(columns).any():
-            yield f"{name}: no rating that every judge predicts; see the coverage, and leave judges out"
         if len(part.names) < _FEW_REVIEWERS_THRESHOLD:
             yield (
                 f"{name}: reviewers: {len(part.names)}; with fewer than {_FEW_REVIEWERS_THRESHOLD}, "

@@ -112,7 +112,9 @@ def test_the_overview_warns_of_failed_rewards_as_the_run_has_them(tmp_path: Path
         index.update()
         warning = run_overview_context(index)["means_warning"]
         assert warning == compare_failed_rewards(run).warning
-    assert warning.startswith("means mislead: they leave out 6 failed rewards, whose mean on polite")
+    assert warning.startswith(
+        "means mislead: they leave out 6 failed rewards, whose mean on polite"
+    )
 
 
 def test_a_value_of_the_failure_rule_is_marked_and_a_grid_may_have_one_more_column(

@@ -433,10 +433,10 @@ def compare_judges_by_question(verdicts: Iterable[RecordBody]) -> list[JudgesOnQ
             if verdict.get("met") is not None:
                 decided.add(judged)
     comparisons = []
-    for judged, scores_by_judge in scores.items():
+    for key, scores_by_judge in scores.items():
         if len(scores_by_judge) > 1:
             means = [fsum(samples) / len(samples) for samples in scores_by_judge.values()]
-            answers = [mean >= MET_THRESHOLD for mean in means] if judged in decided else means
+            answers = [mean >= MET_THRESHOLD for mean in means] if key in decided else means
             difference = max(means) - min(means)
             comparisons.append(JudgesOnQuestion(difference, len(set(answers)) > 1))
     return comparisons

@@ -32,7 +32,8 @@ def test_failed_rewards_that_differ_from_the_others_are_said_to_mislead() -> Non
         "against 0.1250 of the others"
     )
     alone = FailedRewards(1, True, "tone", 1, 1.0, 0.125).warning
-    assert alone is not None and "leave out 1 failed reward, whose mean on tone is" in alone
+    assert alone is not None
+    assert "leave out 1 failed reward, whose mean on tone is" in alone
     assert FailedRewards(4, False).warning is None
 
 

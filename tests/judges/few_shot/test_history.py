@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
 from jurygraph.judges.examples import Example, OmittedRatings, ReviewerHistory
-from jurygraph.schema import digest_of
 from jurygraph.judges.reviewers import Personalized
+from jurygraph.schema import digest_of
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import RatingsFile
 from tests.rows import all_rows

@@ -1,5 +1,6 @@
 """Figures of judges of reviewers: on common ratings, with gains and losses of reviewers."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ def test_the_judge_that_costs_the_most_common_ratings_is_named() -> None:
     found = report([(part, columns)])
     assert (
         "on 1 of 8, those that all predict; without aggregate (10 examples) on 7: leave it out, or, "
-        in (found.conclusion[0])
+        in found.conclusion[2]
     )
     assert [row.n_without for row in figures_of(found).judges] == [2, 7, 1]
     (alone,) = figures_of(report([(part, columns[2:3])])).judges
@@ -117,7 +118,7 @@ def test_two_judges_that_predict_the_same_have_a_sentence_and_no_difference(shif
     own = Predictions("own-history", None, part.score[None] + 0.1)
     near = Predictions("neighbours", 10, own.values + shift)
     result = report([(part, [own, near])])
-    is_told = "own-history and neighbours make the same predictions, as " in result.conclusion[0]
+    is_told = "own-history and neighbours make the same predictions, as " in result.conclusion[1]
     has_row = any("error of" in line for line in format_report_lines(result.sections))
     assert (is_told, has_row) == (shift < 0.1, shift > 0.1)
 
@@ -168,18 +169,26 @@ def test_the_conclusion_tells_whether_a_judge_for_each_reviewer_is_worth_it() ->
     guess = draw.integers(1, 6, len(part.score)).astype(float)
     near = part.score + 0.5 * draw.choice([-1.0, 1.0], len(part.score))
     columns = [Predictions("aggregate", 8, guess[None]), Predictions("zero-shot", 0, near[None])]
-    (words,) = report([(part, [*columns, Predictions("personalized", 8, own[None])])]).conclusion
-    first, persons, agreement = words.split(". ")[:3]
-    assert persons.startswith("personalized is surely nearer than aggregate for r0 (")
+    result = report([(part, [*columns, Predictions("personalized", 8, own[None])])])
+    answer, agreement, coverage, next_judge = result.conclusion
     pair = "personalized (a judge for each reviewer) is nearer than aggregate (one judge for all, with examples)"
-    assert first.startswith(f"all: {pair}: mean difference of errors")
-    assert agreement.startswith("personalized with 8 examples agrees with people well: alpha 0.9")
-    assert "It predicts 6" in words
-    assert "and judges are compared on " in words
+    assert answer.startswith(f"all: {pair}: mean difference of errors")
+    assert ". personalized is surely nearer than aggregate for r0 (" in answer
+    assert agreement.startswith(
+        "all: personalized with 8 examples agrees with people well: alpha 0.9"
+    )
+    assert coverage.startswith("all: personalized with 8 examples predicts 6")
+    assert "and judges are compared on " in coverage
     assert (
         "nearer than zero-shot (one judge for all, without examples): mean difference of errors 0.4"
-        in words
+        in next_judge
     )
+    assert max(paragraph.count(". ") for paragraph in result.conclusion) < 4
+    guessing, *_ = figures_of(result).judges
+    assert guessing.mae_of_answered.value == pytest.approx(np.abs(guess - part.score).mean())
+    table = next(line for line in format_report_lines(result.sections) if "coverage" in line)
+    header = ["MAE (95 %)", "n of its own", "MAE on these (95 %)", "calls", "cost"]
+    assert re.split(r"\s\s+", table.strip())[-5:] == header
 
 
 @pytest.mark.parametrize("noise", [0.3, 5.0])
@@ -207,14 +216,14 @@ def test_whom_a_judge_of_their_own_certainly_helps_or_hurts_is_named(noise: floa
     assert bob["gain_p"] >= scipy.stats.ttest_1samp(gaps, 0.0).pvalue
     table = next(line for line in format_report_lines(found.sections) if line.startswith("MAE of"))
     assert "aggregate less personalized (95 %, this reviewer)  p (Holm, all reviewers)" in table
-    (words,) = found.conclusion
+    words = found.conclusion[0]
     cell = format_interval(*expected, 2)
     sentences = {
         0.3: f"personalized is surely nearer than aggregate for bob (40 ratings) {cell}, after allowing for "
         "3 reviewers. "
         "personalized is surely farther than aggregate for ann ",
         5.0: "For no single reviewer is personalized surely nearer or farther, after allowing for 3 "
-        "reviewers. ",
+        "reviewers.",
     }
     assert sentences[noise] in words
 
@@ -257,18 +266,18 @@ def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
     absolute = IntervalCell(0.4, 0.2, 0.6)
     pair: dict[str, Any] = {"first": "personalized", "second": "aggregate", "absolute": absolute}
     pair |= {"dimension": None, "absolute_p": 0.01}
-    (words,) = conclude_reviewers(judges, [pair], PERSONS)
+    words = " ".join(conclude_reviewers(judges, [pair], PERSONS))
     assert words.count("mean difference of errors") == 1
     assert "(a judge for each reviewer): mean difference of errors 0.40 (0.20" in words
     # an interval for itself may be clear where p over all pairs is not
     other = {**pair, "first": "item-mean", "absolute_p": 1.0}
-    (words,) = conclude_reviewers(judges, [{**pair, "absolute_p": 0.294}, other], PERSONS)
+    words, *_ = conclude_reviewers(judges, [{**pair, "absolute_p": 0.294}, other], PERSONS)
     assert "(a judge for each reviewer) cannot be told: mean" in words
     assert (
         "p 0.294 (it is for this planned pair alone, and the interval for one); more rev" in words
     )
     wide = {**pair, "absolute": IntervalCell(0.4, -0.2, 1.0), "absolute_p": 0.4}
-    (words,) = conclude_reviewers(judges, [wide], PERSONS)
+    words, *_ = conclude_reviewers(judges, [wide], PERSONS)
     assert "for one); about 4 more reviewers like these would tell." in words
 
 
@@ -289,6 +298,6 @@ def test_the_pair_that_the_study_is_for_has_a_p_of_its_own_and_others_share_thei
         pair.absolute_p,
     )
     assert len(others) == 9
-    (conclusion,) = several.conclusion
+    conclusion = " ".join(several.conclusion)
     assert "item-mean" in conclusion
     assert "rater-offset" in conclusion
