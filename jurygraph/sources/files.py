@@ -352,11 +352,6 @@ def reread_line(file: TextFile, span: ByteRange, model: type[N]) -> N:
     return model.model_validate_json(file.read(span), strict=True)
 
 
-def validate_line(name: str, line: int, model: type[N], content: Any) -> N:
-    """Return the content of a line of a file as a model. Raises `InputError` with file, line and field."""
-    return validate_at_location(f"{name}, line {line}", model, content)
-
-
 def validate_at_location(location: str, model: type[N], content: Any) -> N:
     """Return the content at a location as a model. Raises `InputError` with location and field."""
     entry = validate(model, content)

@@ -275,7 +275,7 @@ def _require_json_object(value: Any, location: str) -> TableRow:
         raise InputError(
             f"{location}: is {describe_value(value)}; a row is an object, with a value for each column"
         )
-    return row_to_json_values(value)
+    return value
 
 
 def _read_json(path: Path) -> Iterator[RowWithPlace]:

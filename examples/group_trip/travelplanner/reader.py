@@ -27,7 +27,7 @@ from jurygraph.sources.files import (
     describe_line_error,
     parse_lines,
     raise_line_error,
-    validate_line,
+    validate_at_location,
 )
 from jurygraph.sources.table_rows import read_rows
 
@@ -83,9 +83,8 @@ class _ProfilesFile(TaskKeyedFile[_Profiles]):
         super().__init__(path, _Profiles, "task", "keep one of them")
 
     def _check(self, number: int, entry: _Profiles) -> None:
-        validate_line(
-            self._file.name, number, Task, {"id": entry.task, "query": "", **entry.people}
-        )
+        location = f"{self._file.name}, line {number}"
+        validate_at_location(location, Task, {"id": entry.task, "query": "", **entry.people})
 
 
 def import_travelplanner(

@@ -14,7 +14,6 @@ from typing import Literal
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
 from jurygraph.jury import Jury
-from jurygraph.messages import Problem
 from jurygraph.runs.recorder import build_run_header
 from jurygraph.runs.store.atomic_files import open_replacement_file
 from jurygraph.runs.store.header import RunHeader, differences
@@ -26,10 +25,9 @@ from jurygraph.sources.files import (
     ByteRange,
     TextFile,
     close_on_error,
-    parse_json_line,
-    raise_line_error,
+    read_model_line,
     reread_line,
-    validate_line,
+    validate_at_location,
 )
 from jurygraph.sources.tasks import TaskLinesFile
 
@@ -108,14 +106,12 @@ class PlansFile:
             lines = self._file.lines()
             first = next(lines)
             # a config is validated as YAML is, and not strictly
-            header = validate_line(
-                self._file.name, first.number, PlansFileHeader, json.loads(first.text)
+            header = validate_at_location(
+                f"{self._file.name}, line {first.number}", PlansFileHeader, json.loads(first.text)
             )
             self._refuse_other_settings(header.made_with, jury, Path(path))
             for line in lines:
-                planned_task = parse_json_line(line.text, PlannedTask)
-                if isinstance(planned_task, Problem):
-                    raise_line_error(self._file.name, line.number, planned_task)
+                planned_task = read_model_line(self._file, line, PlannedTask)
                 self._places[planned_task.task.id] = line.place
 
     def _refuse_other_settings(self, made_with: RunHeader, jury: Jury, path: Path) -> None:
