@@ -95,6 +95,7 @@ it is counted as failed, never as 0.
 
 NO_WORSE_GATE_NAME = "no_worse_than"
 CI_GATE_EXAMPLE = '"mean_delta>-0.01", "mean_delta_low>=-0.02, flips<=3" or "no_worse_than=0.02"'
+_MAX_OUTCOMES_NAMED = 2
 _MAX_ROWS_LISTED = 20
 _MAX_CHANGED_INPUTS_LISTED = 15
 _MAX_COMMENT_CHARACTERS = 60_000
@@ -743,11 +744,14 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
 
 def _conclude_comparison(figures: Figures) -> Iterator[str]:
     """Yield what is read first: the result in a sentence, and whether the gate is met."""
-    sentence = [_describe_mean_change(figures)]
-    for row in figures["outcomes"]:
-        verdicts = format_count(row["n"], "verdict")
-        sentence.append(f"{verdicts} {row['before']} in A, {row['after']} in B")
-    yield "; ".join(sentence)
+    outcomes = [
+        f"{format_count(row['n'], 'verdict')} {row['before']} in A, {row['after']} in B"
+        for row in figures["outcomes"]
+    ]
+    if len(outcomes) > _MAX_OUTCOMES_NAMED:
+        count = sum(row["n"] for row in figures["outcomes"])
+        outcomes = [f"{count} verdicts ended otherwise, in {len(outcomes)} ways"]
+    yield "; ".join([_describe_mean_change(figures), *outcomes])
     gate = figures["gate"]
     missed = sum(not row["met"] for row in gate)
     if missed:

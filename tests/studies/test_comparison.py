@@ -378,6 +378,10 @@ def test_a_verdict_that_failed_is_named_apart_from_those_that_flipped():
     assert first.endswith(
         "; n = 1 response; 1 verdict judged in A, failed in B; 1 verdict judged in A, gated in B"
     )
+    unanswered.append(verdict("z", None, status="abstained"))
+    judged = response("r", "t", 1.0, None, *(verdict(name, 1.0) for name in "qpz"))
+    (first,) = compare([judged], [response("r", "t", 0.0, None, *unanswered)]).conclusion
+    assert first.endswith("; 3 verdicts ended otherwise, in 3 ways")
     assert "| q | r | judged | failed | 1.0000 | 0.0000 |" in text
     assert "| met -\\> unmet, gated in B |" in text
     assert "| largest changes | A | B | B - A | failed in | gated in |" in text
