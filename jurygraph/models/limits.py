@@ -59,7 +59,9 @@ OUTAGE_FAULT_KINDS = frozenset({"connection", "timeout", "server", "unreadable"}
 
 FIRST_PROBE_PAUSE_SECONDS = 0.5
 MAX_PROBE_PAUSE_SECONDS = 30.0
-"""Seconds before the first probe, and between two at most; they double with each probe."""
+"""Seconds before the first probe, and before a later one at most."""
+_PROBE_PAUSE_SHARE = 0.25
+"""Pause before a probe, as a share of the outage so far: requests wait little longer than it lasts."""
 _REFUSED_PROBE_PAUSE_SECONDS = 10.0
 """Seconds between probes while the server refuses the key or the model; a run has usually ended by then."""
 
@@ -100,11 +102,11 @@ class RequestLimiter:
     halves once. The rate limits refill steadily and allow bursts of two seconds' worth.
 
     `after` consecutive faults that suggest an outage begin one. Then one turn at a time is granted as a probe, after
-    0.5, 1, 2, … and at most 30 seconds, and the other requests wait. Any answer of the server ends the outage, and so
-    does a new event loop. `wait` seconds after its begin all requests that wait fail; the next that comes is a probe.
-    Once the server refused the key, the model or all first requests, requests fail at once, except for an occasional
-    probe. If it never answered, and there is no connection, `first` replaces `wait`: a server that was not started, or
-    a wrong URL, is no outage that ends by itself.
+    a quarter of the time so far and 0.5 to 30 seconds, and the other requests wait. Any answer of the server ends the
+    outage, and so does a new event loop. `wait` seconds after its begin all requests that wait fail; the next that
+    comes is a probe. Once the server refused the key, the model or all first requests, requests fail at once, except
+    for an occasional probe. If it never answered, and there is no connection, `first` replaces `wait`: a server that
+    was not started, or a wrong URL, is no outage that ends by itself.
     """
 
     def __init__(
@@ -188,8 +190,7 @@ class RequestLimiter:
         self._since = 0.0
         self._problem = ""
         self._refusal: Fault | None = None
-        self._is_announced = False
-        self._pause = FIRST_PROBE_PAUSE_SECONDS
+        self._announced_kind: str | None = None
         self._probe_at = -inf
         self._earliest_probe = -inf
         self._gives_up_at = inf
@@ -374,7 +375,7 @@ class RequestLimiter:
         if self._refusal is not None and not turn.is_probe:
             return
         turn.is_probe = False
-        if self._is_announced:
+        if self._announced_kind is not None:
             log.warning("the model server answers again, after %.0f s", _loop_time() - self._since)
         if self._failures or self._is_away:
             self._end_outage()
@@ -394,15 +395,14 @@ class RequestLimiter:
             self._plan_probe(fault)
 
     def _continue_outage(self, fault: Fault) -> None:
-        self._pause = min(2 * self._pause, MAX_PROBE_PAUSE_SECONDS)
         had_given_up = self._has_given_up
         self._plan_probe(fault)
         if had_given_up:
             return  # that was said
         if self._has_given_up:
             log.warning("%s: requests fail until it answers", self._describe_outage())
-        elif not self._is_announced:
-            self._is_announced = True
+        elif fault.kind != self._announced_kind:  # again where the cause has changed
+            self._announced_kind = fault.kind
             log.warning(
                 "%s: requests wait for up to %.0f s more while one at a time tries again; Ctrl-C stops, and the same "
                 "command goes on",
@@ -414,7 +414,8 @@ class RequestLimiter:
         self._problem = str(fault)
         self.may_be_up = not fault.is_unsent
         now = _loop_time()
-        next_probe_time = now + self._pause
+        pause = max(FIRST_PROBE_PAUSE_SECONDS, _PROBE_PAUSE_SHARE * (now - self._since))
+        next_probe_time = now + min(pause, MAX_PROBE_PAUSE_SECONDS)
         if now < self._gives_up_at:
             next_probe_time = min(next_probe_time, self._gives_up_at)
         self._earliest_probe = now + (fault.retry_after or 0.0)
