@@ -159,8 +159,8 @@ def _resident() -> float:
 async def _measure_refusals() -> float:
     """Return the median of the seconds after which a request beyond the limit is refused."""
     config = {**JUDGED, "model": HeavyTailedReplies()}
-    async with serving(config, most_requests=CLIENTS) as url:
-        load = asyncio.create_task(_run_clients(url, "letters", 3.0, 4 * CLIENTS))
+    async with serving(config, max_open_requests=CLIENTS) as url:
+        load = asyncio.create_task(_run_clients(url, "letters", SECONDS, 4 * CLIENTS))
         seconds: list[float] = []
         async with ClientSession() as session:
             while not load.done():

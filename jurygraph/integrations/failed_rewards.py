@@ -8,7 +8,7 @@ factor that is recorded (`aggregation.filling_factor`).
 from collections.abc import Iterable, Sequence
 from math import fsum, isfinite
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from jurygraph.aggregation import filling_factor
 from jurygraph.aggregation.group_advantages import AdvantageNormalization
@@ -18,14 +18,10 @@ from jurygraph.messages import shell_quote, shorten
 from jurygraph.schema import Task, Trace
 from jurygraph.schema.task import query_to_text
 
-FailedRewardRule = Literal["none", "mask", "neutral", "raise"] | float
+FailedRewardRuleName = Literal["none", "mask", "neutral", "raise"]
+FailedRewardRule = FailedRewardRuleName | float
 """`none` and `mask` leave the row without a reward, `neutral` takes the group's mean, a number is taken as it is."""
-_FAILED_REWARD_RULE_NAMES: tuple[Literal["none", "mask", "neutral", "raise"], ...] = (
-    "none",
-    "mask",
-    "neutral",
-    "raise",
-)
+_FAILED_REWARD_RULE_NAMES: tuple[FailedRewardRuleName, ...] = get_args(FailedRewardRuleName)
 MAX_GROUPS_WITHOUT_REWARD = 3
 """Groups in a row without a single reward after which a training is stopped."""
 
@@ -181,8 +177,9 @@ class OutageGuard:
         if task is not None:
             prompt = shorten(query_to_text(task.query))
             problem += f"; the last one's prompt begins with {prompt!r}"
-        run = "RUN" if self.record is None else shell_quote(self.record)
-        condition = " if it is recorded" if self.record is None else ""
+        run, condition = "RUN", " if it is recorded"
+        if self.record is not None:
+            run, condition = shell_quote(self.record), ""
         raise NoRewardError(
             f"{problem}; `jurygraph show {run}` has what the judge replied{condition}"
         )

@@ -63,6 +63,8 @@ UNBILLED_FAULT_KINDS = frozenset(
 
 ModelAddress = tuple[str, str | None, str]
 """Provider, endpoint and model."""
+_PendingKey = tuple[asyncio.AbstractEventLoop, str, int]
+"""A loop, the digest of a request or a lookup, and the identity of the sink."""
 _BYTES_PER_TOKEN = 4
 """Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
 
@@ -120,15 +122,11 @@ class Gateway:
         self.redactor = make_process_redactor(backend.secrets) if redactor is None else redactor
         self.first_replies = FirstRepliesCheck()
         self._answered_probe_count = 0
-        self._pending: dict[
-            tuple[asyncio.AbstractEventLoop, str, int], asyncio.Task[AnsweredCall]
-        ] = {}
+        self._pending: dict[_PendingKey, asyncio.Task[AnsweredCall]] = {}
         self._uncached: dict[str, CachedReply] = {}
         self._unproven: set[str] | None = set()
         """The calls of this session whose replies may all be unusable; None once one of them could be used."""
-        self._pending_lookups: dict[
-            tuple[asyncio.AbstractEventLoop, str, int], asyncio.Task[StoredLookup]
-        ] = {}
+        self._pending_lookups: dict[_PendingKey, asyncio.Task[StoredLookup]] = {}
         self._store_errors: WeakKeyDictionary[CallSink, Exception] = WeakKeyDictionary()
 
     @property

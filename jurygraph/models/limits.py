@@ -17,17 +17,11 @@ from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from fractions import Fraction
 from math import inf
+from random import uniform
 from typing import NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception,
-    stop_after_attempt,
-    wait_random_exponential,
-)
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.request import (
@@ -59,7 +53,9 @@ OUTAGE_FAULT_KINDS = frozenset({"connection", "timeout", "server", "unreadable"}
 
 FIRST_PROBE_PAUSE_SECONDS = 0.5
 MAX_PROBE_PAUSE_SECONDS = 30.0
-"""Seconds before the first probe, and between two at most; they double with each probe."""
+"""Seconds before the first probe, and before a later one at most."""
+_PROBE_PAUSE_SHARE = 0.25
+"""Pause before a probe, as a share of the outage so far: requests wait little longer than it lasts."""
 _REFUSED_PROBE_PAUSE_SECONDS = 10.0
 """Seconds between probes while the server refuses the key or the model; a run has usually ended by then."""
 
@@ -100,11 +96,11 @@ class RequestLimiter:
     halves once. The rate limits refill steadily and allow bursts of two seconds' worth.
 
     `after` consecutive faults that suggest an outage begin one. Then one turn at a time is granted as a probe, after
-    0.5, 1, 2, … and at most 30 seconds, and the other requests wait. Any answer of the server ends the outage, and so
-    does a new event loop. `wait` seconds after its begin all requests that wait fail; the next that comes is a probe.
-    Once the server refused the key, the model or all first requests, requests fail at once, except for an occasional
-    probe. If it never answered, and there is no connection, `first` replaces `wait`: a server that was not started, or
-    a wrong URL, is no outage that ends by itself.
+    a quarter of the time so far and 0.5 to 30 seconds, and the other requests wait. Any answer of the server ends the
+    outage, and so does a new event loop. `wait` seconds after its begin all requests that wait fail; the next that
+    comes is a probe. Once the server refused the key, the model or all first requests, requests fail at once, except
+    for an occasional probe. If it never answered, and there is no connection, `first` replaces `wait`: a server that
+    was not started, or a wrong URL, is no outage that ends by itself.
     """
 
     def __init__(
@@ -188,8 +184,7 @@ class RequestLimiter:
         self._since = 0.0
         self._problem = ""
         self._refusal: Fault | None = None
-        self._is_announced = False
-        self._pause = FIRST_PROBE_PAUSE_SECONDS
+        self._announced_kind: str | None = None
         self._probe_at = -inf
         self._earliest_probe = -inf
         self._gives_up_at = inf
@@ -374,7 +369,7 @@ class RequestLimiter:
         if self._refusal is not None and not turn.is_probe:
             return
         turn.is_probe = False
-        if self._is_announced:
+        if self._announced_kind is not None:
             log.warning("the model server answers again, after %.0f s", _loop_time() - self._since)
         if self._failures or self._is_away:
             self._end_outage()
@@ -386,23 +381,20 @@ class RequestLimiter:
         if self._failures >= self._failures_of_outage:
             self._is_away = True
             self._was_never_there = fault.is_unsent and not self.has_answered
-            longest = self._longest_outage
-            if self._was_never_there:
-                longest = self._longest_first_outage
+            longest = self._longest_first_outage if self._was_never_there else self._longest_outage
             self._gives_up_at = _loop_time() + longest
             self.outages += 1
             self._plan_probe(fault)
 
     def _continue_outage(self, fault: Fault) -> None:
-        self._pause = min(2 * self._pause, MAX_PROBE_PAUSE_SECONDS)
         had_given_up = self._has_given_up
         self._plan_probe(fault)
         if had_given_up:
             return  # that was said
         if self._has_given_up:
             log.warning("%s: requests fail until it answers", self._describe_outage())
-        elif not self._is_announced:
-            self._is_announced = True
+        elif fault.kind != self._announced_kind:  # again where the cause has changed
+            self._announced_kind = fault.kind
             log.warning(
                 "%s: requests wait for up to %.0f s more while one at a time tries again; Ctrl-C stops, and the same "
                 "command goes on",
@@ -414,7 +406,8 @@ class RequestLimiter:
         self._problem = str(fault)
         self.may_be_up = not fault.is_unsent
         now = _loop_time()
-        next_probe_time = now + self._pause
+        pause = max(FIRST_PROBE_PAUSE_SECONDS, _PROBE_PAUSE_SHARE * (now - self._since))
+        next_probe_time = now + min(pause, MAX_PROBE_PAUSE_SECONDS)
         if now < self._gives_up_at:
             next_probe_time = min(next_probe_time, self._gives_up_at)
         self._earliest_probe = now + (fault.retry_after or 0.0)
@@ -485,68 +478,33 @@ async def call_with_retries(
     `MAX_RETRY_AFTER_SECONDS`: then its message includes this. `until` is a time of the running loop's clock: a wait
     that would last until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`.
     """
-    failed = []
-    try:
-        return await once()  # most requests succeed at once, without what a retry loop costs
-    except Fault as fault:
-        failed.append(fault)
-    random_wait_strategy = wait_random_exponential(multiplier=policy.first, max=policy.longest)
-
-    def wait(state: RetryCallState) -> float:
-        # Jitter is added to the provider's wait, so that a burst does not return as a burst.
-        return _requested_wait(_last_error(state)) + random_wait_strategy(state)
-
-    def check_time_left(state: RetryCallState) -> None:
-        last = _last_error(state)
-        ends = _loop_time() + (state.next_action.sleep if state.next_action else 0.0)
-        if isinstance(last, Fault) and until is not None and ends >= until:
-            raise Fault(
-                "deadline", f"no time is left to ask again after {last.kind}: {last}"
-            ) from last
-
-    async def attempt() -> T:
-        if failed:
-            raise failed.pop()  # the first attempt, for tenacity to count
-        return await once()
-
-    loop = AsyncRetrying(
-        retry=retry_if_exception(_should_retry),
-        wait=wait,
-        stop=stop_after_attempt(policy.attempts),
-        before_sleep=check_time_left,
-        sleep=asyncio.sleep,
-        reraise=True,
-    )
-    try:
-        return await loop(attempt)
-    except Fault as fault:
-        requested = _requested_wait(fault)
-        if fault.kind not in RETRYABLE_FAULT_KINDS or requested <= MAX_RETRY_AFTER_SECONDS:
-            raise
-        raise Fault(
-            fault.kind,
-            f"the provider asks for a wait of {requested:.0f} s, more than the limit of "
-            f"{MAX_RETRY_AFTER_SECONDS:.0f} s: {fault}",
-            fault.retry_after,
-        ) from fault.__cause__
-
-
-def _last_error(state: RetryCallState) -> BaseException | None:
-    return state.outcome.exception() if state.outcome else None
-
-
-def _should_retry(error: BaseException) -> bool:
-    """Return True if another attempt may succeed, and may start soon enough."""
-    return (
-        isinstance(error, Fault)
-        and error.kind in RETRYABLE_FAULT_KINDS
-        and _requested_wait(error) <= MAX_RETRY_AFTER_SECONDS
-    )
-
-
-def _requested_wait(error: BaseException | None) -> float:
-    """Return the seconds of the provider's `Retry-After`, 0 without one."""
-    return (isinstance(error, Fault) and error.retry_after) or 0.0
+    attempts_left = policy.attempts
+    longest_pause = min(policy.first, policy.longest)
+    while True:
+        try:
+            return await once()
+        except Fault as fault:
+            requested = fault.retry_after or 0.0
+            if fault.kind not in RETRYABLE_FAULT_KINDS:
+                raise
+            if requested > MAX_RETRY_AFTER_SECONDS:
+                raise Fault(
+                    fault.kind,
+                    f"the provider asks for a wait of {requested:.0f} s, more than the limit of "
+                    f"{MAX_RETRY_AFTER_SECONDS:.0f} s: {fault}",
+                    fault.retry_after,
+                ) from fault.__cause__
+            attempts_left -= 1
+            if not attempts_left:
+                raise
+            # Jitter is added to the provider's wait, so that a burst does not return as a burst.
+            pause = requested + uniform(0.0, longest_pause)
+            if until is not None and _loop_time() + pause >= until:
+                raise Fault(
+                    "deadline", f"no time is left to ask again after {fault.kind}: {fault}"
+                ) from fault
+        longest_pause = min(2 * longest_pause, policy.longest)
+        await asyncio.sleep(pause)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:

@@ -489,9 +489,9 @@ ReplyJsonMode = Literal["strict", "one-object"]
 class OutageConfig(FrozenModel):
     """When requests wait for a model server that does not answer, and for how long.
 
-    `after` is the number of failures in a row (no connection, no answer in time, 5xx) that count as an outage, `wait`
-    the seconds for which requests wait in one outage before they fail, and `first` those for a server that never
-    answered and takes no connection.
+    `after` is the number of failures in a row (no connection, no answer in time, 5xx) that count as an outage: at most
+    as many as the attempts, if these are several. `wait` is the seconds for which requests wait in one outage before
+    they fail, and `first` those for a server that never answered and takes no connection.
     """
 
     after: PositiveInt = 8

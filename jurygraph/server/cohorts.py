@@ -6,14 +6,18 @@ long enough: then those that are present are the group, and the others are late.
 """
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, NamedTuple
 
 from jurygraph.messages import quote
 from jurygraph.schema import Response, Trace, digest_of
 from jurygraph.server.settings import RequestRefusedError, build_unavailable_error
+
+log = logging.getLogger(__name__)
 
 MAX_KEPT_SCORED_MEMBERS = 4096
 """Members of scored cohorts that are kept, so that late ones are told so."""
@@ -47,14 +51,23 @@ class Cohort:
     traces_future: "asyncio.Future[list[Trace]]"
     members: list[Response] = field(default_factory=list)
     is_closed: bool = False
-    has_wait_ended: bool = False
-    """True when those that are missing have been waited for: what comes now belongs to the next epoch."""
+    missing_until: float = inf
+    """Time of the loop until which those that are missing may come late: what comes then is of the next epoch."""
     late_digests: set[str] = field(default_factory=set)
-    deadline_timer: Any = None
+    timer_or_task: Any = None
+    """The timer of its deadline, then the last task that scores it."""
+    failed_positions: dict[str, int] = field(default_factory=dict)
+    """Members without a reward, by their content, once the cohort is scored."""
 
     @property
     def missing(self) -> int:
         return self.size - len(self.members)
+
+    @property
+    def name(self) -> str:
+        """Its name in messages."""
+        step = "" if self.key.step is None else f" at step {self.key.step}"
+        return f"the cohort of task {quote(self.key.task)}{step}"
 
 
 class CohortTraces(NamedTuple):
@@ -71,6 +84,7 @@ class CohortTable:
         self._wait = wait
         self._cohorts: OrderedDict[CohortKey, Cohort] = OrderedDict()
         self._kept = 0
+        self.incomplete_count = 0
 
     @property
     def waiting_member_count(self) -> int:
@@ -94,42 +108,49 @@ class CohortTable:
     ) -> CohortTraces:
         """Return the traces of the cohort that the responses belong to, once it is scored; `score` does that.
 
-        Raises `RequestRefusedError` with status 409 for late members and for those that do not fit, and whatever
-        scoring raises.
+        It is scored again for members whose rewards failed. Raises `RequestRefusedError` with status 409 for late
+        members and for those that do not fit, and whatever scoring raises.
         """
-        cohort = self._find_or_open_cohort(key, size, responses)
-        self._refuse_unfitting_responses(cohort, size, responses)
+        digests = [response_content_digest(response) for response in responses]
+        cohort = self._find_or_open_cohort(key, size, digests)
+        if cohort.failed_positions.keys() >= {*digests}:
+            if cohort.timer_or_task.done():
+                cohort.timer_or_task = asyncio.ensure_future(score(cohort.members))
+            return CohortTraces(
+                await asyncio.shield(cohort.timer_or_task),
+                [cohort.failed_positions[digest] for digest in digests],
+            )
+        self._refuse_unfitting_responses(cohort, size, responses, digests)
         cohort.members += responses
         if not cohort.missing:
             self._close_cohort(cohort, score)
-        elif cohort.deadline_timer is None:
+        elif cohort.timer_or_task is None:
             loop = asyncio.get_running_loop()
-            cohort.deadline_timer = loop.call_later(self._wait, self._close_cohort, cohort, score)
+            cohort.timer_or_task = loop.call_later(self._wait, self._close_cohort, cohort, score)
         traces = await asyncio.shield(cohort.traces_future)
         # by identity, because two members may be equal
         positions = {id(member): position for position, member in enumerate(cohort.members)}
         return CohortTraces(traces, [positions[id(response)] for response in responses])
 
-    def _find_or_open_cohort(
-        self, key: CohortKey, size: int, responses: Sequence[Response]
-    ) -> Cohort:
-        """Return the cohort of a key; a new one where there is none, or these responses begin the next epoch."""
+    def _find_or_open_cohort(self, key: CohortKey, size: int, digests: Sequence[str]) -> Cohort:
+        """Return the cohort of a key; a new one where there is none, or responses of these digests begin the next
+        epoch."""
         cohort = self._cohorts.get(key)
-        if cohort is not None and self._begins_next_epoch(cohort, responses):
+        if cohort is not None:
+            if not self._begins_next_epoch(cohort, digests):
+                return cohort
             self._forget_cohort(cohort)
-            cohort = None
-        if cohort is None:
-            cohort = Cohort(key, size, asyncio.get_running_loop().create_future())
-            self._cohorts[key] = cohort
+        cohort = self._cohorts[key] = Cohort(key, size, asyncio.get_running_loop().create_future())
         return cohort
 
-    def _begins_next_epoch(self, cohort: Cohort, responses: Sequence[Response]) -> bool:
+    def _begins_next_epoch(self, cohort: Cohort, digests: Sequence[str]) -> bool:
         """Return whether responses begin the next epoch of a task, for which its protocol has no step."""
         if cohort.key.step is not None or not cohort.is_closed:
             return False
-        if {response_content_digest(response) for response in responses} <= cohort.late_digests:
+        if cohort.late_digests.issuperset(digests):
             return False
-        return cohort.has_wait_ended or len(cohort.late_digests) >= cohort.missing
+        now = asyncio.get_running_loop().time()
+        return now >= cohort.missing_until or len(cohort.late_digests) >= cohort.missing
 
     def _forget_cohort(self, cohort: Cohort) -> None:
         del self._cohorts[cohort.key]
@@ -137,23 +158,20 @@ class CohortTable:
             self._kept -= len(cohort.members)
 
     def _refuse_unfitting_responses(
-        self, cohort: Cohort, size: int, responses: Sequence[Response]
+        self, cohort: Cohort, size: int, responses: Sequence[Response], digests: Sequence[str]
     ) -> None:
-        name = f"the cohort of task {quote(cohort.key.task)}"
-        if cohort.key.step is not None:
-            name += f" at step {cohort.key.step}"
+        name = cohort.name
         if size != cohort.size:
             raise RequestRefusedError(
                 409, f"{name} has size {cohort.size}, not {size}; send one size"
             )
         if cohort.is_closed:
-            cohort.late_digests.update(map(response_content_digest, responses))
-            problem = f"{name} was scored with {len(cohort.members)} of {cohort.size} members"
-            scored_when_text = (
-                f"after {self._wait:g} s" if cohort.missing else "when it was complete"
-            )
+            cohort.late_digests.update(digests)
+            when = f"after {self._wait:g} s" if cohort.missing else "when it was complete"
             raise RequestRefusedError(
-                409, f"{problem} {scored_when_text}; this one came later and has no reward"
+                409,
+                f"{name} was scored with {len(cohort.members)} of {cohort.size} members {when}; "
+                "this one came later and has no reward",
             )
         if len(responses) > cohort.missing:
             raise RequestRefusedError(
@@ -173,18 +191,20 @@ class CohortTable:
     def _close_cohort(self, cohort: Cohort, score: ScoreMembersFunction) -> None:
         """Let no more members in, and score those that are there."""
         cohort.is_closed = True
-        if cohort.deadline_timer is not None:
-            cohort.deadline_timer.cancel()
+        if cohort.timer_or_task is not None:
+            cohort.timer_or_task.cancel()
         # the order of arrival must not name responses, or the same cohort would be another one after a restart
         cohort.members.sort(key=lambda member: (member.id, response_content_digest(member)))
         loop = asyncio.get_running_loop()
-        if cohort.missing and cohort.key.step is None:
-            loop.call_later(self._wait, self._end_cohort_wait, cohort)
+        cohort.missing_until = loop.time() + self._wait
+        if cohort.missing:
+            self.incomplete_count += 1
+            log.warning(
+                "%s is scored with %d of %d members after %g s",
+                *(cohort.name, len(cohort.members), cohort.size, self._wait),
+            )
         # kept there, as the loop holds tasks weakly
-        cohort.deadline_timer = loop.create_task(self._score(cohort, score))
-
-    def _end_cohort_wait(self, cohort: Cohort) -> None:
-        cohort.has_wait_ended = True
+        cohort.timer_or_task = loop.create_task(self._score(cohort, score))
 
     async def _score(self, cohort: Cohort, score: ScoreMembersFunction) -> None:
         try:
@@ -193,6 +213,11 @@ class CohortTable:
             self._fail_cohort(cohort, error)
             return
         cohort.traces_future.set_result(traces)
+        for position, trace in enumerate(traces):
+            if trace.reward.value is None:
+                cohort.failed_positions[response_content_digest(cohort.members[position])] = (
+                    position
+                )
         if self._cohorts.get(cohort.key) is cohort:
             self._kept += len(cohort.members)
         while self._kept > MAX_KEPT_SCORED_MEMBERS:
@@ -221,7 +246,7 @@ class CohortTable:
         """End the cohorts that wait for members: those that are there are not scored."""
         for cohort in list(self._cohorts.values()):
             if not cohort.is_closed:
-                cohort.deadline_timer.cancel()
+                cohort.timer_or_task.cancel()
                 self._fail_cohort(
                     cohort, build_unavailable_error("the server ends; send the group again")
                 )

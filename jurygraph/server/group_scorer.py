@@ -57,6 +57,9 @@ class GroupScorer:
         task.add_done_callback(self._batches.discard)
 
     async def _score_batch(self, batch: Sequence[_WaitingGroup]) -> None:
+        unscored_error: Exception = build_unavailable_error(
+            "the server ended before this was scored"
+        )
         try:
             scoring = self._jury.ascore_as_finished(
                 [waiting_group.group for waiting_group in batch]
@@ -69,16 +72,11 @@ class GroupScorer:
                         else:
                             batch[number].traces_future.set_exception(outcome)
         except Exception as error:  # noqa: BLE001 - raised to all who wait for a group of the batch
-            self._fail_groups(batch, error)
+            unscored_error = error
         finally:
-            self._fail_groups(
-                batch, build_unavailable_error("the server ended before this was scored")
-            )
-
-    def _fail_groups(self, batch: Sequence[_WaitingGroup], error: Exception) -> None:
-        for waiting_group in batch:
-            if not waiting_group.traces_future.done():
-                waiting_group.traces_future.set_exception(error)
+            for waiting_group in batch:
+                if not waiting_group.traces_future.done():
+                    waiting_group.traces_future.set_exception(unscored_error)
 
     async def close(self) -> None:
         """Cancel what is in work."""

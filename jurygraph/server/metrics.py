@@ -42,6 +42,11 @@ class RequestMetrics:
         lines = [*_render_metric("requests_total", "Requests.", status_samples)]
         for name, text, value in (
             ("groups_total", "Groups scored.", counts.groups),
+            (
+                "incomplete_cohorts_total",
+                "Cohorts scored without all members.",
+                service.cohorts.incomplete_count,
+            ),
             ("rewards_total", "Rewards, failed ones too.", counts.rewards),
             ("failed_rewards_total", "Rewards that failed.", counts.failed),
             ("filled_rewards_total", "Failed rewards with a value.", counts.filled),

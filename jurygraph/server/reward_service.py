@@ -9,6 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from jurygraph.errors import RUN_ENDING, JurygraphError, NoRewardError
@@ -25,7 +26,7 @@ from jurygraph.integrations.lazy_jury import compares_responses
 from jurygraph.jury import Jury
 from jurygraph.runs.reports.summary import count_trace_findings
 from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
-from jurygraph.schema import Failure, Response, Task, Trace
+from jurygraph.schema import Response, Task, Trace
 from jurygraph.server.cohorts import CohortKey, CohortTable, CohortTraces
 from jurygraph.server.group_scorer import GroupScorer
 from jurygraph.server.settings import (
@@ -88,19 +89,18 @@ class FailureLogger:
         self._counts: Counter[tuple[str, str, str]] = Counter()
 
     def add(self, traces: Sequence[Trace]) -> None:
-        for trace in traces:
-            for verdict in trace.verdicts:
-                if verdict.failure is not None and not verdict.superseded:
-                    self._count_and_log_failure(verdict.evaluator, verdict.failure)
-
-    def _count_and_log_failure(self, evaluator: str, failure: Failure) -> None:
-        key = evaluator, failure.cause, failure.kind
-        self._counts[key] += 1
-        count = self._counts[key]
-        if is_power_of_ten(count):
-            what = "a judgement" if count == 1 else f"{count} judgements so far"
-            why = f"{failure.kind}, cause {failure.cause}"
-            log.warning("%s: %s failed (%s); %s", evaluator, what, why, _FAILURE_HINT)
+        for verdict in chain.from_iterable(trace.verdicts for trace in traces):
+            failure = verdict.failure
+            if failure is None or verdict.superseded:
+                continue
+            key = verdict.evaluator, failure.cause, failure.kind
+            count = self._counts[key] = self._counts[key] + 1
+            if is_power_of_ten(count):
+                what = "a judgement" if count == 1 else f"{count} judgements so far"
+                log.warning(
+                    "%s: %s failed (%s, cause %s); %s",
+                    *(verdict.evaluator, what, failure.kind, failure.cause, _FAILURE_HINT),
+                )
 
 
 class RewardService:

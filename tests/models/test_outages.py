@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from jurygraph.models import limits
 from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.backends.openai_compatible import OpenAICompatibleBackend
+from jurygraph.models.factory import open_gateway
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limits import (
     FIRST_PROBE_PAUSE_SECONDS,
@@ -25,7 +26,7 @@ from jurygraph.models.limits import (
     RetryPolicy,
 )
 from jurygraph.models.request import RETRYABLE_FAULT_KINDS, AnsweredCall, Fault, Reply, Request
-from jurygraph.schema import Message
+from jurygraph.schema import CallsConfig, Message
 from tests.examples import at_most
 from tests.models.server import Answer, reply_with, run_server, status
 from tests.rows import all_rows
@@ -149,14 +150,26 @@ class TestWaiting:
         results = run(ask_all(gateway_to(server, concurrency), 240))
         assert kinds(results) == set()
 
+    @all_rows("number", [1, 3, 7])
+    def test_few_questions_wait_for_its_end_and_little_longer(self, number: int) -> None:
+        """They use up their attempts before there are `calls.outage.after` failures."""
+
+        async def ask_few() -> tuple[list[AnsweredCall | Fault], float]:
+            gateway = open_gateway(Server((0.0, 20.0)), CallsConfig())
+            return await ask_all(gateway, number), now()
+
+        results, ended = run(ask_few())
+        assert kinds(results) == set()
+        assert 20.0 < ended < 20.0 * 1.25 + 4 * LATENCY
+
     def test_only_one_request_at_a_time_probes_a_server_that_is_down(self) -> None:
         server = Server((0.0, 60.0))
         run(ask_all(gateway_to(server, concurrency=4), 100))
         burst, probes = server.sent_while_away[:8], server.sent_while_away[8:]
         assert max(burst) < min(probes)
         pauses = [later - earlier - LATENCY for earlier, later in itertools.pairwise(probes)]
-        assert pauses == pytest.approx([1.0, 2.0, 4.0, 8.0, 16.0])
-        assert len(probes) == 6
+        assert pauses == pytest.approx([max(0.5, probe / 4) for probe in probes[:-1]])
+        assert min(time for time in server.sent if time > 60.0) <= 60.0 * 1.25
 
     def test_attempts_during_an_outage_do_not_count_as_attempts_of_a_request(self) -> None:
         async def alone() -> AnsweredCall:
@@ -190,13 +203,22 @@ class TestWaiting:
         assert len(results) == 200
         assert len(server.sent) <= 200 * (2 * RequestLimits().retry_policy.attempts + 1)
 
-    def test_the_wait_is_announced_once(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_the_wait_is_announced_once_for_each_cause(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def fail() -> Fault:
+            return Fault("connection", "refused") if now() < 30 else Fault("server", "503")
+
         with caplog.at_level(logging.WARNING):
-            run(ask_all(gateway_to(Server((0.0, 60.0))), 40))
+            run(ask_all(gateway_to(Server((0.0, 60.0), fault=fail)), 40))
+        waiting = (
+            "requests wait for up to {} s more while one at a time tries again; Ctrl-C stops, and the same command "
+            "goes on"
+        )
         assert [record.getMessage() for record in caplog.records] == [
-            "the model server has not answered for 1 s (refused): requests wait for up to 299 s more while one at a "
-            "time tries again; Ctrl-C stops, and the same command goes on",
-            "the model server answers again, after 62 s",
+            f"the model server has not answered for 1 s (refused): {waiting.format(299)}",
+            f"the model server has not answered for 32 s (503): {waiting.format(268)}",
+            "the model server answers again, after 63 s",
         ]
 
 
@@ -283,7 +305,7 @@ class TestGivingUp:
         results = run(ask_all(gateway_to(server, wait=20.0), 1000))
         assert kinds(results) <= {"outage", "connection"}
         assert len(results) == sum(isinstance(result, Fault) for result in results)
-        assert len(server.sent) <= 32 + 10
+        assert len(server.sent) <= 32 + 15
         assert max(server.sent) <= 20.0 + 4 * LATENCY
 
     def test_requests_after_the_server_is_back_are_answered(self) -> None:
@@ -330,7 +352,7 @@ class TestGivingUp:
 
     @pytest.mark.parametrize(
         ("wait", "ends"),
-        [(300.0, "answers again, after 62 s"), (20.0, "for 20 s (refused): requests fail")],
+        [(300.0, "answers again, after 63 s"), (20.0, "for 20 s (refused): requests fail")],
     )
     def test_an_outage_is_timed_from_its_own_first_failure(
         self, caplog: pytest.LogCaptureFixture, wait: float, ends: str

@@ -1,9 +1,13 @@
 """Members of a group that come in separate requests are scored as one, however they come and go."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 import jurygraph as jg
+from jurygraph.models.request import Fault, Reply, Request
 from tests.server.conftest import TASK, HeldJudge, Served, serving
 
 
@@ -78,7 +82,9 @@ def test_equal_answers_are_two_members_and_each_epoch_has_a_cohort_of_its_own() 
     asyncio.run(repeat())
 
 
-def test_members_that_are_late_are_told_so_and_change_nothing() -> None:
+def test_members_that_are_late_are_told_so_and_change_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def be_late() -> None:
         async with serving(config=COMPARES) as served:
             of_three = {"step": 3, "cohort": {"size": 3}}
@@ -92,6 +98,10 @@ def test_members_that_are_late_are_told_so_and_change_nothing() -> None:
             served.timers.pass_time(50)
             replies = await asyncio.gather(*early)
             assert [reply["rewards"] for _, reply in replies] == [[1.0], [0.5]]
+            present = "'letter' at step 3 is scored with 2 of 3 members after 50 s"
+            assert present in caplog.text
+            async with served.client.get("/metrics") as metrics:
+                assert "jurygraph_incomplete_cohorts_total 1" in await metrics.text()
             status, late = await served.post("/v1/score", _member("aaaaaaaa", **of_three))
             assert (status, "2 of 3 members" in late["error"]) == (409, True)
             again = _member("aaaa", **of_three)
@@ -120,6 +130,35 @@ def test_without_a_step_those_who_are_late_do_not_join_the_next_epoch() -> None:
             assert epoch == [(200, 0.5), (200, 1.0), (200, 0.25)]
 
     asyncio.run(be_late())
+
+
+class FailingJudge(HeldJudge):
+    """Has no answer to `5 words` while it fails."""
+
+    fails = True
+
+    async def complete(self, request: Request, timeout: float) -> Reply:
+        reply = await super().complete(request, timeout)
+        if self.fails and any("5 words" in message.content for message in request.messages):
+            raise Fault("server", "503")
+        return reply
+
+
+def test_members_whose_rewards_failed_are_judged_when_they_come_again(tmp_path: Path) -> None:
+    async def come_again() -> None:
+        judge = FailingJudge()
+        async with serving(judge) as served:
+            with served.jury.record(tmp_path / "run"):
+                failed, judged = (_member(text, step=1) for text in ("5 words", "7 words"))
+                replies = await _together(served, failed, judged)
+                assert [reply["rewards"] for _, reply in replies] == [[None], [0.07]]
+                judge.fails = False
+                replies = await _together(served, failed, failed, judged)
+                assert [status for status, _ in replies] == [200, 200, 409]
+                assert [reply["rewards"] for _, reply in replies[:2]] == [[0.05]] * 2
+                assert len(judge.requests) == 3
+
+    asyncio.run(come_again())
 
 
 def test_a_member_that_is_sent_again_is_joined() -> None:
