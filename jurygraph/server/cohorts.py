@@ -133,8 +133,7 @@ class CohortTable:
         return CohortTraces(traces, [positions[id(response)] for response in responses])
 
     def _find_or_open_cohort(self, key: CohortKey, size: int, digests: Sequence[str]) -> Cohort:
-        """Return the cohort of a key; a new one where there is none, or responses of these digests begin the next
-        epoch."""
+        """Return the cohort of a key; a new one where there is none, or these digests begin the next epoch."""
         cohort = self._cohorts.get(key)
         if cohort is not None:
             if not self._begins_next_epoch(cohort, digests):
