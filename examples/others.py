@@ -268,7 +268,8 @@ def stability() -> Example:
     truth = find_line(figures, "^drifting")
     measured = find_line(figures, "drifting, n=8")
     return example.add_findings(
-        find_line(page, "other words for the same").partition(": ")[2],
+        find_line(page, "^Other words for the same"),
+        find_line(page, "^Asking again moves"),
         f"of a judge whose noise is known the study finds it: {truth}; {measured}",
     )
 
