@@ -462,7 +462,7 @@ def _validate_config(value: Any, model: Any, folder: Path) -> Config | Problem:
 def _with_named_model(config: Config) -> Config | Problem:
     """Return the config with the model of an entry of `models`, where its `model` is the name of that entry."""
     use = config.models.get(config.model)
-    if use is None:
+    if use is None or config.model == "none":
         return config
     if use.calls.model_fields_set:
         problem = f"is models.{config.model}, whose `calls` are not those of all models"

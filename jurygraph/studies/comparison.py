@@ -633,8 +633,8 @@ def missing_evidence_messages(figures: Figures) -> Iterator[str]:
         "_low" in text or "_high" in text for text in conditions
     ):
         yield (
-            f"conditions on an interval need {units} that differ from each other; no_worse_than=MARGIN can hold "
-            "without"
+            f"conditions on an interval need {units} that differ from each other; of several alike, "
+            "no_worse_than=MARGIN can hold"
         )
     for margin in figures["margins"]:
         if margin["holds"]:

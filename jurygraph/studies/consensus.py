@@ -435,11 +435,10 @@ def _annotator_figures(
 ) -> RowsByName:
     """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits.
 
-    Only classes in an order have a highest and a
-    lowest one, which leniency and strictness are about. With one, the rank `correlation` with the others' mean tells
-    near labels from far ones, which accuracy does not, and `shift` is how much higher the labels surely are
-    (`shifts_from_others`): numbers as such, and words by their credit. `accuracy_after_shift` is that of labels moved
-    back by it, to whole classes; None without a shift.
+    Only classes in an order have a highest and a lowest one, which leniency and strictness are about. With one, the
+    rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not, and `shift` is
+    how much higher the labels surely are (`shifts_from_others`): numbers as such, and words by their credit.
+    `accuracy_after_shift` is that of labels moved back by it, to whole classes; None without a shift.
     """
     ballots = fitted_consensus.ballots
     model = fitted_consensus.model
@@ -453,13 +452,14 @@ def _annotator_figures(
         credit_by_class = dict(zip(ballots.classes, fitted_consensus.values, strict=True))
         credit = np.array([credit_by_class.get(label, np.nan) for label in ballots.label])
         correlations = correlations_with_others(annotator, item, credit, clusters)
-        scale = fitted_consensus.values
+        scale: Sequence[Any] = fitted_consensus.values
         score = credit
         if not has_words(ballots.classes):
-            scale = tuple(map(float, ballots.classes))
+            scale = ballots.classes
             score = np.array(ballots.label, dtype=np.float64)
         shifts = shifts_from_others(annotator, item, score, clusters)
-        class_distance = float(np.ptp(scale)) / (len(scale) - 1)
+        # negative where a higher class has less; classes whose ends are equal have no direction to move in
+        class_distance = (scale[-1] - scale[0]) / (len(scale) - 1) or math.inf
     rows = {}
     for code, (name, quality) in enumerate(model.annotators().items()):
         row = quality._asdict()
