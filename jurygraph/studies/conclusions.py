@@ -180,9 +180,11 @@ def conclude_juries(rows: FigureRows) -> Iterator[str]:
 
 def _describe_alike_judges(pair: Figures | None) -> str:
     """Return that two judges are nearly copies, after a space; nothing where they are not, or chance may explain it."""
-    if pair is None or pair["kappa"].value < RELIABLE_CORRELATION:
-        return ""
-    if side_of_bound(pair["kappa"], GOOD_AGREEMENT_THRESHOLD) != 1:
+    if (
+        pair is None
+        or pair["kappa"].value < RELIABLE_CORRELATION
+        or side_of_bound(pair["kappa"], GOOD_AGREEMENT_THRESHOLD) != 1
+    ):
         return ""
     equal_count = round(pair["accuracy"].value * pair["n"])
     return (

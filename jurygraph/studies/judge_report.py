@@ -582,8 +582,10 @@ def _most_alike_judges(judges: Sequence[JudgeStudy]) -> Figures | None:
         rows = [row._replace(target=answers[row.response]) for row in shared_rows]
         figures = _agreement_figures(first, rows, True)
         if figures["kappa"] and figures["accuracy"]:
+            # only these two mean the same between judges as between a judge and people
+            pair = {name: figures[name] for name in ("accuracy", "kappa")}
             names = {"first": first.judge.model, "second": second.judge.model}
-            pairs.append({**names, "n": len(rows), **figures})
+            pairs.append({**names, "n": len(rows), **pair})
     return max(pairs, key=lambda pair: pair["kappa"].value, default=None)
 
 

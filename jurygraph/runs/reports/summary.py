@@ -337,7 +337,7 @@ class Summary:
         self._discarded_counts.update(count_discarded(reward))
         compared = compare_judges_by_question(body["verdicts"])
         self.judged_by_several += len(compared)
-        self.judged_differently += sum(judges.answers_differ for judges in compared)
+        self.judged_differently += sum(answers_differ for _, answers_differ in compared)
         with_tools = [
             verdict
             for verdict in body["verdicts"]
