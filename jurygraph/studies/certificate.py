@@ -318,7 +318,7 @@ def _attack_figures(file: Path | None) -> CertifiedFigures:
         command = f"jurygraph attack --json > {shell_quote(file)}"
         names = {
             "attacks": ("attacks that got credit", "{} of attacks got credit"),
-            "honest": ("honest responses that got credit", "{} of honest responses did"),
+            "honest": ("honest responses that got credit", "{} of honest responses got credit"),
         }
         for level, (name, finding) in names.items():
             share = arm[level]["responses"]

@@ -254,7 +254,8 @@ class Summary:
     Verdicts that are `superseded` by those of another judge count nowhere else but among the questions
     `judged_by_several`, of which some are `judged_differently`. `unanswered_tasks` are those on all of
     whose responses an evaluator of facts or checks abstained, by evaluator.
-    Of the examples for judges of reviewers, `leaking_examples` would have given a response away, and were not shown.
+    Of the examples for judges of reviewers, `leaking_examples` would have given a response away, and were not shown:
+    each counts once for a response.
     Of the responses that were `investigated`, by judges with tools, one or more looked nothing up for those `unseen`,
     of which `unseen_responses` has the first ids.
 
@@ -349,8 +350,13 @@ class Summary:
             self.unseen_responses = sorted([*self.unseen_responses, response_id])[
                 :_MAX_UNINSPECTED_RESPONSES_LISTED
             ]
+        leaking_examples = set()  # the verdicts of several samples or reviewers drop the same ones
         for verdict in body["verdicts"]:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
+            for use in verdict.get("examples", ()):
+                if use["dropped"] is not None:
+                    leaking_examples.add(use["fingerprint"])
+        self.leaking_examples += len(leaking_examples)
 
     def _count_verdict(
         self, verdict: StoredBody, question: Question, response: str, read_texts: RecordTextsReader
@@ -362,8 +368,6 @@ class Summary:
         is_gated = status == "ok" and "gated_by" in verdict
         is_judged = status == "ok" and not is_gated
         self.judged += is_judged
-        uses = verdict.get("examples", ())
-        self.leaking_examples += sum(use["dropped"] is not None for use in uses)
         if is_gated:
             self.gated[verdict["gated_by"]] += 1
         self.count_finding(verdict, question)
