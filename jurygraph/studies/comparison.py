@@ -677,16 +677,6 @@ def render_pull_request_comment(report: Report, command: str) -> str:
 # Notes
 
 
-def _other_query_notes(changed_inputs: Iterable[InputChange], tasks: int) -> Iterator[str]:
-    """Yield that most tasks ask something else, as where the rows of a table without ids were reordered."""
-    reworded = [change.tasks or 0 for change in changed_inputs if change.what == "query, reworded"]
-    if sum(reworded) > tasks / 2:
-        yield (
-            f"the queries of {sum(reworded)} of {tasks} tasks differ, so that these are other questions; if the rows "
-            "of a table were reordered, score both with --id-column"
-        )
-
-
 def _failure_notes(rewards: Floats) -> Iterator[str]:
     """Yield whether the responses that failed in one run are others than the rest, by their rewards in the other."""
     has_failed = np.isnan(rewards)
@@ -749,7 +739,16 @@ def headline_sections(figures: Figures) -> ReportSections:
         changed_inputs += [[str(change), "A", before], ["", "B", after]]
     header = ["changed between the runs", "", "value"]
     yield ReportTable(header, changed_inputs, left=3, most=2 * _MAX_CHANGED_INPUTS_LISTED)
-    yield from _other_query_notes(figures["changed_inputs"], figures["paired_tasks"])
+    reworded_counts = [
+        change.tasks or 0
+        for change in figures["changed_inputs"]
+        if change.what == "query, reworded"
+    ]
+    if 2 * sum(reworded_counts) > figures["paired_tasks"]:
+        yield (
+            f"the queries of {sum(reworded_counts)} of {figures['paired_tasks']} tasks differ, so that these are other "
+            "questions; if the rows of a table were reordered, score both with --id-column"
+        )
     gate_columns: Columns = {
         "gate": "condition",
         "": lambda row: "met" if row["met"] else "missed",

@@ -330,9 +330,10 @@ def conclude_reviewers(
                 f"examples) on {costliest['n_without']}: leave it out, or, where it has no majority, use more --seeds; "
                 "the notes say why."
             )
-        rows = [row for row in differences if row["dimension"] == best["dimension"]]
-        for row in rows:
+        for row in differences:
             pair = {row["first"], row["second"]}
+            if row["dimension"] != best["dimension"]:
+                continue
             if pair == PLANNED_PAIR:
                 answer = [_describe_nearer_judge(row, count), *_describe_gains(persons)]
                 paragraphs.insert(0, " ".join(answer))

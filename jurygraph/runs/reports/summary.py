@@ -139,14 +139,15 @@ class FindingCounts(NamedTuple):
 
 def count_findings(run: Run, responses: Container[str]) -> FindingCounts:
     """Count the findings that need a quotation, of some responses of a run; this reads no texts."""
-    summary = Summary()
+    quotable = unsupported = 0
     for group in read_stored_groups(run):
         questions = run.source.survey_without_texts(group.survey).questions
         for trace in group.traces:
             for verdict in trace.body["verdicts"] if trace.response_id in responses else ():
                 if not verdict.get("superseded"):
-                    summary.count_finding(verdict, questions[verdict["question"]])
-    return summary.findings
+                    quotable += needs_quotation(verdict, questions[verdict["question"]])
+                    unsupported += "unsupported" in verdict
+    return FindingCounts(quotable, unsupported)
 
 
 def count_trace_findings(traces: Iterable[Trace]) -> FindingCounts:
@@ -370,7 +371,9 @@ class Summary:
         self.judged += is_judged
         if is_gated:
             self.gated[verdict["gated_by"]] += 1
-        self.count_finding(verdict, question)
+        self.quotable += needs_quotation(verdict, question)
+        if "unsupported" in verdict:
+            self.unsupported[verdict["unsupported"]] += 1
         self.abstained += status == "abstained"
         self.failed_verdicts += status == "failed"
         self.not_applicable += status == "not_applicable"
@@ -406,12 +409,6 @@ class Summary:
             row.evaluators[question.evaluator] += 1
             if "judge" in verdict:
                 row.judges[verdict["judge"]] += 1
-
-    def count_finding(self, verdict: StoredBody, question: Question) -> None:
-        """Count a verdict among the findings that need a quotation, if it is one."""
-        self.quotable += needs_quotation(verdict, question)
-        if "unsupported" in verdict:
-            self.unsupported[verdict["unsupported"]] += 1
 
     @property
     def findings(self) -> FindingCounts:
