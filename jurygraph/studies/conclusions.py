@@ -174,7 +174,8 @@ def conclude_juries(rows: FigureRows) -> Iterator[str]:
                 conclusion += f" Asking {best['model']} alone saves {calls - 1} of {calls} calls."
             if smaller_juries:
                 conclusion += f" {_describe_least_missed_judge(smaller_juries)}"
-            conclusion += "".join(_describe_alike_judges(row["alike"]) for row in parts)
+            for row in parts:
+                conclusion += _describe_alike_judges(row["alike"])
             yield conclusion
 
 
