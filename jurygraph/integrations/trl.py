@@ -441,7 +441,7 @@ class JuryScorer:
         """Return the groups of one prompt, which may recur in a batch. Raises `InputError` for an incomplete one."""
         sizes = trainer.group_sizes if self._group_size is None else (self._group_size,)
         dividing_group_sizes = [size for size in sizes if len(members) % size == 0]
-        is_group_compared = self._compares_responses
+        is_group_compared = compares_responses(self.jury.open())
         if dividing_group_sizes:
             size = dividing_group_sizes[-1]
             return [members[start : start + size] for start in range(0, len(members), size)]
@@ -466,10 +466,6 @@ class JuryScorer:
                 "a prompt has one sample here, and the config compares several; %s", hint
             )
         return [members]
-
-    @property
-    def _compares_responses(self) -> bool:
-        return compares_responses(self.jury.open())
 
     def _finish_batch(
         self, batch: "_TrainerBatch", scored: Sequence[Sequence[Trace]], columns: Mapping[str, Any]

@@ -433,13 +433,15 @@ def _to_passages(value: Any) -> Any:
 
 
 def _to_passage(item: Any) -> Any:
-    if isinstance(item, str):
-        return {"text": item}
-    if isinstance(item, dict) and "page_content" in item:
-        metadata = item.get("metadata")
-        source = metadata.get("source") if isinstance(metadata, dict) else None
-        return {"text": item["page_content"], "source": source}
-    return item
+    match item:
+        case str():
+            return {"text": item}
+        case {"page_content": text, "metadata": {"source": str(source)}}:
+            return {"text": text, "source": source}
+        case {"page_content": text}:
+            return {"text": text}
+        case _:
+            return item
 
 
 ToolDefinitions = tuple[JsonObject, ...]

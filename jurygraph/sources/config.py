@@ -291,9 +291,7 @@ def read_config(path: StrPath, model: Any = None, settings: Sequence[str] = ()) 
         raise _config_error(location, Problem(fault.path, str(fault))) from None
     if document.value is None:
         raise ConfigError(f"{name}: the file is empty; it needs `evaluators: [...]` at least")
-    result = _validate_config(document.value, model, folder)
-    if isinstance(result, Config):
-        result = _with_named_model(result)
+    result = _with_named_model(_validate_config(document.value, model, folder))
     if isinstance(result, Config):
         if settings:
             result = apply_settings(result, settings, folder)
@@ -459,11 +457,11 @@ def _validate_config(value: Any, model: Any, folder: Path) -> Config | Problem:
     return validate(Config, expanded_config)
 
 
-def _with_named_model(config: Config) -> Config | Problem:
+def _with_named_model(config: Config | Problem) -> Config | Problem:
     """Return the config with the model of an entry of `models`, where its `model` is the name of that entry."""
-    use = config.models.get(config.model)
-    if use is None:
+    if isinstance(config, Problem) or config.model == "none" or config.model not in config.models:
         return config
+    use = config.models[config.model]
     if use.calls.model_fields_set:
         problem = f"is models.{config.model}, whose `calls` are not those of all models"
         return Problem(("model",), problem, f"write {use.model}, and what it needs in `calls`")

@@ -208,7 +208,7 @@ def _summary_sentences(judges: str, figures: Sequence[CertifiedFigure]) -> list[
             finding = figure.finding.replace("{}", format_cell(figure))
             findings.append(f"{finding[0].upper()}{finding[1:]}.")
     counts = f"{len(measured_figures)} of {len(figures)} figures were measured"
-    return [f"{judges}: {counts}; what was not is listed last, with its reason.", *findings]
+    return [f"{judges}: {counts}; any other is listed last, with its reason.", *findings]
 
 
 def _unmeasured_figures_table(figures: Sequence[CertifiedFigure]) -> ReportTable:
@@ -318,7 +318,7 @@ def _attack_figures(file: Path | None) -> CertifiedFigures:
         command = f"jurygraph attack --json > {shell_quote(file)}"
         names = {
             "attacks": ("attacks that got credit", "{} of attacks got credit"),
-            "honest": ("honest responses that got credit", "{} of honest responses did"),
+            "honest": ("honest responses that got credit", "{} of honest responses got credit"),
         }
         for level, (name, finding) in names.items():
             share = arm[level]["responses"]

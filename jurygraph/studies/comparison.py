@@ -124,14 +124,6 @@ class SampleMeanVerdict(NamedTuple):
     outcome: str = "judged"
 
 
-class ChangedVerdict(NamedTuple):
-    """A verdict of A and that of B on the same, where they differ."""
-
-    key: ComparedVerdictKey
-    before: SampleMeanVerdict
-    after: SampleMeanVerdict
-
-
 _NO_VERDICT = SampleMeanVerdict(None, 0)
 _UNUSUAL_OUTCOMES = ("failed", "abstained", "gated", "unsupported")
 
@@ -493,7 +485,12 @@ def _largest_reward_changes(pairs: ComparedPairs) -> list[Figures]:
             "b": b.reward,
             "delta": b.reward - a.reward,
         }
-        changed_verdicts = _changed_verdicts(a, b)
+        pairs_of_verdicts = [
+            (before, b.verdicts.get(key, before)) for key, before in a.verdicts.items()
+        ]
+        changed_verdicts = [
+            (before, after) for before, after in pairs_of_verdicts if before != after
+        ]
         for outcome in _UNUSUAL_OUTCOMES:
             row[f"{outcome}_in"] = _runs_with(outcome, changed_verdicts)
         rows.append(row)
@@ -509,24 +506,14 @@ def _changed_best_reward(pairs: ComparedPairs) -> Iterator[InputChange]:
 # Verdicts
 
 
-def _changed_verdicts(
-    response_in_a: ComparedResponse, response_in_b: ComparedResponse
-) -> list[ChangedVerdict]:
-    changed = []
-    for key, before in response_in_a.verdicts.items():
-        after = response_in_b.verdicts.get(key, before)
-        if after != before:
-            changed.append(ChangedVerdict(key, before, after))
-    return changed
-
-
-def _runs_with(outcome: str, changed: Sequence[ChangedVerdict]) -> str | None:
+def _runs_with(
+    outcome: str, changed: Iterable[tuple[SampleMeanVerdict, SampleMeanVerdict]]
+) -> str | None:
     """Return which of A and B has one with this outcome among its verdicts: `A`, `B`, `A and B` or None."""
     names = []
-    if any(verdict.before.outcome == outcome for verdict in changed):
-        names.append("A")
-    if any(verdict.after.outcome == outcome for verdict in changed):
-        names.append("B")
+    for name, verdicts in zip("AB", zip(*changed, strict=True), strict=False):
+        if any(verdict.outcome == outcome for verdict in verdicts):
+            names.append(name)
     return " and ".join(names) or None
 
 
@@ -570,7 +557,7 @@ def _compare_verdicts(
                 count["to_met" if is_met else "to_unmet"] += 1
                 if count["to_met"] + count["to_unmet"] > max_flips_listed:
                     continue
-                changed = ChangedVerdict((question, responses), before, after)
+                changed = [(before, after)]
                 flip = {
                     "question": question,
                     "response_id": a.id,
@@ -578,8 +565,8 @@ def _compare_verdicts(
                     "before": before.score,
                     "after": after.score,
                     "met": is_met,
-                    "unsupported_in": _runs_with("unsupported", [changed]),
-                    "gated_in": _runs_with("gated", [changed]),
+                    "unsupported_in": _runs_with("unsupported", changed),
+                    "gated_in": _runs_with("gated", changed),
                 }
                 flips.append(flip)
     differences = []
@@ -629,13 +616,11 @@ def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) 
 def missing_evidence_messages(figures: Figures) -> Iterator[str]:
     """Yield what is missing for the margins that do not hold, and for ends of an interval that there is not."""
     units = figures["units"]
-    conditions = [row["condition"] for row in figures["gate"]]
-    if figures["mean_delta_low"] is None and any(
-        "_low" in text or "_high" in text for text in conditions
-    ):
+    conditions = " ".join(row["condition"] for row in figures["gate"])
+    if figures["mean_delta_low"] is None and ("_low" in conditions or "_high" in conditions):
         yield (
-            f"conditions on an interval need {units} that differ from each other; no_worse_than=MARGIN can hold "
-            "without"
+            f"conditions on an interval need {units} that differ from each other; of several alike, "
+            "no_worse_than=MARGIN can hold"
         )
     for margin in figures["margins"]:
         if margin["holds"]:
@@ -691,16 +676,6 @@ def render_pull_request_comment(report: Report, command: str) -> str:
 
 
 # Notes
-
-
-def _other_query_notes(changed_inputs: Iterable[InputChange], tasks: int) -> Iterator[str]:
-    """Yield that most tasks ask something else, as where the rows of a table without ids were reordered."""
-    reworded = [change.tasks or 0 for change in changed_inputs if change.what == "query, reworded"]
-    if sum(reworded) > tasks / 2:
-        yield (
-            f"the queries of {sum(reworded)} of {tasks} tasks differ, so that these are other questions; if the rows "
-            "of a table were reordered, score both with --id-column"
-        )
 
 
 def _failure_notes(rewards: Floats) -> Iterator[str]:
@@ -768,7 +743,16 @@ def headline_sections(figures: Figures) -> ReportSections:
         changed_inputs += [[str(change), "A", before], ["", "B", after]]
     header = ["changed between the runs", "", "value"]
     yield ReportTable(header, changed_inputs, left=3, most=2 * _MAX_CHANGED_INPUTS_LISTED)
-    yield from _other_query_notes(figures["changed_inputs"], figures["paired_tasks"])
+    reworded_counts = [
+        change.tasks or 0
+        for change in figures["changed_inputs"]
+        if change.what == "query, reworded"
+    ]
+    if 2 * sum(reworded_counts) > figures["paired_tasks"]:
+        yield (
+            f"the queries of {sum(reworded_counts)} of {figures['paired_tasks']} tasks differ, so that these are other "
+            "questions; if the rows of a table were reordered, score both with --id-column"
+        )
     gate_columns: Columns = {
         "gate": "condition",
         "": lambda row: "met" if row["met"] else "missed",

@@ -174,15 +174,18 @@ def conclude_juries(rows: FigureRows) -> Iterator[str]:
                 conclusion += f" Asking {best['model']} alone saves {calls - 1} of {calls} calls."
             if smaller_juries:
                 conclusion += f" {_describe_least_missed_judge(smaller_juries)}"
-            conclusion += "".join(_describe_alike_judges(row["alike"]) for row in parts)
+            for row in parts:
+                conclusion += _describe_alike_judges(row["alike"])
             yield conclusion
 
 
 def _describe_alike_judges(pair: Figures | None) -> str:
     """Return that two judges are nearly copies, after a space; nothing where they are not, or chance may explain it."""
-    if pair is None or pair["kappa"].value < RELIABLE_CORRELATION:
-        return ""
-    if side_of_bound(pair["kappa"], GOOD_AGREEMENT_THRESHOLD) != 1:
+    if (
+        pair is None
+        or pair["kappa"].value < RELIABLE_CORRELATION
+        or side_of_bound(pair["kappa"], GOOD_AGREEMENT_THRESHOLD) != 1
+    ):
         return ""
     equal_count = round(pair["accuracy"].value * pair["n"])
     return (
@@ -328,9 +331,10 @@ def conclude_reviewers(
                 f"examples) on {costliest['n_without']}: leave it out, or, where it has no majority, use more --seeds; "
                 "the notes say why."
             )
-        rows = [row for row in differences if row["dimension"] == best["dimension"]]
-        for row in rows:
+        for row in differences:
             pair = {row["first"], row["second"]}
+            if row["dimension"] != best["dimension"]:
+                continue
             if pair == PLANNED_PAIR:
                 answer = [_describe_nearer_judge(row, count), *_describe_gains(persons)]
                 paragraphs.insert(0, " ".join(answer))

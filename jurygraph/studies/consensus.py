@@ -394,18 +394,16 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
         "agents": len(set(ballots.agent or ())),
         "gold": len(ballots.gold),
     }
-    rows = zip(
-        votes.items,
-        item_posteriors.posterior.tolist(),
-        item_posteriors.ambiguity().tolist(),
-        strict=True,
-    )
+    means = [None] * len(votes.items)
+    if not has_words(ballots.classes):
+        means = item_posteriors.posterior.dot(np.array(ballots.classes, np.float64)).tolist()
+    columns = (item_posteriors.posterior.tolist(), item_posteriors.ambiguity().tolist(), means)
     items = {}
-    for name, posterior, ambiguity in rows:
+    for name, posterior, ambiguity, mean in zip(votes.items, *columns, strict=True):
         items[name] = {
             "posterior": posterior,
             "ambiguity": ambiguity,
-            "mean": find_mean_class(ballots.classes, posterior),
+            "mean": mean,
             "annotators": [],
         }
     pairs = np.unique(np.stack([votes.item, votes.annotator], axis=1), axis=0)
@@ -427,7 +425,7 @@ def _accuracy_after_shift(confusion: Floats, steps: int) -> float:
     """Return the accuracy by a confusion [K,K] of labels that were moved down by so many classes, within the scale."""
     classes = np.arange(len(confusion))
     moved = np.clip(classes - steps, 0, classes[-1])
-    return float(np.where(moved == classes[:, None], confusion, 0.0).sum(axis=1).mean())
+    return float(confusion[moved, classes].sum() / len(classes))
 
 
 def _annotator_figures(
@@ -435,11 +433,10 @@ def _annotator_figures(
 ) -> RowsByName:
     """Return the error rates of the annotators, with the 95 % intervals of refits; None without refits.
 
-    Only classes in an order have a highest and a
-    lowest one, which leniency and strictness are about. With one, the rank `correlation` with the others' mean tells
-    near labels from far ones, which accuracy does not, and `shift` is how much higher the labels surely are
-    (`shifts_from_others`): numbers as such, and words by their credit. `accuracy_after_shift` is that of labels moved
-    back by it, to whole classes; None without a shift.
+    Only classes in an order have a highest and a lowest one, which leniency and strictness are about. With one, the
+    rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not, and `shift` is
+    how much higher the labels surely are (`shifts_from_others`): numbers as such, and words by their credit.
+    `accuracy_after_shift` is that of labels moved back by it, to whole classes; None without a shift.
     """
     ballots = fitted_consensus.ballots
     model = fitted_consensus.model
@@ -453,13 +450,14 @@ def _annotator_figures(
         credit_by_class = dict(zip(ballots.classes, fitted_consensus.values, strict=True))
         credit = np.array([credit_by_class.get(label, np.nan) for label in ballots.label])
         correlations = correlations_with_others(annotator, item, credit, clusters)
-        scale = fitted_consensus.values
+        scale: Sequence[Any] = fitted_consensus.values
         score = credit
         if not has_words(ballots.classes):
-            scale = tuple(map(float, ballots.classes))
+            scale = ballots.classes
             score = np.array(ballots.label, dtype=np.float64)
         shifts = shifts_from_others(annotator, item, score, clusters)
-        class_distance = float(np.ptp(scale)) / (len(scale) - 1)
+        # negative where a higher class has less; classes whose ends are equal have no direction to move in
+        class_distance = (scale[-1] - scale[0]) / (len(scale) - 1) or math.inf
     rows = {}
     for code, (name, quality) in enumerate(model.annotators().items()):
         row = quality._asdict()
@@ -651,20 +649,20 @@ def list_consensus_labels(
     of the `question`, if there is one.
     """
     ballots = fitted_consensus.ballots
-    rows = {
-        key: {"item": item} for key, item in zip(ballots.item, ballots.item_id_in_file, strict=True)
-    }
-    for key, agent in zip(ballots.item, ballots.agent or (), strict=ballots.agent is not None):
-        rows[key]["agent"] = agent
+    agents: Sequence[str | None] = ballots.agent or [None] * len(ballots.item)
+    names = zip(ballots.item_id_in_file, agents, strict=True)
+    names_by_key = dict(zip(ballots.item, names, strict=True))
+    rows = []
     for key, item in describe_fit(fitted_consensus)["items"].items():
-        if question is not None:
-            rows[key]["question"] = question
+        name, agent = names_by_key[key]
         posterior = item["posterior"]
         is_tied = posterior.count(max(posterior)) > 1
-        rows[key]["label"] = "" if is_tied else name_likeliest_classes(ballots.classes, posterior)
+        label = "" if is_tied else name_likeliest_classes(ballots.classes, posterior)
+        row = {"item": name, "agent": agent, "question": question, "label": label}
         if item["mean"] is not None:
-            rows[key]["mean"] = f"{item['mean']:.6g}"
-    return list(rows.values())
+            row["mean"] = f"{item['mean']:.6g}"
+        rows.append({column: text for column, text in row.items() if text is not None})
+    return rows
 
 
 def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float]) -> str:
@@ -674,18 +672,14 @@ def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float])
     return " or ".join(format_label(label) for label, share in shares if share == greatest)
 
 
-def find_mean_class(classes: Sequence[Label], posterior: Sequence[float]) -> float | None:
-    """Return the mean of the classes by their probabilities; None if some are words."""
-    return None if has_words(classes) else float(np.dot(np.array(classes, np.float64), posterior))
-
-
 def _item_table(
     columns: Mapping[str, str], items: FigureRows, classes: Sequence[Label]
 ) -> ReportTable:
     """Return the table of some items, also with the likeliest classes, and the mean if classes are numbers."""
     rows = [{**item, "class": name_likeliest_classes(classes, item["posterior"])} for item in items]
-    names = ("class",) if has_words(classes) else ("class", "mean")
-    columns = {**columns, **dict(zip(names, names, strict=True))}
+    columns = {**columns, "class": "class"}
+    if not has_words(classes):
+        columns["mean"] = "mean"
     return ReportTable.of(columns, rows, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
 
 

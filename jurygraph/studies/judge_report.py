@@ -323,11 +323,6 @@ def _agreement_figures(
     tasks = cluster_numbers([row.task for row in rows])
     hits = predictions == targets
     is_positive = targets == 1.0
-    levels = len(np.unique(np.concatenate([targets, predictions])))
-    weights: Weights = "equal" if has_binary_labels else "quadratic"
-    kappa = None
-    if levels <= _MAX_KAPPA_LEVELS:
-        kappa = kappa_interval(targets, predictions, weights, tasks=tasks)
     bias = mean_with_cluster_interval(predictions - targets, tasks)
     true_positive_rate = None
     true_negative_rate = None
@@ -340,12 +335,23 @@ def _agreement_figures(
         **_closeness_figures(study, rows),
         "tpr": true_positive_rate,
         "tnr": true_negative_rate,
-        "kappa": as_interval(kappa),
+        "kappa": _kappa(study, rows),
         "rank_correlation": as_interval(rank_correlation(targets, ranks, tasks)),
         "pairwise": _pairwise_accuracy(targets, ranks, tasks),
         "bias": as_interval(bias),
     }
     return figures if has_one_scale else figures | dict.fromkeys(_SAME_SCALE_FIGURE_NAMES)
+
+
+def _kappa(study: JudgeStudy, rows: Sequence[LabelledJudgement]) -> IntervalCell | None:
+    """Return the agreement beyond chance of predictions and targets; None without rows, and for many levels."""
+    targets = [row.target for row in rows]
+    predictions = [row.prediction for row in rows]
+    if not 0 < len({*targets, *predictions}) <= _MAX_KAPPA_LEVELS:
+        return None
+    weights: Weights = "equal" if study.has_binary_labels else "quadratic"
+    tasks = cluster_numbers([row.task for row in rows])
+    return as_interval(kappa_interval(targets, predictions, weights, tasks=tasks))
 
 
 def _share_with_interval(hits: ArrayLike, tasks: ArrayLike) -> IntervalCell | None:
@@ -543,7 +549,6 @@ def _compare_juries(studies: Sequence[JudgeStudy]) -> list[Figures]:
     )
     for parts in parts_by_question.values():
         judges = [study for _, study in parts if study.judge.model is not None]
-        alike = _most_alike_judges(judges)
         juries = [part for part in parts if part[1].judge.jury and not part[1].judge.without]
         for (jury_name, jury), (name, study) in product(juries, parts):
             assert jury.judge.jury is not None
@@ -567,7 +572,7 @@ def _compare_juries(studies: Sequence[JudgeStudy]) -> list[Figures]:
                     **_agreement_figures(study, study.rows, True),
                     "compared": len(gaps),
                     "farther": IntervalCell(farther.value, *ends),
-                    "alike": alike if study is jury else None,
+                    "alike": _most_alike_judges(judges) if study is jury else None,
                 }
             )
     return rows
@@ -580,10 +585,15 @@ def _most_alike_judges(judges: Sequence[JudgeStudy]) -> Figures | None:
         answers = {row.response: row.prediction for row in second.rows}
         shared_rows = [row for row in first.rows if row.response in answers]
         rows = [row._replace(target=answers[row.response]) for row in shared_rows]
-        figures = _agreement_figures(first, rows, True)
-        if figures["kappa"] and figures["accuracy"]:
-            names = {"first": first.judge.model, "second": second.judge.model}
-            pairs.append({**names, "n": len(rows), **figures})
+        pair = {
+            "first": first.judge.model,
+            "second": second.judge.model,
+            "n": len(rows),
+            "accuracy": _closeness_figures(first, rows)["accuracy"],
+            "kappa": _kappa(first, rows),
+        }
+        if None not in pair.values():
+            pairs.append(pair)
     return max(pairs, key=lambda pair: pair["kappa"].value, default=None)
 
 

@@ -265,15 +265,10 @@ def find_rank_swaps(rank: MeanRewardsFunction, low: float, high: float) -> list[
         zip(points, means, strict=True)
     ):
         for first, second in combinations(before, 2):
-            if before[first] >= before[second] and _is_reversed(after, first, second):
+            if before[first] >= before[second] and _lead_of_second(after, first, second) > 0.0:
                 value = _find_rank_swap_value(rank, interval_start, interval_end, first, second)
                 rank_swaps.append(RankSwap(value, first, second))
     return sorted(rank_swaps)
-
-
-def _is_reversed(means: dict[str, float], first: str, second: str) -> bool:
-    """Return whether the second of two agents is ahead; False where one of them has no mean."""
-    return _lead_of_second(means, first, second) > 0.0
 
 
 def _lead_of_second(means: dict[str, float], first: str, second: str) -> float:
@@ -367,9 +362,18 @@ def find_nearest_reversals(
                 rank = ranker.mean_rewards_function(setting.key, tried_settings)
                 after = rank(end)
                 for index, candidates in reversals.items():
-                    if _is_reversed(after, *pairs[index]):
+                    if _lead_of_second(after, *pairs[index]) > 0.0:
                         value = _find_rank_swap_value(rank, start, end, *pairs[index])
-                        candidates.append(_make_nearest_reversal(setting, value))
+                        today = float(setting.value)
+                        share = abs(value - today) / (abs(today) or 1.0)
+                        reversal = NearestRankReversal(
+                            key=setting.key,
+                            label=setting.name,
+                            today=today,
+                            value=value,
+                            share=share,
+                        )
+                        candidates.append(reversal)
         for index, candidates in reversals.items():
             found[index] = min(
                 candidates, key=lambda reversal: (reversal.share, reversal.key), default=None
@@ -393,17 +397,6 @@ def _steps(
         )
         if start != end:
             yield start, end
-
-
-def _make_nearest_reversal(setting: TriedSetting, value: float) -> NearestRankReversal:
-    current_value = float(setting.value)
-    return NearestRankReversal(
-        key=setting.key,
-        label=setting.name,
-        today=current_value,
-        value=value,
-        share=abs(value - current_value) / (abs(current_value) or 1.0),
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

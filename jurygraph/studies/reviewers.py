@@ -801,20 +801,14 @@ def _sections(figures: Figures) -> ReportSections:
         "judge", [row for row in figures["judges"] if row["judge"] not in PEER_BASELINE_NAMES]
     )
     for dimension, reviewers in groupby(figures["reviewers"], key=dimension_domain_name):
-        records = list(reviewers)
-        header = [f"MAE of {dimension}, reviewer", "n", *records[0]["mae"]]
-        rows = [
-            [row["reviewer"], row["n"], *row["mae"].values(), row["gain"], row["gain_p"]]
-            for row in records
-        ]
-        if records[0]["mae"].keys() >= PLANNED_PAIR:
-            header += [
-                "aggregate less personalized (95 %, this reviewer)",
-                "p (Holm, all reviewers)",
-            ]
-        yield ReportTable(
-            header, [row[: len(header)] for row in rows], digits=3, most=_MAX_ROWS_LISTED
-        )
+        rows = [{**row, **row["mae"]} for row in reviewers]
+        judges = rows[0]["mae"]
+        columns = {f"MAE of {dimension}, reviewer": "reviewer", "n": "n"}
+        columns |= dict(zip(judges, judges, strict=True))
+        if judges.keys() >= PLANNED_PAIR:
+            columns["aggregate less personalized (95 %, this reviewer)"] = "gain"
+            columns["p (Holm, all reviewers)"] = "gain_p"
+        yield ReportTable.of(columns, rows, digits=3, most=_MAX_ROWS_LISTED)
     peer_judge_rows = [row for row in figures["judges"] if row["judge"] in PEER_BASELINE_NAMES]
     yield _judge_table("judge that uses others' scores of the item", peer_judge_rows)
     curve_rows = []

@@ -105,8 +105,7 @@ def collect_votes(
     scale = _parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
     values = None
     if not classes and has_class_order:
-        numbers = np.array(scale, dtype=np.float64)
-        values = np.interp(numbers, numbers[[0, -1]], (0.0, 1.0)).tolist()
+        values = np.interp(scale, (scale[0], scale[-1]), (0.0, 1.0)).tolist()
     labels = []
     spelling_change_counts = Counter[str]()
     for located_vote in votes:
@@ -201,7 +200,7 @@ def _find_nearest_class(fraction: float, scale: Sequence[float]) -> float:
     return min(scale, key=lambda value: (abs(value - fraction), -abs(value - middle)))
 
 
-def _parse_scale(classes: Sequence[str]) -> Sequence[Label]:
+def _parse_scale(classes: Sequence[str]) -> Sequence[Any]:
     scale = tuple(map(_label_to_class_value, classes))
     if len(scale) < 2 or len(set(scale)) < len(scale) or "" in scale:
         raise InputError(
@@ -210,7 +209,7 @@ def _parse_scale(classes: Sequence[str]) -> Sequence[Label]:
     return scale
 
 
-def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> Sequence[Label]:
+def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> Sequence[Any]:
     """Return the classes that occur, sorted: words, which have no order, in their commonest spelling."""
     texts = [located_vote for located_vote in votes if isinstance(located_vote.vote.label, str)]
     if has_class_order and texts:

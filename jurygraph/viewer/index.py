@@ -460,14 +460,18 @@ class _PackedVerdicts(Mapping[ComparedVerdictKey, SampleMeanVerdict]):
         self._packed_bytes = compressed_rows
         self._row = row
 
+    @property
+    def _verdicts(self) -> dict[ComparedVerdictKey, SampleMeanVerdict]:
+        return _unpack_verdicts(self._packed_bytes)[self._row]
+
     def __getitem__(self, verdict_key: ComparedVerdictKey) -> SampleMeanVerdict:
-        return _unpack_verdicts(self._packed_bytes)[self._row][verdict_key]
+        return self._verdicts[verdict_key]
 
     def __iter__(self) -> Iterator[ComparedVerdictKey]:
-        return iter(_unpack_verdicts(self._packed_bytes)[self._row])
+        return iter(self._verdicts)
 
     def __len__(self) -> int:
-        return len(_unpack_verdicts(self._packed_bytes)[self._row])
+        return len(self._verdicts)
 
 
 def _open_index_connection(folder: Path) -> sqlite3.Connection | None:

@@ -168,16 +168,13 @@ def _compare_agents(
         ):
             sums = np.stack([reward_sums_of_better[0], reward_sums_of_worse[1]])
             ends.append(_estimate_mean_difference(sums, totals.responses)[0])
-    intervals = [
-        bonferroni_interval(estimate_or_bound, pairs) for estimate_or_bound in (estimate, *ends)
-    ]
     max_difference = limits[1] - limits[0]
-    clipped_estimate, *clipped_ends = [
-        clip_to_limits(
-            estimate_or_bound._replace(low=low, high=high), (-max_difference, max_difference)
-        )
-        for estimate_or_bound, (low, high) in zip((estimate, *ends), intervals, strict=True)
-    ]
+    clipped = []
+    for estimate_or_bound in (estimate, *ends):
+        low, high = bonferroni_interval(estimate_or_bound, pairs)
+        interval = estimate_or_bound._replace(low=low, high=high)
+        clipped.append(clip_to_limits(interval, (-max_difference, max_difference)))
+    clipped_estimate, *clipped_ends = clipped
     least, most = (end.value for end in ends) if ends else (None, None)
     low_ends = [end.low for end in clipped_ends if end.low is not None]
     high_ends = [end.high for end in clipped_ends if end.high is not None]
@@ -198,7 +195,7 @@ def _compare_agents(
         highest=max(high_ends) if has_intervals else None,
         is_widest=(clipped_estimate.low, clipped_estimate.high)
         == (-max_difference, max_difference),
-        is_clear=all(low is not None and low > 0.0 for low, _ in intervals),
+        is_clear=all(end.low is not None and end.low > 0.0 for end in clipped),
     )
 
 

@@ -62,7 +62,7 @@ def _count_unsupported_verdicts(trace: TraceWithoutTexts) -> int:
 
 def _largest_judge_difference(trace: TraceWithoutTexts) -> float | None:
     compared = compare_judges_by_question(trace.body["verdicts"])
-    return max((judges.difference for judges in compared), default=None)
+    return max((difference for difference, _ in compared), default=None)
 
 
 _COLUMNS = {

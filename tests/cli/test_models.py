@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from jurygraph.sources.config import read_config
 from tests.cli.conftest import Command, CommandResult
 from tests.models.judge_scripts import config, judge_reply, requested_items, rubric
 from tests.models.server import (
@@ -436,6 +437,9 @@ def test_a_model_may_be_named_as_in_models_and_one_that_judges_nothing_is_a_note
     assert (ended.code, server.count) == (0, CALLS), ended.err
     notes = [line for line in ended.err.splitlines() if line.startswith("models.")]
     assert notes == ["models.spare: is a judge of no evaluator; to ask it, list it in `judges`"]
+    # `none` is no model, whatever is called so.
+    (project.folder / "jury.yaml").write_text(json.dumps({**settings, "models": {"none": model}}))
+    assert read_config(project.folder / "jury.yaml").judges == ()
     refused = score_with({"strong": {"model": model, "calls": {"timeout": 3}}})
     assert refused.code == 2
     assert f"is models.strong, whose `calls` are not those of all models; write {model}" in (

@@ -96,6 +96,10 @@ def test_passages_come_from_a_column(tmp_path: Path) -> None:
         ("['a', \"it's\"]", ["a", "it's"]),
         ("[{'text': 'a', 'source': None}]", ["a"]),
         ('[{"page_content": "a", "metadata": {"source": "b.md"}, "type": "Document"}]', ["a"]),
+        (
+            '[{"page_content": "a", "metadata": {"source": 5}}, {"page_content": "b", "metadata": null}]',
+            ["a", "b"],
+        ),
         ("['a' 'b']", "column c: is not valid JSON (.*; write a list of passages as json.dumps"),
         ('["The AquaPro', "column c: is not valid JSON (EOF .*; write a list of passages"),
         ('[{"txt": "a"}]', r"column c\[0\].txt: unknown"),

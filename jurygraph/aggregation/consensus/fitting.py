@@ -653,10 +653,11 @@ def _exact_lower_ends(fitted: Consensus, prompt: Ints) -> Floats:
     errors = np.bincount(
         votes.annotator, votes.label != fitted.likeliest_labels()[votes.item], annotators
     )
-    cells = np.stack([votes.annotator * classes + votes.label, prompt[votes.item]])
-    distinct_cells, _ = np.unique(cells, axis=1)
-    prompts = np.bincount(distinct_cells, minlength=annotators * classes)
-    trials = classes * prompts.reshape(annotators, classes).min(axis=1)
+    cells = np.stack([votes.annotator, votes.label, prompt[votes.item]])
+    labelling, label, _ = np.unique(cells, axis=1)
+    prompts = np.zeros((annotators, classes))
+    np.add.at(prompts, (labelling, label), 1)
+    trials = classes * prompts.min(axis=1)
     ends = ONE_SIDED_LEVEL ** (1.0 / np.maximum(trials, 1))
     return np.where((errors == 0.0) & (trials > 0), ends, np.nan)
 

@@ -139,14 +139,15 @@ class FindingCounts(NamedTuple):
 
 def count_findings(run: Run, responses: Container[str]) -> FindingCounts:
     """Count the findings that need a quotation, of some responses of a run; this reads no texts."""
-    summary = Summary()
+    quotable = unsupported = 0
     for group in read_stored_groups(run):
         questions = run.source.survey_without_texts(group.survey).questions
         for trace in group.traces:
             for verdict in trace.body["verdicts"] if trace.response_id in responses else ():
                 if not verdict.get("superseded"):
-                    summary.count_finding(verdict, questions[verdict["question"]])
-    return summary.findings
+                    quotable += needs_quotation(verdict, questions[verdict["question"]])
+                    unsupported += "unsupported" in verdict
+    return FindingCounts(quotable, unsupported)
 
 
 def count_trace_findings(traces: Iterable[Trace]) -> FindingCounts:
@@ -254,7 +255,8 @@ class Summary:
     Verdicts that are `superseded` by those of another judge count nowhere else but among the questions
     `judged_by_several`, of which some are `judged_differently`. `unanswered_tasks` are those on all of
     whose responses an evaluator of facts or checks abstained, by evaluator.
-    Of the examples for judges of reviewers, `leaking_examples` would have given a response away, and were not shown.
+    Of the examples for judges of reviewers, `leaking_examples` would have given a response away, and were not shown:
+    each counts once for a response.
     Of the responses that were `investigated`, by judges with tools, one or more looked nothing up for those `unseen`,
     of which `unseen_responses` has the first ids.
 
@@ -337,7 +339,7 @@ class Summary:
         self._discarded_counts.update(count_discarded(reward))
         compared = compare_judges_by_question(body["verdicts"])
         self.judged_by_several += len(compared)
-        self.judged_differently += sum(judges.answers_differ for judges in compared)
+        self.judged_differently += sum(answers_differ for _, answers_differ in compared)
         with_tools = [
             verdict
             for verdict in body["verdicts"]
@@ -349,8 +351,13 @@ class Summary:
             self.unseen_responses = sorted([*self.unseen_responses, response_id])[
                 :_MAX_UNINSPECTED_RESPONSES_LISTED
             ]
+        leaking_examples = set()  # the verdicts of several samples or reviewers drop the same ones
         for verdict in body["verdicts"]:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
+            for use in verdict.get("examples", ()):
+                if use["dropped"] is not None:
+                    leaking_examples.add(use["fingerprint"])
+        self.leaking_examples += len(leaking_examples)
 
     def _count_verdict(
         self, verdict: StoredBody, question: Question, response: str, read_texts: RecordTextsReader
@@ -362,11 +369,11 @@ class Summary:
         is_gated = status == "ok" and "gated_by" in verdict
         is_judged = status == "ok" and not is_gated
         self.judged += is_judged
-        uses = verdict.get("examples", ())
-        self.leaking_examples += sum(use["dropped"] is not None for use in uses)
         if is_gated:
             self.gated[verdict["gated_by"]] += 1
-        self.count_finding(verdict, question)
+        self.quotable += needs_quotation(verdict, question)
+        if "unsupported" in verdict:
+            self.unsupported[verdict["unsupported"]] += 1
         self.abstained += status == "abstained"
         self.failed_verdicts += status == "failed"
         self.not_applicable += status == "not_applicable"
@@ -402,12 +409,6 @@ class Summary:
             row.evaluators[question.evaluator] += 1
             if "judge" in verdict:
                 row.judges[verdict["judge"]] += 1
-
-    def count_finding(self, verdict: StoredBody, question: Question) -> None:
-        """Count a verdict among the findings that need a quotation, if it is one."""
-        self.quotable += needs_quotation(verdict, question)
-        if "unsupported" in verdict:
-            self.unsupported[verdict["unsupported"]] += 1
 
     @property
     def findings(self) -> FindingCounts:

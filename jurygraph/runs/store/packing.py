@@ -7,7 +7,7 @@ follows from the plan or the rest of the body, so that nothing is stored twice.
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import fsum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
@@ -410,15 +410,9 @@ def unpack_verdict(
     return verdict.model_copy(update={"responses": responses})
 
 
-class JudgesOnQuestion(NamedTuple):
-    """The difference between the highest and the lowest judge on a question, and whether their answers differ."""
-
-    difference: float
-    answers_differ: bool
-
-
-def compare_judges_by_question(verdicts: Iterable[RecordBody]) -> list[JudgesOnQuestion]:
-    """Return how far judges differ on each question that several judges scored.
+def compare_judges_by_question(verdicts: Iterable[RecordBody]) -> list[tuple[float, bool]]:
+    """Return the difference between the highest and the lowest judge on each question that several judges scored, and
+    whether their answers differ.
 
     The score of a judge is the mean of its samples; met or not is one answer, whatever its probability. Verdicts that
     another judge's superseded are compared, too.
@@ -437,8 +431,7 @@ def compare_judges_by_question(verdicts: Iterable[RecordBody]) -> list[JudgesOnQ
         if len(scores_by_judge) > 1:
             means = [fsum(samples) / len(samples) for samples in scores_by_judge.values()]
             answers = [mean >= MET_THRESHOLD for mean in means] if key in decided else means
-            difference = max(means) - min(means)
-            comparisons.append(JudgesOnQuestion(difference, len(set(answers)) > 1))
+            comparisons.append((max(means) - min(means), len(set(answers)) > 1))
     return comparisons
 
 

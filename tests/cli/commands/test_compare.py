@@ -118,7 +118,8 @@ def test_a_missed_condition_exits_with_1_and_says_what_it_would_take(
     assert alike.code == 1
     assert alike.err.endswith(
         "threshold missed: mean_delta_low >= 0, but there is no mean_delta_low\n"
-        "conditions on an interval need tasks that differ from each other; no_worse_than=MARGIN can hold without\n"
+        "conditions on an interval need tasks that differ from each other; of several alike, "
+        "no_worse_than=MARGIN can hold\n"
     )
     margin = run("compare", runs[0], runs[0], "--gate", "no_worse_than=0.1")
     assert margin.code == 1

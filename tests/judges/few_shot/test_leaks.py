@@ -361,8 +361,13 @@ def test_an_example_dropped_for_one_response_is_shown_for_another(tmp_path: Path
 def test_a_run_says_how_many_examples_were_not_shown(tmp_path: Path) -> None:
     text = "We take the small ferry to the island before noon."
     said = [row("ann", "x", 1), row("bob", "y", SECRET, text=text)]
-    stated = {"history": write_history(tmp_path, said), "dimensions": ANY_NUMBER, "shots": 1}
-    content = {"id": "t", "query": "Write.", "reviewers": ["ann"]}
+    stated = {
+        "history": write_history(tmp_path, said),
+        "dimensions": ANY_NUMBER,
+        "shots": 1,
+        "samples": 2,
+    }
+    content = {"id": "t", "query": "Write.", "reviewers": ["ann", "bob"]}
     tasks = write_tasks(tmp_path, [{**content, "responses": [{"id": "a", "text": text}]}])
     config = {"model": ScriptedJudge({}), "evaluators": [judge_use("aggregate", **stated)]}
     with scored_session(tmp_path / "run", tasks, config) as scored:
