@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 from pydantic import StringConstraints
 
-from jurygraph.judges.criteria import passages_by_name
 from jurygraph.messages import shorten
 from jurygraph.schema.frozen_model import Count, PositiveInt
 from jurygraph.schema.task import chat_to_prompt_text
@@ -85,7 +84,7 @@ def open_document(inputs: ToolInput, name: str) -> TextDocument:
         texts = {"response": inputs.responses[0].text}
         name = "response" if name == "response_1" else name
     texts["query"] = chat_to_prompt_text(inputs.task.query)
-    passages = passages_by_name(inputs.task)
+    passages = inputs.task.passages_by_name
     if name == "context" and passages:
         return TextDocument.from_passages(passages.items())
     names = [*texts, *(["context"] if passages else [])]

@@ -29,7 +29,7 @@ from jurygraph.messages import (
 )
 from jurygraph.models.request import RESPONSE_CAUSED_FAULT_KINDS, RETRYABLE_FAULT_KINDS
 from jurygraph.runs.calls import message_text
-from jurygraph.schema import Evidence, Response
+from jurygraph.schema import Evidence, Response, Task
 from jurygraph.studies.ranking import format_reversal
 from jurygraph.studies.report import ReportTable, as_interval
 from jurygraph.views.agents import agent_label
@@ -165,13 +165,17 @@ class MarkedText(NamedTuple):
 
 
 def mark_evidence(
-    text: str, evidence: Collection[Evidence], start: int, end: int
+    text: str,
+    evidence: Collection[Evidence],
+    start: int,
+    end: int,
+    source: str = "response",
 ) -> list[MarkedText]:
     """Return a part of a text cut where quotations begin and end; those that were not found have no place in it."""
     spans = {
         number: (max(found.start, start), min(found.end, end))
         for number, found in enumerate(evidence, start=1)
-        if found.source == "response" and found.verified
+        if found.source == source and found.verified
         if found.start is not None and found.end is not None
     }
     nonempty_spans = {number: span for number, span in spans.items() if span[0] < span[1]}
@@ -188,7 +192,7 @@ def mark_evidence(
 
 
 class ShownMessage(NamedTuple):
-    """A part of a response: whose words they are (empty for a plain text), and the words, cut at quotations."""
+    """A part of a response, or a passage: whose words they are (empty for a plain text), cut at quotations."""
 
     heading: str
     kind: str
@@ -202,6 +206,15 @@ def group_evidence(view: TraceView) -> dict[Evidence, list[ExplainedVerdict]]:
         for evidence in dict.fromkeys(explained_verdict.verdict.evidence):
             verdicts_by_quotation.setdefault(evidence, []).append(explained_verdict)
     return verdicts_by_quotation
+
+
+def mark_passages(task: Task | None, evidence: Collection[Evidence]) -> list[ShownMessage]:
+    """Return the passages of a task's context, by the names that evidence has for them, with its quotations."""
+    passages = {} if task is None else task.passages_by_name
+    return [
+        ShownMessage(name, "passage", mark_evidence(text, evidence, 0, len(text), source=name))
+        for name, text in passages.items()
+    ]
 
 
 def split_response_at_quotes(
