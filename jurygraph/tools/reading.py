@@ -87,10 +87,9 @@ def open_document(inputs: ToolInput, name: str) -> TextDocument:
     passages = inputs.task.passages_by_name
     if name == "context" and passages:
         return TextDocument.from_passages(passages.items())
-    names = [*texts, *(["context"] if passages else [])]
-    for number, passage in enumerate(passages.values(), 1):
-        texts[f"context_{number}"] = passage
-        names.append(f"context_{number}")
+    passage_texts = {f"context_{number}": text for number, text in enumerate(passages.values(), 1)}
+    names = [*texts, *(["context"] if passages else []), *passage_texts]
+    texts |= passage_texts
     if name not in texts:
         raise ToolError(f"there is no such document; there are {shorten(', '.join(names), 400)}")
     return TextDocument.from_text(texts[name])

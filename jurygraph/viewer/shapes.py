@@ -173,20 +173,17 @@ def mark_evidence(
 ) -> list[MarkedText]:
     """Return a part of a text cut where quotations begin and end; those that were not found have no place in it."""
     spans = {
-        number: (max(found.start, start), min(found.end, end))
+        number: range(found.start, found.end)
         for number, found in enumerate(evidence, start=1)
         if found.source == source and found.verified
         if found.start is not None and found.end is not None
     }
-    nonempty_spans = {number: span for number, span in spans.items() if span[0] < span[1]}
-    edges = {start, end}.union(*nonempty_spans.values())
+    edges = {start, end}
+    for span in spans.values():
+        edges |= {edge for edge in (span.start, span.stop) if start < edge < end}
     segments = []
     for segment_start, segment_end in pairwise(sorted(edges)):
-        covering_quote_numbers = [
-            number
-            for number, span in nonempty_spans.items()
-            if span[0] <= segment_start and segment_end <= span[1]
-        ]
+        covering_quote_numbers = [number for number, span in spans.items() if segment_start in span]
         segments.append(MarkedText(text[segment_start:segment_end], covering_quote_numbers))
     return segments
 
@@ -223,15 +220,17 @@ def split_response_at_quotes(
     """Return a response as its messages, or as one text, with its quotations; none if it was erased."""
     if response is None:
         return []
+    text = response.text
     if not response.turns:
-        text_segments = mark_evidence(response.text, evidence, 0, len(response.text))
-        return [ShownMessage("", "text", text_segments)]
-    messages = []
-    for turn in response.turns:
-        heading = f"[{turn.message}] {turn.role}"
-        segments = mark_evidence(response.text, evidence, turn.start, turn.end)
-        messages.append(ShownMessage(heading, turn.kind, segments))
-    return messages
+        return [ShownMessage("", "text", mark_evidence(text, evidence, 0, len(text)))]
+    return [
+        ShownMessage(
+            heading=f"[{turn.message}] {turn.role}",
+            kind=turn.kind,
+            segments=mark_evidence(text, evidence, turn.start, turn.end),
+        )
+        for turn in response.turns
+    ]
 
 
 def percent_of_scale(value: float, low: float, high: float) -> float:

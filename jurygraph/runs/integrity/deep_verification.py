@@ -275,9 +275,9 @@ class _DeepVerifier:
             for verdict in verdicts
             if _is_taken_from_record(verdict, own_model)
         }
-        calls = list(chain.from_iterable(trace.calls for trace in stored_traces))
-        self._calls.expected_calls = {call.id: call for call in calls}
-        self._unanswered = frozenset(call.id for call in calls if call.fault is not None)
+        calls = {call.id: call for trace in stored_traces for call in trace.calls}
+        self._calls.expected_calls = calls
+        self._unanswered = frozenset(name for name in calls if calls[name].fault is not None)
         unverifiable_material = self._unverifiable_material(stored_traces)
         self._calls.hidden = self._unanswered
         self._read_repairs(stored_traces)
@@ -290,7 +290,7 @@ class _DeepVerifier:
             return {}
         for stored_trace, recomputed_trace in zip(stored_traces, traces, strict=True):
             self._compare_lookups(stored_trace, recomputed_trace)
-        self._compare_material(stored_traces, traces)
+            self._compare_material(stored_trace, recomputed_trace)
         recomputed_verdicts = {
             verdict.key: verdict for verdict in _verdicts_about_responses(traces)
         }
@@ -340,18 +340,15 @@ class _DeepVerifier:
                     unverifiable_material[material.name, trace.response_id] = material
         return unverifiable_material
 
-    def _compare_material(
-        self, stored_traces: Sequence[Trace], recomputed_traces: Sequence[Trace]
-    ) -> None:
-        for stored_trace, recomputed_trace in zip(stored_traces, recomputed_traces, strict=True):
-            derived_material = {material.name: material for material in recomputed_trace.material}
-            if {material.name for material in stored_trace.material} != derived_material.keys():
-                label = self._trace_label(stored_trace.response_id)
-                raise TraceMismatch(f"{label}: its material differs from what is derived now")
-            for material in stored_trace.material:
-                recomputed_material = derived_material[material.name]
-                label = self._trace_label(stored_trace.response_id, material)
-                _compare_fields(label, _COMPARED_MATERIAL_FIELDS, material, recomputed_material)
+    def _compare_material(self, stored_trace: Trace, recomputed_trace: Trace) -> None:
+        derived_material = {material.name: material for material in recomputed_trace.material}
+        if {material.name for material in stored_trace.material} != derived_material.keys():
+            label = self._trace_label(stored_trace.response_id)
+            raise TraceMismatch(f"{label}: its material differs from what is derived now")
+        for material in stored_trace.material:
+            recomputed_material = derived_material[material.name]
+            label = self._trace_label(stored_trace.response_id, material)
+            _compare_fields(label, _COMPARED_MATERIAL_FIELDS, material, recomputed_material)
 
     def _compare_verdict(
         self,
@@ -386,10 +383,8 @@ class _DeepVerifier:
             and not _is_transient_failure(stored_verdict)
         ):
             self._require_calls(label, stored_verdict)
-            stored_ids = {use.id for use in stored_verdict.calls}
-            if stored_verdict.lookups and any(
-                use.id not in stored_ids for use in recomputed_verdict.calls
-            ):
+            new_calls = set(recomputed_verdict.calls).difference(stored_verdict.calls)
+            if stored_verdict.lookups and new_calls:
                 raise TraceMismatch(
                     f"{label}: what was looked up leads to a request that is not in the run"
                 )
@@ -477,9 +472,8 @@ class _DeepVerifier:
         share = f"{responses} of {format_count(len(tasks), 'task')}"
         questions = list(self._affected_questions)
         if len(questions) > 1:
-            names = questions[:_MAX_QUESTIONS_LISTED]
-            rest = ", …" if len(questions) > len(names) else ""
-            share += f", in {len(questions)} questions: {', '.join(names)}{rest}"
+            names = ", ".join([*questions[:_MAX_QUESTIONS_LISTED], "…"][: len(questions)])
+            share += f", in {len(questions)} questions: {names}"
         raise TraceMismatch(f"{problem}; it is so for {share}")
 
     def _note_changed_tool_results(self, stored_traces: Sequence[Trace]) -> bool:
@@ -489,7 +483,7 @@ class _DeepVerifier:
         """
         changed_lookups = self._offline_calls.changed
         mismatched_lookups = self._offline_calls.forged
-        affected_count = len(self._affected_responses)
+        has_changed = False
         for trace in stored_traces:
             for item in _verdicts_and_material(trace):
                 label = self._trace_label(trace.response_id, item)
@@ -500,6 +494,7 @@ class _DeepVerifier:
                             f"{label}: {source} was changed: {mismatched_lookups[lookup]}"
                         )
                     if lookup in changed_lookups:
+                        has_changed = True
                         self._affected_responses.add((trace.task_id, trace.response_id))
                         self._affected_questions[_item_name(item)] = None
                         problem, has_loss = _describe_lookup_change(
@@ -507,7 +502,7 @@ class _DeepVerifier:
                         )
                         self._problems.setdefault(has_loss, problem)
         changed_lookups.clear()  # their texts, of a whole run, would fill the memory
-        return len(self._affected_responses) > affected_count
+        return has_changed
 
     def _compare_lookups(self, stored_trace: Trace, recomputed_trace: Trace) -> None:
         """Raise `TraceMismatch` where a trace says of a call of a tool what its record does not."""
