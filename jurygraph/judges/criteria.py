@@ -45,7 +45,7 @@ from jurygraph.agents.roles import (
 from jurygraph.concurrency import gather_all
 from jurygraph.display import ShortRepr
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import Problem, escape_hidden_characters, shorten
+from jurygraph.messages import Problem
 from jurygraph.models.judge_client import JudgeClient, probability_of_true
 from jurygraph.models.request import Reply
 from jurygraph.prompts import Prompt, load_prompt
@@ -510,7 +510,7 @@ class JudgeEvaluator(BatchEvaluator):
         variables = {**shared_prompt_variables(first), **self.prompt_variables(first)}
         passages = None
         if self.reads_context:
-            passages = passages_by_name(first.task)
+            passages = first.task.passages_by_name
             variables["passages"] = tuple(passages.items())
         verdicts = await judge_items(
             client,
@@ -526,19 +526,6 @@ class JudgeEvaluator(BatchEvaluator):
         for inputs, verdict in zip(batch, verdicts, strict=True):
             inputs.report(verdict)
         return verdicts
-
-
-def passages_by_name(task: TaskView) -> dict[str, str]:
-    """Return the passages of a task's context by the names that prompts and evidence have for them."""
-    texts_by_name = {}
-    for number, passage in enumerate(task.context or (), start=1):
-        about = (
-            ""
-            if passage.source is None
-            else f" ({shorten(escape_hidden_characters(passage.source))})"
-        )
-        texts_by_name[f"passage {number}{about}"] = passage.text
-    return texts_by_name
 
 
 def rotate(values: Sequence[T], shift: int) -> list[T]:

@@ -100,6 +100,10 @@ class Backend(ABC):
     ) -> None:
         """Compare a stored call of a tool with `planned_lookup`, and with one made now, where a run is verified."""
 
+    def find_repair(self, request: Request, repair: Request) -> Request:
+        """Return `repair`, or what repaired the reply to `request` in other words in a run that is verified."""
+        return repair
+
     async def close(self) -> None:
         """Release connections; may be called more than once, and the backend may be used again afterwards."""
 

@@ -208,17 +208,25 @@ class Gateway:
         self, request: Request, sink: CallSink | None = None
     ) -> Literal["sink", "cache"] | None:
         """Return where the reply is stored, so that nothing is sent; None if the request would be sent."""
-        if sink is not None and sink.find(request.digest) is not None:
+        answered_call, cached = self._find_stored(request, sink)
+        if answered_call is not None:
             return "sink"
-        is_cached = self.cache is not None and self.cache.get(request.digest) is not None
-        return "cache" if is_cached else None
+        return None if cached is None else "cache"
 
     def find_stored_reply(self, request: Request, sink: CallSink | None = None) -> Reply | None:
         """Return the reply that `sink` or the cache has, None if the request would be sent; nothing is recorded."""
-        if sink is not None and (answered_call := sink.find(request.digest)) is not None:
+        answered_call, cached = self._find_stored(request, sink)
+        if answered_call is not None:
             return answered_call.reply
-        cached = self.cache.get(request.digest) if self.cache else None
         return None if cached is None else self._redact_reply(cached.reply)
+
+    def _find_stored(
+        self, request: Request, sink: CallSink | None
+    ) -> tuple[AnsweredCall | None, CachedReply | None]:
+        """Return the call that `sink` has, or else the reply that the cache has; None for what is not there."""
+        answered_call = None if sink is None else sink.find(request.digest)
+        cached = self.cache.get(request.digest) if self.cache and answered_call is None else None
+        return answered_call, cached
 
     def drop_from_cache(self, key: str) -> None:
         """Drop a useless reply from the cache, so that other runs request it again; this run keeps it.
@@ -290,8 +298,7 @@ class Gateway:
         self, request: Request, until: float | None, sink: CallSink | None
     ) -> AnsweredCall:
         """Return the stored reply, else the model's; recorded in both cases, so that a replay has it."""
-        answered_call = None if sink is None else sink.find(request.digest)
-        cached = self.cache.get(request.digest) if self.cache and answered_call is None else None
+        answered_call, cached = self._find_stored(request, sink)
         if cached is not None:
             # the run that cached it may have known fewer secrets
             reply = self._redact_reply(cached.reply)

@@ -834,7 +834,9 @@ class JudgeClient:
                 raise
             problem = "; ".join(filter(None, (str(fault), fault.remedy)))
         try:
-            repair_request = make_repair_request(request, first.reply, problem)
+            repair_request = self._gateway.backend.find_repair(
+                request, make_repair_request(request, first.reply, problem)
+            )
             second = await self.send(repair_request, REPAIR_CALL_PURPOSE, first.call.id)
             return self._read_reply(second, reply_model, request, find_reply_problem)
         except Fault as fault:

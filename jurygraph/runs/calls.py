@@ -83,7 +83,7 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
         call = call_by_id.get(use.id)
         if call is not None and use.id not in calls:
             request, reply = map(
-                _parse_json_object, _find_call_texts(run.source, "call", call, last)
+                _parse_json_object, find_call_texts(run.source, "call", call, last)
             )
             reply = reply if call.fault is None else "none"  # one that came too late does not count
             messages = request["messages"] if isinstance(request, dict) else []
@@ -120,7 +120,7 @@ def read_lookups(
         name: RecordedLookup(
             number,
             lookup_by_id[name],
-            *_find_call_texts(run.source, "lookup", lookup_by_id[name], last),
+            *find_call_texts(run.source, "lookup", lookup_by_id[name], last),
         )
         for name, number in numbers.items()
         if name in lookup_by_id
@@ -159,7 +159,7 @@ def find_call_record(ledger: Ledger, kind: str, call: Call | Lookup) -> LedgerRe
     return None
 
 
-def _find_call_texts(
+def find_call_texts(
     run: Run, kind: str, call: Call | Lookup, last: int | None = None
 ) -> tuple[str, str]:
     """Return both texts of a call, of a model or of a tool, from the run or the one from which it was branched.
@@ -178,7 +178,7 @@ def _find_call_texts(
     origin = run.open_origin()
     if origin is not None:
         with origin:
-            return _find_call_texts(origin.source, kind, call)
+            return find_call_texts(origin.source, kind, call)
     reason = f"not recorded in {run.folder}"
     if run.header.branch is not None:
         reason = (

@@ -22,6 +22,7 @@ from pydantic_core import core_schema, from_json
 from jurygraph.messages import (
     RUBRIC_FORMS,
     Problem,
+    escape_hidden_characters,
     format_field_path,
     quote,
     shorten,
@@ -459,6 +460,16 @@ class TaskBackground(FrozenModel):
     reference_actions: tuple[ReferenceCall, ...] | None = OMITTED_IF_NONE
     tools: ToolDefinitions | None = OMITTED_IF_NONE
     context: ContextPassages | None = OMITTED_IF_NONE
+
+    @property
+    def passages_by_name(self) -> dict[str, str]:
+        """The passages of the context by the names that prompts and evidence have for them."""
+        texts_by_name = {}
+        for number, passage in enumerate(self.context or (), start=1):
+            source = escape_hidden_characters(passage.source or "")
+            about = "" if passage.source is None else f" ({shorten(source)})"
+            texts_by_name[f"passage {number}{about}"] = passage.text
+        return texts_by_name
 
 
 class IdentifiedQuery(FrozenModel):

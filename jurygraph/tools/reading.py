@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 from pydantic import StringConstraints
 
-from jurygraph.judges.criteria import passages_by_name
 from jurygraph.messages import shorten
 from jurygraph.schema.frozen_model import Count, PositiveInt
 from jurygraph.schema.task import chat_to_prompt_text
@@ -85,13 +84,12 @@ def open_document(inputs: ToolInput, name: str) -> TextDocument:
         texts = {"response": inputs.responses[0].text}
         name = "response" if name == "response_1" else name
     texts["query"] = chat_to_prompt_text(inputs.task.query)
-    passages = passages_by_name(inputs.task)
+    passages = inputs.task.passages_by_name
     if name == "context" and passages:
         return TextDocument.from_passages(passages.items())
-    names = [*texts, *(["context"] if passages else [])]
-    for number, passage in enumerate(passages.values(), 1):
-        texts[f"context_{number}"] = passage
-        names.append(f"context_{number}")
+    passage_texts = {f"context_{number}": text for number, text in enumerate(passages.values(), 1)}
+    names = [*texts, *(["context"] if passages else []), *passage_texts]
+    texts |= passage_texts
     if name not in texts:
         raise ToolError(f"there is no such document; there are {shorten(', '.join(names), 400)}")
     return TextDocument.from_text(texts[name])

@@ -17,7 +17,12 @@ from jurygraph.schema import Trace
 from jurygraph.viewer.documents import TemplateContext, render_document
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import run_overview_context
-from jurygraph.viewer.shapes import draw_waterfall, group_evidence, split_response_at_quotes
+from jurygraph.viewer.shapes import (
+    draw_waterfall,
+    group_evidence,
+    mark_passages,
+    split_response_at_quotes,
+)
 from jurygraph.views.trace import (
     TaskAndResponseView,
     build_task_and_response_view,
@@ -111,6 +116,7 @@ def response_page_context(
         "criteria": task_and_response.criteria,
         "query": task_and_response.query,
         "messages": split_response_at_quotes(task_and_response.response, evidence),
+        "passages": mark_passages(task_and_response.task, evidence),
         "evidence": evidence,
         "data": scored.response and scored.response.data,
         "others": [member.trace for member in run.group_of_response(scored.trace.response_id)],

@@ -29,7 +29,7 @@ from jurygraph.messages import (
 )
 from jurygraph.models.request import RESPONSE_CAUSED_FAULT_KINDS, RETRYABLE_FAULT_KINDS
 from jurygraph.runs.calls import message_text
-from jurygraph.schema import Evidence, Response
+from jurygraph.schema import Evidence, Response, Task
 from jurygraph.studies.ranking import format_reversal
 from jurygraph.studies.report import ReportTable, as_interval
 from jurygraph.views.agents import agent_label
@@ -165,30 +165,31 @@ class MarkedText(NamedTuple):
 
 
 def mark_evidence(
-    text: str, evidence: Collection[Evidence], start: int, end: int
+    text: str,
+    evidence: Collection[Evidence],
+    start: int,
+    end: int,
+    source: str = "response",
 ) -> list[MarkedText]:
     """Return a part of a text cut where quotations begin and end; those that were not found have no place in it."""
     spans = {
-        number: (max(found.start, start), min(found.end, end))
+        number: range(found.start, found.end)
         for number, found in enumerate(evidence, start=1)
-        if found.source == "response" and found.verified
+        if found.source == source and found.verified
         if found.start is not None and found.end is not None
     }
-    nonempty_spans = {number: span for number, span in spans.items() if span[0] < span[1]}
-    edges = {start, end}.union(*nonempty_spans.values())
+    edges = {start, end}
+    for span in spans.values():
+        edges |= {edge for edge in (span.start, span.stop) if start < edge < end}
     segments = []
     for segment_start, segment_end in pairwise(sorted(edges)):
-        covering_quote_numbers = [
-            number
-            for number, span in nonempty_spans.items()
-            if span[0] <= segment_start and segment_end <= span[1]
-        ]
+        covering_quote_numbers = [number for number, span in spans.items() if segment_start in span]
         segments.append(MarkedText(text[segment_start:segment_end], covering_quote_numbers))
     return segments
 
 
 class ShownMessage(NamedTuple):
-    """A part of a response: whose words they are (empty for a plain text), and the words, cut at quotations."""
+    """A part of a response, or a passage: whose words they are (empty for a plain text), cut at quotations."""
 
     heading: str
     kind: str
@@ -204,21 +205,32 @@ def group_evidence(view: TraceView) -> dict[Evidence, list[ExplainedVerdict]]:
     return verdicts_by_quotation
 
 
+def mark_passages(task: Task | None, evidence: Collection[Evidence]) -> list[ShownMessage]:
+    """Return the passages of a task's context, by the names that evidence has for them, with its quotations."""
+    passages = {} if task is None else task.passages_by_name
+    return [
+        ShownMessage(name, "passage", mark_evidence(text, evidence, 0, len(text), source=name))
+        for name, text in passages.items()
+    ]
+
+
 def split_response_at_quotes(
     response: Response | None, evidence: Collection[Evidence]
 ) -> list[ShownMessage]:
     """Return a response as its messages, or as one text, with its quotations; none if it was erased."""
     if response is None:
         return []
+    text = response.text
     if not response.turns:
-        text_segments = mark_evidence(response.text, evidence, 0, len(response.text))
-        return [ShownMessage("", "text", text_segments)]
-    messages = []
-    for turn in response.turns:
-        heading = f"[{turn.message}] {turn.role}"
-        segments = mark_evidence(response.text, evidence, turn.start, turn.end)
-        messages.append(ShownMessage(heading, turn.kind, segments))
-    return messages
+        return [ShownMessage("", "text", mark_evidence(text, evidence, 0, len(text)))]
+    return [
+        ShownMessage(
+            heading=f"[{turn.message}] {turn.role}",
+            kind=turn.kind,
+            segments=mark_evidence(text, evidence, turn.start, turn.end),
+        )
+        for turn in response.turns
+    ]
 
 
 def percent_of_scale(value: float, low: float, high: float) -> float:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 import jurygraph as jg
 from jurygraph import InputError
@@ -11,6 +12,7 @@ from jurygraph.schema import RecordedVerdict
 from jurygraph.sources import TableColumns, read_tasks
 from jurygraph.testing import ScriptedJudge
 from tests.command import run_command
+from tests.pages import blocks, read_page
 from tests.rows import all_rows
 
 PASSAGES = [
@@ -70,6 +72,27 @@ def test_a_quotation_that_is_too_weak_comes_with_what_one_needs() -> None:
         assert (
             "; a quotation has eight letters or digits at least, or is a line, and cuts" in effect
         )
+
+
+def test_the_weights_of_the_docs_put_an_honest_refusal_above_an_invention() -> None:
+    """Which comes with passages that would have been enough, and the refusal with others."""
+    _, weights = blocks(read_page("docs/conversations.md"), "yaml")
+    keys = ("borne out", "all of it", "have all")
+    findings = {"It closed in 1921.": (0, 1, 1), "The passages do not say.": (1, 0, 0)}
+    rewards = []
+    for settings in ({}, yaml.safe_load(weights)):
+        for text, decisions in findings.items():
+            quotes = [text, PASSAGES[0]["text"]]
+            answers = {
+                key: {"met": bool(met), "probability": met, "reason": "so", "quotes": quotes}
+                for key, met in zip(keys, decisions, strict=True)
+            }
+            task = jg.Task(id="t", query="When did it close?", context=PASSAGES)
+            config = {"evaluators": ["context"], "model": "scripted", **settings}
+            with jg.Jury.from_config(config, model=ScriptedJudge(answers)) as jury:
+                (trace,) = jury.score(task, [text])
+            rewards.append(trace.reward.value)
+    assert rewards == pytest.approx([2 / 3, 1 / 3, 1 / 3, 2 / 3])
 
 
 def test_without_context_it_abstains() -> None:

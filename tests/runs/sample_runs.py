@@ -8,8 +8,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 import jurygraph as jg
 from jurygraph.agents.roles import EvaluatorInput
+from jurygraph.models import judge_client
+from jurygraph.models.judge_client import make_repair_request
+from jurygraph.models.request import Reply, Request
 from jurygraph.runs.integrity import verification
 from jurygraph.runs.integrity.deep_verification import DeepVerificationCounts, verify_deep
 from jurygraph.runs.integrity.verification import Seal, VerificationResult, verify
@@ -263,6 +268,15 @@ def verify_deeply(folder: Path) -> DeepVerificationCounts:
     """Verify the verdicts of a run."""
     with closing(Run.open(folder)) as run:
         return verify_deep(run, lambda count: None)
+
+
+def word_repairs_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let replies be sent back in other words than those of the code."""
+
+    def word_otherwise(request: Request, reply: Reply, problem: str) -> Request:
+        return make_repair_request(request, reply, f"once more, {problem}")
+
+    monkeypatch.setattr(judge_client, "make_repair_request", word_otherwise)
 
 
 def rescore_run(folder: Path, other: Path, *settings: str) -> Path:

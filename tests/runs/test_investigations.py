@@ -11,15 +11,14 @@ import pytest
 import jurygraph as jg
 from jurygraph.cli.jury_loading import collect_jury_notes
 from jurygraph.errors import BudgetExceeded, InputError, ModelOutageError, TraceMismatch
-from jurygraph.models import judge_client
-from jurygraph.models.judge_client import make_repair_request
-from jurygraph.models.request import PlannedLookup, StoredLookup
+from jurygraph.models.request import Fault, PlannedLookup, StoredLookup
 from jurygraph.runs.integrity.deep_verification import find_lookup_mismatch
 from jurygraph.runs.store.ledger import Writer
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import Lookup
 from tests.rows import all_rows
 from tests.runs import investigations
+from tests.runs.integrity.test_verification import rewrite_chain
 from tests.runs.investigations import (
     CALLS,
     PRICE,
@@ -29,7 +28,7 @@ from tests.runs.investigations import (
     judge,
     random_script,
 )
-from tests.runs.sample_runs import verify_deeply, verify_run
+from tests.runs.sample_runs import verify_deeply, verify_run, word_repairs_otherwise
 
 SEEDS = range(200)
 FEW_SEEDS = range(0, 200, 10)
@@ -175,7 +174,7 @@ def test_a_replay_says_that_what_changed_is_not_seen(tmp_path: Path) -> None:
         assert collect_jury_notes(jury) == []
 
 
-def test_a_repair_that_is_worded_otherwise_now_is_no_changed_run(
+def test_a_verdict_is_recomputed_though_its_repair_is_worded_otherwise_now(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def look_up_and_misquote(request: Any, step: int) -> Any:
@@ -183,11 +182,32 @@ def test_a_repair_that_is_worded_otherwise_now_is_no_changed_run(
 
     judge(Investigator(look_up_and_misquote), tmp_path / "run")
     assert verify_deeply(tmp_path / "run").recomputed == 2
+    word_repairs_otherwise(monkeypatch)
+    assert verify_deeply(tmp_path / "run").recomputed == 2
 
-    def word_otherwise(request: Any, reply: Any, problem: str) -> Any:
-        return make_repair_request(request, reply, f"once more, {problem}")
+    def forge_score(kind: str, key: str, content: dict[str, Any]) -> None:
+        if key == "trip/a":
+            content["verdicts"][0]["score"] = 1.0
 
-    monkeypatch.setattr(judge_client, "make_repair_request", word_otherwise)
+    rewrite_chain(tmp_path / "run", forge_score)
+    with pytest.raises(TraceMismatch, match=r"verdict 'criteria/c1': score is 1\.0 in the run"):
+        verify_deeply(tmp_path / "run")
+
+
+@pytest.mark.parametrize("answers", [[], [{"quotes": ["nobody wrote this"]}]])
+def test_a_request_that_was_too_long_after_a_result_needs_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: list[Any]
+) -> None:
+    """Its request is in the run, without a reply: it may have been that for a verdict, or for the repair of one."""
+    steps = [[("price", {"item": "room"})], *answers]
+
+    def look_up_too_much(request: Any, step: int) -> Any:
+        if step == len(steps):
+            raise Fault("overflowed", "the prompt is too long")
+        return steps[step]
+
+    judge(Investigator(look_up_too_much), tmp_path / "run")
+    word_repairs_otherwise(monkeypatch)
     assert verify_deeply(tmp_path / "run").needing_model == 2
 
 

@@ -16,6 +16,7 @@ import jurygraph as jg
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources.config import apply_settings
+from jurygraph.testing import ScriptedJudge
 from tests.command import run_command
 from tests.examples import some_or_all
 from tests.rows import all_rows
@@ -192,6 +193,24 @@ def test_a_quotation_stands_once_with_its_verdicts_and_is_folded_if_none_of_them
     assert (folded.count("<q>yes</q>"), folded.count("<q>no</q>")) == (1, 0)
     numbers = re.findall(r'href="#e(\d)"', page)
     assert sorted(numbers) == sorted(re.findall(r'id="e(\d)"', page)) == ["1", "2"]
+
+
+def test_passages_stand_below_the_response_with_their_quotations(
+    browser: Browser, tmp_path: Path
+) -> None:
+    quotes = ["It is 330 m high.", "330 metres <high>"]
+    finding = {"met": True, "probability": 0.9, "reason": "so", "quotes": quotes}
+    passages = [{"text": "It is 330 metres <high>.", "source": "tower.md"}, "It opened in 1889."]
+    task = jg.Task(id="t", query="How high?", context=passages)
+    judge = ScriptedJudge({"": finding})
+    with jg.Jury(model=judge, evaluators=["context"], record=tmp_path / "run") as jury:
+        jury.score(task, [jg.Response(id="r", text=quotes[0])])
+    page = html.unescape(browser.open("/a/response?id=r", tmp_path / "run"))
+    words = re.sub(r"<(?!high)[^>]*>", " ", page.partition('id="h-text"')[2])
+    assert " ".join(words.split()).startswith(
+        ">Response Query How high? It is 330 m high. 1 "
+        "passage 1 (tower.md) It is 330 metres <high> 2 . passage 2 It opened in 1889."
+    )
 
 
 def test_means_that_leave_out_other_rewards_than_they_have_are_said_to_mislead(

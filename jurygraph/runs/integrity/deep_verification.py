@@ -6,9 +6,10 @@ depend on it are computed from that.
 """
 
 import asyncio
-from collections import ChainMap, Counter
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain, zip_longest
 from typing import NamedTuple
@@ -33,6 +34,7 @@ from jurygraph.models.request import (
     Request,
     StoredLookup,
 )
+from jurygraph.runs.calls import find_call_texts
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.run import Run, ScoredResponse, has_erased_text
 from jurygraph.runs.store.header import ModelIdentity
@@ -64,9 +66,8 @@ class DeepVerificationCounts(NamedTuple):
     """The numbers of verdicts with the same result, of checked quotations, and of skipped verdicts by reason.
 
     `quotations` are those of verdicts and material. Skipped are verdicts that would need a model, because they are of
-    an evaluator's own, their replies are in a run that this one was branched from and that is missing, or the request
-    that repaired a reply is worded otherwise now; those with transient failures (of infrastructure, or at a time
-    limit); and those that were erased.
+    an evaluator's own or their replies are in a run that this one was branched from and that is missing; those with
+    transient failures (of infrastructure, or at a time limit); and those that were erased.
     """
 
     recomputed: int = 0
@@ -89,10 +90,11 @@ def verify_deep(run: Run, report: ProgressCallback) -> DeepVerificationCounts:
 async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerificationCounts:
     total: Counter[str] = Counter()
     async with AsyncExitStack() as stack:
-        backends = _offline_backends(run.source)
-        jury = await stack.enter_async_context(aclosing(_build_offline_jury(run.source, backends)))
+        offline_calls = OfflineCalls()
+        offline_jury = _build_offline_jury(run.source, offline_calls)
+        jury = await stack.enter_async_context(aclosing(offline_jury))
         origin_runs = [stack.enter_context(origin) for origin in _open_origin_runs(run.source)]
-        verifier = _DeepVerifier(run.source, jury, origin_runs, list(backends.values()))
+        verifier = _DeepVerifier(run.source, jury, origin_runs, offline_calls)
         for group in run.group_records():
             scored = run.source.group(group)
             total.update(await verifier.verify_group(group, scored))
@@ -125,26 +127,18 @@ def _open_origin_runs(run: Run) -> Iterator[Run]:
         run = origin_run
 
 
-def _offline_backends(run: Run) -> dict[str | None, "OfflineBackend"]:
-    """Return a backend in the place of each model of a run, which never answers: all replies come from the run."""
-    backends = {}
+def _build_offline_jury(run: Run, offline_calls: "OfflineCalls") -> Jury:
+    """Return the jury of a run, with an offline backend in the place of each model: all replies come from the run."""
+    gateways = {}
     for judge in run.config.judges:
         identity = run.header.model_identity_of(judge)
         if identity is None:
             raise TraceMismatch(
                 f"{run.ledger.path}, record 1: does not identify the model; it has been changed"
             )
-        backends[judge] = OfflineBackend(identity)
-    return backends
-
-
-def _build_offline_jury(run: Run, backends: Mapping[str | None, "OfflineBackend"]) -> Jury:
-    """Return the jury of a run with these backends."""
-    gateways = {}
-    for judge, backend in backends.items():
         calls = run.config.call_settings_of(judge)
         gateways[judge] = Gateway(
-            backend,
+            OfflineBackend(identity, offline_calls),
             RequestLimiter(DEFAULT_CONCURRENT_GROUPS),
             RequestLimits(max_tokens=calls.max_tokens),
             parameters=calls.parameters,
@@ -152,18 +146,30 @@ def _build_offline_jury(run: Run, backends: Mapping[str | None, "OfflineBackend"
     return Jury(run.config, gateway=Gateways(gateways))
 
 
+@dataclass
+class OfflineCalls:
+    """The calls of a group that is verified, as its offline backends read and check them.
+
+    `repairs` are the requests that repaired replies, by their digests and by those of what they repaired. `changed` are
+    calls of tools with another result now, as they were and are, and `forged` has what is wrong with those that were
+    not recorded so.
+    """
+
+    repairs: dict[str, Request] = field(default_factory=dict)
+    changed: dict[str, tuple[StoredLookup, StoredLookup]] = field(default_factory=dict)
+    forged: dict[str, str] = field(default_factory=dict)
+
+
 class OfflineBackend(Backend):
     """An offline backend: requests have the identity of the model that it replaces, and no request gets a reply.
 
-    Recorded calls of tools that promise the same result are made again; `changed` are those of a group with another
-    one now, as they were and are, and `forged` has what is wrong with those that were not recorded so.
+    Recorded calls of tools that promise the same result are made again.
     """
 
     can_run_tools = False
 
-    def __init__(self, identity: ModelIdentity) -> None:
-        self.changed: dict[str, tuple[StoredLookup, StoredLookup]] = {}
-        self.forged: dict[str, str] = {}
+    def __init__(self, identity: ModelIdentity, offline_calls: OfflineCalls) -> None:
+        self._offline_calls = offline_calls
         self.provider = identity.provider
         self.endpoint = identity.endpoint
         self.model = identity.model
@@ -176,17 +182,21 @@ class OfflineBackend(Backend):
         """Raise `Fault` of kind `unrecorded`."""
         raise Fault("unrecorded", "the run contains no reply to this request, and none is sent")
 
+    def find_repair(self, request: Request, repair: Request) -> Request:
+        repairs = self._offline_calls.repairs
+        return repairs.get(repair.digest) or repairs.get(request.digest, repair)
+
     async def check_lookup(
         self, stored_lookup: StoredLookup, planned_lookup: PlannedLookup
     ) -> None:
         lookup = stored_lookup.lookup
         if problem := find_lookup_mismatch(stored_lookup, planned_lookup):
-            self.forged[lookup.id] = problem
+            self._offline_calls.forged[lookup.id] = problem
         if not lookup.can_be_repeated:
             return
         new_lookup = await planned_lookup.make()
         if (new_lookup.lookup.outcome, new_lookup.lookup.result) != (lookup.outcome, lookup.result):
-            self.changed[lookup.id] = stored_lookup, new_lookup
+            self._offline_calls.changed[lookup.id] = stored_lookup, new_lookup
 
 
 _PLANNED_LOOKUP_FIELDS = ("call", "tool", "version", "deterministic")
@@ -218,11 +228,11 @@ class _DeepVerifier:
     """Judges the groups of a run again; counts are those of `DeepVerificationCounts`, by name."""
 
     def __init__(
-        self, run: Run, jury: Jury, origin_runs: Sequence[Run], backends: Sequence[OfflineBackend]
+        self, run: Run, jury: Jury, origin_runs: Sequence[Run], offline_calls: OfflineCalls
     ) -> None:
         self._run = run
         self._jury = jury
-        self._backends = backends
+        self._offline_calls = offline_calls
         self._ledgers = [source.ledger for source in (run, *origin_runs)]
         self._calls = CallStore(*self._ledgers)
         self._is_run_missing = [run, *origin_runs][-1].header.branch is not None
@@ -265,11 +275,12 @@ class _DeepVerifier:
             for verdict in verdicts
             if _is_taken_from_record(verdict, own_model)
         }
-        calls = list(chain.from_iterable(trace.calls for trace in stored_traces))
-        self._calls.expected_calls = {call.id: call for call in calls}
-        self._unanswered = frozenset(call.id for call in calls if call.fault is not None)
+        calls = {call.id: call for trace in stored_traces for call in trace.calls}
+        self._calls.expected_calls = calls
+        self._unanswered = frozenset(name for name in calls if calls[name].fault is not None)
         unverifiable_material = self._unverifiable_material(stored_traces)
         self._calls.hidden = self._unanswered
+        self._read_repairs(stored_traces)
         results = ReusedResults(recorded_answers, unverifiable_material)
         traces = await self._jury.ascore(task, responses, plan, results, self._calls)
         if traces[0].group != stored_traces[0].group:
@@ -279,7 +290,7 @@ class _DeepVerifier:
             return {}
         for stored_trace, recomputed_trace in zip(stored_traces, traces, strict=True):
             self._compare_lookups(stored_trace, recomputed_trace)
-        self._compare_material(stored_traces, traces)
+            self._compare_material(stored_trace, recomputed_trace)
         recomputed_verdicts = {
             verdict.key: verdict for verdict in _verdicts_about_responses(traces)
         }
@@ -302,6 +313,20 @@ class _DeepVerifier:
     def _comes_from_origin_run(self, verdict: RecordedVerdict) -> bool:
         return any(self._run.ledger.find("call", use.id) is None for use in verdict.calls)
 
+    def _read_repairs(self, stored_traces: Sequence[Trace]) -> None:
+        """Read the requests that repaired replies: each ends with the reply, and what was wrong in words of then."""
+        self._offline_calls.repairs.clear()
+        items = chain.from_iterable(map(_verdicts_and_material, stored_traces))
+        for use in chain.from_iterable(item.calls for item in items):
+            call = self._calls.expected_calls.get(use.id)
+            if use.purpose != REPAIR_CALL_PURPOSE or call is None:
+                continue
+            text, _ = find_call_texts(self._run, "call", call)
+            if text.startswith("{"):  # else it was erased, or is in a run that is missing
+                repair = Request.model_validate_json(text)
+                request = repair.model_copy(update={"messages": repair.messages[:-2]})
+                self._offline_calls.repairs |= {request.digest: repair, repair.digest: repair}
+
     def _unverifiable_material(
         self, stored_traces: Sequence[Trace]
     ) -> dict[tuple[str, str], Material]:
@@ -315,18 +340,15 @@ class _DeepVerifier:
                     unverifiable_material[material.name, trace.response_id] = material
         return unverifiable_material
 
-    def _compare_material(
-        self, stored_traces: Sequence[Trace], recomputed_traces: Sequence[Trace]
-    ) -> None:
-        for stored_trace, recomputed_trace in zip(stored_traces, recomputed_traces, strict=True):
-            derived_material = {material.name: material for material in recomputed_trace.material}
-            if {material.name for material in stored_trace.material} != derived_material.keys():
-                label = self._trace_label(stored_trace.response_id)
-                raise TraceMismatch(f"{label}: its material differs from what is derived now")
-            for material in stored_trace.material:
-                recomputed_material = derived_material[material.name]
-                label = self._trace_label(stored_trace.response_id, material)
-                _compare_fields(label, _COMPARED_MATERIAL_FIELDS, material, recomputed_material)
+    def _compare_material(self, stored_trace: Trace, recomputed_trace: Trace) -> None:
+        derived_material = {material.name: material for material in recomputed_trace.material}
+        if {material.name for material in stored_trace.material} != derived_material.keys():
+            label = self._trace_label(stored_trace.response_id)
+            raise TraceMismatch(f"{label}: its material differs from what is derived now")
+        for material in stored_trace.material:
+            recomputed_material = derived_material[material.name]
+            label = self._trace_label(stored_trace.response_id, material)
+            _compare_fields(label, _COMPARED_MATERIAL_FIELDS, material, recomputed_material)
 
     def _compare_verdict(
         self,
@@ -361,13 +383,8 @@ class _DeepVerifier:
             and not _is_transient_failure(stored_verdict)
         ):
             self._require_calls(label, stored_verdict)
-            # a repair may be worded otherwise than it was; all other requests follow from what is recorded
-            is_repaired = any(use.purpose == REPAIR_CALL_PURPOSE for use in stored_verdict.calls)
-            if (
-                stored_verdict.lookups
-                and not is_repaired
-                and all(self._is_answered(use.id) for use in stored_verdict.calls)
-            ):
+            new_calls = set(recomputed_verdict.calls).difference(stored_verdict.calls)
+            if stored_verdict.lookups and new_calls:
                 raise TraceMismatch(
                     f"{label}: what was looked up leads to a request that is not in the run"
                 )
@@ -384,15 +401,9 @@ class _DeepVerifier:
         if self._is_run_missing:
             return
         for use in item.calls:
-            if use.id not in self._unanswered and not self._has_call_record(use.id):
+            is_recorded = any(ledger.find("call", use.id) for ledger in self._ledgers)
+            if use.id not in self._unanswered and not is_recorded:
                 raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
-
-    def _is_answered(self, name: str) -> bool:
-        """Return whether a call has its reply, or had none when it was made."""
-        return name in self._unanswered or self._calls.find(name) is not None
-
-    def _has_call_record(self, name: str) -> bool:
-        return any(ledger.find("call", name) is not None for ledger in self._ledgers)
 
     def _check_quotations(self, trace: Trace, text: str) -> int:
         """Check the places of all quotations from a response or a tool's result, and return their number.
@@ -461,9 +472,8 @@ class _DeepVerifier:
         share = f"{responses} of {format_count(len(tasks), 'task')}"
         questions = list(self._affected_questions)
         if len(questions) > 1:
-            names = questions[:_MAX_QUESTIONS_LISTED]
-            rest = ", …" if len(questions) > len(names) else ""
-            share += f", in {len(questions)} questions: {', '.join(names)}{rest}"
+            names = ", ".join([*questions[:_MAX_QUESTIONS_LISTED], "…"][: len(questions)])
+            share += f", in {len(questions)} questions: {names}"
         raise TraceMismatch(f"{problem}; it is so for {share}")
 
     def _note_changed_tool_results(self, stored_traces: Sequence[Trace]) -> bool:
@@ -471,9 +481,9 @@ class _DeepVerifier:
 
         Raises `TraceMismatch` for a result that was changed in the run.
         """
-        changed_lookups = ChainMap(*(backend.changed for backend in self._backends))
-        mismatched_lookups = ChainMap(*(backend.forged for backend in self._backends))
-        affected_count = len(self._affected_responses)
+        changed_lookups = self._offline_calls.changed
+        mismatched_lookups = self._offline_calls.forged
+        has_changed = False
         for trace in stored_traces:
             for item in _verdicts_and_material(trace):
                 label = self._trace_label(trace.response_id, item)
@@ -484,15 +494,15 @@ class _DeepVerifier:
                             f"{label}: {source} was changed: {mismatched_lookups[lookup]}"
                         )
                     if lookup in changed_lookups:
+                        has_changed = True
                         self._affected_responses.add((trace.task_id, trace.response_id))
                         self._affected_questions[_item_name(item)] = None
                         problem, has_loss = _describe_lookup_change(
                             label, source, item, *changed_lookups[lookup]
                         )
                         self._problems.setdefault(has_loss, problem)
-        for backend in self._backends:
-            backend.changed.clear()  # their texts, of a whole run, would fill the memory
-        return len(self._affected_responses) > affected_count
+        changed_lookups.clear()  # their texts, of a whole run, would fill the memory
+        return has_changed
 
     def _compare_lookups(self, stored_trace: Trace, recomputed_trace: Trace) -> None:
         """Raise `TraceMismatch` where a trace says of a call of a tool what its record does not."""

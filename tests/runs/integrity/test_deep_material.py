@@ -19,7 +19,13 @@ from tests.agents.extraction.extractor import read_perfectly, reader_script
 from tests.agents.extraction.plans import RECORDS, in_words, task_of_records
 from tests.models.server import run_server
 from tests.runs.integrity.test_verification import rewrite_chain
-from tests.runs.sample_runs import score, verify_deeply, verify_run, write_tasks
+from tests.runs.sample_runs import (
+    score,
+    verify_deeply,
+    verify_run,
+    word_repairs_otherwise,
+    write_tasks,
+)
 
 PLANS = [("40", "prose"), ("13", "bullets")]
 ASKED = {"evaluators": ["facts.confirmed", "checks.constraints"], "reward": {"confirmed": 1.0}}
@@ -147,6 +153,24 @@ def test_material_that_differs_from_the_reply_is_named(what: str, run: Path) -> 
         match=rf"trace '40/prose', material 'data': {what.strip()} is .* in the run and",
     ):
         verify_deeply(run)
+
+
+def test_material_is_recomputed_though_its_repair_is_worded_otherwise_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = write_tasks(tmp_path, [_line(*PLANS[0])])
+    script = reader_script(lambda text, query: {}, lambda text, query: read_perfectly(text))
+    derivers = [{"use": "extract", "params": {"records": RECORDS}}, "facts.claims"]
+    with run_server(script) as server:
+        model = f"openai-compatible:{server.url}#tiny"
+        score(tmp_path / "run", tasks, {"model": model, "derivers": derivers, **ASKED})
+        assert server.count == 2
+    word_repairs_otherwise(monkeypatch)
+    recomputed = count_verdicts(tmp_path / "run")
+    assert verify_deeply(tmp_path / "run")[::2] == (recomputed, 0, 0)
+    forge_material(tmp_path / "run", "data", rename_material)
+    with pytest.raises(TraceMismatch, match=r"trace '40/prose', material 'data': data is .* in"):
+        verify_deeply(tmp_path / "run")
 
 
 def test_material_of_a_missing_call_is_refused_without_a_branch(run: Path) -> None:
