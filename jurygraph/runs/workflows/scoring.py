@@ -106,9 +106,8 @@ class JobScorer:
             )
         else:
             remedy = "run the same command again to continue"
-        run = self.planned_tasks.run
-        is_begun = run.tasks_scored or run.ledger.count_records("call")
-        kept = "finished groups are kept; " if is_begun else ""
+        # not told by stored calls: whether the one that was refused is stored yet is chance
+        kept = "finished groups are kept; " if self.planned_tasks.run.tasks_scored else ""
         error.args = (f"{error}; {kept}{remedy}",)
 
     def _has_nothing_to_keep(self, error: Exception) -> bool:
