@@ -106,8 +106,10 @@ class JobScorer:
             )
         else:
             remedy = "run the same command again to continue"
-        # not told by stored calls: whether the one that was refused is stored yet is chance
-        kept = "finished groups are kept; " if self.planned_tasks.run.tasks_scored else ""
+        # an answered call is something that is kept; whether a refused one is stored yet is chance
+        calls = self.planned_tasks.run.ledger.records("call")
+        is_begun = any(record.content["call"].get("fault") is None for record in calls)
+        kept = "finished groups are kept; " if is_begun else ""
         error.args = (f"{error}; {kept}{remedy}",)
 
     def _has_nothing_to_keep(self, error: Exception) -> bool:
