@@ -11,22 +11,13 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from statistics import fmean
-from sys import intern
-from typing import NamedTuple
 
 import numpy as np
 
 from jurygraph.aggregation.consensus.fitting import tau_b
 from jurygraph.arrays import Floats, Ints
-from jurygraph.decision.turns import (
-    fold_jury,
-    fold_turns,
-    is_jury_question,
-    questions_counted_as_met,
-    read_uses,
-)
 from jurygraph.display import format_number
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.inference.clusters import (
@@ -49,16 +40,20 @@ from jurygraph.runs.reports.gate import CiThreshold
 from jurygraph.runs.reports.units import (
     SINGULAR_UNIT_LABELS,
     TASK_UNITS_LABEL,
-    group_of,
     unit_name,
     units_label,
 )
 from jurygraph.runs.run import Run
-from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.runs.workflows.deciding import PackedGroupVerdicts, VerdictTables
 from jurygraph.runs.workflows.rescoring import DECISION_CONFIG_KEYS
-from jurygraph.schema import Config, Decision, Question, RecordedVerdict
+from jurygraph.schema import Config
 from jurygraph.studies.changed_inputs import InputChange
+from jurygraph.studies.compared_responses import (
+    UNDECIDED_OUTCOME,
+    ComparedResponse,
+    ComparedVerdictKey,
+    SampleMeanVerdict,
+)
 from jurygraph.studies.report import (
     Columns,
     Figures,
@@ -114,74 +109,12 @@ _MAX_RESPONSES_DECIDED = 20_000
 _ROUNDING_DECIMALS = 12  # sums in another order differ in their last bits
 
 
-class ComparedVerdictKey(NamedTuple):
-    """Key of a verdict among those on a response: its question, the other responses shown, and its judge of several.
-
-    `is_jury` for the value that the reward counts of several judges.
-    """
-
-    question: str
-    responses: tuple[str, ...] = ()
-    judge: str | None = None
-    is_jury: bool = False
-
-    @property
-    def name(self) -> str:
-        if self.is_jury:
-            return f"{self.question}, jury"
-        return self.question if self.judge is None else f"{self.question} by {self.judge}"
-
-
-class SampleMeanVerdict(NamedTuple):
-    """A verdict over all its samples: their mean score, and the number that are met less those that are not.
-
-    Samples of two runs are unrelated draws, so they are averaged before anything is paired. A tie is no decision.
-    `outcome` is judged, gated, or unsupported where no quotation bears out the finding of a sample, or undecided where
-    the votes of a jury are split, so that the worst case counts; without a score it is the status: failed, abstained or
-    not applicable. `is_vote` where `met` counts 1, since most judges vote for it, and not its probability.
-    """
-
-    score: float | None
-    votes: int
-    outcome: str = "judged"
-    is_vote: bool = False
-
-
-class ChangedVerdict(NamedTuple):
-    """A verdict of A and that of B on the same, where they differ."""
-
-    key: ComparedVerdictKey
-    before: SampleMeanVerdict
-    after: SampleMeanVerdict
-
-
+VerdictPair = tuple[SampleMeanVerdict, SampleMeanVerdict]
+"""The verdict of A and that of B on the same."""
 _NO_VERDICT = SampleMeanVerdict(None, 0)
-_UNDECIDED_OUTCOME = "undecided"
 _COUNTED_KINDS = ("to_met", "to_unmet", "only_a", "only_b", "votes_in_a", "votes_in_b")
-_OUTCOMES_OF_FLIPS = ("unsupported", "gated", _UNDECIDED_OUTCOME)
-_UNUSUAL_OUTCOMES = ("failed", "abstained", "gated", "unsupported", _UNDECIDED_OUTCOME)
-
-
-class ComparedResponse(NamedTuple):
-    """A response with its reward, NaN where it failed, its verdicts, and the `group` of its task.
-
-    `best` is the best possible reward of what applies to it.
-    """
-
-    id: str
-    task: str
-    agent: str | None
-    reward: float
-    verdicts: Mapping[ComparedVerdictKey, SampleMeanVerdict]
-    group: str | None = None
-    best: float = 1.0
-
-
-def iter_compared_responses(run: Run) -> Iterator[ComparedResponse]:
-    """Yield the scored responses of a stored run, in the order of the tasks."""
-    for group in read_stored_groups(run):
-        verdicts = group.verdicts(run.source.survey_without_texts(group.survey))
-        yield from compared_responses(run, group, verdicts)
+_OUTCOMES_OF_FLIPS = ("unsupported", "gated", UNDECIDED_OUTCOME)
+_UNUSUAL_OUTCOMES = ("failed", "abstained", "gated", "unsupported", UNDECIDED_OUTCOME)
 
 
 def decide_under_other_settings(
@@ -204,94 +137,6 @@ def decide_under_other_settings(
     except (ConfigError, InputError) as error:
         return {}, f"A's verdicts do not fit them: {error}"
     return dict(zip(tables.responses, rewards.tolist(), strict=True)), ""
-
-
-def compared_responses(
-    run: Run, group: StoredGroup, verdicts: Iterable[RecordedVerdict]
-) -> Iterator[ComparedResponse]:
-    """Yield the responses of a group with its verdicts; those on turns are one, with the value that the reward counts.
-
-    A turn is known by its message, which is another in another conversation.
-    """
-    verdicts_by_response = defaultdict(list)
-    for verdict in verdicts:
-        if not verdict.superseded:
-            verdicts_by_response[verdict.about].append(verdict)
-    task = intern(group.record.key)
-    task_cluster = group_of(run, task)
-    questions = run.source.survey_without_texts(group.survey).questions
-    has_turn_questions = any(question.scope == "turn" for question in questions)
-    folded_verdicts: dict[str, dict[ComparedVerdictKey, SampleMeanVerdict]] = defaultdict(dict)
-    if any(len(question.judges) > 1 for question in questions):
-        all_verdicts = list(chain.from_iterable(verdicts_by_response.values()))
-        for about, key, folded in _fold_juries(
-            all_verdicts, run.decision(group.decision), questions
-        ):
-            folded_verdicts[about][key] = folded
-    for trace in group.traces:
-        reward = math.nan if trace.value is None else trace.value
-        current_verdicts = verdicts_by_response[trace.response_id]
-        if has_turn_questions:
-            decision = run.decision(group.decision)
-            current_verdicts = list(
-                fold_turns(current_verdicts, decision, questions, attrgetter("judge"))
-            )
-        judged = mean_verdicts_by_key(current_verdicts) | folded_verdicts[trace.response_id]
-        yield ComparedResponse(
-            trace.response_id, task, trace.agent, reward, judged, task_cluster, trace.best
-        )
-
-
-def mean_verdicts_by_key(
-    verdicts: Iterable[RecordedVerdict],
-) -> dict[ComparedVerdictKey, SampleMeanVerdict]:
-    """Return the verdicts on a response, by question, responses shown and judge."""
-    samples = defaultdict(list)
-    for verdict in verdicts:
-        responses = () if verdict.responses == (verdict.about,) else verdict.responses
-        key = ComparedVerdictKey(intern(verdict.question), responses, verdict.judge)
-        samples[key].append(verdict)
-    return {key: _average_samples(members) for key, members in samples.items()}
-
-
-def _average_samples(members: Sequence[RecordedVerdict]) -> SampleMeanVerdict:
-    scored = [verdict for verdict in members if verdict.score is not None]
-    if not scored:
-        statuses = [verdict.status.replace("_", " ") for verdict in members]
-        return SampleMeanVerdict(None, 0, "failed" if "failed" in statuses else statuses[0])
-    score = math.fsum(verdict.score or 0.0 for verdict in scored) / len(scored)
-    votes = sum(1 if verdict.counts_as_met else -1 for verdict in scored)
-    outcome = "judged"
-    if any(verdict.gated_by is not None for verdict in scored):
-        outcome = "gated"
-    elif any(verdict.unsupported for verdict in scored):
-        outcome = "unsupported"
-    return SampleMeanVerdict(score, votes, outcome)
-
-
-def _fold_juries(
-    verdicts: Sequence[RecordedVerdict], decision: Decision, questions: Iterable[Question]
-) -> Iterator[tuple[str, ComparedVerdictKey, SampleMeanVerdict]]:
-    """Yield what the reward counts of several judges on each response."""
-    uses = read_uses(decision)
-    counted_as_met = questions_counted_as_met(decision)
-    verdicts_by_question = group_by(verdicts, attrgetter("question"))
-    for question in questions:
-        question_verdicts = verdicts_by_question.get(question.id, ())
-        if not is_jury_question(question, uses):
-            continue
-        use = uses[question.id]
-        is_majority = use.inputs[0].reduce == "majority"
-        has_yes_or_no = any(v.is_binary_verdict and not v.gated_by for v in question_verdicts)
-        key = ComparedVerdictKey(intern(question.id), is_jury=True)
-        juries = fold_jury(question, question_verdicts, decision, use, counted_as_met)
-        for verdict, is_undecided in juries:
-            if verdict.status != "ok" and not is_undecided:  # the failure rule fills it in
-                verdict = verdict.model_copy(update={"score": None})
-            folded = _average_samples([verdict])._replace(is_vote=is_majority and has_yes_or_no)
-            if is_undecided:
-                folded = folded._replace(outcome=_UNDECIDED_OUTCOME)
-            yield verdict.about, key, folded
 
 
 def compare(
@@ -392,7 +237,7 @@ def compare(
             "the runs have no verdict in common to compare: their questions, or the names of their judges, are others; "
             "a run that asks both judges has a row for each two in `jurygraph study reliability`"
         )
-    if any(_UNDECIDED_OUTCOME in (row["before"], row["after"]) for row in figures["outcomes"]):
+    if any(UNDECIDED_OUTCOME in (row["before"], row["after"]) for row in figures["outcomes"]):
         notes.append(
             "undecided: the votes on a question have no majority, so the worst case counts"
         )
@@ -572,11 +417,11 @@ def _changed_best_reward(pairs: ComparedPairs) -> Iterator[InputChange]:
 
 def _changed_verdicts(
     response_in_a: ComparedResponse, response_in_b: ComparedResponse
-) -> list[ChangedVerdict]:
+) -> list[VerdictPair]:
     changed = []
-    for key, before, after in _paired_verdicts(response_in_a, response_in_b):
+    for _, before, after in _paired_verdicts(response_in_a, response_in_b):
         if after != before and _NO_VERDICT not in (before, after):
-            changed.append(ChangedVerdict(key, before, after))
+            changed.append((before, after))
     return changed
 
 
@@ -598,12 +443,12 @@ def _find_verdict(
     return single_verdicts[0] if len(single_verdicts) == 1 else _NO_VERDICT
 
 
-def _runs_with(outcome: str, changed: Sequence[ChangedVerdict]) -> str | None:
+def _runs_with(outcome: str, changed: Sequence[VerdictPair]) -> str | None:
     """Return which of A and B has one with this outcome among its verdicts: `A`, `B`, `A and B` or None."""
     names = []
-    if any(verdict.before.outcome == outcome for verdict in changed):
+    if any(before.outcome == outcome for before, _ in changed):
         names.append("A")
-    if any(verdict.after.outcome == outcome for verdict in changed):
+    if any(after.outcome == outcome for _, after in changed):
         names.append("B")
     return " and ".join(names) or None
 
@@ -614,7 +459,7 @@ def _has_changed_outcome(
     """Return whether a verdict ended otherwise; the votes of a jury say why, unless it is undecided."""
     outcomes = {before.outcome, after.outcome}
     has_both = _NO_VERDICT not in (before, after)
-    return has_both and len(outcomes) > 1 and (not key.is_jury or _UNDECIDED_OUTCOME in outcomes)
+    return has_both and len(outcomes) > 1 and (not key.is_jury or UNDECIDED_OUTCOME in outcomes)
 
 
 def _compare_verdicts(
@@ -658,10 +503,9 @@ def _compare_verdicts(
                 count["to_met" if is_met else "to_unmet"] += 1
                 if is_vote_of_jury or count["to_met"] + count["to_unmet"] > max_flips_listed:
                     continue
-                changed = [ChangedVerdict(key, before, after)]
                 flip = {**subject, "before": before.score, "after": after.score, "met": is_met}
                 for outcome in _OUTCOMES_OF_FLIPS:
-                    flip[f"{outcome}_in"] = _runs_with(outcome, changed)
+                    flip[f"{outcome}_in"] = _runs_with(outcome, [(before, after)])
                 flips.append(flip)
     flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
     outcome_changes.sort(key=itemgetter("before", "after", "question", "response_id"))

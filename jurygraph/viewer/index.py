@@ -37,7 +37,7 @@ from jurygraph.schema import Question
 from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.files import create_private_file
-from jurygraph.studies.comparison import (
+from jurygraph.studies.compared_responses import (
     ComparedResponse,
     ComparedVerdictKey,
     SampleMeanVerdict,

@@ -22,7 +22,8 @@ from jurygraph.runs.writable_run import CallStore
 from jurygraph.sources import read_tasks
 from jurygraph.sources.config import apply_settings
 from jurygraph.sources.ratings import read_votes
-from jurygraph.studies.comparison import compare, iter_compared_responses
+from jurygraph.studies.compared_responses import iter_compared_responses
+from jurygraph.studies.comparison import compare
 from jurygraph.testing import ScriptedJudge
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.table import column_sql_expression

@@ -19,13 +19,15 @@ from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.changed_inputs import InputChange
-from jurygraph.studies.comparison import (
-    STATISTIC_DESCRIPTIONS,
+from jurygraph.studies.compared_responses import (
     ComparedResponse,
-    compare,
-    decide_under_other_settings,
     iter_compared_responses,
     mean_verdicts_by_key,
+)
+from jurygraph.studies.comparison import (
+    STATISTIC_DESCRIPTIONS,
+    compare,
+    decide_under_other_settings,
     missing_evidence_messages,
 )
 from jurygraph.studies.report import Report, ReportTable
