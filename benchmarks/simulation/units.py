@@ -13,7 +13,8 @@ import numpy as np
 
 from jurygraph.aggregation.agreement import alpha_interval
 from jurygraph.studies.agreement import DimensionRatings
-from jurygraph.studies.comparison import ComparedResponse, compare
+from jurygraph.studies.compared_responses import ComparedResponse
+from jurygraph.studies.comparison import compare
 from jurygraph.studies.reviewers import Predictions, report
 
 

@@ -1,14 +1,14 @@
 """The value that a reward counts of several verdicts on a question (judges, samples, turns): for tables and studies."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jurygraph.arrays import Floats
 from jurygraph.decision.combiners import HardLocal, HardTransitive, ScoreMatrix, weighted_mean
-from jurygraph.decision.table import build_verdict_table
+from jurygraph.decision.table import WORST_CASE_CODE, build_verdict_table
 from jurygraph.schema import ComponentInput, Decision, Question, RecordedVerdict
 from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.verdict import MET_THRESHOLD
@@ -115,6 +115,45 @@ def fold_verdicts(
         )
         fields |= {"score": value, "met": bool(cells.met[row, 0]), "native": native}
     return representative_verdict.model_copy(update=fields)
+
+
+def is_jury_question(question: Question, uses: Mapping[str, QuestionUse]) -> bool:
+    """Return whether several judges of a question have one value on each response.
+
+    Pairs and variants have no value of their own, and a combiner that weighs the judges itself has no fold.
+    """
+    is_about_one = question.scope != "pair" and not question.is_about_variants
+    if len(question.judges) < 2 or not is_about_one or question.id not in uses:
+        return False
+    return uses[question.id].inputs[0].of_question(question.id).reduce is not None
+
+
+def fold_jury(
+    question: Question,
+    verdicts: Sequence[RecordedVerdict],
+    decision: Decision,
+    use: QuestionUse,
+    counted_as_met: Collection[str],
+) -> Iterator[tuple[RecordedVerdict, bool]]:
+    """Yield a verdict on each response with the value that the reward counts of several judges' verdicts, and whether
+    it is the worst case since these have no majority.
+
+    A folded score decides what is met, except where most votes do: in a majority or a hard rule (`counted_as_met`).
+    """
+    verdicts_by_response = defaultdict(list)
+    for verdict in verdicts:
+        verdicts_by_response[verdict.about].append(verdict)
+    spec_input = use.inputs[0].of_question(question.id)
+    table = build_verdict_table([question], list(verdicts_by_response), verdicts)
+    cells = table.score_matrix(spec_input, decision.rule, use.direction, "counted", use.met_from)
+    codes = table.effective_columns(question.id, spec_input).verdict_code
+    is_worst_case = (codes == WORST_CASE_CODE).any(axis=1) & (spec_input.reduce == "majority")
+    is_met_by_score = spec_input.reduce != "majority" and question.id not in counted_as_met
+    for row, response_verdicts in enumerate(verdicts_by_response.values()):
+        verdict = fold_verdicts(response_verdicts, cells, row)
+        if is_met_by_score and verdict.score is not None:
+            verdict = verdict.model_copy(update={"met": verdict.score >= use.met_from})
+        yield verdict, verdict.status != "ok" and bool(is_worst_case[row])
 
 
 def is_about_whole_response(question: Question) -> bool:

@@ -10,6 +10,7 @@ from jurygraph.decision.decide import (
     explain_notes,
 )
 from jurygraph.explanation.terms import (
+    Ballot,
     ExplainedTerm,
     ExplainedTrace,
     ExplainedVerdict,
@@ -36,6 +37,7 @@ MIN_POINTS_SHOWN = 0.5e-4
 _MAX_REASON_LENGTH = 300
 _MAX_QUOTE_LENGTH = 120
 _MAX_QUOTES_LISTED = 3
+_SHORTFALL_OF_UNMET = 0.5
 _MAX_REASONS_LISTED = 3
 OPPOSITE_OPERATOR = {"<": "≥", ">": "≤"}
 """The sign of a gate that is passed, by the one that closes it."""
@@ -155,6 +157,9 @@ def _points_line(
     answer = ""
     reason = ""
     predictions = [verdict for verdict in part.verdicts if verdict.prediction]
+    undecided = component.undecided_juries_of(part.verdicts)
+    # where votes are split, a good one is no reason
+    min_shortfall = _SHORTFALL_OF_UNMET if undecided else 0.0
     # Without a loss only what a person is predicted to give is explained: other lossless parts are alike, whatever
     # their scales are.
     if (
@@ -162,8 +167,10 @@ def _points_line(
         or predictions
         or verdict_effects & {"unjudged", "discarded"}
     ):
-        answer = _describe_answer(part)
-        reason = describe_losses(part.verdicts) or next(map(describe_reason, predictions), "")
+        answer = "" if undecided else _describe_answer(part)
+        reason = describe_losses(part.verdicts, min_shortfall) or next(
+            map(describe_reason, predictions), ""
+        )
     return PointsLine(
         component=component.term.name,
         names=names,
@@ -173,34 +180,41 @@ def _points_line(
         weight=weight,
         answer=answer,
         note="; ".join(
-            filter(None, (part.note, _describe_judge_disagreement(component, part.verdicts)))
+            filter(None, (part.note, *_describe_judge_votes(component, part.verdicts, undecided)))
         ),
         reason=reason,
     )
 
 
-def _describe_judge_disagreement(
-    component: ExplainedTerm, verdicts: Sequence[ExplainedVerdict]
-) -> str:
-    """Return the scores of each question on which judges differ, such as `judges differ: kind 1, strict 0`."""
+def _describe_judge_votes(
+    component: ExplainedTerm, verdicts: Sequence[ExplainedVerdict], undecided: Sequence[Ballot]
+) -> Iterator[str]:
+    """Yield the answers that have no majority, then of other questions the scores of judges that differ."""
+    labels = {verdict.label for verdict in verdicts}
+    undecided_labels = set()
+    for ballot in undecided:
+        label = ballot.voting_verdicts[0].label
+        undecided_labels.add(label)
+        on_question = f" on {label}" if len(labels) > 1 else ""
+        rule = "worst case" if ballot.is_worst_case else "failure rule"
+        yield f"no majority{on_question} ({ballot.answers}), so the {rule} counts"
     reductions = {use.reduce for use in component.inputs.values()}
     rule = ", and a majority decides" if reductions == {"majority"} else ""
     scores_by_label = defaultdict(list)
     for verdict in verdicts:
-        if verdict.counted is not None:
+        if verdict.counted is not None and verdict.label not in undecided_labels:
             scores_by_label[verdict.label].append((_judge_name(verdict), verdict.counted))
     disagreement_texts = []
     for label, votes in scores_by_label.items():
         judges, scores = map(set, zip(*votes, strict=True))
         if len(judges) > 1 and len(scores) > 1:
-            label_prefix = f"{label}: " if len(scores_by_label) > 1 else ""
+            label_prefix = f"{label}: " if len(labels) > 1 else ""
             scores_text = ", ".join(
                 f"{judge} {format_number_for_sentence(score)}" for judge, score in votes
             )
             disagreement_texts.append(f"{label_prefix}{scores_text}")
-    if not disagreement_texts:
-        return ""
-    return f"judges differ{rule}: {'; '.join(list_first(disagreement_texts, _MAX_REASONS_LISTED))}"
+    if disagreement_texts:
+        yield f"judges differ{rule}: {'; '.join(list_first(disagreement_texts, _MAX_REASONS_LISTED))}"
 
 
 def _judge_name(verdict: ExplainedVerdict) -> str:
@@ -400,10 +414,11 @@ def _describe_component_rule(component: ExplainedTerm) -> Iterator[str]:
         )
 
 
-def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
+def describe_losses(verdicts: Sequence[ExplainedVerdict], min_shortfall: float = 0.0) -> str:
     """Return why these verdicts are not at their best, each different reason once, with its count if there are more.
 
-    Of more than fit into a line, the reasons that cost the most are shown, and those come first.
+    Of more than fit into a line, the reasons that cost the most are shown, and those come first. Verdicts nearer to
+    their best than `min_shortfall` are left out.
     """
     has_several_subjects = len({verdict.label for verdict in verdicts}) > 1
     has_judges = len({verdict.verdict.judge for verdict in verdicts}) > 1
@@ -411,7 +426,7 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
     loss_by_text: dict[str, float] = defaultdict(float)
     for verdict in verdicts:
         text = _describe_loss(verdict)
-        if text:
+        if text and verdict.score_shortfall >= min_shortfall:
             names = [verdict.label] if has_several_subjects else []
             names += [_judge_name(verdict)] if has_judges else []
             labels[text].append(" by ".join(names))

@@ -16,6 +16,7 @@ from jurygraph.decision.table import (
     ABSENT_CODE,
     NOT_APPLICABLE_CODE,
     OK_CODE,
+    WORST_CASE_CODE,
     ScoreArrays,
     UnjudgedFillMode,
     VerdictTable,
@@ -24,7 +25,7 @@ from jurygraph.decision.table import (
     deciding_turns,
     ok_verdict_code,
 )
-from jurygraph.messages import format_number_for_sentence
+from jurygraph.messages import format_number_for_sentence, join_names
 from jurygraph.schema import (
     ComponentInput,
     ComponentSpec,
@@ -202,21 +203,42 @@ class Ballot(NamedTuple):
         return ", ".join(f"{number} × {vote}" for vote, number in counts.most_common())
 
     @property
+    def answers(self) -> str:
+        """Return the answer of each judge, on its scale if it has one: `mini 4 of 5, strong 5 of 5`."""
+        answers = []
+        for verdict in self.voting_verdicts:
+            answer = _vote_of_verdict(verdict, self.has_judges)
+            if verdict.native and verdict.verdict.scale and not _missing_vote(verdict):
+                answer = f"{verdict.verdict.native:g} of {verdict.verdict.scale[1]:g}"
+            answers.append(f"{verdict.verdict.judge} {answer}")
+        return join_names(answers)
+
+    @property
     def is_undecided(self) -> bool:
         return self.columns.verdict_code[0, 0] not in (OK_CODE, NOT_APPLICABLE_CODE)
 
+    @property
+    def is_worst_case(self) -> bool:
+        return bool(self.columns.verdict_code[0, 0] == WORST_CASE_CODE)
 
-def _vote_of_verdict(verdict: ExplainedVerdict, has_judges: bool) -> str:
-    """Return what a verdict votes for, or why it counts for nothing: met or not where several judges vote."""
+
+def _missing_vote(verdict: ExplainedVerdict) -> str:
+    """Return why a verdict votes for nothing; empty if it votes."""
     if verdict.effect == "discarded":
         return "discarded"
     if verdict.verdict.status != "ok":
         return verdict.verdict.status.replace("_", " ")
-    if verdict.verdict.is_worst_case or verdict.score is None:
-        return "unsupported"
+    return "unsupported" if verdict.verdict.is_worst_case or verdict.score is None else ""
+
+
+def _vote_of_verdict(verdict: ExplainedVerdict, has_judges: bool) -> str:
+    """Return what a verdict votes for, or why it counts for nothing: met or not where several judges vote."""
+    missing = _missing_vote(verdict)
+    if missing:
+        return missing
     if has_judges and verdict.verdict.is_binary_verdict:
         return format_number_for_sentence(float(bool(verdict.verdict.met)))
-    return verdict.prediction or format_number_for_sentence(verdict.score)
+    return verdict.prediction or format_number_for_sentence(verdict.score or 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,16 +319,7 @@ class ExplainedTrace:
     @property
     def majority_votes(self) -> Iterator[Ballot]:
         """Return the votes of all terms."""
-        return chain.from_iterable(map(self.list_majority_votes, self.terms))
-
-    def list_majority_votes(self, term: "ExplainedTerm") -> Iterator[Ballot]:
-        """Yield the votes of a term; gates leave nothing to vote on."""
-        for use in term.inputs.values():
-            for question in use.questions if use.reduce == "majority" else ():
-                for voting_verdicts, columns in self.ballots(question, use):
-                    is_gated = any(verdict.verdict.gated_by for verdict in voting_verdicts)
-                    if len(voting_verdicts) > 1 and not is_gated:
-                        yield Ballot(voting_verdicts, columns, use.has_judges)
+        return chain.from_iterable(term.majority_votes for term in self.terms)
 
     def _to_explained_verdicts(
         self, recorded_verdicts: Iterable[RecordedVerdict]
@@ -399,6 +412,29 @@ class ExplainedTerm:
     def verdicts(self) -> list[ExplainedVerdict]:
         names = chain.from_iterable(use.questions for use in self.inputs.values())
         return self._explained_trace.verdicts_of_questions(dict.fromkeys(names))
+
+    @cached_property
+    def majority_votes(self) -> Sequence[Ballot]:
+        """The votes on its questions; gates leave nothing to vote on."""
+        votes = []
+        for use in self.inputs.values():
+            for question in use.questions if use.reduce == "majority" else ():
+                for voting_verdicts, columns in self._explained_trace.ballots(question, use):
+                    is_gated = any(verdict.verdict.gated_by for verdict in voting_verdicts)
+                    if len(voting_verdicts) > 1 and not is_gated:
+                        votes.append(Ballot(voting_verdicts, columns, use.has_judges))
+        return votes
+
+    def undecided_juries_of(self, verdicts: Iterable[ExplainedVerdict]) -> list[Ballot]:
+        """Return the votes on the questions of these verdicts in which judges answered without a majority."""
+        questions = {verdict.verdict.question for verdict in verdicts if verdict.score is not None}
+        return [
+            vote
+            for vote in self.majority_votes
+            if vote.has_judges
+            and vote.is_undecided
+            and vote.voting_verdicts[0].verdict.question in questions
+        ]
 
     @property
     def is_counted_elsewhere(self) -> bool:

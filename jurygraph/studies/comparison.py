@@ -9,18 +9,15 @@ import math
 import sys
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from statistics import fmean
-from sys import intern
-from typing import NamedTuple
 
 import numpy as np
 
 from jurygraph.aggregation.consensus.fitting import tau_b
 from jurygraph.arrays import Floats, Ints
-from jurygraph.decision.turns import fold_turns
 from jurygraph.display import format_number
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.inference.clusters import (
@@ -43,16 +40,20 @@ from jurygraph.runs.reports.gate import CiThreshold
 from jurygraph.runs.reports.units import (
     SINGULAR_UNIT_LABELS,
     TASK_UNITS_LABEL,
-    group_of,
     unit_name,
     units_label,
 )
 from jurygraph.runs.run import Run
-from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.runs.workflows.deciding import PackedGroupVerdicts, VerdictTables
 from jurygraph.runs.workflows.rescoring import DECISION_CONFIG_KEYS
-from jurygraph.schema import Config, RecordedVerdict
+from jurygraph.schema import Config
 from jurygraph.studies.changed_inputs import InputChange
+from jurygraph.studies.compared_responses import (
+    UNDECIDED_OUTCOME,
+    ComparedResponse,
+    ComparedVerdictKey,
+    SampleMeanVerdict,
+)
 from jurygraph.studies.report import (
     Columns,
     Figures,
@@ -107,47 +108,13 @@ _MAX_RESPONSES_DECIDED = 20_000
 """Most responses of A that are decided again under B's settings: 120,000 verdicts take a second to read."""
 _ROUNDING_DECIMALS = 12  # sums in another order differ in their last bits
 
-ComparedVerdictKey = tuple[str, tuple[str, ...]]
-"""Key of a verdict among those on a response: its question with its judge, and the other responses shown."""
 
-
-class SampleMeanVerdict(NamedTuple):
-    """A verdict over all its samples: their mean score, and the number that are met less those that are not.
-
-    Samples of two runs are unrelated draws, so they are averaged before anything is paired. A tie is no decision.
-    `outcome` is judged, gated, or unsupported where no quotation bears out the finding of a sample; without a score it
-    is the status: failed, abstained or not applicable.
-    """
-
-    score: float | None
-    votes: int
-    outcome: str = "judged"
-
-
+VerdictPair = tuple[SampleMeanVerdict, SampleMeanVerdict]
+"""The verdict of A and that of B on the same."""
 _NO_VERDICT = SampleMeanVerdict(None, 0)
-_UNUSUAL_OUTCOMES = ("failed", "abstained", "gated", "unsupported")
-
-
-class ComparedResponse(NamedTuple):
-    """A response with its reward, NaN where it failed, its verdicts, and the `group` of its task.
-
-    `best` is the best possible reward of what applies to it.
-    """
-
-    id: str
-    task: str
-    agent: str | None
-    reward: float
-    verdicts: Mapping[ComparedVerdictKey, SampleMeanVerdict]
-    group: str | None = None
-    best: float = 1.0
-
-
-def iter_compared_responses(run: Run) -> Iterator[ComparedResponse]:
-    """Yield the scored responses of a stored run, in the order of the tasks."""
-    for group in read_stored_groups(run):
-        verdicts = group.verdicts(run.source.survey_without_texts(group.survey))
-        yield from compared_responses(run, group, verdicts)
+_COUNTED_KINDS = ("to_met", "to_unmet", "only_a", "only_b", "votes_in_a", "votes_in_b")
+_OUTCOMES_OF_FLIPS = ("unsupported", "gated", UNDECIDED_OUTCOME)
+_UNUSUAL_OUTCOMES = ("failed", "abstained", "gated", "unsupported", UNDECIDED_OUTCOME)
 
 
 def decide_under_other_settings(
@@ -170,64 +137,6 @@ def decide_under_other_settings(
     except (ConfigError, InputError) as error:
         return {}, f"A's verdicts do not fit them: {error}"
     return dict(zip(tables.responses, rewards.tolist(), strict=True)), ""
-
-
-def compared_responses(
-    run: Run, group: StoredGroup, verdicts: Iterable[RecordedVerdict]
-) -> Iterator[ComparedResponse]:
-    """Yield the responses of a group with its verdicts; those on turns are one, with the value that the reward counts.
-
-    A turn is known by its message, which is another in another conversation.
-    """
-    verdicts_by_response = defaultdict(list)
-    for verdict in verdicts:
-        if not verdict.superseded:
-            verdicts_by_response[verdict.about].append(verdict)
-    task = intern(group.record.key)
-    task_cluster = group_of(run, task)
-    questions = run.source.survey_without_texts(group.survey).questions
-    has_turn_questions = any(question.scope == "turn" for question in questions)
-    for trace in group.traces:
-        reward = math.nan if trace.value is None else trace.value
-        current_verdicts = verdicts_by_response[trace.response_id]
-        if has_turn_questions:
-            decision = run.decision(group.decision)
-            current_verdicts = list(
-                fold_turns(current_verdicts, decision, questions, attrgetter("judge"))
-            )
-        judged = mean_verdicts_by_key(current_verdicts)
-        yield ComparedResponse(
-            trace.response_id, task, trace.agent, reward, judged, task_cluster, trace.best
-        )
-
-
-def mean_verdicts_by_key(
-    verdicts: Iterable[RecordedVerdict],
-) -> dict[ComparedVerdictKey, SampleMeanVerdict]:
-    """Return the verdicts on a response, by question and responses shown."""
-    samples = defaultdict(list)
-    for verdict in verdicts:
-        question = verdict.question
-        if verdict.judge is not None:
-            question = f"{question} by {verdict.judge}"
-        responses = () if verdict.responses == (verdict.about,) else verdict.responses
-        samples[intern(question), responses].append(verdict)
-    return {key: _average_samples(members) for key, members in samples.items()}
-
-
-def _average_samples(members: Sequence[RecordedVerdict]) -> SampleMeanVerdict:
-    scored = [verdict for verdict in members if verdict.score is not None]
-    if not scored:
-        statuses = [verdict.status.replace("_", " ") for verdict in members]
-        return SampleMeanVerdict(None, 0, "failed" if "failed" in statuses else statuses[0])
-    score = math.fsum(verdict.score or 0.0 for verdict in scored) / len(scored)
-    votes = sum(1 if verdict.counts_as_met else -1 for verdict in scored)
-    outcome = "judged"
-    if any(verdict.gated_by is not None for verdict in scored):
-        outcome = "gated"
-    elif any(verdict.unsupported for verdict in scored):
-        outcome = "unsupported"
-    return SampleMeanVerdict(score, votes, outcome)
 
 
 def compare(
@@ -284,8 +193,9 @@ def compare(
     largest_possible_loss = float(np.max(-sums / sizes, initial=largest_loss))
     questions, flipped_verdicts, outcome_changes = _compare_verdicts(pairs, units, max_flips_listed)
     outcome_counts = Counter(map(itemgetter("before", "after"), outcome_changes))
-    verdicts_in_both_count = sum(row["n"] for row in questions)
-    flips = sum(row["to_met"] + row["to_unmet"] for row in questions)
+    counted_rows = [row for row in questions if row["is_counted"]]
+    verdicts_in_both_count = sum(row["n"] for row in counted_rows)
+    flips = sum(row["to_met"] + row["to_unmet"] for row in counted_rows)
     figures = {
         "units": units_label(names),
         "paired": len(pairs),
@@ -326,6 +236,10 @@ def compare(
         notes.append(
             "the runs have no verdict in common to compare: their questions, or the names of their judges, are others; "
             "a run that asks both judges has a row for each two in `jurygraph study reliability`"
+        )
+    if any(UNDECIDED_OUTCOME in (row["before"], row["after"]) for row in figures["outcomes"]):
+        notes.append(
+            "undecided: the votes on a question have no majority, so the worst case counts"
         )
     sections = (headline_sections, _flip_sections, _detail_sections)
     return Report(
@@ -485,12 +399,7 @@ def _largest_reward_changes(pairs: ComparedPairs) -> list[Figures]:
             "b": b.reward,
             "delta": b.reward - a.reward,
         }
-        pairs_of_verdicts = [
-            (before, b.verdicts.get(key, before)) for key, before in a.verdicts.items()
-        ]
-        changed_verdicts = [
-            (before, after) for before, after in pairs_of_verdicts if before != after
-        ]
+        changed_verdicts = _changed_verdicts(a, b)
         for outcome in _UNUSUAL_OUTCOMES:
             row[f"{outcome}_in"] = _runs_with(outcome, changed_verdicts)
         rows.append(row)
@@ -506,15 +415,50 @@ def _changed_best_reward(pairs: ComparedPairs) -> Iterator[InputChange]:
 # Verdicts
 
 
-def _runs_with(
-    outcome: str, changed: Iterable[tuple[SampleMeanVerdict, SampleMeanVerdict]]
-) -> str | None:
+def _changed_verdicts(
+    response_in_a: ComparedResponse, response_in_b: ComparedResponse
+) -> list[VerdictPair]:
+    changed = []
+    for _, before, after in _paired_verdicts(response_in_a, response_in_b):
+        if after != before and _NO_VERDICT not in (before, after):
+            changed.append((before, after))
+    return changed
+
+
+def _paired_verdicts(
+    a: ComparedResponse, b: ComparedResponse
+) -> Iterator[tuple[ComparedVerdictKey, SampleMeanVerdict, SampleMeanVerdict]]:
+    """Yield each verdict of A and that of B, in the order of the verdicts: a set has another one in each process."""
+    for key in {**a.verdicts, **b.verdicts}:
+        yield key, _find_verdict(a.verdicts, key), _find_verdict(b.verdicts, key)
+
+
+def _find_verdict(
+    verdicts: Mapping[ComparedVerdictKey, SampleMeanVerdict], key: ComparedVerdictKey
+) -> SampleMeanVerdict:
+    """Return the verdict of the key, or the only judge's where the other run has a jury."""
+    if key in verdicts or not key.is_jury:
+        return verdicts.get(key, _NO_VERDICT)
+    single_verdicts = [found for other, found in verdicts.items() if other.question == key.question]
+    return single_verdicts[0] if len(single_verdicts) == 1 else _NO_VERDICT
+
+
+def _runs_with(outcome: str, changed: Iterable[VerdictPair]) -> str | None:
     """Return which of A and B has one with this outcome among its verdicts: `A`, `B`, `A and B` or None."""
     names = []
     for name, verdicts in zip("AB", zip(*changed, strict=True), strict=False):
         if any(verdict.outcome == outcome for verdict in verdicts):
             names.append(name)
     return " and ".join(names) or None
+
+
+def _has_changed_outcome(
+    key: ComparedVerdictKey, before: SampleMeanVerdict, after: SampleMeanVerdict
+) -> bool:
+    """Return whether a verdict ended otherwise; the votes of a jury say why, unless it is undecided."""
+    outcomes = {before.outcome, after.outcome}
+    has_both = _NO_VERDICT not in (before, after)
+    return has_both and len(outcomes) > 1 and (not key.is_jury or UNDECIDED_OUTCOME in outcomes)
 
 
 def _compare_verdicts(
@@ -526,62 +470,71 @@ def _compare_verdicts(
     # By question: score in A, score in B and unit of each verdict; objects would take ten times the memory.
     values: dict[str, array[float]] = defaultdict(lambda: array("d"))
     counts: dict[str, Counter[str]] = defaultdict(Counter)
+    vote_names = set()  # of several judges the folded value counts, and none of its votes
     flips = []
     outcome_changes: list[Figures] = []
     for (a, b), unit in zip(pairs, units.tolist(), strict=True):
-        verdicts_in_a = a.verdicts
-        verdicts_in_b = b.verdicts
-        # In the order of the verdicts: a set has another one in each process, and so would the first flips.
-        for question, responses in {**verdicts_in_a, **verdicts_in_b}:
-            before = verdicts_in_a.get((question, responses), _NO_VERDICT)
-            after = verdicts_in_b.get((question, responses), _NO_VERDICT)
-            if before.outcome != after.outcome and _NO_VERDICT not in (before, after):
-                outcome_change = {
-                    "question": question,
-                    "response_id": a.id,
-                    "responses": responses or (a.id,),
-                    "before": before.outcome,
-                    "after": after.outcome,
-                    "a": a.reward,
-                    "b": b.reward,
-                }
-                outcome_changes.append(outcome_change)
+        paired_verdicts = list(_paired_verdicts(a, b))
+        folded_questions = {key.question for key, _, _ in paired_verdicts if key.is_jury}
+        for key, before, after in paired_verdicts:
+            question = key.name
+            is_vote_of_jury = key.question in folded_questions and not key.is_jury
+            if is_vote_of_jury:
+                vote_names.add(question)
+            subject = {
+                "question": question,
+                "response_id": a.id,
+                "responses": key.responses or (a.id,),
+            }
+            if _has_changed_outcome(key, before, after):
+                outcome_change = {"before": before.outcome, "after": after.outcome}
+                outcome_changes.append({**subject, **outcome_change, "a": a.reward, "b": b.reward})
             if before.score is None or after.score is None:
                 if before.score != after.score:
                     counts[question]["only_b" if before.score is None else "only_a"] += 1
                 continue
             values[question].extend((before.score, after.score, unit))
+            count = counts[question]
+            count["votes_in_a"] += _counts_vote_for_score(before, after)
+            count["votes_in_b"] += _counts_vote_for_score(after, before)
             if before.votes * after.votes < 0:
                 is_met = after.votes > 0
-                count = counts[question]
                 count["to_met" if is_met else "to_unmet"] += 1
-                if count["to_met"] + count["to_unmet"] > max_flips_listed:
+                if is_vote_of_jury or count["to_met"] + count["to_unmet"] > max_flips_listed:
                     continue
-                changed = [(before, after)]
-                flip = {
-                    "question": question,
-                    "response_id": a.id,
-                    "responses": responses or (a.id,),
-                    "before": before.score,
-                    "after": after.score,
-                    "met": is_met,
-                    "unsupported_in": _runs_with("unsupported", changed),
-                    "gated_in": _runs_with("gated", changed),
-                }
+                flip = {**subject, "before": before.score, "after": after.score, "met": is_met}
+                for outcome in _OUTCOMES_OF_FLIPS:
+                    flip[f"{outcome}_in"] = _runs_with(outcome, [(before, after)])
                 flips.append(flip)
+    flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
+    outcome_changes.sort(key=itemgetter("before", "after", "question", "response_id"))
+    rows = _question_rows(values, counts, vote_names)
+    return rows, flips[:max_flips_listed], outcome_changes
+
+
+def _counts_vote_for_score(vote: SampleMeanVerdict, other: SampleMeanVerdict) -> bool:
+    """Return whether `met` counts 1 in the one, and its probability in the other."""
+    return vote.is_vote and not other.is_vote and other.score not in (0.0, 1.0)
+
+
+def _question_rows(
+    values: Mapping[str, Sequence[float]],
+    counts: Mapping[str, Counter[str]],
+    vote_names: Set[str],
+) -> list[Figures]:
+    """Return a row for each question; a vote that only one run asks for has none."""
     differences = []
-    for name in sorted(values.keys() | counts.keys()):
-        *scores, verdict_units = np.array(values[name]).reshape(-1, 3).T
+    for name in sorted(values.keys() | (counts.keys() - vote_names)):
+        *scores, verdict_units = np.array(values.get(name, ())).reshape(-1, 3).T
         figures, estimate = _difference_figures(np.array(scores), verdict_units.astype(np.intp))
-        for kind in ("to_met", "to_unmet", "only_a", "only_b"):
+        for kind in _COUNTED_KINDS:
             figures[kind] = counts[name][kind]
+        figures["is_counted"] = name not in vote_names
         figures["left_out"] = figures["only_a"] + figures["only_b"]
         deltas = np.abs(np.subtract(*scores)).round(_ROUNDING_DECIMALS)
         figures["largest_delta"] = float(deltas.max()) if len(deltas) else None
         differences.append(({"question": name, **figures}, estimate))
-    flips.sort(key=lambda flip: (flip["question"], flip["response_id"], flip["responses"]))
-    outcome_changes.sort(key=itemgetter("before", "after", "question", "response_id"))
-    return _adjust_for_multiple_tests(differences), flips[:max_flips_listed], outcome_changes
+    return _adjust_for_multiple_tests(differences)
 
 
 # Conditions
@@ -726,13 +679,24 @@ def _conclude_comparison(figures: Figures) -> Iterator[str]:
     if len(outcomes) > _MAX_OUTCOMES_NAMED:
         count = sum(row["n"] for row in figures["outcomes"])
         outcomes = [f"{count} verdicts ended otherwise, in {len(outcomes)} ways"]
-    yield "; ".join([_describe_mean_change(figures), *outcomes])
+    yield "; ".join([_describe_mean_change(figures), *outcomes, *_describe_counting(figures)])
     gate = figures["gate"]
     missed = sum(not row["met"] for row in gate)
     if missed:
         yield f"The gate is missed: {missed} of {len(gate)} conditions."
     elif gate:
         yield "The gate is met."
+
+
+def _describe_counting(figures: Figures) -> Iterator[str]:
+    """Yield that a yes of judges counts otherwise in the runs, whatever they find."""
+    for name, other, kind in (("A", "B", "votes_in_a"), ("B", "A", "votes_in_b")):
+        count = sum(row[kind] > 0 for row in figures["questions"])
+        if count:
+            yield (
+                f"with another fold or number of judges, in {format_count(count, 'question')}: met counts 1 in {name}, "
+                f"and its probability in {other}"
+            )
 
 
 def headline_sections(figures: Figures) -> ReportSections:
@@ -792,7 +756,9 @@ def _detail_sections(figures: Figures) -> ReportSections:
     changed_questions = [row for row in questions if any(row[name] for name in counts)]
     columns = {"question": "question", **differences, "to met": "to_met", "to unmet": "to_unmet"}
     yield ReportTable.of(columns, changed_questions)
-    unchanged_question_count = len(questions) - len(changed_questions)
+    unchanged_question_count = sum(
+        row["is_counted"] and row not in changed_questions for row in questions
+    )
     if unchanged_question_count:
         noun = "other question" if changed_questions else "question"
         yield f"no verdict differs in {format_count(unchanged_question_count, noun)}"
@@ -819,7 +785,7 @@ def _flip_sections(figures: Figures) -> ReportSections:
         response = flip["response_id"]
         others = ", ".join(name for name in flip["responses"] if name != response)
         decision = "unmet -> met" if flip["met"] else "met -> unmet"
-        for outcome in ("unsupported", "gated"):
+        for outcome in _OUTCOMES_OF_FLIPS:
             if flip[f"{outcome}_in"]:
                 decision += f", {outcome} in {flip[f'{outcome}_in']}"
         flips.append({**flip, "others": others or "-", "decision": decision})

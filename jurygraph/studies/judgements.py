@@ -11,8 +11,12 @@ from operator import attrgetter
 from statistics import fmean
 from typing import NamedTuple
 
-from jurygraph.decision.table import build_verdict_table
-from jurygraph.decision.turns import fold_verdicts, questions_counted_as_met, read_uses
+from jurygraph.decision.turns import (
+    fold_jury,
+    is_jury_question,
+    questions_counted_as_met,
+    read_uses,
+)
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, join_names, quote
@@ -209,9 +213,7 @@ def _add_juries(
 ) -> None:
     """Add what a component gets of several judges on each response of a group, and what it would without one of them.
 
-    Pairs and variants have no value of their own. Where judges escalate, none can be left out: the first ones decide
-    what the last judges. A combiner that weighs the judges itself has no fold. A folded score decides what is met,
-    except where most votes do, in a majority or a hard rule. One judge is no jury.
+    Where judges escalate, none can be left out: the first ones decide what the last judges.
     """
     if not any(question.judges for question in questions.values()):
         return
@@ -219,27 +221,19 @@ def _add_juries(
     verdicts = chain.from_iterable(trace.verdicts for trace in traces)
     counted_as_met = questions_counted_as_met(decision)
     counted = group_by([v for v in verdicts if not v.superseded], attrgetter("question"))
-    for name, (direction, met_from, inputs) in read_uses(decision).items():
+    uses = read_uses(decision)
+    for name, use in uses.items():
         question = questions[name]
-        judges = question.judges
-        spec_input = inputs[0].of_question(name)
-        is_about_one = question.scope != "pair" and not question.is_about_variants
-        if len(judges) < 2 or not is_about_one or spec_input.reduce is None:
+        if not is_jury_question(question, uses):
             continue
-        fold = "escalation" if question.escalate else spec_input.reduce
-        is_met_by_score = spec_input.reduce != "majority" and name not in counted_as_met
+        judges = question.judges
+        fold = "escalation" if question.escalate else str(use.inputs[0].of_question(name).reduce)
         can_lose_one = question.escalate is None and len(judges) > 2
         for without in (None, *judges) if can_lose_one else (None,):
             seats = tuple(judge for judge in judges if judge != without)
             kept = [v for v in counted[name] if v.judge is None or v.judge in seats]
-            by_response = group_by(kept, attrgetter("about"))
             smaller_jury_question = question.model_copy(update={"judges": seats})
-            table = build_verdict_table([smaller_jury_question], list(by_response), kept)
-            cells = table.score_matrix(spec_input, decision.rule, direction, "counted", met_from)
-            for row, response_verdicts in enumerate(by_response.values()):
-                verdict = fold_verdicts(response_verdicts, cells, row)
-                if is_met_by_score and verdict.score is not None:
-                    verdict = verdict.model_copy(update={"met": verdict.score >= met_from})
+            for verdict, _ in fold_jury(smaller_jury_question, kept, decision, use, counted_as_met):
                 jury = Judge(
                     str(run.folder),
                     name,

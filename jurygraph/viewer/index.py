@@ -37,14 +37,14 @@ from jurygraph.schema import Question
 from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.files import create_private_file
-from jurygraph.studies.comparison import (
+from jurygraph.studies.compared_responses import (
     ComparedResponse,
     ComparedVerdictKey,
     SampleMeanVerdict,
     compared_responses,
 )
 
-INDEX_VERSION = 15
+INDEX_VERSION = 16
 """Version of the tables; an index of another one is made again."""
 _FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""
@@ -444,8 +444,8 @@ def _unpack_verdicts(compressed_rows: bytes) -> list[dict[ComparedVerdictKey, Sa
     """Return the verdicts on each response of a group; the last groups are kept, since each response is wanted."""
     return [
         {
-            (question, tuple(responses)): SampleMeanVerdict(*judged)
-            for (question, responses), judged in row
+            ComparedVerdictKey(question, tuple(responses), *judge): SampleMeanVerdict(*judged)
+            for (question, responses, *judge), judged in row
         }
         for row in from_json(decompress(compressed_rows))
     ]

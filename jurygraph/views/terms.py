@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jurygraph.decision.decide import NO_MAJORITY_DIAGNOSTIC, SAMPLE_SPREAD_DIAGNOSTIC
-from jurygraph.decision.table import NOT_APPLICABLE_CODE, OK_CODE, WORST_CASE_CODE
+from jurygraph.decision.table import NOT_APPLICABLE_CODE, OK_CODE
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.explanation.terms import Ballot, ExplainedTerm, ExplainedTrace
 from jurygraph.messages import format_number_for_sentence, join_names
@@ -98,7 +98,6 @@ class TermView(NamedTuple):
 def build_term_view(explained_trace: ExplainedTrace, term: ExplainedTerm) -> TermView:
     trace = explained_trace.trace
     reward_term = term.term
-    ballots = list(explained_trace.list_majority_votes(term))
     remarks = list(term.combiner.describe_inputs(term.params))
     if term.combiner.ranks_contrasts:
         remarks += _describe_contrasts(trace, term)
@@ -112,8 +111,8 @@ def build_term_view(explained_trace: ExplainedTrace, term: ExplainedTerm) -> Ter
         remarks=remarks,
         weights=_view_weights(term),
         graph=_build_rubric_graph_view(term) if term.combiner.counts_criteria else None,
-        votes=list(_describe_votes(ballots)),
-        diagnostics=_view_diagnostics(term, ballots),
+        votes=list(_describe_votes(term.majority_votes)),
+        diagnostics=_view_diagnostics(term),
     )
 
 
@@ -233,16 +232,16 @@ def _describe_votes(ballots: Iterable[Ballot]) -> Iterator[str]:
         yield f"vote on {join_names(names)}: {result}"
 
 
-def _view_diagnostics(term: ExplainedTerm, ballots: Sequence[Ballot]) -> dict[str, float]:
+def _view_diagnostics(term: ExplainedTerm) -> dict[str, float]:
     """Return the diagnostics of a term.
 
     The stored ones take a worst case, such as a finding without a quotation, for no answer; next to the votes and the
     scores of the judges, where it is one, they would read as if all agreed.
     """
     diagnostics = dict(term.diagnostics)
-    if ballots:
+    if term.majority_votes:
         diagnostics[NO_MAJORITY_DIAGNOSTIC] = float(
-            sum(majority_vote.is_undecided for majority_vote in ballots)
+            sum(majority_vote.is_undecided for majority_vote in term.majority_votes)
         )
     scores = defaultdict(list)
     for answer in term.verdicts:
@@ -265,7 +264,7 @@ def _describe_vote_result(ballot: Ballot) -> str:
     """Return what a vote amounts to, by its only column; a reviewer's majority is on the reviewer's own scale."""
     columns = ballot.columns
     verdict_code = columns.verdict_code[0, 0]
-    if verdict_code == WORST_CASE_CODE:
+    if ballot.is_worst_case:
         return "no majority, and no missing vote could make one: the worst case"
     if verdict_code == NOT_APPLICABLE_CODE:
         return "the majority is not applicable"

@@ -727,6 +727,38 @@ def test_judges_that_differ_and_the_judge_of_each_reason_are_named():
     assert points_of(lines) == ["Lost 1: a 0 of 1, weight 1 (kind, strict: rude)."]
 
 
+@all_rows(
+    "answers, line",
+    [
+        # a praise is no reason for the loss
+        (
+            {"mini": 4, "strong": 5},
+            "no majority (mini 4 of 5, strong 5 of 5), so the worst case counts",
+        ),
+        (
+            {"mini": 1, "strong": 5},
+            "no majority (mini 1 of 5, strong 5 of 5), so the worst case counts (mini: said mini)",
+        ),
+    ],
+)
+def test_judges_without_a_majority_are_said_with_their_answers_and_what_counts(
+    answers: dict[str, int], line: str
+) -> None:
+    votes = []
+    for name, native in answers.items():
+        outcome = {"score": (native - 1) / 4, "native": native, "scale": (1, 5)}
+        votes.append(verdict("a", judge=name, reason=f"said {name}", **outcome))
+    inputs = ComponentInput(questions=("a",), weights=(1.0,), reduce="majority", has_judges=True)
+    decision = Decision(
+        specs=(spec("a", 1.0).model_copy(update={"inputs": {"a": inputs}}),), min_coverage=0.0
+    )
+    term = Term(name="a", weight=1.0, value=0.0, contribution=0.0)
+    (points,) = points_of(
+        explanation_sentences(trace(reward(0.0, terms=(term,)), *votes), decision)
+    )
+    assert points == f"Lost 1: a 0 of 1, weight 1; {line}."
+
+
 @all_rows("down, is_advised", [(("c",), True), (("b", "c"), False), (("a", "b", "c"), False)])
 def test_a_majority_is_advised_where_most_judges_answered(
     down: tuple[str, ...], is_advised: bool

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ from jurygraph.runs.writable_run import CallStore
 from jurygraph.sources import read_tasks
 from jurygraph.sources.config import apply_settings
 from jurygraph.sources.ratings import read_votes
-from jurygraph.studies.comparison import compare, iter_compared_responses
+from jurygraph.studies.compared_responses import iter_compared_responses
+from jurygraph.studies.comparison import compare
 from jurygraph.testing import ScriptedJudge
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.table import column_sql_expression
@@ -274,7 +275,8 @@ def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(
     moved = {
         row["question"]: row["to_unmet"] for row in compared["questions"] if row["largest_delta"]
     }
-    assert moved == {"criteria@clear by mild": 6}
+    assert moved == {"criteria@clear, jury": 6, "criteria@clear by mild": 6}
+    assert (compared["judged_both"], compared["flips"]) == (12, 6)  # the votes are in the folded
     votes = [vote for _, vote in read_votes(tmp_path / "votes.jsonl").rows]
     assert len(votes) == 36
     assert {(one.annotator, one.label) for one in votes if "clear" in one.item} == {
@@ -284,6 +286,39 @@ def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(
     }
     assert "judge" in columns
     assert "judges on criteria@clear: kind 0.9000; mild 0.6000; strict 0.1000" in lines
+
+
+def test_juries_are_compared_by_the_value_that_counts(tmp_path: Path, tasks: Path) -> None:
+    """Without a judge nobody votes otherwise, but there may be no majority; and one judge alone has a probability."""
+    jury = Clients().config("majority")
+    for name, judges in (("three", [*ANSWERS]), ("two", ["kind", "strict"]), ("one", ["kind"])):
+        use = {**jury["evaluators"][0], "judges": judges}
+        score(tmp_path / name, tasks, {**jury, "evaluators": [use]})
+    with ExitStack() as stack:
+        three, two, one = (
+            list(iter_compared_responses(stack.enter_context(Run.open(tmp_path / name))))
+            for name in ("three", "two", "one")
+        )
+    split = compare(three, two)
+    assert (split.figures["judged_both"], split.figures["flips"]) == (12, 12)
+    assert {
+        (flip["question"], flip["before"], flip["after"], flip["undecided_in"])
+        for flip in split.figures["flipped_verdicts"]
+    } == {("criteria@clear, jury", 1.0, 0.0, "B"), ("criteria@rude, jury", 0.0, 1.0, "B")}
+    assert split.conclusion[0].endswith("; 12 verdicts judged in A, undecided in B")
+    assert (
+        "undecided: the votes on a question have no majority, so the worst case counts"
+        in split.notes
+    )
+    shown = split.to_markdown()
+    assert "by mild" not in shown
+    assert "no verdict differs" not in shown
+    alone = compare(one, three)
+    assert (alone.figures["judged_both"], alone.figures["flips"]) == (12, 0)
+    assert alone.conclusion[0].endswith(
+        "; with another fold or number of judges, in 2 questions: met counts 1 in B, and its probability in A"
+    )
+    assert "another fold" not in compare(three, two).conclusion[0]
 
 
 def test_responses_are_sorted_by_the_largest_difference_of_two_judges(

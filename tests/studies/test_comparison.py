@@ -19,13 +19,15 @@ from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.schema import RecordedVerdict
 from jurygraph.studies.changed_inputs import InputChange
-from jurygraph.studies.comparison import (
-    STATISTIC_DESCRIPTIONS,
+from jurygraph.studies.compared_responses import (
     ComparedResponse,
-    compare,
-    decide_under_other_settings,
     iter_compared_responses,
     mean_verdicts_by_key,
+)
+from jurygraph.studies.comparison import (
+    STATISTIC_DESCRIPTIONS,
+    compare,
+    decide_under_other_settings,
     missing_evidence_messages,
 )
 from jurygraph.studies.report import Report, ReportTable
@@ -325,7 +327,8 @@ def test_a_flip_is_a_changed_decision_and_a_judges_own_one_takes_precedence_over
         [verdict("p", 0.4), verdict("q", 0.9), verdict("s", 0.6), verdict("u", 0.4, met=True)],
         [verdict("p", 0.5), verdict("q", 0.2), verdict("s", 1.0), verdict("u", 0.9)],
     )
-    flip = {"response_id": "r", "responses": ("r",), "unsupported_in": None, "gated_in": None}
+    marks = dict.fromkeys(("unsupported_in", "gated_in", "undecided_in"))
+    flip = {"response_id": "r", "responses": ("r",), **marks}
     assert found["flipped_verdicts"] == [
         {"question": "p", **flip, "before": 0.4, "after": 0.5, "met": True},
         {"question": "q", **flip, "before": 0.9, "after": 0.2, "met": False},
@@ -654,7 +657,7 @@ def test_stored_responses_equal_those_of_the_traces(tmp_path: Path):
                 else pytest.approx(math.nan, nan_ok=True)
             )
             assert one.verdicts == mean_verdicts_by_key(own)
-        assert {len(shown) for one in found for _, shown in one.verdicts} >= {0, 2}
+        assert {len(key.responses) for one in found for key in one.verdicts} >= {0, 2}
         # The chain proves that a record is what was written, but not that it was written by jurygraph.
         for changed in ({"question": 99}, {"question": 0, "score": "high"}, {"score": 1.0}, None):
             group = next(read_stored_groups(stored))

@@ -7,7 +7,8 @@ from typing import Any
 from jurygraph.runs.run import Run
 from jurygraph.studies import credit, disagreement, preference, reliability
 from jurygraph.studies.certificate import _coverage_figures
-from jurygraph.studies.comparison import compare, iter_compared_responses
+from jurygraph.studies.compared_responses import iter_compared_responses
+from jurygraph.studies.comparison import compare
 from jurygraph.studies.preference import read_comparisons
 from jurygraph.studies.report import Report
 from tests.runs.sample_runs import evaluator_config, make_tasks, score, write_tasks

@@ -293,6 +293,21 @@ def test_a_run_in_which_everything_failed_has_a_report(tmp_path: Path) -> None:
     assert "0.0000" not in markup.text
 
 
+def test_where_only_verdicts_failed_a_report_has_no_table_of_responses(
+    letters: Path, tmp_path: Path
+) -> None:
+    setting = ("--set", "failure.min_coverage=0")
+    rescored = run_command("rescore", letters, "-o", tmp_path / "filled", *setting)
+    assert rescored.code == 0, rescored.err
+    has_table = {}
+    for folder in (letters, tmp_path / "filled"):
+        assert run_command("report", folder, "-o", tmp_path / f"{folder.name}.html").code == 0
+        page = (tmp_path / f"{folder.name}.html").read_text()
+        assert "What failed" in page
+        has_table[folder] = "without a reward</th>" in page
+    assert list(has_table.values()) == [True, False]
+
+
 def test_a_notebook_draws_runs_and_traces_of_hostile_content_as_text(hostile: Path) -> None:
     before = folder_contents(hostile)
     with Run.open(hostile) as run:

@@ -15,7 +15,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources.config import apply_settings
-from jurygraph.studies.comparison import iter_compared_responses
+from jurygraph.studies.compared_responses import iter_compared_responses
 from jurygraph.studies.ranking import AgentRanker
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import run_overview_context

@@ -51,6 +51,7 @@ def compare(
     from jurygraph.runs.stored_groups import possible_reward_bounds
     from jurygraph.studies import comparison
     from jurygraph.studies.changed_inputs import find_changed_inputs
+    from jurygraph.studies.compared_responses import iter_compared_responses
 
     output = ReportOutputOptions(
         json=json, markdown=markdown, html=html, title=f"A {run_a}, B {run_b}"
@@ -69,8 +70,8 @@ def compare(
             limits += possible_reward_bounds(b, b.load_combiners())
             largest_possible_loss = max((high - low for low, high in limits), default=0.0)
         report = comparison.compare(
-            comparison.iter_compared_responses(a),
-            comparison.iter_compared_responses(b),
+            iter_compared_responses(a),
+            iter_compared_responses(b),
             margins,
             largest_possible_loss,
             thresholds,

@@ -22,7 +22,7 @@ from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.studies import monitor
-from jurygraph.studies.comparison import iter_compared_responses
+from jurygraph.studies.compared_responses import iter_compared_responses
 from jurygraph.studies.reliability import read_scores, report
 from tests.models.judge_scripts import response_in
 from tests.models.server import Answer, Server, run_server, status
