@@ -41,14 +41,17 @@ from jurygraph.studies.alternative_annotator import (
     compare_judge_with_people,
 )
 from jurygraph.studies.conclusions import (
+    conclude_copies,
     conclude_differences,
     conclude_judge,
-    conclude_juries,
+    conclude_smaller_juries,
     join_judge_conclusions,
 )
 from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
-from jurygraph.studies.judgements import split_pair_name
+from jurygraph.studies.judgements import RunJudgements, split_pair_name
+from jurygraph.studies.juries import compare_jury_judges, measure_disputes, measure_smaller_juries
 from jurygraph.studies.report import (
+    Columns,
     FigureRows,
     Figures,
     IntervalCell,
@@ -105,6 +108,7 @@ def report(
     need: float | None = None,
     epsilon: float = DEFAULT_WIN_RATE_MARGIN,
     notes: Sequence[str] = (),
+    runs: Sequence[RunJudgements] = (),
 ) -> Report:
     """Measure judges against people.
 
@@ -112,12 +116,16 @@ def report(
     numbers, and `length` as a judge, for each; the `ceiling`, how often two people agree where several labelled a
     response (of numbers: the mean distance), or how often one is right by their consensus; the paired `differences` of
     judges, and the `disagreements`, worst first. A `jury` is compared with each of its judges alone, and with the
-    others without that judge.
+    others without that judge; over all questions of an evaluator, `jury_parts` has what that changes in `runs`, the
+    runs of these judges, `jury_disputes` who is right where judges differ, and `jury_pairs` how far they agree.
 
     `need` is the half-width of an interval of the mean label, to say how many labels would give it, and `epsilon` what
     a judge may be worse than a person (`alternative_annotator`). `notes` are about the labels.
     """
     juries = _compare_juries(studies)
+    jury_parts = [row for run in runs for row in measure_smaller_juries(run, studies)]
+    jury_pairs = [pair for run in runs for pair in compare_jury_judges(run)]
+    jury_disputes = [row for run in runs for row in measure_disputes(run, studies)]
     studies = [study for study in studies if study.judge.without is None]
     judges = [_measure_judge_agreement(study, need, epsilon) for study in studies]
     differences = _compare_judges(studies)
@@ -131,13 +139,18 @@ def report(
     }
     if juries:
         figures["jury"] = juries
+    if jury_parts:
+        figures["jury_parts"] = jury_parts
+        figures["jury_disputes"] = jury_disputes
+        figures["jury_pairs"] = jury_pairs
     return Report(
         figures,
         _sections(figures, need),
         [*notes, *_notes(judges)],
         [_reliability_diagram(judge) for judge in judges if judge["reliability"]],
         [
-            *conclude_juries(juries),
+            *conclude_copies(jury_pairs),
+            *conclude_smaller_juries(jury_parts),
             *join_judge_conclusions(judges),
             *conclude_differences(differences),
         ],
@@ -656,6 +669,7 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
     measures["κ"] = "kappa"
     yield ReportTable.of({"judge": "name"} | measures, rows, digits=3)
     comparison = {"unanswered": "unanswered", "farther from people (95 %)": "farther"}
+    yield from _jury_tables(figures)
     jury_columns = {"the jury": "part"} | measures | comparison
     yield ReportTable.of(jury_columns, figures.get("jury", []), digits=3)
     columns = {"judge": "name", "TPR": "tpr", "TNR": "tnr"}
@@ -704,6 +718,38 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
     yield ReportTable.of(
         columns, figures["disagreements"], left=2, digits=2, most=_MAX_DISAGREEMENTS_LISTED
     )
+
+
+def _jury_tables(figures: Figures) -> Iterator[ReportTable]:
+    """Yield what smaller juries would give over all questions, and who is right where judges differ."""
+    columns: Columns = {
+        "all questions of": "evaluator",
+        "judges": _describe_seats,
+        "answers": "answers",
+        "undecided": "undecided",
+        "mean score": "score",
+        "change": "change",
+        "labels": "labels",
+        "accuracy on met": "accuracy",
+        "farther from people (95 %)": "farther",
+        "cost in $": "cost",
+        "share": "cost_share",
+    }
+    yield ReportTable.of(columns, figures.get("jury_parts", []), left=2, digits=4)
+    columns = {
+        "where judges differ on met": "evaluator",
+        "judge": "judge",
+        "labels": "differ",
+        "right": "right",
+        "share (95 %)": "share",
+    }
+    yield ReportTable.of(columns, figures.get("jury_disputes", []), left=2, digits=3)
+
+
+def _describe_seats(row: Figures) -> str:
+    if row["alone"] is not None:
+        return f"{row['alone']} alone"
+    return row["jury"] if row["without"] is None else f"without {row['without']}"
 
 
 def _ceiling_tables(ceiling_by_judge: FigureRows) -> Iterator[ReportTable]:

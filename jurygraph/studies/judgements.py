@@ -80,8 +80,9 @@ class Judgement(NamedTuple):
 
     `task` names the task, or the group of tasks that it belongs to: their responses resemble each other. A pair's score
     is that of its first response, and `native` 1 if both orders prefer it, 0 if both prefer the other
-    one, else 0.5. `choices` has the choice of each order, where both were judged. `counted` is the score of a finding
-    without a quotation, which counts as the worst case and is no judgement.
+    one, else 0.5. `choices` has the choice of each order, where both were judged. `counted` is what the reward counts
+    where that is no judgement: the worst case of a finding without a quotation, or of a jury without a majority. For a
+    jury, `direction` is -1 where its reward counts a penalty.
     """
 
     task: str
@@ -92,6 +93,12 @@ class Judgement(NamedTuple):
     scale: LabelScale | None = None
     choices: tuple[float, ...] = ()
     counted: float | None = None
+    direction: int = 1
+
+    @property
+    def value(self) -> float | None:
+        """Return what the reward counts: the score, or what counts without one."""
+        return self.counted if self.score is None else self.score
 
 
 Judgements = Mapping[str, Judgement]
@@ -100,13 +107,18 @@ Judgements = Mapping[str, Judgement]
 
 @dataclass(frozen=True)
 class RunJudgements:
-    """All judgements of a run: by judge and response, with lengths, own labels and traits of the responses."""
+    """All judgements of a run: by judge and response, with lengths, own labels and traits of the responses.
+
+    `call_costs` has the cost of each call that a judge of several was asked by, in US dollars, None where no price is
+    known; by evaluator and judge, and by the id of the call.
+    """
 
     run: str
     judgements_by_judge: Mapping[Judge, Judgements]
     lengths: Mapping[str, int | None]
     labels: Mapping[str, Mapping[str, object]]
     traits: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    call_costs: Mapping[tuple[str, str], Mapping[str, float | None]] = field(default_factory=dict)
 
 
 def read_judgements(
@@ -126,6 +138,7 @@ def read_judgements(
     labels = {}
     rewards = {}
     traits: dict[str, dict[str, str | None]] = {"agent": {}, "domain": {}}
+    call_costs: dict[tuple[str, str], dict[str, float | None]] = defaultdict(dict)
     for group in run.group_records():
         survey = run.survey_without_texts_of(group.key)
         questions = {question.id: question for question in survey.questions}
@@ -146,6 +159,7 @@ def read_judgements(
                 rewards[trace.response_id] = Judgement(cluster, JUDGED_STATUS, reward, is_met)
             traits["agent"][trace.response_id] = trace.agent
             traits["domain"][trace.response_id] = domain
+            _add_call_costs(call_costs, trace)
             for judge, verdicts in _verdicts_by_judge(run, trace, superseded).items():
                 if questions[judge.question].scope != "pair":
                     judgements_by_judge[judge][trace.response_id] = _summarize_verdicts(
@@ -164,7 +178,9 @@ def read_judgements(
     _copy_modelless_judgements(judgements_by_judge)
     if rewards:
         judgements_by_judge[Judge(str(run.folder), REWARD_QUESTION_NAME, evaluator="")] = rewards
-    return RunJudgements(str(run.folder), dict(judgements_by_judge), lengths, labels, traits)
+    return RunJudgements(
+        str(run.folder), dict(judgements_by_judge), lengths, labels, traits, call_costs
+    )
 
 
 def _task_domain(run: Run, task_id: str) -> str | None:
@@ -198,6 +214,17 @@ def _verdicts_by_judge(
             )
             verdicts_by_judge[judge].append(verdict)
     return verdicts_by_judge
+
+
+def _add_call_costs(
+    call_costs: dict[tuple[str, str], dict[str, float | None]], trace: Trace
+) -> None:
+    """Add the cost of each call with a reply by the evaluator and the name of the judge, where there are several."""
+    cost_by_call = {call.id: call.cost for call in trace.calls if call.fault is None}
+    for verdict in trace.verdicts:
+        for call in (verdict.call, *(use.id for use in verdict.calls)):
+            if verdict.judge is not None and call in cost_by_call:
+                call_costs[verdict.evaluator, verdict.judge][call] = cost_by_call[call]
 
 
 def _add_juries(
@@ -248,7 +275,10 @@ def _add_juries(
                     jury=FoldedJury(fold, len(judges)),
                     without=without,
                 )
-                judgements_by_judge[jury][verdict.about] = _summarize_verdicts(cluster, [verdict])
+                judgement = _summarize_verdicts(cluster, [verdict])
+                judgements_by_judge[jury][verdict.about] = judgement._replace(
+                    counted=verdict.score, direction=direction
+                )
 
 
 def _copy_modelless_judgements(
