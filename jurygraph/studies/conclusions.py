@@ -188,7 +188,7 @@ def conclude_smaller_juries(rows: FigureRows) -> Iterator[str]:
     for (_, evaluator, name), parts in group_by(
         rows, itemgetter("run", "evaluator", "jury")
     ).items():
-        jury = parts[0]
+        (jury,) = [row for row in parts if row["alone"] is None and row["without"] is None]
         subject = f"{evaluator} ({name})"
         smaller_juries = [row for row in parts if row["without"]]
         if smaller_juries:
@@ -223,19 +223,10 @@ def _describe_least_missed_judge(subject: str, jury: Figures, smaller_juries: Fi
         f"{row['undecided'] - jury['undecided']} more of {row['answers']} answers are undecided",
         f"the mean score changes by {row['change']:.3f}",
     ]
-    gap = row["farther"]
-    side = side_of_bound(gap, 0.0)
-    labels = f"on {row['labels']} labels"
-    if side == 0:
+    if row["farther"] is not None:
         outcomes.append(
-            f"whether it is farther from people cannot be told ({_cell_text(gap)} {labels})"
+            f"the mean distance from people by {_cell_text(row['farther'])}, {row['labels']} labels"
         )
-    elif side:
-        relation = "farther from" if side > 0 else "nearer to"
-        size = _format_interval_without_sign(gap)
-        outcomes.append(f"it is {relation} people, by {size} {labels}")
-    elif gap is not None and gap.value == 0.0:
-        outcomes.append(f"it is as near to people as with all {labels}")
     saving = ""
     if row["cost_share"] is not None:
         saved_cost = jury["cost"] - row["cost"]

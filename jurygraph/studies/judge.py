@@ -25,6 +25,7 @@ from jurygraph.sources.ratings import (
 )
 from jurygraph.sources.task_tables import is_table
 from jurygraph.studies.judgements import (
+    UNDECIDED_STATUSES,
     UNIT_SCALE,
     UNSUPPORTED_STATUS,
     Judge,
@@ -405,7 +406,7 @@ def _join_judge_labels(
         traits=run.traits,
         is_compared_by_rank=is_compared_by_rank,
         unsupported=counted_rows[UNSUPPORTED_STATUS],
-        undecided=counted_rows["abstained"],
+        undecided=[row for status in UNDECIDED_STATUSES for row in counted_rows[status]],
     )
 
 

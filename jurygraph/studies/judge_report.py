@@ -730,10 +730,10 @@ def _jury_tables(figures: Figures) -> Iterator[ReportTable]:
         "mean score": "score",
         "change": "change",
         "labels": "labels",
-        "accuracy on met": "accuracy",
+        "accuracy (met or not)": "accuracy",
         "farther from people (95 %)": "farther",
         "cost in $": "cost",
-        "share": "cost_share",
+        "share of cost": "cost_share",
     }
     yield ReportTable.of(columns, figures.get("jury_parts", []), left=2, digits=4)
     columns = {

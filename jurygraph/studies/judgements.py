@@ -16,6 +16,7 @@ from jurygraph.decision.turns import fold_verdicts, questions_counted_as_met, re
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, join_names, quote
+from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.schema import Question, RecordedVerdict, Trace
@@ -31,6 +32,8 @@ UNIT_SCALE: LabelScale = (0.0, 1.0)
 
 JUDGED_STATUS = "judged"
 UNSUPPORTED_STATUS = "unsupported"
+UNDECIDED_STATUSES = ("abstained", "failed")
+"""Those of a jury without a majority, or whose judges failed."""
 REWARD_QUESTION_NAME = "reward"
 """The question whose answers are the rewards of a run; no evaluator asks it."""
 
@@ -109,8 +112,7 @@ Judgements = Mapping[str, Judgement]
 class RunJudgements:
     """All judgements of a run: by judge and response, with lengths, own labels and traits of the responses.
 
-    `call_costs` has the cost of each call that a judge of several was asked by, in US dollars, None where no price is
-    known; by evaluator and judge, and by the id of the call.
+    `bill` has the calls of each judge of several, as `sent`, under its `judge_bill_name`.
     """
 
     run: str
@@ -118,7 +120,7 @@ class RunJudgements:
     lengths: Mapping[str, int | None]
     labels: Mapping[str, Mapping[str, object]]
     traits: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
-    call_costs: Mapping[tuple[str, str], Mapping[str, float | None]] = field(default_factory=dict)
+    bill: CallBill = field(default_factory=CallBill)
 
 
 def read_judgements(
@@ -138,7 +140,7 @@ def read_judgements(
     labels = {}
     rewards = {}
     traits: dict[str, dict[str, str | None]] = {"agent": {}, "domain": {}}
-    call_costs: dict[tuple[str, str], dict[str, float | None]] = defaultdict(dict)
+    bill = CallBill()
     for group in run.group_records():
         survey = run.survey_without_texts_of(group.key)
         questions = {question.id: question for question in survey.questions}
@@ -159,7 +161,7 @@ def read_judgements(
                 rewards[trace.response_id] = Judgement(cluster, JUDGED_STATUS, reward, is_met)
             traits["agent"][trace.response_id] = trace.agent
             traits["domain"][trace.response_id] = domain
-            _add_call_costs(call_costs, trace)
+            _add_to_bill(bill, trace)
             for judge, verdicts in _verdicts_by_judge(run, trace, superseded).items():
                 if questions[judge.question].scope != "pair":
                     judgements_by_judge[judge][trace.response_id] = _summarize_verdicts(
@@ -178,9 +180,7 @@ def read_judgements(
     _copy_modelless_judgements(judgements_by_judge)
     if rewards:
         judgements_by_judge[Judge(str(run.folder), REWARD_QUESTION_NAME, evaluator="")] = rewards
-    return RunJudgements(
-        str(run.folder), dict(judgements_by_judge), lengths, labels, traits, call_costs
-    )
+    return RunJudgements(str(run.folder), dict(judgements_by_judge), lengths, labels, traits, bill)
 
 
 def _task_domain(run: Run, task_id: str) -> str | None:
@@ -216,15 +216,17 @@ def _verdicts_by_judge(
     return verdicts_by_judge
 
 
-def _add_call_costs(
-    call_costs: dict[tuple[str, str], dict[str, float | None]], trace: Trace
-) -> None:
-    """Add the cost of each call with a reply by the evaluator and the name of the judge, where there are several."""
-    cost_by_call = {call.id: call.cost for call in trace.calls if call.fault is None}
+def judge_bill_name(evaluator: str, judge: str) -> str:
+    """Return the name of a judge of several in the bill of a run."""
+    return f"{evaluator} {judge}"
+
+
+def _add_to_bill(bill: CallBill, trace: Trace) -> None:
+    calls = {call.id: call for call in trace.calls if call.fault is None}
     for verdict in trace.verdicts:
         for call in (verdict.call, *(use.id for use in verdict.calls)):
-            if verdict.judge is not None and call in cost_by_call:
-                call_costs[verdict.evaluator, verdict.judge][call] = cost_by_call[call]
+            if verdict.judge is not None and call in calls:
+                bill.add(calls[call], "sent", judge_bill_name(verdict.evaluator, verdict.judge))
 
 
 def _add_juries(

@@ -4,11 +4,11 @@ A judge is hired or dropped for a whole evaluator, so that these figures are ove
 on needs no labels of people; what stays undecided counts here as it does in the reward.
 """
 
+import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from operator import attrgetter
-from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -20,69 +20,68 @@ from jurygraph.inference.clusters import (
     mean_with_cluster_interval,
     share_with_cluster_interval,
 )
+from jurygraph.runs.reports.bill import CallBill
+from jurygraph.runs.reports.summary import mean_without_none
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
-from jurygraph.studies.judgements import Judge, Judgement, RunJudgements
+from jurygraph.studies.judgements import (
+    UNDECIDED_STATUSES,
+    Judge,
+    Judgement,
+    RunJudgements,
+    judge_bill_name,
+)
 from jurygraph.studies.report import Figures, IntervalCell, as_interval, group_by
 
-ScoresByQuestion = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""The scores by question, judge and response."""
+
+class JudgeScore(NamedTuple):
+    """The score that a judge gives a response on a question; `task` may be the group of tasks that it belongs to."""
+
+    question: str
+    response: str
+    task: str
+    judge: str
+    score: float
+
+
+_AnswerKey = tuple[str, str | None, str]
+"""An answer by its question, the reviewer for whom it is judged, if any, and its response."""
 
 
 class _Answer(NamedTuple):
-    """An answer, by its question, the reviewer for whom it is judged, if any, and its response."""
+    """A judgement with what counts for it beside people's label, in units of the label; None without one."""
 
-    question: str
-    reviewer: str | None
-    response: str
-
-
-class _LabelledAnswer(NamedTuple):
-    """How far from people an answer is, as a share of the scale; whether it is right, None for numbers on a scale."""
-
-    task: str
-    distance: float
-    is_right: bool | None
+    judgement: Judgement
+    labelled: LabelledJudgement | None
+    study: JudgeStudy | None
 
 
-class _Seats(NamedTuple):
-    """A jury, or a part of it: one of its judges `alone`, or all `without` one of them."""
-
-    alone: str | None
-    without: str | None
+_NO_ANSWER = _Answer(Judgement("", "missing"), None, None)
 
 
-_WHOLE_JURY = _Seats(None, None)
-
-
-def compare_judge_pairs(
-    scores_by_question: ScoresByQuestion, task_by_response: Mapping[str, str]
-) -> list[Figures]:
+def compare_judge_pairs(scores: Iterable[JudgeScore]) -> list[Figures]:
     """Return for each two judges how many answers both gave, and which of them alone found met what was asked.
 
     The answers are those to all questions about all responses; a score of 0.5 or more is met. `kappa` is how far they
     agree on that beyond chance, with its interval over tasks, or groups of them.
     """
     answers = defaultdict(list)
-    for scores_by_judge in scores_by_question.values():
-        for first, second in combinations(sorted(scores_by_judge), 2):
-            first_scores, second_scores = scores_by_judge[first], scores_by_judge[second]
-            for response in sorted(first_scores.keys() & second_scores.keys()):
-                is_met = [
-                    scores[response] >= MET_THRESHOLD for scores in (first_scores, second_scores)
-                ]
-                answers[first, second].append((*is_met, task_by_response[response]))
+    for scores_of_answer in group_by(scores, attrgetter("question", "response")).values():
+        scores_of_answer.sort(key=attrgetter("judge"))
+        for first, second in combinations(scores_of_answer, 2):
+            answers[first.judge, second.judge].append((first.score, second.score, first.task))
     pairs = []
-    for (first, second), rows in sorted(answers.items()):
-        first_met, second_met, tasks = zip(*rows, strict=True)
-        differences = np.array(first_met, dtype=int) - np.array(second_met, dtype=int)
+    for (first_judge, second_judge), rows in sorted(answers.items()):
+        first_scores, second_scores, tasks = map(np.array, zip(*rows, strict=True))
+        first_met = first_scores >= MET_THRESHOLD
+        second_met = second_scores >= MET_THRESHOLD
         figures = {
-            "first": first,
-            "second": second,
+            "first": first_judge,
+            "second": second_judge,
             "both": len(rows),
-            "differ": int(np.count_nonzero(differences)),
-            "first_alone": int(np.count_nonzero(differences > 0)),
-            "second_alone": int(np.count_nonzero(differences < 0)),
+            "differ": int((first_met != second_met).sum()),
+            "first_alone": int((first_met > second_met).sum()),
+            "second_alone": int((first_met < second_met).sum()),
             "kappa": as_interval(kappa_interval(first_met, second_met, tasks=tasks)),
         }
         pairs.append(figures)
@@ -90,74 +89,62 @@ def compare_judge_pairs(
 
 
 def compare_jury_judges(run: RunJudgements) -> list[Figures]:
-    """Return `compare_judge_pairs` of the judges of a run's juries; an escalation has no pair that judged the same."""
-    scores: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
-    task_by_response = {}
+    """Return `compare_judge_pairs` of the judges of a run's juries, for whichever reviewer they judge."""
+    scores = []
     for judge in _judges_of_juries(run):
+        question = f"{judge.question} {judge.reviewer or ''}"
         for response, judgement in run.judgements_by_judge[judge].items():
             if judge.model is not None and judgement.score is not None:
-                question = f"{judge.question} {judge.reviewer or ''}"
-                scores[question][judge.model][response] = judgement.score
-                task_by_response[response] = judgement.task
-    return [{"run": run.run, **pair} for pair in compare_judge_pairs(scores, task_by_response)]
+                row = JudgeScore(question, response, judgement.task, judge.model, judgement.score)
+                scores.append(row)
+    return [{"run": run.run, **pair} for pair in compare_judge_pairs(scores)]
 
 
 def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) -> Iterator[Figures]:
     """Yield for each jury, over all questions of its evaluator, a row as it is, and one for each smaller jury.
 
-    These are the others without one of the judges (`without`), and a judge `alone`. Of the `answers` that have a value
-    that counts, `undecided` have none of their own, such as votes without a majority. `score` is the mean of what the
+    These are a judge `alone`, and the others `without` one of the judges. Of the `answers` that both value,
+    `undecided` have no value of their own, such as votes without a majority. `score` is the mean of what the
     reward counts, with penalties turned round, and `change` how much higher it is than that of the jury. On labels,
     what is undecided is right or wrong as it counts: `accuracy` is of those that are met or not, `farther` the mean
     distance from people, in [0, 1], less that of the jury, with an interval that allows for the number of judges.
     `cost` is of the calls of these judges, in US dollars, and `cost_share` its share of the jury's; None where a price
     is not known.
     """
-    studies_by_judge = {study.judge: study for study in studies}
     by_evaluator = group_by(_judges_of_juries(run), attrgetter("evaluator"))
     for evaluator, judges in by_evaluator.items():
-        by_seats = group_by(judges, lambda judge: _Seats(judge.model, judge.without))
-        jury_answers = _collect_answers(run, by_seats[_WHOLE_JURY])
-        labelled_answers = _collect_labelled_answers(studies_by_judge, by_seats[_WHOLE_JURY])
-        folds = {str(judge.jury) for judge in by_seats[_WHOLE_JURY]}
+        parts = group_by(judges, attrgetter("model", "without"))
+        whole_jury = parts[None, None]
+        jury_answers = _collect_answers(run, whole_jury, studies)
         names = sorted({judge.model for judge in judges if judge.model is not None})
-        cost_by_judge = _cost_by_judge(run, evaluator)
-        jury_cost = _sum_known([cost_by_judge.get(name) for name in names])
-        for seats, part in sorted(by_seats.items(), key=_seats_order):
-            members = [name for name in names if seats.alone in (None, name)]
-            if seats.without is not None:
-                members.remove(seats.without)
-            cost = _sum_known([cost_by_judge.get(name) for name in members])
+        for (alone, without), part in parts.items():
+            members = [name for name in names if name != without and alone in (None, name)]
+            answers = _collect_answers(run, part, studies)
             yield {
                 "run": run.run,
                 "evaluator": evaluator,
-                "jury": " and ".join(sorted(folds)),
-                "alone": seats.alone,
-                "without": seats.without,
-                **_score_figures(_collect_answers(run, part), jury_answers),
-                **_label_figures(
-                    _collect_labelled_answers(studies_by_judge, part), labelled_answers, len(names)
-                ),
-                "cost": cost,
-                "cost_share": cost / jury_cost if jury_cost and cost is not None else None,
+                "jury": " and ".join(sorted({str(judge.jury) for judge in whole_jury})),
+                "alone": alone,
+                "without": without,
+                **_compare_answers(answers, jury_answers, len(names)),
+                **_cost_figures(run, evaluator, members, names),
             }
 
 
 def measure_disputes(run: RunJudgements, studies: Sequence[JudgeStudy]) -> Iterator[Figures]:
     """Yield for each judge of a jury how often it is right where the judges differ, of labels that are met or not."""
-    studies_by_judge = {study.judge: study for study in studies}
-    rows_by_answer: dict[tuple[str, _Answer], dict[str, LabelledJudgement]] = defaultdict(dict)
-    for judge in _judges_of_juries(run):
-        study = studies_by_judge.get(judge)
-        if study is not None and study.has_binary_labels and judge.model is not None:
+    judges = [judge for judge in _judges_of_juries(run) if judge.model is not None]
+    rows_by_answer = defaultdict(list)
+    for study in studies:
+        if study.judge in judges and study.has_binary_labels:
             for row in study.rows:
-                answer = _Answer(judge.question, judge.reviewer, row.response)
-                rows_by_answer[judge.evaluator, answer][judge.model] = row
+                answer = study.judge._replace(model=None), row.response
+                rows_by_answer[answer].append((study.judge.model, row))
     hits = defaultdict(list)
-    for (evaluator, _), rows in rows_by_answer.items():
-        if len({row.prediction for row in rows.values()}) > 1:
-            for name, row in rows.items():
-                hits[evaluator, name].append((row.distance == 0.0, row.task))
+    for (judge, _), rows in rows_by_answer.items():
+        if len({row.prediction for _, row in rows}) > 1:
+            for name, row in rows:
+                hits[judge.evaluator, name].append((row.distance == 0.0, row.task))
     for (evaluator, name), results in sorted(hits.items()):
         is_right, tasks = zip(*results, strict=True)
         yield {
@@ -184,90 +171,74 @@ def _judges_of_juries(run: RunJudgements) -> list[Judge]:
     ]
 
 
-def _seats_order(item: tuple[_Seats, object]) -> tuple[bool, str, str]:
-    """Return the place of a part of a jury: the whole first, then without a judge, then a judge alone."""
-    alone, without = item[0]
-    return alone is not None, without or "", alone or ""
-
-
-def _collect_answers(run: RunJudgements, judges: Sequence[Judge]) -> dict[_Answer, Judgement]:
-    answers = {}
-    for judge in judges:
-        for response, judgement in run.judgements_by_judge[judge].items():
-            answers[_Answer(judge.question, judge.reviewer, response)] = judgement
-    return answers
-
-
-def _collect_labelled_answers(
-    studies_by_judge: Mapping[Judge, JudgeStudy], judges: Sequence[Judge]
-) -> dict[_Answer, _LabelledAnswer]:
+def _collect_answers(
+    run: RunJudgements, judges: Sequence[Judge], studies: Sequence[JudgeStudy]
+) -> dict[_AnswerKey, _Answer]:
+    studies_by_judge = {study.judge: study for study in studies if not study.is_compared_by_rank}
     answers = {}
     for judge in judges:
         study = studies_by_judge.get(judge)
-        if study is None or study.is_compared_by_rank:
-            continue
-        low, high = study.scale
-        for row in (*study.rows, *study.unsupported, *study.undecided):
-            answers[_Answer(judge.question, judge.reviewer, row.response)] = _LabelledAnswer(
-                row.task,
-                row.distance / (high - low),
-                row.distance == 0.0 if study.has_binary_labels else None,
-            )
+        labelled_rows = {}
+        if study is not None:
+            rows = (*study.rows, *study.unsupported, *study.undecided)
+            labelled_rows = {row.response: row for row in rows}
+        for response, judgement in run.judgements_by_judge[judge].items():
+            key = judge.question, judge.reviewer, response
+            answers[key] = _Answer(judgement, labelled_rows.get(response), study)
     return answers
 
 
-def _score_figures(
-    answers: Mapping[_Answer, Judgement], jury_answers: Mapping[_Answer, Judgement]
-) -> Figures:
-    values = []
-    changes = []
-    undecided_count = 0
-    for answer, jury_judgement in jury_answers.items():
-        judgement = answers.get(answer)
-        if judgement is None or judgement.value is None or jury_judgement.value is None:
-            continue
-        direction = jury_judgement.direction
-        undecided_count += judgement.score is None and judgement.status != "gated"
-        values.append(judgement.value if direction > 0 else 1.0 - judgement.value)
-        changes.append(direction * (judgement.value - jury_judgement.value))
-    return {
-        "answers": len(values),
-        "undecided": undecided_count,
-        "score": fmean(values) if values else None,
-        "change": fmean(changes) if changes else None,
-    }
-
-
-def _label_figures(
-    answers: Mapping[_Answer, _LabelledAnswer],
-    jury_answers: Mapping[_Answer, _LabelledAnswer],
+def _compare_answers(
+    answers: Mapping[_AnswerKey, _Answer],
+    jury_answers: Mapping[_AnswerKey, _Answer],
     judge_count: int,
 ) -> Figures:
-    decisions = [answer.is_right for answer in answers.values() if answer.is_right is not None]
+    scores = []
+    changes = []
+    undecided_count = 0
+    are_right = []
     gaps = []
     tasks = []
-    for answer, labelled_answer in jury_answers.items():
-        if answer in answers:
-            gaps.append(answers[answer].distance - labelled_answer.distance)
-            tasks.append(labelled_answer.task)
+    for key, (jury_judgement, jury_labelled, study) in jury_answers.items():
+        judgement, labelled, _ = answers.get(key, _NO_ANSWER)
+        if judgement.value is None or jury_judgement.value is None:
+            continue
+        direction = jury_judgement.direction
+        scores.append(judgement.value if direction > 0 else 1.0 - judgement.value)
+        changes.append(direction * (judgement.value - jury_judgement.value))
+        undecided_count += judgement.status in UNDECIDED_STATUSES
+        if labelled is not None and jury_labelled is not None and study is not None:
+            low, high = study.scale
+            gaps.append((labelled.distance - jury_labelled.distance) / (high - low))
+            tasks.append(labelled.task)
+            if study.has_binary_labels:
+                are_right.append(labelled.distance == 0.0)
     farther = mean_with_cluster_interval(gaps, cluster_numbers(tasks))
+    gap = None
+    if farther is not None:
+        gap = IntervalCell(farther.value, *bonferroni_interval(farther, judge_count))
     return {
+        "answers": len(scores),
+        "undecided": undecided_count,
+        "score": mean_without_none(scores),
+        "change": mean_without_none(changes),
         "labels": len(gaps),
-        "accuracy": fmean(decisions) if decisions else None,
-        "farther": farther
-        and IntervalCell(farther.value, *bonferroni_interval(farther, judge_count)),
+        "accuracy": mean_without_none(are_right),
+        "farther": gap,
     }
 
 
-def _cost_by_judge(run: RunJudgements, evaluator: str) -> dict[str, float | None]:
+def _cost_figures(
+    run: RunJudgements, evaluator: str, members: Sequence[str], names: Sequence[str]
+) -> Figures:
     costs = {}
-    for (name, judge), calls in run.call_costs.items():
-        if name == evaluator:
-            costs[judge] = _sum_known(calls.values())
-    return costs
-
-
-def _sum_known(costs: Collection[float | None]) -> float | None:
-    """Return the sum of costs; None if one is not known."""
-    known_costs = [cost for cost in costs if cost is not None]
-    return sum(known_costs) if len(known_costs) == len(costs) else None
+    for name in names:
+        bill = run.bill.models.get(judge_bill_name(evaluator, name), CallBill())
+        sent = bill.costs_by_source["sent"]
+        costs[name] = math.nan if sent.unpriced else sent.cost
+    cost = sum(costs[name] for name in members)
+    total = sum(costs.values())
+    return {
+        "cost": None if math.isnan(cost) else cost,
+        "cost_share": cost / total if total > 0.0 and not math.isnan(cost) else None,
+    }

@@ -1,7 +1,7 @@
 """How far the rewards and scores of a run would repeat: their variance by task, response and sample of the judge."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from statistics import fmean
@@ -18,7 +18,7 @@ from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_reliability
-from jurygraph.studies.juries import compare_judge_pairs
+from jurygraph.studies.juries import JudgeScore, compare_judge_pairs
 from jurygraph.studies.report import (
     FigureRows,
     Figures,
@@ -203,7 +203,7 @@ def report(scores: RunScores) -> Report:
         "questions": questions,
         "left_out": scores.left_out,
     }
-    pairs = _compare_judge_pairs(scores.questions, scores.last_judge_by_question)
+    pairs = compare_judge_pairs(_list_judge_scores(scores.questions, scores.last_judge_by_question))
     if judges:
         figures["judges"] = judges
         figures["pairs"] = pairs
@@ -342,19 +342,16 @@ def agreement_of_judges(
     }
 
 
-def _compare_judge_pairs(
-    questions: Sequence[QuestionScores], last_judge_by_question: Mapping[str, str]
-) -> list[Figures]:
-    """Return `compare_judge_pairs` by the means of samples; a judge to whom a question went on because others differed
-    is not compared on it."""
-    means: dict[str, dict[str, Mapping[str, float]]] = defaultdict(dict)
-    units: dict[str, str] = {}
+def _list_judge_scores(
+    questions: Iterable[QuestionScores], last_judge_by_question: Mapping[str, str]
+) -> Iterator[JudgeScore]:
+    """Yield the mean of samples of each judge, but for those to whom a question went on because others differed."""
     for scores in questions:
-        is_last_judge = scores.judge == last_judge_by_question.get(scores.question)
-        if scores.judge is not None and not is_last_judge:
-            means[scores.question][scores.judge] = scores.means
-            units |= zip(scores.responses, scores.units, strict=True)
-    return compare_judge_pairs(means, units)
+        unit_by_response = dict(zip(scores.responses, scores.units, strict=True))
+        if scores.judge not in (None, last_judge_by_question.get(scores.question)):
+            for response, mean in scores.means.items():
+                unit = unit_by_response[response]
+                yield JudgeScore(scores.question, response, unit, scores.judge, mean)
 
 
 def _correlation_figures(correlation: Estimate | None) -> Figures | None:

@@ -303,17 +303,16 @@ def test_a_jury_is_nearer_than_its_nearest_judge_only_if_no_interval_says_otherw
         (
             [(UNSURE, 3), (UNSURE, 2), (UNSURE, 3)],
             "criteria (jury): b is missed least; without it 2 more of 200 answers are undecided, the mean score "
-            "changes by -0.125, whether it is farther from people cannot be told (0.05 (-0.05 to 0.15) on 40 "
-            "labels); that saves $0.1000 of $0.5000 (20.0%).",
+            "changes by -0.125, the mean distance from people by 0.05 (-0.05 to 0.15), 40 "
+            "labels; that saves $0.1000 of $0.5000 (20.0%).",
         ),
         (
             [(FARTHER, 0), (UNSURE, 0), (NEARER, 9)],
             "c is missed least; without it 9 more of 200 answers are undecided, the mean score changes by -0.125, "
-            "it is nearer to people, by 0.20 (0.10 to 0.30) on 40 labels;",
+            "the mean distance from people by -0.20 (-0.30 to -0.10), 40 labels;",
         ),
         ([(FARTHER, 0)] * 3, "a (or b, c) is missed least; without it 0 more of 200 answers are"),
-        ([(FARTHER, 0)] * 3, "it is farther from people, by 0.20 (0.10 to 0.30) on 40 labels;"),
-        ([(EQUAL, 9), (EQUAL, 9), (EQUAL, 2)], "it is as near to people as with all on 40 labels;"),
+        ([(EQUAL, 9), (EQUAL, 9), (EQUAL, 2)], "the mean distance from people by 0.00, 40 labels;"),
     ],
 )
 def test_a_judge_is_dropped_over_all_questions_and_equal_ones_are_named_together(
@@ -334,19 +333,18 @@ def test_what_a_smaller_jury_leaves_undecided_counts_as_in_the_reward(
     folder = tmp_path_factory.mktemp("undecided")
     use = {"judges": ["a", "b", "c"], "fold": "majority"}
     found = study(score(folder, use, {"reward": {"criteria": weight}}))
-    jury, *smaller = found.jury_parts
+    *alone, jury, without_a, without_b, without_c = found.jury_parts
     agree = MET[0] == MET[1]
     counted = np.where(agree, MET[0], weight < 0.0)
-    assert [row.without for row in smaller[:3]] == list("abc")
-    without_c = smaller[2]
+    assert [row.without for row in (jury, without_a, without_b, without_c)] == [None, *"abc"]
     assert (without_c.answers, without_c.undecided) == (RESPONSES, np.count_nonzero(~agree))
     gain = counted if weight > 0.0 else ~counted
     assert without_c.score == pytest.approx(gain.mean())
     assert without_c.change == pytest.approx(without_c.score - jury.score)
     assert without_c.accuracy == pytest.approx((counted == GOLD).mean())
     assert without_c.farther.value == pytest.approx(jury.accuracy - without_c.accuracy)
-    assert [row.alone for row in smaller[3:]] == list("abc")
-    assert smaller[3].accuracy == pytest.approx((MET[0] == GOLD).mean())
+    assert [row.alone for row in alone] == list("abc")
+    assert alone[0].accuracy == pytest.approx((MET[0] == GOLD).mean())
     differ = np.flatnonzero(~((MET[0] == MET[1]) & (MET[1] == MET[2])))
     differ = differ[differ != UNANSWERED]
     disputes = {row.judge: (row.differ, row.right) for row in found.jury_disputes}

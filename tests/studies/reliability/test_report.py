@@ -157,5 +157,5 @@ def test_the_two_judges_that_differ_most_come_first() -> None:
         "met, strict alone 0."
     )
     assert found.tables[0].header[0] == "judge A"
-    same = reliability.report(RunScores("run", scores, (questions[0], questions[0]), {}))
+    same = reliability.report(RunScores("run", scores, (questions[0],), {}))
     assert same.conclusion[0].startswith("The mean reward")
