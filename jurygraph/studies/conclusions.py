@@ -190,7 +190,7 @@ def conclude_smaller_juries(rows: FigureRows) -> Iterator[str]:
     ).items():
         (jury,) = [row for row in parts if row["alone"] is None and row["without"] is None]
         subject = f"{evaluator} ({name})"
-        smaller_juries = [row for row in parts if row["without"]]
+        smaller_juries = [row for row in parts if row["without"] and row["answers"]]
         if smaller_juries:
             yield _describe_least_missed_judge(subject, jury, smaller_juries)
         labelled_judges = [row for row in parts if row["alone"] and row["farther"]]
@@ -220,7 +220,7 @@ def _pick_best(rows: FigureRows, name: str, key: Callable[[Figures], Any]) -> tu
 def _describe_least_missed_judge(subject: str, jury: Figures, smaller_juries: FigureRows) -> str:
     row, name = _pick_best(smaller_juries, "without", _loss_key)
     outcomes = [
-        f"{row['undecided'] - jury['undecided']} more of {row['answers']} answers are undecided",
+        f"{row['undecided']} of {row['answers']} answers are undecided ({jury['undecided']} with it)",
         f"the mean score changes by {row['change']:.3f}",
     ]
     if row["farther"] is not None:

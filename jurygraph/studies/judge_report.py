@@ -49,7 +49,7 @@ from jurygraph.studies.conclusions import (
 )
 from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
 from jurygraph.studies.judgements import RunJudgements, split_pair_name
-from jurygraph.studies.juries import compare_jury_judges, measure_disputes, measure_smaller_juries
+from jurygraph.studies.juries import compare_jury_judges, measure_smaller_juries
 from jurygraph.studies.report import (
     Columns,
     FigureRows,
@@ -117,7 +117,7 @@ def report(
     response (of numbers: the mean distance), or how often one is right by their consensus; the paired `differences` of
     judges, and the `disagreements`, worst first. A `jury` is compared with each of its judges alone, and with the
     others without that judge; over all questions of an evaluator, `jury_parts` has what that changes in `runs`, the
-    runs of these judges, `jury_disputes` who is right where judges differ, and `jury_pairs` how far they agree.
+    runs of these judges, and who is right where judges differ, and `jury_pairs` how far they agree.
 
     `need` is the half-width of an interval of the mean label, to say how many labels would give it, and `epsilon` what
     a judge may be worse than a person (`alternative_annotator`). `notes` are about the labels.
@@ -125,7 +125,6 @@ def report(
     juries = _compare_juries(studies)
     jury_parts = [row for run in runs for row in measure_smaller_juries(run, studies)]
     jury_pairs = [pair for run in runs for pair in compare_jury_judges(run)]
-    jury_disputes = [row for run in runs for row in measure_disputes(run, studies)]
     studies = [study for study in studies if study.judge.without is None]
     judges = [_measure_judge_agreement(study, need, epsilon) for study in studies]
     differences = _compare_judges(studies)
@@ -141,7 +140,6 @@ def report(
         figures["jury"] = juries
     if jury_parts:
         figures["jury_parts"] = jury_parts
-        figures["jury_disputes"] = jury_disputes
         figures["jury_pairs"] = jury_pairs
     return Report(
         figures,
@@ -735,15 +733,15 @@ def _jury_tables(figures: Figures) -> Iterator[ReportTable]:
         "cost in $": "cost",
         "share of cost": "cost_share",
     }
-    yield ReportTable.of(columns, figures.get("jury_parts", []), left=2, digits=4)
+    rows = figures.get("jury_parts", [])
+    yield ReportTable.of(columns, rows, left=2)
     columns = {
         "where judges differ on met": "evaluator",
-        "judge": "judge",
-        "labels": "differ",
-        "right": "right",
-        "share (95 %)": "share",
+        "judges": _describe_seats,
+        "labels": "disputed",
+        "right": "disputed_right",
     }
-    yield ReportTable.of(columns, figures.get("jury_disputes", []), left=2, digits=3)
+    yield ReportTable.of(columns, [row for row in rows if row["disputed"]], left=2)
 
 
 def _describe_seats(row: Figures) -> str:

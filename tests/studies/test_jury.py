@@ -266,7 +266,7 @@ FARTHER = IntervalCell(0.2, 0.1, 0.3)
 UNSURE = IntervalCell(0.05, -0.05, 0.15)
 NEARER = IntervalCell(-0.2, -0.3, -0.1)
 EQUAL = IntervalCell(0.0, None, None)
-JURY = part("without", None, EQUAL)
+JURY = part("without", None, EQUAL, 1)
 
 
 @all_rows(
@@ -302,16 +302,16 @@ def test_a_jury_is_nearer_than_its_nearest_judge_only_if_no_interval_says_otherw
     [
         (
             [(UNSURE, 3), (UNSURE, 2), (UNSURE, 3)],
-            "criteria (jury): b is missed least; without it 2 more of 200 answers are undecided, the mean score "
+            "criteria (jury): b is missed least; without it 2 of 200 answers are undecided (1 with it), the mean score "
             "changes by -0.125, the mean distance from people by 0.05 (-0.05 to 0.15), 40 "
             "labels; that saves $0.1000 of $0.5000 (20.0%).",
         ),
         (
             [(FARTHER, 0), (UNSURE, 0), (NEARER, 9)],
-            "c is missed least; without it 9 more of 200 answers are undecided, the mean score changes by -0.125, "
-            "the mean distance from people by -0.20 (-0.30 to -0.10), 40 labels;",
+            "c is missed least; without it 9 of 200 answers are undecided (1 with it), the mean score "
+            "changes by -0.125, the mean distance from people by -0.20 (-0.30 to -0.10), 40 labels;",
         ),
-        ([(FARTHER, 0)] * 3, "a (or b, c) is missed least; without it 0 more of 200 answers are"),
+        ([(FARTHER, 0)] * 3, "a (or b, c) is missed least; without it 0 of 200 answers are"),
         ([(EQUAL, 9), (EQUAL, 9), (EQUAL, 2)], "the mean distance from people by 0.00, 40 labels;"),
     ],
 )
@@ -347,7 +347,7 @@ def test_what_a_smaller_jury_leaves_undecided_counts_as_in_the_reward(
     assert alone[0].accuracy == pytest.approx((MET[0] == GOLD).mean())
     differ = np.flatnonzero(~((MET[0] == MET[1]) & (MET[1] == MET[2])))
     differ = differ[differ != UNANSWERED]
-    disputes = {row.judge: (row.differ, row.right) for row in found.jury_disputes}
+    disputes = {row.alone: (row.disputed, row.disputed_right) for row in alone}
     extra = MET[0, UNANSWERED] != MET[1, UNANSWERED]
     for number, name in enumerate("abc"):
         answered = [*differ, *([UNANSWERED] if extra and number < 2 else [])]
