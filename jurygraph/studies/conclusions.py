@@ -204,9 +204,9 @@ def _distance_key(row: Figures) -> float:
 
 
 def _loss_key(row: Figures) -> tuple[float, ...]:
-    """Return what a smaller jury loses: surely by people, in answers decided, in nearness and score; and its cost."""
+    """Return what a smaller jury loses: surely by people, in nearness to them, in answers and score; and its cost."""
     side = side_of_bound(row["farther"], 0.0) or 0
-    return side, row["undecided"], _distance_key(row), -row["change"], row["cost"] or 0.0
+    return side, _distance_key(row), row["undecided"], -row["change"], row["cost"] or 0.0
 
 
 def _pick_best(rows: FigureRows, name: str, key: Callable[[Figures], Any]) -> tuple[Figures, str]:

@@ -312,6 +312,7 @@ def test_a_jury_is_nearer_than_its_nearest_judge_only_if_no_interval_says_otherw
             "changes by -0.125, the mean distance from people by -0.20 (-0.30 to -0.10), 40 labels;",
         ),
         ([(FARTHER, 0)] * 3, "a (or b, c) is missed least; without it 0 of 200 answers are"),
+        ([(UNSURE, 0), (EQUAL, 1), (UNSURE, 0)], "b is missed least; without it 1 of 200 answers"),
         ([(EQUAL, 9), (EQUAL, 9), (EQUAL, 2)], "the mean distance from people by 0.00, 40 labels;"),
     ],
 )
