@@ -60,8 +60,11 @@ def open_jury(
     return jury
 
 
-def collect_jury_notes(jury: "Jury") -> list[str]:
-    """Return the run's purpose, unless it is training, the notes of evaluators, and those on models, once."""
+def collect_jury_notes(jury: "Jury", is_check: bool = False) -> list[str]:
+    """Return the run's purpose, unless it is training, the notes of evaluators, and those on models, once.
+
+    A check of the config, such as a dry run, is told of models that no evaluator asks, too.
+    """
     notes = []
     if jury.purpose is not None:
         notes.append(f"purpose: {jury.purpose.description}")
@@ -75,7 +78,7 @@ def collect_jury_notes(jury: "Jury") -> list[str]:
         )
     for gateway in jury.gateways.values():
         notes += gateway.backend.notes
-    for name, use in jury.config.models.items():
+    for name, use in jury.config.models.items() if is_check else ():
         if name not in jury.config.judges and use.model != jury.config.model:
             notes.append(
                 f"models.{name}: is a judge of no evaluator; to ask it, list it in `judges`"

@@ -156,7 +156,7 @@ def open_scoring_jury(
     from jurygraph.sources import locate_config_errors  # loaded by `open_jury`
 
     with jury, locate_config_errors(path, options.model):
-        for note in collect_jury_notes(jury):
+        for note in collect_jury_notes(jury, is_check=options.dry_run):
             if note not in printed_notes:
                 print_message(note)
                 printed_notes.add(note)

@@ -112,14 +112,16 @@ class ReusedResults:
     """Reusable results of a group from earlier scoring: verdicts, material by (name, response id), calls by id, and
     those of tools.
 
-    Only verdicts on responses that were shown are reused: those settled without a judgement are settled again. A
-    verdict or material that depends on other material is reused only if that material is still the same.
+    Only verdicts on responses that were shown are reused: those settled by a gate or a condition are settled again,
+    without a request; `settled` has their number by question. A verdict or material that depends on other material is
+    reused only if that material is still the same.
     """
 
     verdicts: Mapping[VerdictKey, RecordedVerdict]
     material: Mapping[tuple[str, str], Material]
     calls: Mapping[str, Call] = field(default_factory=dict)
     lookups: Mapping[str, Lookup] = field(default_factory=dict)
+    settled: Mapping[str, int] = field(default_factory=dict)
 
 
 NO_REUSED_RESULTS = ReusedResults({}, {})

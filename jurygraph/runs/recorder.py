@@ -6,6 +6,7 @@ server are callers of the same one. What it appends is durable once the future t
 """
 
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -143,26 +144,27 @@ def reusable_results(
     material = {}
     calls: dict[str, Call] = {}
     lookups: dict[str, Lookup] = {}
+    settled = Counter[str]()
     resent_call_ids = _find_resent_call_ids(traces)
     for trace in traces:
         used_call_ids: set[str] = set()
         for verdict in trace.verdicts:
             call_ids = {use.id for use in verdict.calls}
             has_later_reply = verdict.failure is not None and bool(call_ids & resent_call_ids)
-            if (
-                is_verdict_reusable(verdict)
-                and not has_later_reply
-                and should_keep_verdict(verdict)
-            ):
+            if has_later_reply or not should_keep_verdict(verdict):
+                continue
+            if is_verdict_reusable(verdict):
                 verdicts[verdict.key] = verdict
                 used_call_ids |= call_ids
+            elif verdict.gated_by is not None:
+                settled[verdict.question] += 1
         for item in trace.material:
             if item.status == "ok" and should_keep_material(item):
                 material[item.name, item.response] = item
                 used_call_ids.update(use.id for use in item.calls)
         calls |= {call.id: call for call in trace.calls if call.id in used_call_ids}
         lookups |= {lookup.id: lookup for lookup in trace.lookups}
-    return ReusedResults(verdicts, material, calls, lookups)
+    return ReusedResults(verdicts, material, calls, lookups, settled)
 
 
 def _find_resent_call_ids(traces: Sequence[Trace]) -> set[str]:

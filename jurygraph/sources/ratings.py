@@ -259,7 +259,7 @@ def read_judged_labels(
             hint = f"keep one, or {_reviewer_hint(file, options)}"
             if row.reviewer is not None:
                 problem = f"{quote(row.reviewer)} labelled {quote(row.id)} in {first} already"
-                hint = "keep one label of each person and `question`"
+                hint = f"keep one label of each person and `question`{_question_hint(file)}"
             column = file.columns["id"]
             raise_field_error(f"{path}, {position}", Problem((column,), problem, hint))
     empty_label_count = len(file.rows) - len(labelled_rows)
@@ -269,6 +269,14 @@ def read_judged_labels(
     return FileRows(
         file.path, tuple(labelled_rows), file.columns, file.unread_columns, empty_label_count
     )
+
+
+def _question_hint(file: FileRows[_LabelRow]) -> str:
+    """Return that a column may name the questions of labels, after `;`; nothing where one does, or none is left."""
+    if "question" in file.columns or not file.unread_columns:
+        return ""
+    columns = join_names(map(quote, file.unread_columns))
+    return f"; if {columns} names the question of each, rename that column to `question`"
 
 
 def _reviewer_hint(file: FileRows[_LabelRow], options: NameByField) -> str:

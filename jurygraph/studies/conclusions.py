@@ -6,8 +6,9 @@ and the width falls with the root of the number.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
+from typing import Any
 
 from jurygraph.display import format_interval
 from jurygraph.inference.clusters import Estimate
@@ -143,86 +144,96 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
 
 
 def join_judge_conclusions(judges: FigureRows) -> list[str]:
-    """Return a paragraph on each judge; what is true of all of several is last, and there once."""
+    """Return a paragraph on each judge; what is true of all of several is last, and there once.
+
+    Why none was tested beside people is there without the numbers of each judge, if these differ.
+    """
     conclusions = [judge["conclusion"] for judge in judges]
     common = []
+    numbered_reasons: set[str] = set()
     if len(conclusions) > 1:
         common = [text for text in conclusions[0] if all(text in other for other in conclusions)]
+        tests = [judge["alternative_annotator"] for judge in judges]
+        if all(test.winning_rate is None for test in tests):
+            reasons = {_describe_test_against_people(test, None) for test in tests}
+            causes = {reason.partition(";")[0] for reason in reasons}
+            if len(causes) == 1 < len(reasons):
+                numbered_reasons = reasons
+                common.append(f"{causes.pop()}.")
     paragraphs = []
     for sentences in conclusions:
-        paragraphs.append(" ".join(text for text in sentences if text not in common))
+        left = [text for text in sentences if text not in numbered_reasons.union(common)]
+        paragraphs.append(" ".join(left))
     return [*paragraphs, *common]
 
 
-def conclude_juries(rows: FigureRows) -> Iterator[str]:
-    """Yield whether each jury is nearer to people than its best judge, and what it would be without the least missed.
+def conclude_copies(pairs: FigureRows) -> Iterator[str]:
+    """Yield the pairs of judges that are nearly copies, over all answers of both; none where chance may explain it."""
+    for pair in pairs:
+        kappa = pair["kappa"]
+        is_surely_alike = side_of_bound(kappa, GOOD_AGREEMENT_THRESHOLD) == 1
+        if is_surely_alike and kappa.value >= RELIABLE_CORRELATION:
+            yield (
+                f"{pair['first']} and {pair['second']} are nearly copies: they agree on what is met in "
+                f"{pair['both'] - pair['differ']} of {pair['both']} answers, κ {_cell_text(kappa)}; one of them "
+                "adds little."
+            )
 
-    Both are picked by these labels; the intervals allow for that.
+
+def conclude_smaller_juries(rows: FigureRows) -> Iterator[str]:
+    """Yield for each jury which judge is missed least, and whether the jury is nearer to people than its nearest judge.
+
+    Both are over all questions of the evaluator. They are picked by these figures; the intervals allow for that.
     """
-    for name, parts in group_by(rows, itemgetter("jury")).items():
-        judges = [row for row in parts if row["model"]]
-        smaller_juries = [row for row in parts if row["without"]]
-        if judges:
-            best = min(judges, key=_closeness_key)
-            best_name = best["model"]
-            if len(judges) > 1:
-                best_name += f" (the best of {len(judges)})"
-            conclusion = _describe_nearer(best_name, name, best["farther"], best["compared"])
-            is_jury_nearer = side_of_bound(best["farther"], 0.0) == 1
-            calls = best["judges"]
-            if len(judges) > 1 and not is_jury_nearer and best["fold"] != "escalation":
-                conclusion += f" Asking {best['model']} alone saves {calls - 1} of {calls} calls."
-            if smaller_juries:
-                conclusion += f" {_describe_least_missed_judge(smaller_juries)}"
-            for row in parts:
-                conclusion += _describe_alike_judges(row["alike"])
-            yield conclusion
+    for (_, evaluator, name), parts in group_by(
+        rows, itemgetter("run", "evaluator", "jury")
+    ).items():
+        (jury,) = [row for row in parts if row["alone"] is None and row["without"] is None]
+        subject = f"{evaluator} ({name})"
+        smaller_juries = [row for row in parts if row["without"] and row["answers"]]
+        if smaller_juries:
+            yield _describe_least_missed_judge(subject, jury, smaller_juries)
+        labelled_judges = [row for row in parts if row["alone"] and row["farther"]]
+        if labelled_judges:
+            best, best_name = _pick_best(labelled_judges, "alone", _distance_key)
+            yield _describe_nearer(best_name, subject, best["farther"], best["labels"])
 
 
-def _describe_alike_judges(pair: Figures | None) -> str:
-    """Return that two judges are nearly copies, after a space; nothing where they are not, or chance may explain it."""
-    if (
-        pair is None
-        or pair["kappa"].value < RELIABLE_CORRELATION
-        or side_of_bound(pair["kappa"], GOOD_AGREEMENT_THRESHOLD) != 1
-    ):
-        return ""
-    equal_count = round(pair["accuracy"].value * pair["n"])
-    return (
-        f" {pair['first']} and {pair['second']} agree on {equal_count} of {pair['n']} labelled responses, "
-        f"κ {_cell_text(pair['kappa'])}: one of them adds little."
-    )
+def _distance_key(row: Figures) -> float:
+    return 0.0 if row["farther"] is None else round(row["farther"].value, 9)
 
 
-def _closeness_key(judge: Figures) -> tuple[float, float]:
-    """Return how much farther a judge is than its jury where both answered; of equal ones, its errors on all labels."""
-    accuracy, distance = judge["accuracy"], judge["distance"]
-    mean_error = 1.0 - accuracy.value if distance is None else distance.value
-    return round(judge["farther"].value, 9), mean_error
+def _loss_key(row: Figures) -> tuple[float, ...]:
+    """Return what a smaller jury loses: surely by people, in nearness to them, in answers and score; and its cost."""
+    side = side_of_bound(row["farther"], 0.0) or 0
+    return side, _distance_key(row), row["undecided"], -row["change"], row["cost"] or 0.0
 
 
-def _describe_least_missed_judge(smaller_juries: FigureRows) -> str:
-    row = min(smaller_juries, key=lambda row: (row["unanswered"], row["farther"].value))
-    judge = row["without"]
-    saving = f"saves 1 of {len(smaller_juries)} calls"
-    outcomes: Mapping[int | None, str] = {
-        1: f"Even without {judge}, the least missed, it is farther from people",
-        -1: f"Dropping {judge} brings it nearer to people, and {saving}",
-    }
-    side = side_of_bound(row["farther"], 0.0)
-    outcome = outcomes.get(side, f"Dropping {judge} is no certain loss, and {saving}")
-    if row["unanswered"]:
-        outcome = (
-            f"Without {judge}, the least missed, it leaves {row['unanswered']} more undecided, "
-            f"{row['jury_right']} of which it has right"
+def _pick_best(rows: FigureRows, name: str, key: Callable[[Figures], Any]) -> tuple[Figures, str]:
+    """Return the row with the lowest key, the first of equal ones, and its name with those of the equal ones."""
+    best = min(rows, key=key)
+    names = [row[name] for row in rows if key(row) == key(best)]
+    equal_names = f" (or {join_names(names[1:])})" if names[1:] else ""
+    return best, f"{names[0]}{equal_names}"
+
+
+def _describe_least_missed_judge(subject: str, jury: Figures, smaller_juries: FigureRows) -> str:
+    row, name = _pick_best(smaller_juries, "without", _loss_key)
+    outcomes = [
+        f"{row['undecided']} of {row['answers']} answers are undecided ({jury['undecided']} with it)",
+        f"the mean score changes by {row['change']:.3f}",
+    ]
+    if row["farther"] is not None:
+        outcomes.append(
+            f"the mean distance from people by {_cell_text(row['farther'])}, {row['labels']} labels"
         )
-    gap = row["farther"]
-    comparison = "as near to people as with it"
-    if gap.value > 0.0:
-        comparison = f"farther from people, by {_cell_text(gap)}"
-    elif gap.value < 0.0:
-        comparison = f"nearer to people, by {_cell_text(_negate(gap))}"
-    return f"{outcome}: on {row['compared']} labels of both, the jury without it is {comparison}."
+    saving = ""
+    if row["cost_share"] is not None:
+        saved_cost = jury["cost"] - row["cost"]
+        saving = (
+            f"; that saves ${saved_cost:.4f} of ${jury['cost']:.4f} ({1.0 - row['cost_share']:.1%})"
+        )
+    return f"{subject}: {name} is missed least; without it {join_names(outcomes)}{saving}."
 
 
 def conclude_differences(differences: FigureRows) -> Iterator[str]:
@@ -484,7 +495,7 @@ def conclude_reliability(
     pairs: FigureRows,
 ) -> list[str]:
     """Return which two judges differ most, how sure the mean reward is, and how far judges repeat their scores."""
-    sentences = list(_describe_most_different_judges([pair for pair in pairs if pair["both"]]))
+    sentences = [*_describe_most_different_judges(pairs), *conclude_copies(pairs)]
     if mean.low is None or mean.high is None:
         sentences.append(f"The mean reward {_cell_text(mean)} has no interval.")
     else:
@@ -511,7 +522,7 @@ def _describe_most_different_judges(pairs: FigureRows) -> Iterator[str]:
     first, second = pair["first"], pair["second"]
     most = " most" if len(pairs) > 1 else ""
     yield (
-        f"{first} and {second} differ{most} on what is met (half of a scale or more), in {pair['differ']} of "
+        f"{first} and {second} differ{most} on what is met (a score of 0.5 or more), in {pair['differ']} of "
         f"{pair['both']} answers: {first} alone found {pair['first_alone']} met, {second} alone {pair['second_alone']}."
         if pair["differ"]
         else "No two judges differ on whether something is met."

@@ -224,9 +224,11 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
         ]
         change_text = "labels in another spelling are read as one"
         if not has_words(classes):
+            found_labels = [label for label in ballots.label if label is not None]
+            count = sum(ballots.spelling_change_counts.values())
             change_text = (
-                "labels between classes are read as the nearest one, and half way as the one farther from the middle "
-                "of the scale"
+                f"{count} of {len(found_labels)} labels lie between classes, and are read as the nearest one, "
+                "half way as the one farther from the middle of the scale"
             )
         warnings.append(f"{change_text}: {join_names(spelling_change_texts)}")
     values = tuple(

@@ -25,7 +25,9 @@ from jurygraph.sources.ratings import (
 )
 from jurygraph.sources.task_tables import is_table
 from jurygraph.studies.judgements import (
+    UNDECIDED_STATUSES,
     UNIT_SCALE,
+    UNSUPPORTED_STATUS,
     Judge,
     Judgement,
     Judgements,
@@ -88,6 +90,7 @@ class JudgeStudy:
         others: task, and prediction, of judged responses without a label, or with a tie.
         left_out: number of labelled responses that are not rows, by reason.
         unsupported: those of them whose finding has no quotation, with what counts for it, the worst case.
+        undecided: those of them that a jury left undecided, with what counts for that.
         lengths: characters of the labelled responses, where their text is stored.
         votes: for each response that several people labelled, its task and their labels.
         scale: the lowest and the highest target.
@@ -113,6 +116,7 @@ class JudgeStudy:
     traits: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     is_compared_by_rank: bool = False
     unsupported: Sequence[LabelledJudgement] = ()
+    undecided: Sequence[LabelledJudgement] = ()
 
     @property
     def has_pairs(self) -> bool:
@@ -343,7 +347,7 @@ def _join_judge_labels(
     )
     left_out = Counter[str]()
     rows = []
-    unsupported_rows = []
+    counted_rows = defaultdict(list)
     for response, values in targets.items():
         target = likeliest_label_by_item.get(
             response, _majority_pair_value(values) if is_pair_judgement else fmean(values)
@@ -358,7 +362,7 @@ def _join_judge_labels(
             left_out[_why_left_out(response, judgement, run)] += 1
             if judgement is not None and judgement.counted is not None:
                 counted_value = low + judgement.counted * (high - low)
-                unsupported_rows.append(
+                counted_rows[judgement.status].append(
                     LabelledJudgement(
                         response, judgement.task, target, counted_value, judgement.counted
                     )
@@ -401,7 +405,8 @@ def _join_judge_labels(
         person_labels=[] if is_compared_by_rank else person_labels,
         traits=run.traits,
         is_compared_by_rank=is_compared_by_rank,
-        unsupported=unsupported_rows,
+        unsupported=counted_rows[UNSUPPORTED_STATUS],
+        undecided=[row for status in UNDECIDED_STATUSES for row in counted_rows[status]],
     )
 
 

@@ -41,14 +41,17 @@ from jurygraph.studies.alternative_annotator import (
     compare_judge_with_people,
 )
 from jurygraph.studies.conclusions import (
+    conclude_copies,
     conclude_differences,
     conclude_judge,
-    conclude_juries,
+    conclude_smaller_juries,
     join_judge_conclusions,
 )
 from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
-from jurygraph.studies.judgements import split_pair_name
+from jurygraph.studies.judgements import RunJudgements, split_pair_name
+from jurygraph.studies.juries import compare_jury_judges, measure_smaller_juries
 from jurygraph.studies.report import (
+    Columns,
     FigureRows,
     Figures,
     IntervalCell,
@@ -105,6 +108,7 @@ def report(
     need: float | None = None,
     epsilon: float = DEFAULT_WIN_RATE_MARGIN,
     notes: Sequence[str] = (),
+    runs: Sequence[RunJudgements] = (),
 ) -> Report:
     """Measure judges against people.
 
@@ -112,12 +116,15 @@ def report(
     numbers, and `length` as a judge, for each; the `ceiling`, how often two people agree where several labelled a
     response (of numbers: the mean distance), or how often one is right by their consensus; the paired `differences` of
     judges, and the `disagreements`, worst first. A `jury` is compared with each of its judges alone, and with the
-    others without that judge.
+    others without that judge; over all questions of an evaluator, `jury_parts` has what that changes in `runs`, the
+    runs of these judges, and who is right where judges differ, and `jury_pairs` how far they agree.
 
     `need` is the half-width of an interval of the mean label, to say how many labels would give it, and `epsilon` what
     a judge may be worse than a person (`alternative_annotator`). `notes` are about the labels.
     """
     juries = _compare_juries(studies)
+    jury_parts = [row for run in runs for row in measure_smaller_juries(run, studies)]
+    jury_pairs = [pair for run in runs for pair in compare_jury_judges(run)]
     studies = [study for study in studies if study.judge.without is None]
     judges = [_measure_judge_agreement(study, need, epsilon) for study in studies]
     differences = _compare_judges(studies)
@@ -131,13 +138,17 @@ def report(
     }
     if juries:
         figures["jury"] = juries
+    if jury_parts:
+        figures["jury_parts"] = jury_parts
+        figures["jury_pairs"] = jury_pairs
     return Report(
         figures,
         _sections(figures, need),
         [*notes, *_notes(judges)],
         [_reliability_diagram(judge) for judge in judges if judge["reliability"]],
         [
-            *conclude_juries(juries),
+            *conclude_copies(jury_pairs),
+            *conclude_smaller_juries(jury_parts),
             *join_judge_conclusions(judges),
             *conclude_differences(differences),
         ],
@@ -533,8 +544,7 @@ def _compare_juries(studies: Sequence[JudgeStudy]) -> list[Figures]:
 
     `unanswered` are the responses that the jury judged and the row did not, of which the jury had so many right; on the
     others, the row is so much `farther` from people than the jury, with an interval that allows for the number of
-    judges. A judge whom the others' answers chose, as the last of an escalation, is not compared. The row of the
-    jury has the two judges that are most `alike`.
+    judges. A judge whom the others' answers chose, as the last of an escalation, is not compared.
     """
     comparable = [
         study
@@ -548,7 +558,7 @@ def _compare_juries(studies: Sequence[JudgeStudy]) -> list[Figures]:
         named_studies, lambda named: named[1].judge._replace(model=None, jury=None, without=None)
     )
     for parts in parts_by_question.values():
-        judges = [study for _, study in parts if study.judge.model is not None]
+        judge_count = sum(study.judge.model is not None for _, study in parts)
         juries = [part for part in parts if part[1].judge.jury and not part[1].judge.without]
         for (jury_name, jury), (name, study) in product(juries, parts):
             assert jury.judge.jury is not None
@@ -558,7 +568,7 @@ def _compare_juries(studies: Sequence[JudgeStudy]) -> list[Figures]:
                 continue
             answered = {row.response for row in study.rows}
             unanswered = [row for row in jury.rows if row.response not in answered]
-            ends = bonferroni_interval(farther, len(judges))
+            ends = bonferroni_interval(farther, judge_count)
             rows.append(
                 {
                     "jury": jury_name,
@@ -572,29 +582,9 @@ def _compare_juries(studies: Sequence[JudgeStudy]) -> list[Figures]:
                     **_agreement_figures(study, study.rows, True),
                     "compared": len(gaps),
                     "farther": IntervalCell(farther.value, *ends),
-                    "alike": _most_alike_judges(judges) if study is jury else None,
                 }
             )
     return rows
-
-
-def _most_alike_judges(judges: Sequence[JudgeStudy]) -> Figures | None:
-    """Return the two judges that agree most beyond chance where both judged a labelled response; None without two."""
-    pairs = []
-    for first, second in combinations(judges, 2):
-        answers = {row.response: row.prediction for row in second.rows}
-        shared_rows = [row for row in first.rows if row.response in answers]
-        rows = [row._replace(target=answers[row.response]) for row in shared_rows]
-        pair = {
-            "first": first.judge.model,
-            "second": second.judge.model,
-            "n": len(rows),
-            "accuracy": _closeness_figures(first, rows)["accuracy"],
-            "kappa": _kappa(first, rows),
-        }
-        if None not in pair.values():
-            pairs.append(pair)
-    return max(pairs, key=lambda pair: pair["kappa"].value, default=None)
 
 
 def judge_display_names(judges: Sequence[tuple[str, str]]) -> list[str]:
@@ -666,6 +656,7 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
     measures["κ"] = "kappa"
     yield ReportTable.of({"judge": "name"} | measures, rows, digits=3)
     comparison = {"unanswered": "unanswered", "farther from people (95 %)": "farther"}
+    yield from _jury_tables(figures)
     jury_columns = {"the jury": "part"} | measures | comparison
     yield ReportTable.of(jury_columns, figures.get("jury", []), digits=3)
     columns = {"judge": "name", "TPR": "tpr", "TNR": "tnr"}
@@ -714,6 +705,38 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
     yield ReportTable.of(
         columns, figures["disagreements"], left=2, digits=2, most=_MAX_DISAGREEMENTS_LISTED
     )
+
+
+def _jury_tables(figures: Figures) -> Iterator[ReportTable]:
+    """Yield what smaller juries would give over all questions, and who is right where judges differ."""
+    columns: Columns = {
+        "all questions of": "evaluator",
+        "judges": _describe_seats,
+        "answers": "answers",
+        "undecided": "undecided",
+        "mean score": "score",
+        "change": "change",
+        "labels": "labels",
+        "accuracy (met or not)": "accuracy",
+        "farther from people (95 %)": "farther",
+        "cost in $": "cost",
+        "share of cost": "cost_share",
+    }
+    rows = figures.get("jury_parts", [])
+    yield ReportTable.of(columns, rows, left=2)
+    columns = {
+        "where judges differ on met": "evaluator",
+        "judges": _describe_seats,
+        "labels": "disputed",
+        "right": "disputed_right",
+    }
+    yield ReportTable.of(columns, [row for row in rows if row["disputed"]], left=2)
+
+
+def _describe_seats(row: Figures) -> str:
+    if row["alone"] is not None:
+        return f"{row['alone']} alone"
+    return row["jury"] if row["without"] is None else f"without {row['without']}"
 
 
 def _ceiling_tables(ceiling_by_judge: FigureRows) -> Iterator[ReportTable]:

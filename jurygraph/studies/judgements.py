@@ -20,6 +20,7 @@ from jurygraph.decision.turns import (
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, join_names, quote
+from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.schema import Question, RecordedVerdict, Trace
@@ -35,6 +36,8 @@ UNIT_SCALE: LabelScale = (0.0, 1.0)
 
 JUDGED_STATUS = "judged"
 UNSUPPORTED_STATUS = "unsupported"
+UNDECIDED_STATUSES = ("abstained", "failed")
+"""Those of a jury without a majority, or whose judges failed."""
 REWARD_QUESTION_NAME = "reward"
 """The question whose answers are the rewards of a run; no evaluator asks it."""
 
@@ -84,8 +87,9 @@ class Judgement(NamedTuple):
 
     `task` names the task, or the group of tasks that it belongs to: their responses resemble each other. A pair's score
     is that of its first response, and `native` 1 if both orders prefer it, 0 if both prefer the other
-    one, else 0.5. `choices` has the choice of each order, where both were judged. `counted` is the score of a finding
-    without a quotation, which counts as the worst case and is no judgement.
+    one, else 0.5. `choices` has the choice of each order, where both were judged. `counted` is what the reward counts
+    where that is no judgement: the worst case of a finding without a quotation, or of a jury without a majority. For a
+    jury, `direction` is -1 where its reward counts a penalty.
     """
 
     task: str
@@ -96,6 +100,12 @@ class Judgement(NamedTuple):
     scale: LabelScale | None = None
     choices: tuple[float, ...] = ()
     counted: float | None = None
+    direction: int = 1
+
+    @property
+    def value(self) -> float | None:
+        """Return what the reward counts: the score, or what counts without one."""
+        return self.counted if self.score is None else self.score
 
 
 Judgements = Mapping[str, Judgement]
@@ -104,13 +114,17 @@ Judgements = Mapping[str, Judgement]
 
 @dataclass(frozen=True)
 class RunJudgements:
-    """All judgements of a run: by judge and response, with lengths, own labels and traits of the responses."""
+    """All judgements of a run: by judge and response, with lengths, own labels and traits of the responses.
+
+    `bill` has the calls of each judge of several, as `sent`, under its `judge_bill_name`.
+    """
 
     run: str
     judgements_by_judge: Mapping[Judge, Judgements]
     lengths: Mapping[str, int | None]
     labels: Mapping[str, Mapping[str, object]]
     traits: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    bill: CallBill = field(default_factory=CallBill)
 
 
 def read_judgements(
@@ -130,6 +144,7 @@ def read_judgements(
     labels = {}
     rewards = {}
     traits: dict[str, dict[str, str | None]] = {"agent": {}, "domain": {}}
+    bill = CallBill()
     for group in run.group_records():
         survey = run.survey_without_texts_of(group.key)
         questions = {question.id: question for question in survey.questions}
@@ -150,6 +165,7 @@ def read_judgements(
                 rewards[trace.response_id] = Judgement(cluster, JUDGED_STATUS, reward, is_met)
             traits["agent"][trace.response_id] = trace.agent
             traits["domain"][trace.response_id] = domain
+            _add_to_bill(bill, trace)
             for judge, verdicts in _verdicts_by_judge(run, trace, superseded).items():
                 if questions[judge.question].scope != "pair":
                     judgements_by_judge[judge][trace.response_id] = _summarize_verdicts(
@@ -168,7 +184,7 @@ def read_judgements(
     _copy_modelless_judgements(judgements_by_judge)
     if rewards:
         judgements_by_judge[Judge(str(run.folder), REWARD_QUESTION_NAME, evaluator="")] = rewards
-    return RunJudgements(str(run.folder), dict(judgements_by_judge), lengths, labels, traits)
+    return RunJudgements(str(run.folder), dict(judgements_by_judge), lengths, labels, traits, bill)
 
 
 def _task_domain(run: Run, task_id: str) -> str | None:
@@ -202,6 +218,19 @@ def _verdicts_by_judge(
             )
             verdicts_by_judge[judge].append(verdict)
     return verdicts_by_judge
+
+
+def judge_bill_name(evaluator: str, judge: str) -> str:
+    """Return the name of a judge of several in the bill of a run."""
+    return f"{evaluator} {judge}"
+
+
+def _add_to_bill(bill: CallBill, trace: Trace) -> None:
+    calls = {call.id: call for call in trace.calls if call.fault is None}
+    for verdict in trace.verdicts:
+        for call in (verdict.call, *(use.id for use in verdict.calls)):
+            if verdict.judge is not None and call in calls:
+                bill.add(calls[call], "sent", judge_bill_name(verdict.evaluator, verdict.judge))
 
 
 def _add_juries(
@@ -242,7 +271,10 @@ def _add_juries(
                     jury=FoldedJury(fold, len(judges)),
                     without=without,
                 )
-                judgements_by_judge[jury][verdict.about] = _summarize_verdicts(cluster, [verdict])
+                judgement = _summarize_verdicts(cluster, [verdict])
+                judgements_by_judge[jury][verdict.about] = judgement._replace(
+                    counted=verdict.score, direction=use.direction
+                )
 
 
 def _copy_modelless_judgements(

@@ -1,9 +1,8 @@
 """How far the rewards and scores of a run would repeat: their variance by task, response and sample of the judge."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
 from operator import attrgetter
 from statistics import fmean
 
@@ -17,9 +16,9 @@ from jurygraph.inference.variance import reliability, split_variance
 from jurygraph.runs.reports.units import SINGULAR_UNIT_LABELS, unit_name_of_task, units_label
 from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
-from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_reliability
+from jurygraph.studies.juries import JudgeScore, compare_judge_pairs
 from jurygraph.studies.report import (
     FigureRows,
     Figures,
@@ -46,6 +45,7 @@ _JUDGE_PAIR_COLUMNS = {
     "differ on met": "differ",
     "met by A alone": "first_alone",
     "met by B alone": "second_alone",
+    "κ (95 %)": "kappa",
 }
 _JUDGE_SCORE_COLUMNS = {
     "scores by judge": "name",
@@ -203,7 +203,7 @@ def report(scores: RunScores) -> Report:
         "questions": questions,
         "left_out": scores.left_out,
     }
-    pairs = compare_judge_pairs(scores_by_question, scores.last_judge_by_question)
+    pairs = compare_judge_pairs(_list_judge_scores(scores.questions, scores.last_judge_by_question))
     if judges:
         figures["judges"] = judges
         figures["pairs"] = pairs
@@ -244,7 +244,7 @@ def report(scores: RunScores) -> Report:
         notes,
         _plots(questions),
         conclusion,
-        symbols.AGREEMENT_SYMBOL_MEANINGS,
+        symbols.RELIABILITY_SYMBOL_MEANINGS,
     )
 
 
@@ -342,38 +342,16 @@ def agreement_of_judges(
     }
 
 
-def compare_judge_pairs(
-    scores_by_question: Mapping[str, Mapping[str, QuestionScores]],
-    last_judge_by_question: Mapping[str, str],
-) -> list[Figures]:
-    """Return for each two judges how many answers both gave, and which of them alone found met what was asked.
-
-    The answers are those to all questions about all responses; a mean score of 0.5 or more is met. A judge to whom a
-    question went on because others differed is not compared on it.
-    """
-    counts: dict[tuple[str, str], Counter[tuple[bool, bool]]] = defaultdict(Counter)
-    for question, scores_by_judge in sorted(scores_by_question.items()):
-        last_judge = last_judge_by_question.get(question)
-        met = {}
-        for judge, scores in scores_by_judge.items():
-            if judge != last_judge:
-                met[judge] = {name: mean >= MET_THRESHOLD for name, mean in scores.means.items()}
-        for first, second in combinations(sorted(met), 2):
-            shared_responses = met[first].keys() & met[second].keys()
-            counts[first, second].update(
-                (met[first][name], met[second][name]) for name in shared_responses
-            )
-    return [
-        {
-            "first": first,
-            "second": second,
-            "both": tally.total(),
-            "differ": tally[True, False] + tally[False, True],
-            "first_alone": tally[True, False],
-            "second_alone": tally[False, True],
-        }
-        for (first, second), tally in sorted(counts.items())
-    ]
+def _list_judge_scores(
+    questions: Iterable[QuestionScores], last_judge_by_question: Mapping[str, str]
+) -> Iterator[JudgeScore]:
+    """Yield the mean of samples of each judge, but for those to whom a question went on because others differed."""
+    for scores in questions:
+        unit_by_response = dict(zip(scores.responses, scores.units, strict=True))
+        if scores.judge not in (None, last_judge_by_question.get(scores.question)):
+            for response, mean in scores.means.items():
+                unit = unit_by_response[response]
+                yield JudgeScore(scores.question, response, unit, scores.judge, mean)
 
 
 def _correlation_figures(correlation: Estimate | None) -> Figures | None:

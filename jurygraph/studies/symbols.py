@@ -5,13 +5,15 @@ A letter has one meaning in a report, and may have another one in the next, as i
 
 _ALPHA_MEANING = "agreement beyond chance (Krippendorff); 1 is full agreement, 0 what chance gives"
 AGREEMENT_SYMBOL_MEANINGS = {"alpha": _ALPHA_MEANING, "α": _ALPHA_MEANING}
+_KAPPA_MEANING = "agreement beyond chance (Cohen); 1 is full agreement, 0 what chance gives"
+RELIABILITY_SYMBOL_MEANINGS = AGREEMENT_SYMBOL_MEANINGS | {"κ": _KAPPA_MEANING}
 ALTERNATIVE_ANNOTATOR_SYMBOL_MEANINGS = {
     "ω": "share of the persons whom the judge beats, tested at 5 %",
     "ρ": "chance that the judge is as near to the other people as a person is, or nearer",
     "ε": "what the judge may be worse than a person, in this chance",
 }
 JUDGE_STUDY_SYMBOL_MEANINGS = ALTERNATIVE_ANNOTATOR_SYMBOL_MEANINGS | {
-    "κ": "agreement beyond chance (Cohen); 1 is full agreement, 0 what chance gives",
+    "κ": _KAPPA_MEANING,
     "λ": "how far the mean label follows the judge; 0 takes the labels alone",
 }
 REVIEWER_STUDY_SYMBOL_MEANINGS = AGREEMENT_SYMBOL_MEANINGS | ALTERNATIVE_ANNOTATOR_SYMBOL_MEANINGS

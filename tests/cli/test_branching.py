@@ -91,7 +91,9 @@ def test_a_dry_run_says_which_criteria_are_requested_again(
 def test_a_dry_run_counts_only_verdicts_of_judges_that_are_still_asked(
     tmp_path: Path, run: Command
 ) -> None:
-    responses = [{"id": "a", "text": "Dear Ann."}, {"id": "b", "text": "Ann!"}]
+    """The empty response is stopped by a gate, so that no judge is asked about it."""
+    texts = {"a": "Dear Ann.", "b": "Ann!", "empty": ""}
+    responses = [{"id": name, "text": text} for name, text in texts.items()]
     tasks = tmp_path / "tasks.jsonl"
     tasks.write_text(json.dumps({"id": "t", "query": "Write.", "responses": responses}))
     with run_server(answer_anything) as server:

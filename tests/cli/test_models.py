@@ -429,13 +429,16 @@ def test_a_model_may_be_named_as_in_models_and_one_that_judges_nothing_is_a_note
     settings = {**config(server.url), "model": "none"}
     model = config(server.url)["model"]
 
-    def score_with(models: Mapping[str, Any]) -> CommandResult:
+    def score_with(models: Mapping[str, Any], *options: str) -> CommandResult:
         (project.folder / "jury.yaml").write_text(json.dumps({**settings, "models": models}))
-        return project.score("run", "--model", "strong")
+        return project.score("run", "--model", "strong", *options)
 
-    ended = score_with({"strong": model, "spare": f"{model}-2"})
+    spare = {"strong": model, "spare": f"{model}-2"}
+    dry = score_with(spare, "--dry-run")
+    ended = score_with(spare)
     assert (ended.code, server.count) == (0, CALLS), ended.err
-    notes = [line for line in ended.err.splitlines() if line.startswith("models.")]
+    assert "models." not in ended.err
+    notes = [line for line in dry.err.splitlines() if line.startswith("models.")]
     assert notes == ["models.spare: is a judge of no evaluator; to ask it, list it in `judges`"]
     # `none` is no model, whatever is called so.
     (project.folder / "jury.yaml").write_text(json.dumps({**settings, "models": {"none": model}}))

@@ -425,6 +425,10 @@ def test_a_missing_column_is_named_by_its_option_or_the_header_is_missing(
             "line 3, field id: 'ann' labelled 'a' in line 2 already; keep one label of each person and `question`",
         ),
         (
+            "id,target,annotator,criterion\na,1,ann,polite\na,0,ann,clear\n",
+            "each person and `question`; if 'criterion' names the question of each, rename that column to `question`",
+        ),
+        (
             "id,target,annotator,question\na,1,ann,q\na,0,ann,q\n",
             "'ann' labelled 'a' in line 2 already; keep one label of each person and `question`",
         ),

@@ -12,8 +12,9 @@ from jurygraph.inference.clusters import bonferroni_interval, mean_with_cluster_
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.sources.ratings import FileRows
+from jurygraph.studies.alternative_annotator import AlternativeAnnotator
 from jurygraph.studies.calibration import labelled_scores
-from jurygraph.studies.conclusions import conclude_juries
+from jurygraph.studies.conclusions import conclude_smaller_juries, join_judge_conclusions
 from jurygraph.studies.judge import join_labels_with_judgements
 from jurygraph.studies.judge_report import report
 from jurygraph.studies.judgements import read_judgements
@@ -67,7 +68,7 @@ def people() -> FileRows[JudgedLabel]:
 def study(folder: Path) -> Figures:
     with closing(Run.open(folder)) as run:
         judged = [read_judgements(run)]
-    return figures_of(report(join_labels_with_judgements(judged, people())))
+    return figures_of(report(join_labels_with_judgements(judged, people()), runs=judged))
 
 
 @all_rows(
@@ -242,20 +243,22 @@ def test_a_jury_is_no_judge_of_a_calibration(tmp_path: Path) -> None:
     assert len(labelled_scores(studies, "ok").scores) == 3 * RESPONSES - 1
 
 
-def row(name: str, kind: str, gap: IntervalCell, unanswered: int = 0) -> dict[str, Any]:
-    named = {"model": None, "without": None, kind: name}
+def part(seat: str, name: str | None, gap: IntervalCell, undecided: int = 0) -> dict[str, Any]:
+    cost = 0.5 if name is None else 0.4
     return {
-        **named,
-        "jury": "q (jury)",
-        "fold": "majority",
-        "judges": 2,
+        "run": "run",
+        "evaluator": "criteria",
+        "jury": "jury",
+        "alone": None,
+        "without": None,
+        seat: name,
+        "answers": 200,
+        "undecided": undecided,
+        "change": -0.125,
+        "labels": 40,
         "farther": gap,
-        "compared": 40,
-        "unanswered": unanswered,
-        "jury_right": 1,
-        "accuracy": IntervalCell(0.8, None, None),
-        "distance": None,
-        "alike": None,
+        "cost": cost,
+        "cost_share": cost / 0.5,
     }
 
 
@@ -263,6 +266,7 @@ FARTHER = IntervalCell(0.2, 0.1, 0.3)
 UNSURE = IntervalCell(0.05, -0.05, 0.15)
 NEARER = IntervalCell(-0.2, -0.3, -0.1)
 EQUAL = IntervalCell(0.0, None, None)
+JURY = part("without", None, EQUAL, 1)
 
 
 @all_rows(
@@ -270,83 +274,111 @@ EQUAL = IntervalCell(0.0, None, None)
     [
         (
             [FARTHER, FARTHER],
-            "q (jury) is nearer to people than a (the best of 2): its mean distance is less by 0.20 "
+            "criteria (jury) is nearer to people than a (or b): its mean distance is less by 0.20 "
             "(0.10 to 0.30), 40 labels.",
         ),
         (
             [FARTHER, UNSURE],
-            "Whether q (jury) is nearer to people than b (the best of 2) cannot be told: its mean "
+            "Whether criteria (jury) is nearer to people than b cannot be told: its mean "
             "distance is less by 0.05 (-0.05 to 0.15), 40 labels; about 120 more labels like these",
         ),
-        ([UNSURE, NEARER], "b (the best of 2) is nearer to people than q (jury): its mean"),
+        ([UNSURE, NEARER], "b is nearer to people than criteria (jury): its mean"),
         (
             [EQUAL, FARTHER],
-            "a (the best of 2) and q (jury) are equally near to people on 40 labels. Asking a alone "
-            "saves 1 of 2 calls.",
+            "a and criteria (jury) are equally near to people on 40 labels.",
         ),
     ],
 )
-def test_a_jury_is_nearer_than_its_best_judge_only_if_no_interval_says_otherwise(
+def test_a_jury_is_nearer_than_its_nearest_judge_only_if_no_interval_says_otherwise(
     gaps: list[IntervalCell], sentence: str
 ) -> None:
-    rows = [row(name, "model", gap) for name, gap in zip("ab", gaps, strict=True)]
-    (conclusion,) = conclude_juries(rows)
+    rows = [part("alone", name, gap) for name, gap in zip("ab", gaps, strict=True)]
+    (conclusion,) = conclude_smaller_juries([JURY, *rows])
     assert conclusion.startswith(sentence)
-
-
-def test_of_judges_equally_near_the_best_is_the_one_with_fewer_errors_on_all_its_labels() -> None:
-    rows = [row(name, "model", UNSURE) for name in "ab"]
-    rows[1]["accuracy"] = IntervalCell(0.9, None, None)
-    (conclusion,) = conclude_juries(rows)
-    assert "than b (the best of 2) cannot be told" in conclusion
-
-
-def test_the_best_of_one_judge_is_that_judge() -> None:
-    (conclusion,) = conclude_juries([row("a", "model", EQUAL)])
-    assert conclusion == "a and q (jury) are equally near to people on 40 labels."
 
 
 @all_rows(
     "smaller, sentence",
     [
         (
-            [(FARTHER, 0), (UNSURE, 0), (FARTHER, 0)],
-            "Dropping b is no certain loss, and saves 1 of 3 calls: on 40 labels of both, the "
-            "jury without it is farther from people, by 0.05 (-0.05 to 0.15).",
+            [(UNSURE, 3), (UNSURE, 2), (UNSURE, 3)],
+            "criteria (jury): b is missed least; without it 2 of 200 answers are undecided (1 with it), the mean score "
+            "changes by -0.125, the mean distance from people by 0.05 (-0.05 to 0.15), 40 "
+            "labels; that saves $0.1000 of $0.5000 (20.0%).",
         ),
         (
-            [(FARTHER, 0), (UNSURE, 0), (NEARER, 0)],
-            "Dropping c brings it nearer to people, and saves 1 of 3 calls: on 40 labels of both, the "
-            "jury without it is nearer to people, by 0.20 (0.10 to 0.30).",
+            [(FARTHER, 0), (UNSURE, 0), (NEARER, 9)],
+            "c is missed least; without it 9 of 200 answers are undecided (1 with it), the mean score "
+            "changes by -0.125, the mean distance from people by -0.20 (-0.30 to -0.10), 40 labels;",
         ),
-        ([(FARTHER, 0)] * 3, "Even without a, the least missed, it is farther from people: on 40"),
-        (
-            [(EQUAL, 9), (EQUAL, 9), (EQUAL, 2)],
-            "Without c, the least missed, it leaves 2 more undecided, 1 of which it has right: on 40 "
-            "labels of both, the jury without it is as near to people as with it.",
-        ),
+        ([(FARTHER, 0)] * 3, "a (or b, c) is missed least; without it 0 of 200 answers are"),
+        ([(UNSURE, 0), (EQUAL, 1), (UNSURE, 0)], "b is missed least; without it 1 of 200 answers"),
+        ([(EQUAL, 9), (EQUAL, 9), (EQUAL, 2)], "the mean distance from people by 0.00, 40 labels;"),
     ],
 )
-def test_a_judge_is_dropped_only_at_no_certain_loss(
+def test_a_judge_is_dropped_over_all_questions_and_equal_ones_are_named_together(
     smaller: list[tuple[IntervalCell, int]], sentence: str
 ) -> None:
-    rows = [row("a", "model", FARTHER)]
+    rows = []
     for name, figures in zip("abc", smaller, strict=True):
-        rows.append(row(name, "without", *figures))
-    (conclusion,) = conclude_juries(rows)
+        rows.append(part("without", name, *figures))
+    (conclusion,) = conclude_smaller_juries([JURY, *rows])
     assert sentence in conclusion
+
+
+@all_rows("weight", [1.0, -1.0])
+def test_what_a_smaller_jury_leaves_undecided_counts_as_in_the_reward(
+    tmp_path_factory: pytest.TempPathFactory, weight: float
+) -> None:
+    """Where a and b differ, the jury without c counts the worst case: not met, or a penalty in full."""
+    folder = tmp_path_factory.mktemp("undecided")
+    use = {"judges": ["a", "b", "c"], "fold": "majority"}
+    found = study(score(folder, use, {"reward": {"criteria": weight}}))
+    *alone, jury, without_a, without_b, without_c = found.jury_parts
+    agree = MET[0] == MET[1]
+    counted = np.where(agree, MET[0], weight < 0.0)
+    assert [row.without for row in (jury, without_a, without_b, without_c)] == [None, *"abc"]
+    assert (without_c.answers, without_c.undecided) == (RESPONSES, np.count_nonzero(~agree))
+    gain = counted if weight > 0.0 else ~counted
+    assert without_c.score == pytest.approx(gain.mean())
+    assert without_c.change == pytest.approx(without_c.score - jury.score)
+    assert without_c.accuracy == pytest.approx((counted == GOLD).mean())
+    assert without_c.farther.value == pytest.approx(jury.accuracy - without_c.accuracy)
+    assert [row.alone for row in alone] == list("abc")
+    assert alone[0].accuracy == pytest.approx((MET[0] == GOLD).mean())
+    differ = np.flatnonzero(~((MET[0] == MET[1]) & (MET[1] == MET[2])))
+    differ = differ[differ != UNANSWERED]
+    disputes = {row.alone: (row.disputed, row.disputed_right) for row in alone}
+    extra = MET[0, UNANSWERED] != MET[1, UNANSWERED]
+    for number, name in enumerate("abc"):
+        answered = [*differ, *([UNANSWERED] if extra and number < 2 else [])]
+        right = np.count_nonzero(MET[number, answered] == GOLD[answered])
+        assert disputes[name] == (len(answered), right)
 
 
 def test_two_judges_that_are_nearly_copies_are_named_where_one_decides_which_to_drop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     apart = study(score(tmp_path / "apart", {"judges": ["a", "b", "c"]}))
-    assert "adds little" not in " ".join(apart.conclusion)
+    assert "copies" not in " ".join(apart.conclusion)
     copied = SCORES.copy()
     copied[1] = np.where(np.arange(RESPONSES) == 0, 1.0 - SCORES[0], SCORES[0])
     monkeypatch.setattr("tests.studies.test_jury.SCORES", copied)
     found = study(score(tmp_path / "alike", {"judges": ["a", "b", "c"]}))
     assert [row.alike is None for row in found.jury] == [True] * 3 + [False] + [True] * 3
-    sentence = "a and b agree on 39 of 40 labelled responses, κ 0.95"
-    assert sentence in found.conclusion[0]
-    assert found.conclusion[0].endswith("one of them adds little.")
+    assert found.conclusion[0].startswith(
+        "a and b are nearly copies: they agree on what is met in 39 of 40 answers, κ 0.95"
+    )
+
+
+def test_what_a_test_beside_people_takes_is_said_once_if_no_judge_has_it() -> None:
+    judges = []
+    for name, items in {"q (a)": 23, "q (b)": 25}.items():
+        why = f"it takes 3 persons; the most is {items} items"
+        test = AlternativeAnnotator(0.1, why=why)
+        sentence = f"Whether a judge is as near to people as a person is was not tested: {why}."
+        judges.append({"conclusion": [f"{name}.", sentence], "alternative_annotator": test})
+    common = (
+        "Whether a judge is as near to people as a person is was not tested: it takes 3 persons."
+    )
+    assert join_judge_conclusions(judges) == ["q (a).", "q (b).", common]

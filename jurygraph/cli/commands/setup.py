@@ -177,7 +177,7 @@ def _check_config(path: Path) -> Iterator[SetupCheck]:
                 f"{jury_evaluator.name} {jury_evaluator.version}"
                 for jury_evaluator in jury.evaluators.values()
             )
-            notes = collect_jury_notes(jury)
+            notes = collect_jury_notes(jury, is_check=True)
             if jury.gateways:
                 notes.append(
                     "no model was contacted; this plans your tasks without a call: "

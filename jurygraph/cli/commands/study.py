@@ -426,7 +426,7 @@ def judge(
         notes.append(
             f"no label names a question: each is compared with all {len(questions)}; choose one with --question"
         )
-    report = judge_report.report(studies, need, epsilon, notes)
+    report = judge_report.report(studies, need, epsilon, notes, judged)
     output.write(report)
     exit_code = ExitCode.SUCCESS
     for row in report.figures["judges"]:

@@ -215,10 +215,12 @@ class RemainingWork:
         responses: Sequence[Response],
         evaluators: Mapping[str, Evaluator],
         reusable_verdicts: Iterable[RecordedVerdict] = (),
+        settled: Mapping[str, int] = {},
     ) -> None:
         """Add one more task and a group of responses.
 
-        Verdicts that can be reused are not counted, if their judge and sample still count.
+        Verdicts that can be reused are not counted, if their judge and sample still count, nor those that a gate or a
+        condition settles, by question: one such verdict is of all judges.
         """
         question_by_id = {question.id: question for question in questions}
         reusable_counts = Counter(
@@ -231,6 +233,7 @@ class RemainingWork:
         self.questions += len(questions)
         for question in questions:
             missing = _count_verdicts(question, responses) - reusable_counts[question.id]
+            missing -= settled.get(question.id, 0) * question.seats
             remaining_verdict_count = max(0, missing)
             self.verdicts += remaining_verdict_count
             self.reused += reusable_counts[question.id]

@@ -88,7 +88,11 @@ class RemainingWorkEstimator:
         reusable_results = self._job.find_reusable_results(task, responses, plan)
         self.lacking_tasks.add(plan)
         self._forecast.add_group(
-            plan.survey.questions, responses, jury.evaluators, reusable_results.verdicts.values()
+            plan.survey.questions,
+            responses,
+            jury.evaluators,
+            reusable_results.verdicts.values(),
+            reusable_results.settled,
         )
         if jury.gateways:
             unconditional_plan = without_model_conditions(plan, jury.evaluators)

@@ -11,7 +11,6 @@ from jurygraph.studies.reliability import (
     QuestionScores,
     RunScores,
     agreement_of_judges,
-    compare_judge_pairs,
 )
 from tests.studies.figures import Figures, figures_of
 
@@ -115,17 +114,34 @@ def test_each_two_judges_are_compared_over_all_that_both_answered() -> None:
         "q": {"mild": [0.9, 0.9, 0.9, 0.4], "strict": [0.1, 0.9, 0.1]},
         "other": {"mild": [0.1], "strict": [0.6], "last": [0.9]},
     }
-    by_question = {
-        question: {judge: QuestionScores(question, judge) for judge in judges}
-        for question, judges in answers.items()
-    }
+    questions = []
     for question, judges in answers.items():
         for judge, values in judges.items():
+            questions.append(QuestionScores(question, judge))
             for number, value in enumerate(values):
-                add_score(by_question[question][judge], value, f"r{number}")
+                add_score(questions[-1], value, f"r{number}")
+    scores = rewards(drawn(4, 2, 1.0)).rewards
+    run_scores = RunScores("run", scores, tuple(questions), {}, {"other": "last"})
+    (found,) = reliability.report(run_scores).figures["pairs"]
+    assert found.pop("kappa").value == pytest.approx(-0.5)
     names = ("first", "second", "both", "differ", "first_alone", "second_alone")
-    (found,) = compare_judge_pairs(by_question, {"other": "last"})
     assert found == dict(zip(names, ("mild", "strict", 4, 3, 2, 1), strict=True))
+
+
+def test_copies_are_named_over_all_questions_without_a_label() -> None:
+    met = np.arange(20) % 2 == 0
+    questions = []
+    for judge, values in {"a": met, "b": met, "c": np.arange(20) % 3 == 0}.items():
+        for name in ("q", "other"):
+            questions.append(QuestionScores(name, judge))
+            for number, value in enumerate(values):
+                add_score(questions[-1], float(value), f"r{number}")
+    scores = rewards(drawn(4, 2, 1.0)).rewards
+    found = reliability.report(RunScores("run", scores, tuple(questions), {}))
+    assert found.conclusion[1].startswith(
+        "a and b are nearly copies: they agree on what is met in 40 of 40 answers, κ 1.00"
+    )
+    assert "copies" not in " ".join(found.conclusion[2:])
 
 
 def test_the_two_judges_that_differ_most_come_first() -> None:
@@ -137,9 +153,9 @@ def test_the_two_judges_that_differ_most_come_first() -> None:
     scores = rewards(drawn(4, 2, 1.0)).rewards
     found = reliability.report(RunScores("run", scores, tuple(questions), {}))
     assert found.conclusion[0] == (
-        "even and strict differ most on what is met (half of a scale or more), in 4 of 4 answers: even alone found 4 "
+        "even and strict differ most on what is met (a score of 0.5 or more), in 4 of 4 answers: even alone found 4 "
         "met, strict alone 0."
     )
     assert found.tables[0].header[0] == "judge A"
-    same = reliability.report(RunScores("run", scores, (questions[0], questions[0]), {}))
+    same = reliability.report(RunScores("run", scores, (questions[0],), {}))
     assert same.conclusion[0].startswith("The mean reward")

@@ -1,0 +1,238 @@
+"""Juries over all questions of an evaluator: which judges are nearly copies, and what a smaller jury would give.
+
+A judge is hired or dropped for a whole evaluator, so that these figures are over all its questions. What judges agree
+on needs no labels of people; what stays undecided counts here as it does in the reward.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
+
+from jurygraph.aggregation.agreement import kappa_interval
+from jurygraph.inference.clusters import (
+    bonferroni_interval,
+    cluster_numbers,
+    mean_with_cluster_interval,
+)
+from jurygraph.runs.reports.bill import CallBill
+from jurygraph.runs.reports.summary import mean_without_none
+from jurygraph.schema.verdict import MET_THRESHOLD
+from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
+from jurygraph.studies.judgements import (
+    UNDECIDED_STATUSES,
+    Judge,
+    Judgement,
+    RunJudgements,
+    judge_bill_name,
+)
+from jurygraph.studies.report import Figures, IntervalCell, as_interval, group_by
+
+
+class JudgeScore(NamedTuple):
+    """The score that a judge gives a response on a question; `task` may be the group of tasks that it belongs to."""
+
+    question: str
+    response: str
+    task: str
+    judge: str
+    score: float
+
+
+_AnswerKey = tuple[str, str | None, str]
+"""An answer by its question, the reviewer for whom it is judged, if any, and its response."""
+
+
+class _Answer(NamedTuple):
+    """A judgement with what counts for it beside people's label, in units of the label; None without one."""
+
+    judgement: Judgement
+    labelled: LabelledJudgement | None
+    study: JudgeStudy | None
+
+
+_NO_ANSWER = _Answer(Judgement("", "missing"), None, None)
+
+
+def compare_judge_pairs(scores: Iterable[JudgeScore]) -> list[Figures]:
+    """Return for each two judges how many answers both gave, and which of them alone found met what was asked.
+
+    The answers are those to all questions about all responses; a score of 0.5 or more is met. `kappa` is how far they
+    agree on that beyond chance, with its interval over tasks, or groups of them.
+    """
+    answers = defaultdict(list)
+    for scores_of_answer in group_by(scores, attrgetter("question", "response")).values():
+        scores_of_answer.sort(key=attrgetter("judge"))
+        for first, second in combinations(scores_of_answer, 2):
+            answers[first.judge, second.judge].append((first.score, second.score, first.task))
+    pairs = []
+    for (first_judge, second_judge), rows in sorted(answers.items()):
+        first_scores, second_scores, tasks = map(np.array, zip(*rows, strict=True))
+        first_met = first_scores >= MET_THRESHOLD
+        second_met = second_scores >= MET_THRESHOLD
+        figures = {
+            "first": first_judge,
+            "second": second_judge,
+            "both": len(rows),
+            "differ": int((first_met != second_met).sum()),
+            "first_alone": int((first_met > second_met).sum()),
+            "second_alone": int((first_met < second_met).sum()),
+            "kappa": as_interval(kappa_interval(first_met, second_met, tasks=tasks)),
+        }
+        pairs.append(figures)
+    return pairs
+
+
+def compare_jury_judges(run: RunJudgements) -> list[Figures]:
+    """Return `compare_judge_pairs` of the judges of a run's juries, for whichever reviewer they judge."""
+    scores = []
+    for judge in _judges_of_juries(run):
+        question = f"{judge.question} {judge.reviewer or ''}"
+        for response, judgement in run.judgements_by_judge[judge].items():
+            if judge.model is not None and judgement.score is not None:
+                row = JudgeScore(question, response, judgement.task, judge.model, judgement.score)
+                scores.append(row)
+    return [{"run": run.run, **pair} for pair in compare_judge_pairs(scores)]
+
+
+def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) -> Iterator[Figures]:
+    """Yield for each jury, over all questions of its evaluator, a row as it is, and one for each smaller jury.
+
+    These are a judge `alone`, and the others `without` one of the judges. Of the `answers` that both value,
+    `undecided` have no value of their own, such as votes without a majority. `score` is the mean of what the
+    reward counts, with penalties turned round, and `change` how much higher it is than that of the jury. On labels,
+    what is undecided is right or wrong as it counts: `accuracy` is of those that are met or not, `farther` the mean
+    distance from people, in [0, 1], less that of the jury, with an interval that allows for the number of judges. Of
+    labels that are met or not, judges differ on `disputed`, of which so many are `disputed_right`.
+    `cost` is of the calls of these judges, in US dollars, and `cost_share` its share of the jury's; None where a price
+    is not known.
+    """
+    by_evaluator = group_by(_judges_of_juries(run), attrgetter("evaluator"))
+    for evaluator, judges in by_evaluator.items():
+        parts = group_by(judges, attrgetter("model", "without"))
+        whole_jury = parts[None, None]
+        names = sorted({judge.model for judge in judges if judge.model is not None})
+        answers = {seats: _collect_answers(run, part, studies) for seats, part in parts.items()}
+        disputed = _find_disputed_answers([answers[name, None] for name in names])
+        for alone, without in parts:
+            members = [name for name in names if name != without and alone in (None, name)]
+            yield {
+                "run": run.run,
+                "evaluator": evaluator,
+                "jury": " and ".join(sorted({str(judge.jury) for judge in whole_jury})),
+                "alone": alone,
+                "without": without,
+                **_compare_answers(
+                    answers[alone, without], answers[None, None], disputed, len(names)
+                ),
+                **_cost_figures(run, evaluator, members, names),
+            }
+
+
+def _judges_of_juries(run: RunJudgements) -> list[Judge]:
+    """Return the juries of a run, without one of their judges, too, and these judges; of an escalation none."""
+    questions = {
+        (judge.evaluator, judge.question)
+        for judge in run.judgements_by_judge
+        if judge.jury is not None and judge.jury.fold != "escalation"
+    }
+    return [
+        judge
+        for judge in run.judgements_by_judge
+        if (judge.evaluator, judge.question) in questions and (judge.jury or judge.model)
+    ]
+
+
+def _collect_answers(
+    run: RunJudgements, judges: Sequence[Judge], studies: Sequence[JudgeStudy]
+) -> dict[_AnswerKey, _Answer]:
+    studies_by_judge = {study.judge: study for study in studies if not study.is_compared_by_rank}
+    answers = {}
+    for judge in judges:
+        study = studies_by_judge.get(judge)
+        labelled_rows = {}
+        if study is not None:
+            rows = (*study.rows, *study.unsupported, *study.undecided)
+            labelled_rows = {row.response: row for row in rows}
+        for response, judgement in run.judgements_by_judge[judge].items():
+            key = judge.question, judge.reviewer, response
+            answers[key] = _Answer(judgement, labelled_rows.get(response), study)
+    return answers
+
+
+def _find_disputed_answers(
+    answers_of_judges: Iterable[Mapping[_AnswerKey, _Answer]],
+) -> set[_AnswerKey]:
+    """Return the answers with a label, met or not, on which judges differ."""
+    predictions = defaultdict(set)
+    for answers in answers_of_judges:
+        for key, (_, labelled, study) in answers.items():
+            if labelled is not None and study is not None and study.has_binary_labels:
+                predictions[key].add(labelled.prediction)
+    return {key for key, values in predictions.items() if len(values) > 1}
+
+
+def _compare_answers(
+    answers: Mapping[_AnswerKey, _Answer],
+    jury_answers: Mapping[_AnswerKey, _Answer],
+    disputed: Collection[_AnswerKey],
+    judge_count: int,
+) -> Figures:
+    scores = []
+    changes = []
+    undecided_count = 0
+    are_right = []
+    are_disputed_right = []
+    gaps = []
+    tasks = []
+    for key, (jury_judgement, jury_labelled, study) in jury_answers.items():
+        judgement, labelled, _ = answers.get(key, _NO_ANSWER)
+        if judgement.value is None or jury_judgement.value is None:
+            continue
+        direction = jury_judgement.direction
+        scores.append(judgement.value if direction > 0 else 1.0 - judgement.value)
+        changes.append(direction * (judgement.value - jury_judgement.value))
+        undecided_count += judgement.status in UNDECIDED_STATUSES
+        if labelled is not None and jury_labelled is not None and study is not None:
+            low, high = study.scale
+            gaps.append((labelled.distance - jury_labelled.distance) / (high - low))
+            tasks.append(labelled.task)
+            if study.has_binary_labels:
+                are_right.append(labelled.distance == 0.0)
+            if key in disputed:
+                are_disputed_right.append(labelled.distance == 0.0)
+    farther = mean_with_cluster_interval(gaps, cluster_numbers(tasks))
+    gap = None
+    if farther is not None:
+        gap = IntervalCell(farther.value, *bonferroni_interval(farther, judge_count))
+    return {
+        "answers": len(scores),
+        "undecided": undecided_count,
+        "score": mean_without_none(scores),
+        "change": mean_without_none(changes),
+        "labels": len(gaps),
+        "accuracy": mean_without_none(are_right),
+        "farther": gap,
+        "disputed": len(are_disputed_right),
+        "disputed_right": sum(are_disputed_right),
+    }
+
+
+def _cost_figures(
+    run: RunJudgements, evaluator: str, members: Sequence[str], names: Sequence[str]
+) -> Figures:
+    costs = {}
+    for name in names:
+        bill = run.bill.models.get(judge_bill_name(evaluator, name), CallBill())
+        sent = bill.costs_by_source["sent"]
+        costs[name] = math.nan if sent.unpriced else sent.cost
+    cost = sum(costs[name] for name in members)
+    total = sum(costs.values())
+    return {
+        "cost": None if math.isnan(cost) else cost,
+        "cost_share": cost / total if total > 0.0 and not math.isnan(cost) else None,
+    }
