@@ -365,7 +365,6 @@ def test_two_judges_that_are_nearly_copies_are_named_where_one_decides_which_to_
     copied[1] = np.where(np.arange(RESPONSES) == 0, 1.0 - SCORES[0], SCORES[0])
     monkeypatch.setattr("tests.studies.test_jury.SCORES", copied)
     found = study(score(tmp_path / "alike", {"judges": ["a", "b", "c"]}))
-    assert [row.alike is None for row in found.jury] == [True] * 3 + [False] + [True] * 3
     assert found.conclusion[0].startswith(
         "a and b are nearly copies: they agree on what is met in 39 of 40 answers, κ 0.95"
     )
