@@ -17,7 +17,12 @@ from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME, STAKEHOLDERS_COMPON
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import format_count, notes_on_similar_names
-from jurygraph.runs.reports.summary import compare_failed_rewards, mean_without_none
+from jurygraph.runs.reports.summary import (
+    FindingCounts,
+    compare_failed_rewards,
+    count_findings,
+    mean_without_none,
+)
 from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import DecidedRewards, PackedGroupVerdicts, VerdictTables
@@ -49,6 +54,7 @@ from jurygraph.views.components import (
     compare_components,
     conclude_components,
 )
+from jurygraph.views.members import MemberComparison, compare_members, note_members
 
 _SETTING_GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
@@ -212,6 +218,9 @@ class AgentRanker:
         self.units = units_label(names)
         units = {name: number for number, name in enumerate(dict.fromkeys(names))}
         self.unit = np.array([units[name] for name in names], dtype=np.int64)
+        self.unit_by_task = {
+            task: units[unit_name(task, group)] for task, group in self.tables.tasks
+        }
         self._means: dict[str, dict[str, float]] = {}
 
     def rank(self, settings: Sequence[str] = ()) -> dict[str, float]:
@@ -432,17 +441,18 @@ def measure_ranking(
     `advance` receives 1 for each of `RELATIVE_CHANGE_SIZES` that was searched. Raises `InputError` where no reward has
     a value.
     """
-    config = apply_settings(ranker.run.config, tried_settings)
+    run = ranker.run
+    config = apply_settings(run.config, tried_settings)
     decided_rewards = ranker.decide(config)
     means = ranker.rank(tried_settings)
     if not means:
-        raise InputError(f"{ranker.run.folder}: no reward has a value, so there is nothing to rank")
+        raise InputError(f"{run.folder}: no reward has a value, so there is nothing to rank")
     ranked_agents = _agent_means(ranker, decided_rewards, list(means))
     components = compare_components(
         ranked_agents, _component_means(ranker, decided_rewards), config
     )
     rows_of_components = add_all_else(components, ranked_agents)
-    decided_by = collect_decision_methods(ranker.run)
+    decided_by = collect_decision_methods(run)
     settings = list(list_settings(config, decided_by))
     pairs = list(pairwise(means))
     turns = find_nearest_reversals(ranker, settings, pairs, tried_settings, advance)
@@ -470,6 +480,9 @@ def measure_ranking(
         "components": components,
         "searched": searched_setting_keys,
     }
+    figures["members"] = members = compare_members(
+        run, list(means), ranker.unit_by_task, ranker.units
+    )
     columns: Columns = {
         "agent": _agent_name,
         "mean reward": "mean",
@@ -481,6 +494,7 @@ def measure_ranking(
         conclusion.append(conclude_components(rows_of_components))
     for pair in neighbours[:1]:
         conclusion += pair.sentences()
+    conclusion += filter(None, [member.sentence for member in members])
     if not pairs:
         conclusion.append(
             "there is one agent alone, so that no order can turn"
@@ -490,7 +504,7 @@ def measure_ranking(
     warning = None
     # of the rewards of today: with other settings, others may fail
     if not tried_settings and np.isnan(decided_rewards.values.value).any():
-        warning = compare_failed_rewards(ranker.run).warning
+        warning = compare_failed_rewards(run).warning
     by_name = {_agent_name(row): row["mean"] for row in agents}
     series = PlotSeries.from_estimates_with_intervals("mean reward", by_name)
     plots = [Plot("Mean reward of each agent, with its 95 % interval", "points", [series])]
@@ -499,15 +513,16 @@ def measure_ranking(
         [
             ReportTable.of(columns, agents),
             *([_pair_table(neighbours, gaps)] if gaps else []),
+            _member_table(members, list(means)),
             ReportTable(
                 ["component (points behind)", "weight", *map(_agent_name, agents)],
                 [[row.component, row.weight, *row.agents] for row in rows_of_components],
             ),
         ],
         [
-            *_notes(
-                searched_setting_keys, decided_by.others, ranker.run, len(neighbours) + len(gaps)
-            ),
+            *_notes(searched_setting_keys, decided_by.others, run, len(neighbours) + len(gaps)),
+            *note_members(members, ranker.units),
+            *_note_unsupported_findings(count_findings(run, {*ranker.tables.responses})),
             *filter(None, [warning]),
             *notes_on_similar_names(ranker.agents),
         ],
@@ -533,6 +548,23 @@ def _pair_table(
     return ReportTable(header, rows, left=2)
 
 
+def _member_table(members: Sequence[MemberComparison], agents: Sequence[str]) -> ReportTable:
+    """Return what each reviewer or stakeholder gets from each agent, and who pays for the choice of the first."""
+    header = [
+        "reviewer or stakeholder (scale)",
+        *map(agent_label, agents),
+        "lead of the first",
+        "gains or pays",
+    ]
+    rows: list[Sequence[object]] = []
+    for row in members:
+        lead = row.difference and IntervalCell(
+            row.difference.difference, row.difference.low, row.difference.high
+        )
+        rows.append((row.label, *row.means.values(), lead, row.outcome))
+    return ReportTable(header, rows, digits=2)
+
+
 def _agent_name(row: Figures) -> str:
     return agent_label(row["agent"])
 
@@ -555,6 +587,14 @@ def _notes(
     if differences > 1:
         yield f"the intervals of the {differences} differences hold together with 95 %"
     yield "failed rewards are in no mean"
+
+
+def _note_unsupported_findings(findings: FindingCounts) -> Iterator[str]:
+    if findings.unsupported:
+        yield (
+            f"{findings.unsupported} of {findings.quotable} findings that need a quotation have none that counts: in "
+            "these means they count as `safety: {evidence: …}` says, by default as the worst score"
+        )
 
 
 def _component_means(ranker: AgentRanker, decided_rewards: DecidedRewards) -> ComponentMeans:

@@ -146,7 +146,7 @@ class UnitTotals(NamedTuple):
     most: Floats
 
 
-def _compare_agents(
+def compare_agents(
     first: str,
     second: str,
     totals: UnitTotals,
@@ -326,7 +326,7 @@ def rank_agents_by_mean(
 
     def compare(first: int, second: int) -> AgentDifference:
         unit_totals_of_pair = UnitTotals._make(array[[first, second]] for array in totals)
-        return _compare_agents(
+        return compare_agents(
             agents[first], agents[second], unit_totals_of_pair, units, pairs, limits
         )
 
