@@ -34,6 +34,9 @@ RELIABLE_CORRELATION = 0.8
 """Correlation of repeated values that counts as reliable."""
 MAX_UNPREDICTED_SHARE = 0.1
 """Share of the ratings that a judge may leave unpredicted before it is said."""
+_MIN_SHARED_RATINGS = 30
+_MIN_SHARED_SHARE = 0.5
+"""Fewer ratings, or a smaller share of all, that both of two judges predict show nothing of the others."""
 MAX_SAMPLE_FACTOR = 100
 """How many times as much as there is may be asked for; beyond, nothing that one could collect would tell."""
 
@@ -298,6 +301,11 @@ def conclude_reviewers(
     for dimension, persons in reviewers.items():
         count = len(persons)
         judges_of_dimension = [row for row in judges if (row["dimension"] or "all") == dimension]
+        pairs = [row for row in differences if (row["dimension"] or "all") == dimension]
+        for row in pairs:
+            if {row["first"], row["second"]} == PLANNED_PAIR:
+                answer = _describe_planned_pair(row, judges_of_dimension, persons)
+                conclusion.append(f"{dimension}: {answer}")
         ranked_judges = [row for row in judges_of_dimension if row["mae"]]
         ranked_judges.sort(key=lambda row: row["mae"].value)
         if not ranked_judges:
@@ -321,7 +329,7 @@ def conclude_reviewers(
             "reviewers",
         )
         test = _describe_test_against_people(best["alternative_annotator"], best["alpha"])
-        paragraphs = [f"{agreement} {test}"]
+        paragraphs = []
         total = round(best["answered"] / best["coverage"])
         if best["n"] < (1.0 - MAX_UNPREDICTED_SHARE) * total:
             costliest = max(ranked_judges, key=lambda row: row["n_without"])
@@ -331,17 +339,15 @@ def conclude_reviewers(
                 f"examples) on {costliest['n_without']}: leave it out, or, where it has no majority, use more --seeds; "
                 "the notes say why."
             )
-        for row in differences:
+        paragraphs.append(f"{agreement} {test}")
+        described_pairs = [
+            {row["judge"] for row in ranked_judges[:2]},
+            {"item-mean", "rater-offset"},
+            {"own-history", "personalized"},
+        ]
+        for row in pairs:
             pair = {row["first"], row["second"]}
-            if row["dimension"] != best["dimension"]:
-                continue
-            if pair == PLANNED_PAIR:
-                answer = [_describe_nearer_judge(row, count), *_describe_gains(persons)]
-                paragraphs.insert(0, " ".join(answer))
-            elif pair in (
-                {row["judge"] for row in ranked_judges[:2]},
-                {"item-mean", "rater-offset"},
-            ):
+            if pair in described_pairs and pair != PLANNED_PAIR:
                 paragraphs.append(_describe_nearer_judge(row, count))
         conclusion += [f"{dimension}: {paragraph}" for paragraph in paragraphs]
     return conclusion
@@ -353,7 +359,22 @@ _JUDGE_KIND_DESCRIPTIONS = {
     "personalized": "personalized (a judge for each reviewer)",
     "aggregate": "aggregate (one judge for all, with examples)",
     "zero-shot": "zero-shot (one judge for all, without examples)",
+    "own-history": "own-history (the mean of each reviewer's own scores)",
 }
+
+
+def _describe_planned_pair(row: Figures, judges: FigureRows, persons: FigureRows) -> str:
+    """Return which of the two is nearer, and to whom; of few ratings that both predict, that these do not tell."""
+    shared, total = row["n"], row["ratings"]
+    is_partial = shared < (1.0 - MAX_UNPREDICTED_SHARE) * total
+    if is_partial and shared < max(_MIN_SHARED_RATINGS, _MIN_SHARED_SHARE * total):
+        answered = {judge["judge"]: judge["answered"] for judge in judges}
+        first, second = (f"{name} ({answered[name]})" for name in (row["first"], row["second"]))
+        return (
+            f"only {shared} of {total} ratings are predicted by both {first} and {second}: no conclusion on which is "
+            "nearer; the notes say why."
+        )
+    return " ".join([_describe_nearer_judge(row, len(persons)), *_describe_gains(persons)])
 
 
 def has_equal_predictions(row: Figures) -> bool:
@@ -370,7 +391,9 @@ def _describe_nearer_judge(row: Figures, reviewers: int) -> str:
     for itself.
     """
     if has_equal_predictions(row):
-        sentence = f"{row['first']} and {row['second']} make the same predictions"
+        sentence = (
+            f"{row['first']} and {row['second']} make the same predictions of {row['n']} ratings"
+        )
         if {row["first"], row["second"]} == {"own-history", "neighbours"}:
             sentence += (
                 ", as both take all own ratings of each reviewer; a smaller --shots parts them"
@@ -411,7 +434,7 @@ def _describe_gains(persons: FigureRows) -> Iterator[str]:
         allowance = f", after allowing for {len(tested_rows)} reviewers"
     for row in tested_rows:
         if row["gain_p"] < SIGNIFICANCE_LEVEL:
-            clear_gains[f"{row['reviewer']} ({row['n']} ratings)"] = row["gain"]
+            clear_gains[f"{row['reviewer']} ({row['gain_n']} ratings)"] = row["gain"]
     for relation, names in _join_names_by_side(clear_gains, "nearer", "farther"):
         yield f"personalized is surely {relation} than aggregate for {names}{allowance}."
     if not clear_gains:

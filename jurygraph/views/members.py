@@ -29,7 +29,7 @@ _MEMBER_KINDS = ("reviewer", "stakeholder")
 
 
 class MemberComparison(NamedTuple):
-    """The mean value of each agent to a reviewer or a stakeholder, on a scale of their own, the best agent of all first.
+    """The mean value of each agent to a reviewer or a stakeholder, on a scale of their own, the best agent first.
 
     `difference` is that of the first two, below 0 where the second is ahead; None where one of them has no value.
     """
