@@ -285,11 +285,9 @@ class ReviewerHistory:
         total = len(self._ratings.rows)
         reviewers = format_count(len({example.reviewer for example in self.examples}), "reviewer")
         yield f"Of {format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
-        unread_columns = [
-            column
-            for column in self._ratings.unread_columns
-            if column not in RatedAnswer.model_fields
-        ]
+        unread_columns = sorted(
+            self._ratings.unread_columns.keys() - RatedAnswer.model_fields.keys()
+        )
         if unread_columns:
             unread_columns_text = join_names(map(quote, unread_columns))
             yield (

@@ -18,7 +18,6 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import format_count, notes_on_similar_names
 from jurygraph.runs.reports.summary import (
-    FindingCounts,
     compare_failed_rewards,
     count_findings,
     mean_without_none,
@@ -33,7 +32,6 @@ from jurygraph.studies import symbols
 from jurygraph.studies.report import (
     Columns,
     Figures,
-    IntervalCell,
     Plot,
     PlotSeries,
     Report,
@@ -54,7 +52,7 @@ from jurygraph.views.components import (
     compare_components,
     conclude_components,
 )
-from jurygraph.views.members import MemberComparison, compare_members, note_members
+from jurygraph.views.members import MemberComparison, compare_members
 
 _SETTING_GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
@@ -462,6 +460,7 @@ def measure_ranking(
         for lead, turn in zip(leads_over_next_agent, turns, strict=True)
     ]
     gaps = [row.gap for row in ranked_agents if row.gap is not None]
+    members = compare_members(run, list(means), ranker.unit_by_task, ranker.units)
     agents = [
         {
             "agent": row.agent,
@@ -471,18 +470,15 @@ def measure_ranking(
         }
         for row in ranked_agents
     ]
-    searched_setting_keys = [setting.key for setting in settings if setting.is_number]
     figures = {
         "settings": list(tried_settings),
         "agents": agents,
         "pairs": neighbours,
         "gaps": gaps,
         "components": components,
-        "searched": searched_setting_keys,
+        "searched": [setting.key for setting in settings if setting.is_number],
+        "members": members,
     }
-    figures["members"] = members = compare_members(
-        run, list(means), ranker.unit_by_task, ranker.units
-    )
     columns: Columns = {
         "agent": _agent_name,
         "mean reward": "mean",
@@ -520,9 +516,7 @@ def measure_ranking(
             ),
         ],
         [
-            *_notes(searched_setting_keys, decided_by.others, run, len(neighbours) + len(gaps)),
-            *note_members(members, ranker.units),
-            *_note_unsupported_findings(count_findings(run, {*ranker.tables.responses})),
+            *_notes(figures, decided_by.others, ranker),
             *filter(None, [warning]),
             *notes_on_similar_names(ranker.agents),
         ],
@@ -543,25 +537,15 @@ def _pair_table(
     rows: list[Sequence[object]] = []
     for pair, turn in zip_longest([*neighbours, *gaps], turns):
         agents = agent_label(pair.first), agent_label(pair.second)
-        lead = IntervalCell(pair.difference, pair.low, pair.high)
-        rows.append((*agents, lead, pair.certainty.removeprefix("which "), turn))
+        rows.append((*agents, pair, pair.certainty.removeprefix("which "), turn))
     return ReportTable(header, rows, left=2)
 
 
 def _member_table(members: Sequence[MemberComparison], agents: Sequence[str]) -> ReportTable:
     """Return what each reviewer or stakeholder gets from each agent, and who pays for the choice of the first."""
-    header = [
-        "reviewer or stakeholder (scale)",
-        *map(agent_label, agents),
-        "lead of the first",
-        "gains or pays",
-    ]
-    rows: list[Sequence[object]] = []
-    for row in members:
-        lead = row.difference and IntervalCell(
-            row.difference.difference, row.difference.low, row.difference.high
-        )
-        rows.append((row.label, *row.means.values(), lead, row.outcome))
+    names = map(agent_label, agents)
+    header = ["reviewer or stakeholder (scale)", *names, "lead of the first", "gains or pays"]
+    rows = [(row.label, *row.means.values(), row.difference, row.outcome) for row in members]
     return ReportTable(header, rows, digits=2)
 
 
@@ -569,11 +553,9 @@ def _agent_name(row: Figures) -> str:
     return agent_label(row["agent"])
 
 
-def _notes(
-    searched_setting_keys: Sequence[str], others: int, run: Run, differences: int
-) -> Iterator[str]:
+def _notes(figures: Figures, others: int, ranker: AgentRanker) -> Iterator[str]:
     yield (
-        f"searched, one at a time: {', '.join(searched_setting_keys)}; from today's value "
+        f"searched, one at a time: {', '.join(figures['searched'])}; from today's value "
         "outwards in steps that double, from "
         "1/64 of it on, then between them. Two turns between two steps are missed, and so are changes of several "
         "settings at once; a weight keeps its sign"
@@ -581,15 +563,20 @@ def _notes(
     if others:
         yield (
             f"not searched, {format_count(others, 'weight')} of criteria, since they are many, or "
-            f"not alike in all tasks: jurygraph rescore {run.folder} --out NEW --set "
+            f"not alike in all tasks: jurygraph rescore {ranker.run.folder} --out NEW --set "
             "criteria.NAME.weight=W"
         )
+    differences = len(figures["pairs"]) + len(figures["gaps"])
     if differences > 1:
         yield f"the intervals of the {differences} differences hold together with 95 %"
     yield "failed rewards are in no mean"
-
-
-def _note_unsupported_findings(findings: FindingCounts) -> Iterator[str]:
+    if figures["members"]:
+        yield (
+            "reviewers and stakeholders: values of the run as it was scored, on their own scales (what a reviewer is "
+            "predicted to give, without unsupported predictions; the utility of a stakeholder); leads are paired over "
+            f"{ranker.units} of both, and their {len(figures['members'])} intervals hold together with 95 %"
+        )
+    findings = count_findings(ranker.run, {*ranker.tables.responses})
     if findings.unsupported:
         yield (
             f"{findings.unsupported} of {findings.quotable} findings that need a quotation have none that counts: in "

@@ -71,6 +71,11 @@ class AgentDifference:
     is_clear: bool
 
     @property
+    def value(self) -> float:
+        """Return the difference, under the name that an estimate with its interval has."""
+        return self.difference
+
+    @property
     def is_better_agent_known(self) -> bool:
         """Return whether one of the two is shown to be better: the first, or the second over what both have."""
         is_second_better = self.high is not None and self.high < 0.0 and not self.left_out

@@ -4,7 +4,7 @@ The values are those of the run as it was scored: what a reviewer is predicted t
 and the utility û of a stakeholder, from 0 to 1.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -88,16 +88,6 @@ def compare_members(
         _compare_member(member, scales[member], agents, totals, units, len(scales))
         for member, totals in sorted(totals_by_member.items())
     ]
-
-
-def note_members(members: Sequence[MemberComparison], units: str) -> Iterator[str]:
-    """Yield how the table of members is to be read, where there is one."""
-    if members:
-        yield (
-            "reviewers and stakeholders: values of the run as it was scored, on their own scales (what a reviewer is "
-            f"predicted to give, without unsupported predictions; the utility of a stakeholder); leads are paired over "
-            f"{units} of both, and their {len(members)} intervals hold together with 95 %"
-        )
 
 
 def _has_members(run: Run) -> bool:
