@@ -35,8 +35,7 @@ RELIABLE_CORRELATION = 0.8
 MAX_UNPREDICTED_SHARE = 0.1
 """Share of the ratings that a judge may leave unpredicted before it is said."""
 _MIN_SHARED_RATINGS = 30
-_MIN_SHARED_SHARE = 0.5
-"""Fewer ratings, or a smaller share of all, that both of two judges predict show nothing of the others."""
+"""Fewer ratings that two judges predict, or less than half of all, show nothing of the others."""
 MAX_SAMPLE_FACTOR = 100
 """How many times as much as there is may be asked for; beyond, nothing that one could collect would tell."""
 
@@ -301,11 +300,15 @@ def conclude_reviewers(
     for dimension, persons in reviewers.items():
         count = len(persons)
         judges_of_dimension = [row for row in judges if (row["dimension"] or "all") == dimension]
-        pairs = [row for row in differences if (row["dimension"] or "all") == dimension]
-        for row in pairs:
-            if {row["first"], row["second"]} == PLANNED_PAIR:
-                answer = _describe_planned_pair(row, judges_of_dimension, persons)
-                conclusion.append(f"{dimension}: {answer}")
+        pairs = {
+            frozenset((row["first"], row["second"])): row
+            for row in differences
+            if (row["dimension"] or "all") == dimension
+        }
+        if PLANNED_PAIR in pairs:
+            planned_row = pairs.pop(PLANNED_PAIR)
+            answer = _describe_planned_pair(planned_row, judges_of_dimension, persons)
+            conclusion.append(f"{dimension}: {answer}")
         ranked_judges = [row for row in judges_of_dimension if row["mae"]]
         ranked_judges.sort(key=lambda row: row["mae"].value)
         if not ranked_judges:
@@ -345,15 +348,14 @@ def conclude_reviewers(
             {"item-mean", "rater-offset"},
             {"own-history", "personalized"},
         ]
-        for row in pairs:
-            pair = {row["first"], row["second"]}
-            if pair in described_pairs and pair != PLANNED_PAIR:
+        for pair, row in pairs.items():
+            if pair in described_pairs:
                 paragraphs.append(_describe_nearer_judge(row, count))
         conclusion += [f"{dimension}: {paragraph}" for paragraph in paragraphs]
     return conclusion
 
 
-PLANNED_PAIR = {"personalized", "aggregate"}
+PLANNED_PAIR = frozenset({"personalized", "aggregate"})
 """The judges that the study of reviewers is for: their p allows for no other pair."""
 _JUDGE_KIND_DESCRIPTIONS = {
     "personalized": "personalized (a judge for each reviewer)",
@@ -367,7 +369,7 @@ def _describe_planned_pair(row: Figures, judges: FigureRows, persons: FigureRows
     """Return which of the two is nearer, and to whom; of few ratings that both predict, that these do not tell."""
     shared, total = row["n"], row["ratings"]
     is_partial = shared < (1.0 - MAX_UNPREDICTED_SHARE) * total
-    if is_partial and shared < max(_MIN_SHARED_RATINGS, _MIN_SHARED_SHARE * total):
+    if is_partial and shared < max(_MIN_SHARED_RATINGS, total / 2):
         answered = {judge["judge"]: judge["answered"] for judge in judges}
         first, second = (f"{name} ({answered[name]})" for name in (row["first"], row["second"]))
         return (

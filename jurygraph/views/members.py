@@ -26,6 +26,8 @@ from jurygraph.views.agents import (
 from jurygraph.views.rewards import PREDICTED_COLUMN_PREFIX, predicted_score_column_names
 
 _MEMBER_KINDS = ("reviewer", "stakeholder")
+_UTILITY_SCALE = (0.0, 1.0)
+_MemberScale = tuple[str, Limits]
 
 
 class MemberComparison(NamedTuple):
@@ -72,21 +74,18 @@ def compare_members(
         return []
     numbers = {agent: number for number, agent in enumerate(agents)}
     shape = 2, len(agents), max(unit_by_task.values()) + 1
-    scales: dict[str, Limits] = {}
-    totals_by_member: dict[str, Floats] = {}
+    totals_by_member: dict[_MemberScale, Floats] = {}
     names = dict(zip(run.reviewer_questions(), predicted_score_column_names(run), strict=True))
     for trace in run.traces():
         agent = numbers.get(trace.agent or "")
-        if agent is None:
-            continue
-        values = _read_member_values(run.explain_trace(trace).explained, names)
-        for member, (value, scale) in values.items():
-            scales.setdefault(member, scale)
-            totals = totals_by_member.setdefault(member, np.zeros(shape))
-            totals[:, agent, unit_by_task[trace.task_id]] += 1.0, value
+        if agent is not None:
+            values = _read_member_values(run.explain_trace(trace).explained, names)
+            for member, value in values.items():
+                totals = totals_by_member.setdefault(member, np.zeros(shape))
+                totals[:, agent, unit_by_task[trace.task_id]] += 1.0, value
     return [
-        _compare_member(member, scales[member], agents, totals, units, len(scales))
-        for member, totals in sorted(totals_by_member.items())
+        _compare_member(*member, agents, totals_by_member[member], units, len(totals_by_member))
+        for member in sorted(totals_by_member)
     ]
 
 
@@ -97,17 +96,17 @@ def _has_members(run: Run) -> bool:
 
 def _read_member_values(
     explained_trace: ExplainedTrace, names: Mapping[str, str]
-) -> dict[str, tuple[float, Limits]]:
-    """Return what each gets from a response, with the ends of the scale; `names` are the columns of questions."""
+) -> dict[_MemberScale, float]:
+    """Return the value of a response to each, by name and scale; `names` are the columns of questions."""
     values = {}
     for verdict, value in predicted_scores(explained_trace):
         if value is not None:
             name = names[verdict.question].removeprefix(PREDICTED_COLUMN_PREFIX)
-            values[name] = value, verdict.scale or (0.0, 1.0)
+            values[name, verdict.scale or _UTILITY_SCALE] = value
     for term in explained_trace.terms:
         for name, utility in term.parts.items() if term.combiner.aggregates_utilities else ():
             if not term.is_unjudged_part(name):
-                values[name] = utility, (0.0, 1.0)
+                values[name, _UTILITY_SCALE] = utility
     return values
 
 
