@@ -29,7 +29,7 @@ from jurygraph.prompts import ShownExample
 from jurygraph.safety.gates import fold_text
 from jurygraph.schema import ExampleUse, FrozenModel, Response, TaskView, digest_of
 from jurygraph.schema.frozen_model import Number
-from jurygraph.schema.rating import Rating
+from jurygraph.schema.rating import RatedAnswer, Rating
 from jurygraph.sources.ratings import RatingsFile, read_pairs, read_ratings, read_texts
 
 ScaleByDimension = Mapping[str, tuple[float, float]]
@@ -285,8 +285,11 @@ class ReviewerHistory:
         total = len(self._ratings.rows)
         reviewers = format_count(len({example.reviewer for example in self.examples}), "reviewer")
         yield f"Of {format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
-        if self._ratings.unread_columns:
-            unread_columns_text = join_names(map(quote, self._ratings.unread_columns))
+        unread_columns = sorted(
+            self._ratings.unread_columns.keys() - RatedAnswer.model_fields.keys()
+        )
+        if unread_columns:
+            unread_columns_text = join_names(map(quote, unread_columns))
             yield (
                 f"Columns of {self.name} that examples do not show: {unread_columns_text}; if one is "
                 f"{', '.join(Rating.model_fields)}, say so in `columns`, as in {{text: answer}}."

@@ -35,6 +35,8 @@ RELIABLE_CORRELATION = 0.8
 """Correlation of repeated values that counts as reliable."""
 MAX_UNPREDICTED_SHARE = 0.1
 """Share of the ratings that a judge may leave unpredicted before it is said."""
+_MIN_SHARED_RATINGS = 30
+"""Fewer ratings that two judges predict, or less than half of all, show nothing of the others."""
 MAX_SAMPLE_FACTOR = 100
 """How many times as much as there is may be asked for; beyond, nothing that one could collect would tell."""
 
@@ -309,6 +311,15 @@ def conclude_reviewers(
     for dimension, persons in reviewers.items():
         count = len(persons)
         judges_of_dimension = [row for row in judges if (row["dimension"] or "all") == dimension]
+        pairs = {
+            frozenset((row["first"], row["second"])): row
+            for row in differences
+            if (row["dimension"] or "all") == dimension
+        }
+        if PLANNED_PAIR in pairs:
+            planned_row = pairs.pop(PLANNED_PAIR)
+            answer = _describe_planned_pair(planned_row, judges_of_dimension, persons)
+            conclusion.append(f"{dimension}: {answer}")
         ranked_judges = [row for row in judges_of_dimension if row["mae"]]
         ranked_judges.sort(key=lambda row: row["mae"].value)
         if not ranked_judges:
@@ -332,7 +343,7 @@ def conclude_reviewers(
             "reviewers",
         )
         test = _describe_test_against_people(best["alternative_annotator"], best["alpha"])
-        paragraphs = [f"{agreement} {test}"]
+        paragraphs = []
         total = round(best["answered"] / best["coverage"])
         if best["n"] < (1.0 - MAX_UNPREDICTED_SHARE) * total:
             costliest = max(ranked_judges, key=lambda row: row["n_without"])
@@ -342,29 +353,41 @@ def conclude_reviewers(
                 f"examples) on {costliest['n_without']}: leave it out, or, where it has no majority, use more --seeds; "
                 "the notes say why."
             )
-        for row in differences:
-            pair = {row["first"], row["second"]}
-            if row["dimension"] != best["dimension"]:
-                continue
-            if pair == PLANNED_PAIR:
-                answer = [_describe_nearer_judge(row, count), *_describe_gains(persons)]
-                paragraphs.insert(0, " ".join(answer))
-            elif pair in (
-                {row["judge"] for row in ranked_judges[:2]},
-                {"item-mean", "rater-offset"},
-            ):
+        paragraphs.append(f"{agreement} {test}")
+        described_pairs = [
+            {row["judge"] for row in ranked_judges[:2]},
+            {"item-mean", "rater-offset"},
+            {"own-history", "personalized"},
+        ]
+        for pair, row in pairs.items():
+            if pair in described_pairs:
                 paragraphs.append(_describe_nearer_judge(row, count))
         conclusion += [f"{dimension}: {paragraph}" for paragraph in paragraphs]
     return conclusion
 
 
-PLANNED_PAIR = {"personalized", "aggregate"}
+PLANNED_PAIR = frozenset({"personalized", "aggregate"})
 """The judges that the study of reviewers is for: their p allows for no other pair."""
 _JUDGE_KIND_DESCRIPTIONS = {
     "personalized": "personalized (a judge for each reviewer)",
     "aggregate": "aggregate (one judge for all, with examples)",
     "zero-shot": "zero-shot (one judge for all, without examples)",
+    "own-history": "own-history (the mean of each reviewer's own scores)",
 }
+
+
+def _describe_planned_pair(row: Figures, judges: FigureRows, persons: FigureRows) -> str:
+    """Return which of the two is nearer, and to whom; of few ratings that both predict, that these do not tell."""
+    shared, total = row["n"], row["ratings"]
+    is_partial = shared < (1.0 - MAX_UNPREDICTED_SHARE) * total
+    if is_partial and shared < max(_MIN_SHARED_RATINGS, total / 2):
+        answered = {judge["judge"]: judge["answered"] for judge in judges}
+        first, second = (f"{name} ({answered[name]})" for name in (row["first"], row["second"]))
+        return (
+            f"only {shared} of {total} ratings are predicted by both {first} and {second}: no conclusion on which is "
+            "nearer; the notes say why."
+        )
+    return " ".join([_describe_nearer_judge(row, len(persons)), *_describe_gains(persons)])
 
 
 def has_equal_predictions(row: Figures) -> bool:
@@ -381,7 +404,9 @@ def _describe_nearer_judge(row: Figures, reviewers: int) -> str:
     for itself.
     """
     if has_equal_predictions(row):
-        sentence = f"{row['first']} and {row['second']} make the same predictions"
+        sentence = (
+            f"{row['first']} and {row['second']} make the same predictions of {row['n']} ratings"
+        )
         if {row["first"], row["second"]} == {"own-history", "neighbours"}:
             sentence += (
                 ", as both take all own ratings of each reviewer; a smaller --shots parts them"
@@ -422,7 +447,7 @@ def _describe_gains(persons: FigureRows) -> Iterator[str]:
         allowance = f", after allowing for {len(tested_rows)} reviewers"
     for row in tested_rows:
         if row["gain_p"] < SIGNIFICANCE_LEVEL:
-            clear_gains[f"{row['reviewer']} ({row['n']} ratings)"] = row["gain"]
+            clear_gains[f"{row['reviewer']} ({row['gain_n']} ratings)"] = row["gain"]
     for relation, names in _join_names_by_side(clear_gains, "nearer", "farther"):
         yield f"personalized is surely {relation} than aggregate for {names}{allowance}."
     if not clear_gains:

@@ -17,7 +17,11 @@ from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME, STAKEHOLDERS_COMPON
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import format_count, notes_on_similar_names
-from jurygraph.runs.reports.summary import compare_failed_rewards, mean_without_none
+from jurygraph.runs.reports.summary import (
+    compare_failed_rewards,
+    count_findings,
+    mean_without_none,
+)
 from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import DecidedRewards, PackedGroupVerdicts, VerdictTables
@@ -28,7 +32,6 @@ from jurygraph.studies import symbols
 from jurygraph.studies.report import (
     Columns,
     Figures,
-    IntervalCell,
     Plot,
     PlotSeries,
     Report,
@@ -49,6 +52,7 @@ from jurygraph.views.components import (
     compare_components,
     conclude_components,
 )
+from jurygraph.views.members import MemberComparison, compare_members
 
 _SETTING_GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
@@ -212,6 +216,9 @@ class AgentRanker:
         self.units = units_label(names)
         units = {name: number for number, name in enumerate(dict.fromkeys(names))}
         self.unit = np.array([units[name] for name in names], dtype=np.int64)
+        self.unit_by_task = {
+            task: units[unit_name(task, group)] for task, group in self.tables.tasks
+        }
         self._means: dict[str, dict[str, float]] = {}
 
     def rank(self, settings: Sequence[str] = ()) -> dict[str, float]:
@@ -432,17 +439,18 @@ def measure_ranking(
     `advance` receives 1 for each of `RELATIVE_CHANGE_SIZES` that was searched. Raises `InputError` where no reward has
     a value.
     """
-    config = apply_settings(ranker.run.config, tried_settings)
+    run = ranker.run
+    config = apply_settings(run.config, tried_settings)
     decided_rewards = ranker.decide(config)
     means = ranker.rank(tried_settings)
     if not means:
-        raise InputError(f"{ranker.run.folder}: no reward has a value, so there is nothing to rank")
+        raise InputError(f"{run.folder}: no reward has a value, so there is nothing to rank")
     ranked_agents = _agent_means(ranker, decided_rewards, list(means))
     components = compare_components(
         ranked_agents, _component_means(ranker, decided_rewards), config
     )
     rows_of_components = add_all_else(components, ranked_agents)
-    decided_by = collect_decision_methods(ranker.run)
+    decided_by = collect_decision_methods(run)
     settings = list(list_settings(config, decided_by))
     pairs = list(pairwise(means))
     turns = find_nearest_reversals(ranker, settings, pairs, tried_settings, advance)
@@ -452,6 +460,7 @@ def measure_ranking(
         for lead, turn in zip(leads_over_next_agent, turns, strict=True)
     ]
     gaps = [row.gap for row in ranked_agents if row.gap is not None]
+    members = compare_members(run, list(means), ranker.unit_by_task, ranker.units)
     agents = [
         {
             "agent": row.agent,
@@ -461,14 +470,14 @@ def measure_ranking(
         }
         for row in ranked_agents
     ]
-    searched_setting_keys = [setting.key for setting in settings if setting.is_number]
     figures = {
         "settings": list(tried_settings),
         "agents": agents,
         "pairs": neighbours,
         "gaps": gaps,
         "components": components,
-        "searched": searched_setting_keys,
+        "searched": [setting.key for setting in settings if setting.is_number],
+        "members": members,
     }
     columns: Columns = {
         "agent": _agent_name,
@@ -481,6 +490,7 @@ def measure_ranking(
         conclusion.append(conclude_components(rows_of_components))
     for pair in neighbours[:1]:
         conclusion += pair.sentences()
+    conclusion += filter(None, [member.sentence for member in members])
     if not pairs:
         conclusion.append(
             "there is one agent alone, so that no order can turn"
@@ -490,7 +500,7 @@ def measure_ranking(
     warning = None
     # of the rewards of today: with other settings, others may fail
     if not tried_settings and np.isnan(decided_rewards.values.value).any():
-        warning = compare_failed_rewards(ranker.run).warning
+        warning = compare_failed_rewards(run).warning
     by_name = {_agent_name(row): row["mean"] for row in agents}
     series = PlotSeries.from_estimates_with_intervals("mean reward", by_name)
     plots = [Plot("Mean reward of each agent, with its 95 % interval", "points", [series])]
@@ -499,15 +509,14 @@ def measure_ranking(
         [
             ReportTable.of(columns, agents),
             *([_pair_table(neighbours, gaps)] if gaps else []),
+            _member_table(members, list(means)),
             ReportTable(
                 ["component (points behind)", "weight", *map(_agent_name, agents)],
                 [[row.component, row.weight, *row.agents] for row in rows_of_components],
             ),
         ],
         [
-            *_notes(
-                searched_setting_keys, decided_by.others, ranker.run, len(neighbours) + len(gaps)
-            ),
+            *_notes(figures, decided_by.others, ranker),
             *filter(None, [warning]),
             *notes_on_similar_names(ranker.agents),
         ],
@@ -528,20 +537,25 @@ def _pair_table(
     rows: list[Sequence[object]] = []
     for pair, turn in zip_longest([*neighbours, *gaps], turns):
         agents = agent_label(pair.first), agent_label(pair.second)
-        lead = IntervalCell(pair.difference, pair.low, pair.high)
-        rows.append((*agents, lead, pair.certainty.removeprefix("which "), turn))
+        rows.append((*agents, pair, pair.certainty.removeprefix("which "), turn))
     return ReportTable(header, rows, left=2)
+
+
+def _member_table(members: Sequence[MemberComparison], agents: Sequence[str]) -> ReportTable:
+    """Return what each reviewer or stakeholder gets from each agent, and who pays for the choice of the first."""
+    names = map(agent_label, agents)
+    header = ["reviewer or stakeholder (scale)", *names, "lead of the first", "gains or pays"]
+    rows = [(row.label, *row.means.values(), row.difference, row.outcome) for row in members]
+    return ReportTable(header, rows, digits=2)
 
 
 def _agent_name(row: Figures) -> str:
     return agent_label(row["agent"])
 
 
-def _notes(
-    searched_setting_keys: Sequence[str], others: int, run: Run, differences: int
-) -> Iterator[str]:
+def _notes(figures: Figures, others: int, ranker: AgentRanker) -> Iterator[str]:
     yield (
-        f"searched, one at a time: {', '.join(searched_setting_keys)}; from today's value "
+        f"searched, one at a time: {', '.join(figures['searched'])}; from today's value "
         "outwards in steps that double, from "
         "1/64 of it on, then between them. Two turns between two steps are missed, and so are changes of several "
         "settings at once; a weight keeps its sign"
@@ -549,12 +563,25 @@ def _notes(
     if others:
         yield (
             f"not searched, {format_count(others, 'weight')} of criteria, since they are many, or "
-            f"not alike in all tasks: jurygraph rescore {run.folder} --out NEW --set "
+            f"not alike in all tasks: jurygraph rescore {ranker.run.folder} --out NEW --set "
             "criteria.NAME.weight=W"
         )
+    differences = len(figures["pairs"]) + len(figures["gaps"])
     if differences > 1:
         yield f"the intervals of the {differences} differences hold together with 95 %"
     yield "failed rewards are in no mean"
+    if figures["members"]:
+        yield (
+            "reviewers and stakeholders: values of the run as it was scored, on their own scales (what a reviewer is "
+            "predicted to give, without unsupported predictions; the utility of a stakeholder); leads are paired over "
+            f"{ranker.units} of both, and their {len(figures['members'])} intervals hold together with 95 %"
+        )
+    findings = count_findings(ranker.run, {*ranker.tables.responses})
+    if findings.unsupported:
+        yield (
+            f"{findings.unsupported} of {findings.quotable} findings that need a quotation have none that counts: in "
+            "these means they count as `safety: {evidence: …}` says, by default as the worst score"
+        )
 
 
 def _component_means(ranker: AgentRanker, decided_rewards: DecidedRewards) -> ComponentMeans:

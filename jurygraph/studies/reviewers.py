@@ -545,8 +545,9 @@ def report(
     `alpha`, `rmse` and `mae`;
     `curve`, the same for each number of examples; `differences` of two judges' absolute errors (`first` less `second`),
     with intervals and p-values (Student's t, Holm; the planned pair's for itself) over reviewers and items, or groups
-    of items, and for how many reviewers the first is nearer or farther; `reviewers`, each with every judge's error, and
-    the error of `aggregate` less that of `personalized` (`gain`), with its interval over the reviewer's items and
+    of items, and for how many reviewers the first is nearer or farther, of the `n` ratings that all answered, or both
+    of the planned pair; `reviewers`, each with every judge's error, and the error of `aggregate` less that of
+    `personalized` (`gain`), on the `gain_n` ratings that both answered, with its interval over the reviewer's items and
     p-value (Holm, over reviewers); and `reasons`: the correlation of agreement with similar reasons, of reviewers or
     those of a judge for them, over `pairs` of reviewers.
     `matches` say how near a judge's reasons are to those of the person that it predicts (`own`), and to `others`' of
@@ -669,19 +670,24 @@ def _alpha_with_interval(
 
 def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) -> list[Figures]:
     common = _is_predicted_by_all_judges(columns)
-    reviewer = part.reviewer[common]
     rows = []
     errors = absolute_errors(part, columns)
     for first, second in combinations(errors, 2):
-        gaps = (errors[first] - errors[second])[common]
+        gaps = errors[first] - errors[second]
+        # what no third judge predicts counts for the planned pair all the same
+        is_compared = ~np.isnan(gaps) if {first, second} == PLANNED_PAIR else common
+        gaps = gaps[is_compared]
         # Equal predictions may be sums in another order.
         gaps[np.abs(gaps) < _ROUNDING_ERROR] = 0.0
-        estimate = crossed_interval(gaps, reviewer, part.group[common])
+        reviewer = part.reviewer[is_compared]
+        estimate = crossed_interval(gaps, reviewer, part.group[is_compared])
         sums = np.bincount(reviewer, gaps)
         row = {
             "dimension": part.dimension,
             "first": first,
             "second": second,
+            "n": len(gaps),
+            "ratings": len(part.score),
             "absolute": as_interval(estimate),
             "absolute_p": t_test_p(estimate),
             "nearer": int((sums < 0).sum()),
@@ -771,18 +777,21 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
     for index, name in enumerate(part.names):
         rows = common & (part.reviewer == index)
         mae = dict.fromkeys(errors)
-        gain = None
         if rows.any():
             mae = {judge: float(error[rows].mean()) for judge, error in errors.items()}
-            if errors.keys() >= PLANNED_PAIR:
-                gaps = errors["aggregate"] - errors["personalized"]
-                gain = mean_with_cluster_interval(gaps[rows], part.group[rows])
+        gain = None
+        compared = rows
+        if errors.keys() >= PLANNED_PAIR:
+            gaps = errors["aggregate"] - errors["personalized"]
+            compared = (part.reviewer == index) & ~np.isnan(gaps)
+            gain = mean_with_cluster_interval(gaps[compared], part.group[compared])
         row = {
             "dimension": part.dimension,
             "reviewer": name,
             "n": int(rows.sum()),
             "mae": mae,
             "gain": as_interval(gain),
+            "gain_n": int(compared.sum()),
             "gain_p": t_test_p(gain),
         }
         reviewers.append(row)
@@ -792,7 +801,8 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
 def _sections(figures: Figures) -> ReportSections:
     yield (
         "each score is predicted from other ratings (leave-one-out), never from one of the same group; errors are on "
-        f"ratings that all judges predict; alpha is {figures['level']}; intervals are over reviewers, "
+        "ratings that all judges predict, and the difference of personalized and aggregate on those that both do; "
+        f"alpha is {figures['level']}; intervals are over reviewers, "
         "and those of differences over reviewers and items (items of one group together), each for itself; p holds for "
         "all pairs together, but that of personalized and aggregate for itself; own scores are those of the same "
         "dimension and domain"
@@ -806,6 +816,7 @@ def _sections(figures: Figures) -> ReportSections:
         columns = {f"MAE of {dimension}, reviewer": "reviewer", "n": "n"}
         columns |= dict(zip(judges, judges, strict=True))
         if judges.keys() >= PLANNED_PAIR:
+            columns["n of both"] = "gain_n"
             columns["aggregate less personalized (95 %, this reviewer)"] = "gain"
             columns["p (Holm, all reviewers)"] = "gain_p"
         yield ReportTable.of(columns, rows, digits=3, most=_MAX_ROWS_LISTED)
@@ -820,6 +831,7 @@ def _sections(figures: Figures) -> ReportSections:
     columns = {
         "error of": "first",
         "less that of": "second",
+        "n": "n",
         "absolute (95 %, this pair)": "absolute",
         "p (Holm, all other pairs)": "absolute_p",
         "nearer to (reviewers)": "nearer",

@@ -71,6 +71,11 @@ class AgentDifference:
     is_clear: bool
 
     @property
+    def value(self) -> float:
+        """Return the difference, under the name that an estimate with its interval has."""
+        return self.difference
+
+    @property
     def is_better_agent_known(self) -> bool:
         """Return whether one of the two is shown to be better: the first, or the second over what both have."""
         is_second_better = self.high is not None and self.high < 0.0 and not self.left_out
@@ -146,7 +151,7 @@ class UnitTotals(NamedTuple):
     most: Floats
 
 
-def _compare_agents(
+def compare_agents(
     first: str,
     second: str,
     totals: UnitTotals,
@@ -326,7 +331,7 @@ def rank_agents_by_mean(
 
     def compare(first: int, second: int) -> AgentDifference:
         unit_totals_of_pair = UnitTotals._make(array[[first, second]] for array in totals)
-        return _compare_agents(
+        return compare_agents(
             agents[first], agents[second], unit_totals_of_pair, units, pairs, limits
         )
 

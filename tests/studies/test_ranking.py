@@ -408,3 +408,45 @@ def test_agents_that_differ_in_a_last_nul_stay_two(tmp_path: Path) -> None:
         jury.score(jg.Task(id="t", query="?"), responses)
     with closing(Run.open(tmp_path / "run")) as run:
         assert AgentRanker(run).agents == ["a", "a\0"]
+
+
+@pytest.mark.parametrize("audience", ["stakeholder", "reviewer"])
+def test_who_pays_for_the_choice_of_the_best_agent_is_named(tmp_path: Path, audience: Any) -> None:
+    """Bea and Fay want short answers, and Walt long ones; Kit finds all alike."""
+
+    @jg.evaluator(audience=audience)
+    def taste(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        is_wanted = (task.member == "Walt") == (response.text == "wordy")
+        stars = 3 if task.member == "Kit" else 4 + int(task.id) % 2 if is_wanted else 2
+        unsupported = "worst-case" if (task.id, task.member) == ("0", "Kit") else None
+        return jg.Verdict(
+            score=(stars - 1) / 4, native=stars, scale=(1, 5), unsupported=unsupported
+        )
+
+    names = ["Bea", "Fay", "Kit", "Walt"]
+    people: Any = {"reviewers": names}
+    if audience == "stakeholder":
+        people = {"stakeholders": [{"id": name} for name in names]}
+    with (
+        jg.Jury(evaluators=[taste], weights={"method": "uniform"}) as jury,
+        jury.record(tmp_path / "run"),
+    ):
+        for number in range(6):
+            answers = [
+                jg.Response(id=f"{number}/{agent}", agent=agent, text=agent)
+                for agent in ("wordy", "brief")
+            ]
+            jury.score(jg.Task(id=f"{number}", query="?", **people), answers)
+    with closing(Run.open(tmp_path / "run")) as run:
+        report = measure_ranking(AgentRanker(run))
+    scale, lead = ("1 to 5", "2.50 (1.65 to 3.35)")
+    if audience == "stakeholder":
+        scale, lead = ("0 to 1", "0.62 (0.41 to 0.84)")
+    sentence = f"Walt pays for the choice of brief: wordy is ahead there, by {lead} on {scale}."
+    assert sentence in report.conclusion
+    outcomes = {row["member"]: row["outcome"] for row in report.to_json()["members"]}
+    assert outcomes == {"Bea": "gains", "Fay": "gains", "Kit": "unclear", "Walt": "pays"}
+    (table,) = [table for table in report.tables if table.header[0].startswith("reviewer or")]
+    assert [row[0] for row in table.rows] == [f"{name} ({scale})" for name in names]
+    assert [row[-1] for row in table.rows] == ["gains", "gains", "unclear", "pays"]
+    assert any("2 of 2 findings that need a quotation" in note for note in report.notes)

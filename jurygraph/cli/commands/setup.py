@@ -173,6 +173,11 @@ def _check_config(path: Path) -> Iterator[SetupCheck]:
     try:
         with open_jury(path) as jury, locate_config_errors(path):
             jury.open()
+            reviewers = jury.config.task_defaults.reviewers
+            for evaluator in jury.evaluators.values():
+                if evaluator.predictable_reviewers:  # else it predicts any, or none
+                    problem = f"task_defaults.reviewers: {evaluator.name} has no ratings of"
+                    select_known_names(problem, reviewers, evaluator.predictable_reviewers)
             names = ", ".join(
                 f"{jury_evaluator.name} {jury_evaluator.version}"
                 for jury_evaluator in jury.evaluators.values()

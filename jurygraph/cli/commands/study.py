@@ -542,8 +542,9 @@ def ranking(run: RunFolderArgument, settings: ConfigSettingsOption = None) -> Re
 
     By which components the best is ahead of each other. For each two agents that follow each other: whether their
     difference is larger than chance, by its 95 % interval over the tasks that both have; and the smallest change of a
-    single setting (a weight, kappa, tau, a gate) that makes them change places. The run is decided again from its
-    verdicts, as `rescore` does, without a request. --set tries settings beforehand.
+    single setting (a weight, kappa, tau, a gate) that makes them change places. What each reviewer or stakeholder gets
+    from each agent, and who pays for the choice of the best. The run is decided again from its verdicts, as `rescore`
+    does, without a request. --set tries settings beforehand.
 
     Exit codes: 0 done; 2 invalid input, such as a setting that changes the questions.
 

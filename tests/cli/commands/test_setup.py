@@ -123,6 +123,21 @@ def test_doctor_opens_the_jury_of_a_config_and_contacts_no_model(project: Path, 
     assert last_line.endswith(command)
 
 
+def test_doctor_refuses_a_reviewer_of_all_tasks_who_has_no_ratings(
+    project: Path, run: Command
+) -> None:
+    (project / "ratings.csv").write_text("item,reviewer,score,text\na,Bea,4,one\n")
+    config = (
+        "evaluators: [{use: personalized, params: {history: ratings.csv, shots: 1, dimensions: "
+        "{stars: {text: Good., scale: [1, 5]}}}}]\ntask_defaults: {reviewers: [%s]}\n"
+    )
+    for name, code in (("Bea", 0), ("bea", 2)):
+        (project / "jury.yaml").write_text(config % name)
+        ended = run("doctor", "--config", project / "jury.yaml")
+        assert ended.code == code, ended.out
+    assert "reviewers: personalized has no ratings of 'bea'; did you mean Bea?" in ended.out
+
+
 def test_version_prints_the_version(run: Command):
     assert run("--version").out == f"jurygraph {version('jurygraph')}\n"
 

@@ -296,7 +296,7 @@ def test_shown_examples_are_real_distinct_and_on_their_scale(drawn: list[Rating]
 
 def test_notes_name_columns_that_are_not_read(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
-    path.write_text("item,reviewer,score,text,product,wave\na,ada,4,one,kettle,2\n")
+    path.write_text("item,reviewer,score,text,product,wave,prompt\na,ada,4,one,kettle,2,Why?\n")
     assert list(ReviewerHistory.read(path, scales=ONE).notes())[1] == (
         "Columns of r.csv that examples do not show: 'product', 'wave'; if one is item, agent, reviewer, score, "
         "dimension, domain, group, text, reason, time, say so in `columns`, as in {text: answer}."

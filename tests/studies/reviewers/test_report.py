@@ -81,9 +81,11 @@ def test_the_judge_that_costs_the_most_common_ratings_is_named() -> None:
         Predictions("item-mean", None, part.score[None]),
     ]
     found = report([(part, columns)])
+    few = "only 1 of 8 ratings are predicted by both personalized (7) and aggregate (2): no conclusion"
+    assert found.conclusion[0].startswith(f"taste: {few}")
     assert (
         "on 1 of 8, those that all predict; without aggregate (10 examples) on 7: leave it out, or, "
-        in found.conclusion[2]
+        in found.conclusion[1]
     )
     assert [row.n_without for row in figures_of(found).judges] == [2, 7, 1]
     (alone,) = figures_of(report([(part, columns[2:3])])).judges
@@ -118,7 +120,10 @@ def test_two_judges_that_predict_the_same_have_a_sentence_and_no_difference(shif
     own = Predictions("own-history", None, part.score[None] + 0.1)
     near = Predictions("neighbours", 10, own.values + shift)
     result = report([(part, [own, near])])
-    is_told = "own-history and neighbours make the same predictions, as " in result.conclusion[1]
+    is_told = (
+        "own-history and neighbours make the same predictions of 8 ratings, as "
+        in result.conclusion[1]
+    )
     has_row = any("error of" in line for line in format_report_lines(result.sections))
     assert (is_told, has_row) == (shift < 0.1, shift > 0.1)
 
@@ -170,7 +175,7 @@ def test_the_conclusion_tells_whether_a_judge_for_each_reviewer_is_worth_it() ->
     near = part.score + 0.5 * draw.choice([-1.0, 1.0], len(part.score))
     columns = [Predictions("aggregate", 8, guess[None]), Predictions("zero-shot", 0, near[None])]
     result = report([(part, [*columns, Predictions("personalized", 8, own[None])])])
-    answer, agreement, coverage, next_judge = result.conclusion
+    answer, coverage, agreement, next_judge = result.conclusion
     pair = "personalized (a judge for each reviewer) is nearer than aggregate (one judge for all, with examples)"
     assert answer.startswith(f"all: {pair}: mean difference of errors")
     assert ". personalized is surely nearer than aggregate for r0 (" in answer
@@ -265,7 +270,7 @@ def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
         judges.append({**row, **figures, "judge": name})
     absolute = IntervalCell(0.4, 0.2, 0.6)
     pair: dict[str, Any] = {"first": "personalized", "second": "aggregate", "absolute": absolute}
-    pair |= {"dimension": None, "absolute_p": 0.01}
+    pair |= {"dimension": None, "absolute_p": 0.01, "n": 9, "ratings": 9}
     words = " ".join(conclude_reviewers(judges, [pair], PERSONS))
     assert words.count("mean difference of errors") == 1
     assert "(a judge for each reviewer): mean difference of errors 0.40 (0.20" in words
@@ -301,3 +306,26 @@ def test_the_pair_that_the_study_is_for_has_a_p_of_its_own_and_others_share_thei
     conclusion = " ".join(several.conclusion)
     assert "item-mean" in conclusion
     assert "rater-offset" in conclusion
+
+
+def test_the_pair_that_the_study_is_for_is_compared_on_all_ratings_that_both_predict() -> None:
+    """A third judge that predicts six ratings takes none away; of the reviewers' own means there is a sentence."""
+    (part,) = read_parts([to_ratings(random_rows(np.random.default_rng(3)))])
+    count = len(part.score)
+    columns = [
+        Predictions("aggregate", 5, part.score[None] + 1.0),
+        Predictions("own-history", None, part.score[None] + 0.5 + np.arange(count) % 2),
+        Predictions("personalized", 5, part.score[None] + 0.1 * (np.arange(count) % 2)),
+        Predictions("zero-shot", 0, np.where(np.arange(count) < 6, part.score, GAP)[None]),
+    ]
+    result = report([(part, columns)])
+    assert (
+        "personalized (a judge for each reviewer) is nearer than aggregate" in result.conclusion[0]
+    )
+    assert "the mean of each reviewer's own scores" in " ".join(result.conclusion)
+    found = figures_of(result)
+    compared = {(row.first, row.second): row.n for row in found.differences}
+    assert compared.pop(("aggregate", "personalized")) == count
+    assert set(compared.values()) == {6}
+    assert sum(row.gain_n for row in found.reviewers) == count
+    assert sum(row.n for row in found.reviewers) == 6

@@ -1,0 +1,135 @@
+"""Who gains by the choice of an agent, and who pays: what each reviewer, or stakeholder, of a run gets from each.
+
+The values are those of the run as it was scored: what a reviewer is predicted to give, on the reviewer's own scale,
+and the utility û of a stakeholder, from 0 to 1.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from jurygraph.arrays import Floats
+from jurygraph.display import format_interval
+from jurygraph.explanation.predictions import predicted_scores
+from jurygraph.explanation.terms import ExplainedTrace
+from jurygraph.inference.clusters import Estimate, ratio_interval
+from jurygraph.runs.run import Run
+from jurygraph.views.agents import (
+    AgentDifference,
+    Limits,
+    UnitTotals,
+    agent_label,
+    clip_to_limits,
+    compare_agents,
+)
+from jurygraph.views.rewards import PREDICTED_COLUMN_PREFIX, predicted_score_column_names
+
+_MEMBER_KINDS = ("reviewer", "stakeholder")
+_UTILITY_SCALE = (0.0, 1.0)
+_MemberScale = tuple[str, Limits]
+
+
+class MemberComparison(NamedTuple):
+    """The mean value of each agent to a reviewer or a stakeholder, on a scale of their own, the best agent first.
+
+    `difference` is that of the first two, below 0 where the second is ahead; None where one of them has no value.
+    """
+
+    member: str
+    scale: Limits
+    means: Mapping[str, Estimate | None]
+    difference: AgentDifference | None
+    outcome: Literal["gains", "pays", "unclear"]
+
+    @property
+    def label(self) -> str:
+        low, high = self.scale
+        return f"{self.member} ({low:g} to {high:g})"
+
+    @property
+    def sentence(self) -> str:
+        """Return who is ahead for one who surely pays for the choice of the best agent; else an empty text."""
+        difference = self.difference
+        if difference is None or difference.high is None or self.outcome != "pays":
+            return ""
+        lead = format_interval(
+            -difference.difference, -difference.high, -(difference.low or 0.0), 2
+        )
+        return (
+            f"{self.member} pays for the choice of {agent_label(difference.first)}: "
+            f"{agent_label(difference.second)} is ahead there, by {lead} on {self.scale[0]:g} to {self.scale[1]:g}."
+        )
+
+
+def compare_members(
+    run: Run, agents: Sequence[str], unit_by_task: Mapping[str, int], units: str
+) -> list[MemberComparison]:
+    """Return the comparison of agents, the best first, by each reviewer and stakeholder; none of a run without them.
+
+    `unit_by_task` has the number of each task's unit, and `units` is what these are called. The intervals of all
+    differences are to hold together with 95 %.
+    """
+    if len(agents) < 2 or not _has_members(run):
+        return []
+    numbers = {agent: number for number, agent in enumerate(agents)}
+    shape = 2, len(agents), max(unit_by_task.values()) + 1
+    totals_by_member: dict[_MemberScale, Floats] = {}
+    names = dict(zip(run.reviewer_questions(), predicted_score_column_names(run), strict=True))
+    for trace in run.traces():
+        agent = numbers.get(trace.agent or "")
+        if agent is not None:
+            values = _read_member_values(run.explain_trace(trace).explained, names)
+            for member, value in values.items():
+                totals = totals_by_member.setdefault(member, np.zeros(shape))
+                totals[:, agent, unit_by_task[trace.task_id]] += 1.0, value
+    return [
+        _compare_member(*member, agents, totals_by_member[member], units, len(totals_by_member))
+        for member in sorted(totals_by_member)
+    ]
+
+
+def _has_members(run: Run) -> bool:
+    surveys = map(run.source.survey_without_texts, run.source.ledger.keys("survey"))
+    return any(kind in _MEMBER_KINDS for survey in surveys for kind, *_ in survey.members)
+
+
+def _read_member_values(
+    explained_trace: ExplainedTrace, names: Mapping[str, str]
+) -> dict[_MemberScale, float]:
+    """Return the value of a response to each, by name and scale; `names` are the columns of questions."""
+    values = {}
+    for verdict, value in predicted_scores(explained_trace):
+        if value is not None:
+            name = names[verdict.question].removeprefix(PREDICTED_COLUMN_PREFIX)
+            values[name, verdict.scale or _UTILITY_SCALE] = value
+    for term in explained_trace.terms:
+        for name, utility in term.parts.items() if term.combiner.aggregates_utilities else ():
+            if not term.is_unjudged_part(name):
+                values[name, _UTILITY_SCALE] = utility
+    return values
+
+
+def _compare_member(
+    member: str,
+    scale: Limits,
+    agents: Sequence[str],
+    totals: Floats,
+    units: str,
+    comparisons: int,
+) -> MemberComparison:
+    """Return the comparison for one; `totals` has the number and the sum of the values by agent and unit, [2,A,U]."""
+    counts, sums = totals
+    means = {}
+    for agent, agent_sums, agent_counts in zip(agents, sums, counts, strict=True):
+        mean = ratio_interval(agent_sums, agent_counts)
+        means[agent] = mean and clip_to_limits(mean, scale)
+    first, second = agents[:2]
+    difference = None
+    outcome: Literal["gains", "pays", "unclear"] = "unclear"
+    if means[first] and means[second]:
+        pair = UnitTotals(counts[:2], counts[:2], sums[:2], sums[:2], sums[:2])
+        difference = compare_agents(first, second, pair, units, comparisons, scale)
+        if difference.is_better_agent_known:
+            outcome = "gains" if difference.is_clear else "pays"
+    return MemberComparison(member, scale, means, difference, outcome)
