@@ -61,6 +61,8 @@ _SWAP_WIDTH = 2.0**-20
 RELATIVE_CHANGE_SIZES = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _MAX_CONFIGS_DECIDED = 4096
+_MAX_RESPONSES_EXPLAINED = 10_000
+"""Most responses for which it is told who pays: each is explained for that, in 0.7 ms."""
 _MAX_CRITERIA_VARIED = 12
 """Most criteria whose weights are tried: each takes up to 28 decisions of the whole run."""
 
@@ -460,7 +462,9 @@ def measure_ranking(
         for lead, turn in zip(leads_over_next_agent, turns, strict=True)
     ]
     gaps = [row.gap for row in ranked_agents if row.gap is not None]
-    members = compare_members(run, list(means), ranker.unit_by_task, ranker.units)
+    members: list[MemberComparison] = []
+    if len(ranker.tables.responses) <= _MAX_RESPONSES_EXPLAINED:
+        members = compare_members(run, list(means), ranker.unit_by_task, ranker.units)
     agents = [
         {
             "agent": row.agent,
@@ -575,6 +579,11 @@ def _notes(figures: Figures, others: int, ranker: AgentRanker) -> Iterator[str]:
             "reviewers and stakeholders: values of the run as it was scored, on their own scales (what a reviewer is "
             "predicted to give, without unsupported predictions; the utility of a stakeholder); leads are paired over "
             f"{ranker.units} of both, and their {len(figures['members'])} intervals hold together with 95 %"
+        )
+    if len(ranker.tables.responses) > _MAX_RESPONSES_EXPLAINED:
+        yield (
+            "who of reviewers or stakeholders pays for the choice is told of runs of up to "
+            f"{_MAX_RESPONSES_EXPLAINED:,} responses"
         )
     findings = count_findings(ranker.run, {*ranker.tables.responses})
     if findings.unsupported:
