@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.rows import WHOLE_NUMBER_AS_TEXT, RowKey
+from jurygraph.interchange.rows import WHOLE_NUMBER_AS_TEXT, RowKey, StrippedKey
 from jurygraph.messages import (
     DECIMAL_COMMA_PATTERN,
     Problem,
@@ -29,7 +29,9 @@ from jurygraph.sources.ratings import (
 from jurygraph.sources.table_rows import (
     TableRow,
     column_names_location,
+    leave_out_copies,
     missing_column_error,
+    read_first_row,
     read_rows,
 )
 
@@ -54,8 +56,8 @@ class _ExportedVote(Vote):
     """A vote whose names may be whole numbers."""
 
     item: RowKey
-    annotator: RowKey
-    agent: RowKey | None = None
+    annotator: StrippedKey
+    agent: StrippedKey | None = None
     domain: RowKey | None = None
     group: Annotated[LongId, WHOLE_NUMBER_AS_TEXT] | None = None
 
@@ -98,6 +100,8 @@ def read_export(read: AnswerReader, path: Path, columns: ExportColumns) -> Itera
     Raises `InputError` with file, place and field, also where no answer is to the question that the user names.
     """
     answers = list(read(path, columns))
+    if not answers and not read_first_row(path):
+        raise InputError(f"{path}: is empty, or has names of columns alone; save it again")
     questions = dict.fromkeys(str(answer.question) for answer in answers)
     if not answers or columns.label not in (None, *questions):
         name = columns.label or "a question"
@@ -146,7 +150,7 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
         raise InputError(
             "--rater-columns: is missing; name the columns of the raters, such as ann,bo"
         )
-    rows = list(read_rows(path))
+    rows = leave_out_copies(path, read_rows(path))
     read_decimal_commas(path, rows, columns.raters)
     for position, row in rows:
         location = f"{path}, {position}"

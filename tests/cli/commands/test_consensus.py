@@ -242,7 +242,7 @@ def test_the_papers_parameters_are_options_and_recorded(run: Command) -> None:
         (["nowhere.csv"], "nowhere.csv: there is no such file; "),
         (
             ["votes.csv", "--classes", "1,2"],
-            "votes.csv, line 2, field label: is the number 0, which is off the scale",
+            "votes.csv, line 2 (i0_large, ada), field label: is the number 0, which is off the scale",
         ),
         (
             ["votes.csv", "--values", "0,half"],
