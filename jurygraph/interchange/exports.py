@@ -31,7 +31,6 @@ from jurygraph.sources.table_rows import (
     column_names_location,
     leave_out_copies,
     missing_column_error,
-    read_first_row,
     read_rows,
 )
 
@@ -100,14 +99,12 @@ def read_export(read: AnswerReader, path: Path, columns: ExportColumns) -> Itera
     Raises `InputError` with file, place and field, also where no answer is to the question that the user names.
     """
     answers = list(read(path, columns))
-    if not answers and not read_first_row(path):
-        raise InputError(f"{path}: is empty, or has names of columns alone; save it again")
+    if not answers:
+        raise InputError(f"{path}: is empty, or nobody answered; save it again with answers")
     questions = dict.fromkeys(str(answer.question) for answer in answers)
-    if not answers or columns.label not in (None, *questions):
-        name = columns.label or "a question"
-        hint = join_names(questions) or "nothing; name the field of the answers"
+    if columns.label is not None and columns.label not in questions:
         raise InputError(
-            f"{path}: has no answers to {quote(name)}; --target-column may name {hint}"
+            f"{path}: has no answers to {quote(columns.label)}; --target-column may name {join_names(questions)}"
         )
     for answer in answers:
         if columns.label in (None, answer.question):

@@ -109,15 +109,9 @@ def compare_judge_with_people(
     """
     from scipy import stats  # imported lazily: every `study` command would wait for it
 
-    judge_distances_from_people, person_distances, is_labelled_by_others = (
-        _distances_from_other_people(people)
-    )
-    is_judge_as_near = (
-        judge_distances_from_people <= person_distances + ROUNDING_TOLERANCE
-    ).astype(np.float64)
-    is_person_as_near = (
-        person_distances <= judge_distances_from_people + ROUNDING_TOLERANCE
-    ).astype(np.float64)
+    extra_distances, is_labelled_by_others = _judge_less_person_distances(people)
+    is_judge_as_near = (extra_distances <= ROUNDING_TOLERANCE).astype(np.float64)
+    is_person_as_near = (extra_distances >= -ROUNDING_TOLERANCE).astype(np.float64)
     tasks = cluster_numbers(people.tasks)
     size = int(tasks.max(initial=-1)) + 1
     p_values = {}
@@ -190,12 +184,12 @@ def _find_guessers(people: PersonLabels, beaten: Collection[str]) -> dict[str, I
     return guessers
 
 
-def _distances_from_other_people(people: PersonLabels) -> tuple[Floats, Floats, Bools]:
-    """Return how far the judge, and each label's person, are from the others' labels of the item, [n] each.
+def _judge_less_person_distances(people: PersonLabels) -> tuple[Floats, Bools]:
+    """Return how much farther than each label's person the judge is from the others' labels of the item, [n].
 
     Distances are shares of other labels, or root mean squares of differences; the mask has the labels that have others.
     """
-    judge_distances_from_people, person_distances = np.zeros((2, len(people.labels)))
+    distances = np.zeros((2, len(people.labels)))
     is_labelled_by_others = np.zeros(len(people.labels), dtype=bool)
     for rows in members_by_cluster(people.items):
         if len(rows) < 2:
@@ -203,18 +197,13 @@ def _distances_from_other_people(people: PersonLabels) -> tuple[Floats, Floats, 
         is_labelled_by_others[rows] = True
         others = 1.0 - np.eye(len(rows))
         labels = people.labels[rows]
-        for values, gaps in (
-            (people.predictions, judge_distances_from_people),
-            (people.labels, person_distances),
-        ):
+        for values, gaps in zip((people.predictions, people.labels), distances, strict=True):
             differences = values[rows, None] - labels
             squares = differences != 0.0 if people.are_classes else differences**2
             gaps[rows] = (squares * others).sum(axis=1) / (len(rows) - 1)
     if not people.are_classes:
-        judge_distances_from_people, person_distances = np.sqrt(
-            [judge_distances_from_people, person_distances]
-        )
-    return judge_distances_from_people, person_distances, is_labelled_by_others
+        distances = np.sqrt(distances)
+    return distances[0] - distances[1], is_labelled_by_others
 
 
 def _p_value_judge_is_worse(judge_loss_estimate: Estimate | None, epsilon: float) -> float:

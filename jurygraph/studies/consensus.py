@@ -32,7 +32,6 @@ from jurygraph.messages import (
     notes_on_similar_names,
     shorten,
 )
-from jurygraph.runs.reports.units import ITEM_GROUP_UNITS_LABEL, ITEM_UNITS_LABEL
 from jurygraph.schema.rating import Label, format_label
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import describe_raters
@@ -442,7 +441,7 @@ def _conclude_agents(fitted_consensus: FittedConsensus) -> list[str]:
             agent = ballots.agent[row]
             rewards.append(UnitRewards(agent, units[row], 1, 1, *[credit[item]] * 3))
     limits = (min(fitted_consensus.values), max(fitted_consensus.values))
-    unit_names = ITEM_UNITS_LABEL if ballots.prompt is None else ITEM_GROUP_UNITS_LABEL
+    unit_names = "items" if ballots.prompt is None else "groups"
     agents = rank_agents_by_reward(rewards, limits, unit_names)
     leads = [agent.lead.sentence for agent in agents[:1] if agent.lead is not None]
     return [*conclude_ranking(agents), *leads]

@@ -10,13 +10,11 @@ from jurygraph.runs.run import Run
 
 TASK_UNITS_LABEL = "tasks"
 GROUP_UNITS_LABEL = "groups of tasks"
-ITEM_UNITS_LABEL = "items"
-ITEM_GROUP_UNITS_LABEL = "groups"
 SINGULAR_UNIT_LABELS = {
     TASK_UNITS_LABEL: "task",
     GROUP_UNITS_LABEL: "group of tasks",
-    ITEM_UNITS_LABEL: "item",
-    ITEM_GROUP_UNITS_LABEL: "group",
+    "items": "item",
+    "groups": "group",
 }
 _GROUP_UNIT_PREFIX = "group "
 

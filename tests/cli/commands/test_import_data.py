@@ -245,7 +245,7 @@ def test_a_wide_table_counts_labels_and_says_what_was_pasted_twice(
         "have), on a_x; keep one of each",
     ]
     table.write_text("")
-    assert "wide.csv: is empty, or has names of columns alone; " in run(*command).err
+    assert "wide.csv: is empty, or nobody answered; " in run(*command).err
     table.write_text("id,system,ann,bo\na,x,yes,no\n")
     refused = run(*command, "--column", "agnt=system")
     assert "--column: wide has no field 'agnt'; did you mean agent?" in refused.err
