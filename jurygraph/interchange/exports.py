@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.rows import WHOLE_NUMBER_AS_TEXT, RowKey
+from jurygraph.interchange.rows import WHOLE_NUMBER_AS_TEXT, RowKey, StrippedKey
 from jurygraph.messages import (
     DECIMAL_COMMA_PATTERN,
     Problem,
@@ -29,6 +29,7 @@ from jurygraph.sources.ratings import (
 from jurygraph.sources.table_rows import (
     TableRow,
     column_names_location,
+    leave_out_copies,
     missing_column_error,
     read_rows,
 )
@@ -54,8 +55,8 @@ class _ExportedVote(Vote):
     """A vote whose names may be whole numbers."""
 
     item: RowKey
-    annotator: RowKey
-    agent: RowKey | None = None
+    annotator: StrippedKey
+    agent: StrippedKey | None = None
     domain: RowKey | None = None
     group: Annotated[LongId, WHOLE_NUMBER_AS_TEXT] | None = None
 
@@ -98,12 +99,12 @@ def read_export(read: AnswerReader, path: Path, columns: ExportColumns) -> Itera
     Raises `InputError` with file, place and field, also where no answer is to the question that the user names.
     """
     answers = list(read(path, columns))
+    if not answers:
+        raise InputError(f"{path}: is empty, or nobody answered; save it again with answers")
     questions = dict.fromkeys(str(answer.question) for answer in answers)
-    if not answers or columns.label not in (None, *questions):
-        name = columns.label or "a question"
-        hint = join_names(questions) or "nothing; name the field of the answers"
+    if columns.label is not None and columns.label not in questions:
         raise InputError(
-            f"{path}: has no answers to {quote(name)}; --target-column may name {hint}"
+            f"{path}: has no answers to {quote(columns.label)}; --target-column may name {join_names(questions)}"
         )
     for answer in answers:
         if columns.label in (None, answer.question):
@@ -146,7 +147,7 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
         raise InputError(
             "--rater-columns: is missing; name the columns of the raters, such as ann,bo"
         )
-    rows = list(read_rows(path))
+    rows = leave_out_copies(path, read_rows(path))
     read_decimal_commas(path, rows, columns.raters)
     for position, row in rows:
         location = f"{path}, {position}"

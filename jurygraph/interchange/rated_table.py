@@ -17,6 +17,7 @@ from jurygraph.sources.ratings import (
     read_rated_texts,
     read_texts,
 )
+from jurygraph.sources.table_rows import leave_out_copies
 
 RATED_TABLE_COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
 """What the columns of such a table may be called, or be mapped to."""
@@ -50,7 +51,7 @@ def read_rated_table(
             raise InputError(f"--column {name}: is not a column of ratings; {hint}")
     rating_columns = {name: column for name, column in columns.items() if name != "prompt"}
     file = read_rated_texts(path, rating_columns, options)
-    votes = [vote for _, vote in file.rows]
+    votes = [vote for _, vote in leave_out_copies(path, file.rows)]
     texts = read_texts(path, rating_columns)
     prompt = columns.get("prompt", "prompt" if "prompt" in file.unread_columns else None)
     prompts = {} if prompt is None else read_prompts(path, {**rating_columns, "prompt": prompt})

@@ -49,6 +49,9 @@ WHOLE_NUMBER_AS_TEXT: Any = BeforeValidator(
 RowKey = Annotated[ShortName, NOT_EMPTY, WHOLE_NUMBER_AS_TEXT]
 """Id of a published row: text, or a whole number, which is read as text."""
 
+StrippedKey = Annotated[RowKey, StringConstraints(strip_whitespace=True)]
+"""A name in a published row, without blanks around it."""
+
 CriterionPoints = Annotated[Number, BeforeValidator(_text_to_number)]
 """A finite number; PLawBench writes it as text."""
 

@@ -171,8 +171,7 @@ def read_votes(
     """Read the votes of a RATINGS file; `columns` (`item`, `annotator`, `label`, …) and `options` as `read_ratings`.
 
     A label is a number or a word; an empty one is an abstention, as is a word for none (`is_no_label`), unless it is
-    one of the `classes`: `empty` counts these. In CSV, labels are numbers if all others are numerals, else words.
-    Raises as `read_ratings` does.
+    one of the `classes`: `empty` counts these. In CSV, numerals are numbers. Raises as `read_ratings` does.
     """
     return _read_labels(read_validated_rows(path, Vote, columns, options), classes)
 
@@ -180,20 +179,18 @@ def read_votes(
 def _read_labels(file: FileRows[V], classes: Sequence[str] = ()) -> FileRows[V]:
     """Return the rows without the labels that are words for none, and with numbers for numerals (`read_votes`).
 
-    Raises `InputError` for an infinite number: it would make words of all.
+    Raises `InputError` for an infinite number, which no scale has.
     """
     casefolded_classes = {name.casefold() for name in classes}
-    labels: list[Label | None] = []
+    has_text_alone = is_csv(Path(file.path))
     empty_label_count = 0
-    for _, vote in file.rows:
-        is_empty = is_no_label(vote.label) and str(vote.label).casefold() not in casefolded_classes
-        empty_label_count += is_empty
-        labels.append(None if is_empty else vote.label)
-    numerals = [str(label) for label in labels if label is not None]
-    are_numbers = is_csv(Path(file.path)) and all(map(NUMERAL_PATTERN.fullmatch, numerals))
     rows = []
-    for (position, vote), label in zip(file.rows, labels, strict=True):
-        if are_numbers and label is not None:
+    for position, vote in file.rows:
+        label = vote.label
+        if is_no_label(label) and str(label).casefold() not in casefolded_classes:
+            label = None
+            empty_label_count += 1
+        elif has_text_alone and label is not None and NUMERAL_PATTERN.fullmatch(str(label)):
             label = float(label)
             if not math.isfinite(label):
                 problem = Problem(
@@ -564,9 +561,17 @@ def _row_to_model(
             entry = _describe_empty_value(entry, values.get(columns[str(field_name)]) is None)
         if is_csv_file and entry.remedy is not None:  # in which nothing has quotes
             entry = replace(entry, remedy=entry.remedy.replace(", without quotes", ""))
+        if field_name in _NUMBER_FIELDS:
+            location += _describe_rated_item(fields)
         column = columns.get(str(field_name), str(field_name))  # a file may lack the column
         raise_field_error(location, replace(entry, path=(column, *inner)))
     return entry
+
+
+def _describe_rated_item(fields: JsonFields) -> str:
+    """Return what a row is about, and who labelled it, in brackets."""
+    names = ("item", "id", "agent", "annotator", "reviewer")
+    return f" ({', '.join(str(fields[name]) for name in names if name in fields)})"
 
 
 def _describe_empty_value(problem: Problem, is_cut_off: bool) -> Problem:
@@ -605,6 +610,8 @@ def _normalize_cell(name: str, value: Any) -> Any:
         return _DECISION_BY_WORD.get(word, value)
     if name == "score" and is_no_label(value):
         return None
+    if name == "agent" and isinstance(value, str):
+        return value.strip()
     if name not in _TEXT_FIELD_NAMES:
         return value
     if type(value) is int and value.bit_length() <= MAX_INT_BITS:

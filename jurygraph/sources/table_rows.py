@@ -2,13 +2,14 @@
 
 import csv
 import importlib
+import logging
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 from pydantic_core import from_json
 
@@ -23,6 +24,8 @@ from jurygraph.sources.files import (
     suggest_chat_of_messages,
 )
 
+_LOGGER = logging.getLogger(__name__)
+
 _MAX_JSON_BYTES = 256 << 20
 _MAX_SHEET_ROWS = 1_048_576  # as in Excel
 _MAX_SHEET_COLUMNS = 16_384
@@ -31,6 +34,8 @@ _CELL_VALUE_PATTERN = re.compile(
 )
 _DELIMITER_DESCRIPTIONS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
+
+R = TypeVar("R")
 
 TableRow = dict[str, Any]
 RowWithPlace = tuple[str, TableRow]
@@ -58,6 +63,18 @@ def read_rows(path: Path) -> Iterator[RowWithPlace]:
     if path.is_fifo():  # it would be read twice
         raise InputError(f"{path}: is not a regular file; name a file")
     return reader_by_suffix[suffix](path)
+
+
+def leave_out_copies(path: StrPath, rows: Iterable[tuple[str, R]]) -> list[tuple[str, R]]:
+    """Return the rows, each with its place, that repeat no earlier one in everything, and log how many do."""
+    rows = list(rows)
+    kept: dict[str, tuple[str, R]] = {}
+    for position, row in rows:
+        kept.setdefault(repr(row), (position, row))
+    if len(kept) < len(rows):
+        message = "%s: rows left out that repeat another one in everything, as if pasted twice: %d"
+        _LOGGER.warning(message, path, len(rows) - len(kept))
+    return list(kept.values())
 
 
 def read_first_row(path: StrPath) -> TableRow:

@@ -7,13 +7,13 @@ paired t-test over tasks, and the p-values are adjusted for any dependence (Benj
 persons are compared on the same items.
 """
 
-from collections.abc import Mapping, Sequence
-from statistics import fmean
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.inference.agreement import correlations_with_others
 from jurygraph.inference.clusters import (
     Estimate,
     cluster_numbers,
@@ -51,18 +51,32 @@ class PersonLabels(NamedTuple):
     names: Sequence[str]
     are_classes: bool
 
+    def leave_out(self, names: Collection[str]) -> "PersonLabels":
+        """Return the labels without those of some persons."""
+        kept = np.array([self.names[number] not in names for number in self.persons.tolist()])
+        return self._replace(
+            items=self.items[kept],
+            tasks=self.tasks[kept],
+            persons=self.persons[kept],
+            labels=self.labels[kept],
+            predictions=self.predictions[kept],
+        )
+
 
 class AlternativeAnnotator(NamedTuple):
     """The result of the test.
 
     Attributes:
-        p: adjusted p-value of each of these persons.
+        p: p-value of each of these persons, adjusted for their number (Benjamini & Yekutieli).
         rates: for each of them, the share of items in which the judge is as near to the others or nearer, and the share
             in which the person is.
         persons, items: number of those that were compared.
         winning_rate: ω, the share of persons whom the judge beats; None if the test was not run.
         advantage: ρ, the probability that the judge is as near to others as a person, the mean over persons.
         why: the reason why it was not run; empty if it was.
+        left_out: the persons who share too few items with others to be compared.
+        guessers: rank correlation with the others of each person whom the judge beats, and who may be guessing.
+        winning_rate_without_guessers: ω where these gave no labels; None without them, or if too few persons are left.
     """
 
     epsilon: float
@@ -73,6 +87,16 @@ class AlternativeAnnotator(NamedTuple):
     advantage: IntervalCell | None = None
     why: str = ""
     rates: Mapping[str, tuple[float, float]] = {}
+    left_out: Sequence[str] = ()
+    guessers: Mapping[str, IntervalCell | None] = {}
+    winning_rate_without_guessers: float | None = None
+
+
+def may_be_guessing(agreement: IntervalCell | Estimate | None, chance: float = 0.0) -> bool:
+    """Return whether an interval reaches down to chance, and not half way from there to full agreement, 1."""
+    if agreement is None or agreement.low is None or agreement.high is None:
+        return False
+    return agreement.low <= chance and agreement.high < (1.0 + chance) / 2.0
 
 
 def compare_judge_with_people(
@@ -85,28 +109,21 @@ def compare_judge_with_people(
     """
     from scipy import stats  # imported lazily: every `study` command would wait for it
 
-    judge_distances_from_people, person_distances, is_labelled_by_others = (
-        _distances_from_other_people(people)
-    )
-    is_judge_as_near = (
-        judge_distances_from_people <= person_distances + ROUNDING_TOLERANCE
-    ).astype(np.float64)
-    is_person_as_near = (
-        person_distances <= judge_distances_from_people + ROUNDING_TOLERANCE
-    ).astype(np.float64)
+    extra_distances, is_labelled_by_others = _judge_less_person_distances(people)
+    is_judge_as_near = (extra_distances <= ROUNDING_TOLERANCE).astype(np.float64)
+    is_person_as_near = (extra_distances >= -ROUNDING_TOLERANCE).astype(np.float64)
     tasks = cluster_numbers(people.tasks)
     size = int(tasks.max(initial=-1)) + 1
     p_values = {}
     win_rates_by_person = {}
     is_compared = np.zeros(len(tasks), dtype=bool)
-    most_shared_item_count = 0
+    shared_item_counts = {}
     person_win_sums = []
     sizes = []
     for number, name in enumerate(people.names):
         rows = is_labelled_by_others & (people.persons == number)
-        shared_item_count = int(np.count_nonzero(rows))
-        most_shared_item_count = max(most_shared_item_count, shared_item_count)
-        if shared_item_count < MIN_SHARED_ITEMS_BY_PERSON:
+        shared_item_counts[name] = int(np.count_nonzero(rows))
+        if shared_item_counts[name] < MIN_SHARED_ITEMS_BY_PERSON:
             continue
         sizes.append(np.bincount(tasks[rows], minlength=size))
         person_win_sums.append(np.bincount(tasks[rows], is_judge_as_near[rows], minlength=size))
@@ -125,7 +142,7 @@ def compare_judge_with_people(
         if people.names:
             found = (
                 f"{len(p_values)} of {len(people.names)} do, and the most is "
-                f"{format_count(most_shared_item_count, 'item')}"
+                f"{format_count(max(shared_item_counts.values()), 'item')}"
             )
         why = (
             f"it takes {MIN_PERSONS} persons who share {MIN_SHARED_ITEMS_BY_PERSON} items with others, "
@@ -133,25 +150,46 @@ def compare_judge_with_people(
         )
         return AlternativeAnnotator(epsilon, items=items, why=why)
     adjusted_p_values = stats.false_discovery_control(list(p_values.values()), method="by").tolist()
-    winning_rate = fmean(p <= SIGNIFICANCE_LEVEL for p in adjusted_p_values)
+    p_values = dict(zip(p_values, adjusted_p_values, strict=True))
+    beaten = [name for name, p in p_values.items() if p <= SIGNIFICANCE_LEVEL]
+    guessers = _find_guessers(people, beaten)
+    winning_rate_without_guessers = None
+    if guessers:
+        others = people.leave_out(guessers)
+        winning_rate_without_guessers = compare_judge_with_people(others, epsilon).winning_rate
     advantage = as_interval(_mean_over_persons(np.array(person_win_sums), np.array(sizes)))
     return AlternativeAnnotator(
         epsilon,
         len(p_values),
         items,
-        dict(zip(p_values, adjusted_p_values, strict=True)),
-        winning_rate,
+        p_values,
+        len(beaten) / len(p_values),
         advantage,
         rates=win_rates_by_person,
+        left_out=[name for name in people.names if name not in p_values],
+        guessers=guessers,
+        winning_rate_without_guessers=winning_rate_without_guessers,
     )
 
 
-def _distances_from_other_people(people: PersonLabels) -> tuple[Floats, Floats, Bools]:
-    """Return how far the judge, and each label's person, are from the others' labels of the item, [n] each.
+def _find_guessers(people: PersonLabels, beaten: Collection[str]) -> dict[str, IntervalCell | None]:
+    """Return the rank correlation with the others of those beaten persons who may be guessing."""
+    guessers: dict[str, IntervalCell | None] = {}
+    if beaten:
+        columns = (people.persons, people.items, people.labels, people.tasks)
+        correlations = correlations_with_others(*columns)
+        for number, correlation in zip(np.unique(people.persons), correlations, strict=True):
+            if people.names[number] in beaten and may_be_guessing(correlation):
+                guessers[people.names[number]] = as_interval(correlation)
+    return guessers
+
+
+def _judge_less_person_distances(people: PersonLabels) -> tuple[Floats, Bools]:
+    """Return how much farther than each label's person the judge is from the others' labels of the item, [n].
 
     Distances are shares of other labels, or root mean squares of differences; the mask has the labels that have others.
     """
-    judge_distances_from_people, person_distances = np.zeros((2, len(people.labels)))
+    distances = np.zeros((2, len(people.labels)))
     is_labelled_by_others = np.zeros(len(people.labels), dtype=bool)
     for rows in members_by_cluster(people.items):
         if len(rows) < 2:
@@ -159,18 +197,13 @@ def _distances_from_other_people(people: PersonLabels) -> tuple[Floats, Floats, 
         is_labelled_by_others[rows] = True
         others = 1.0 - np.eye(len(rows))
         labels = people.labels[rows]
-        for values, gaps in (
-            (people.predictions, judge_distances_from_people),
-            (people.labels, person_distances),
-        ):
+        for values, gaps in zip((people.predictions, people.labels), distances, strict=True):
             differences = values[rows, None] - labels
             squares = differences != 0.0 if people.are_classes else differences**2
             gaps[rows] = (squares * others).sum(axis=1) / (len(rows) - 1)
     if not people.are_classes:
-        judge_distances_from_people, person_distances = np.sqrt(
-            [judge_distances_from_people, person_distances]
-        )
-    return judge_distances_from_people, person_distances, is_labelled_by_others
+        distances = np.sqrt(distances)
+    return distances[0] - distances[1], is_labelled_by_others
 
 
 def _p_value_judge_is_worse(judge_loss_estimate: Estimate | None, epsilon: float) -> float:

@@ -15,8 +15,10 @@ from jurygraph.inference.clusters import Estimate
 from jurygraph.messages import join_names
 from jurygraph.studies.alternative_annotator import (
     MIN_PASSING_WIN_RATE,
+    MIN_SHARED_ITEMS_BY_PERSON,
     SIGNIFICANCE_LEVEL,
     AlternativeAnnotator,
+    may_be_guessing,
 )
 from jurygraph.studies.report import (
     FigureRows,
@@ -295,12 +297,33 @@ def _describe_test_against_people(test: AlternativeAnnotator, agreement: object)
         f"ω {test.winning_rate:.2f} of {test.persons} persons (shown to be no nearer to the others than it is, give or "
         f"take ε), ρ {_cell_text(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
     )
+    if test.left_out:
+        detail += (
+            f"; not compared, with fewer than {MIN_SHARED_ITEMS_BY_PERSON} shared items: "
+            f"{join_names(test.left_out)}"
+        )
+    if test.guessers:
+        detail += f". {_describe_guessers(test)}"
     if test.winning_rate < MIN_PASSING_WIN_RATE:
         return f"It is not shown to be as near to people as a person is: {detail}."
     sentence_ending = "who are not near to each other"
     if side_of_bound(agreement, 0.0) == 1:
         sentence_ending = "and may stand in for one"
     return f"It is as near to people as a person is, {sentence_ending}: {detail}."
+
+
+def _describe_guessers(test: AlternativeAnnotator) -> str:
+    """Return who of the beaten persons may be guessing, and ω without them, as a sentence without its end."""
+    names = [f"{name} {format_cell(cell, 2)}" for name, cell in test.guessers.items()]
+    without = "without them, there are too few persons to test"
+    if test.winning_rate_without_guessers is not None:
+        without = f"without them, ω is {test.winning_rate_without_guessers:.2f}"
+        if test.winning_rate_without_guessers < MIN_PASSING_WIN_RATE:
+            without += ", and it is not shown to be as near"
+    return (
+        "Of the persons whom it beats, perhaps no better than guessing (rank correlation with the others): "
+        f"{join_names(names)}; {without}"
+    )
 
 
 def conclude_reviewers(
@@ -481,31 +504,27 @@ def describe_raters(
     those of `shifts_from_others`, by name, of labels or another `unit`.
     """
     half_way = (1.0 + chance) / 2.0
-    low_names: list[str] = []
-    unsure_names: list[str] = []
-    opposite_names = []
+    opposite = f"surely below guessing ({measure} {chance:.2g}), as who judges the other way round"
+    low = (
+        f"perhaps no better than guessing ({measure} {chance:.2g}), and surely below {half_way:.2g}"
+    )
+    unsure = "guessing is not ruled out, and more labels would tell"
+    names_by_finding: dict[str, list[str]] = {opposite: [], low: [], unsure: []}
     shifted_names = []
     for name, cell in cells.items():
         text = f"{name} {format_cell(cell, 3)}"
         side = side_of_bound(cell, half_way)
         if side_of_bound(cell, chance) == -1:
-            opposite_names.append(text)
+            names_by_finding[opposite].append(text)
+        elif may_be_guessing(as_interval(cell), chance):
+            names_by_finding[low].append(text)
         elif side_of_bound(cell, chance) == 0:
-            (low_names if side else unsure_names).append(text)
+            names_by_finding[unsure].append(text)
         elif shifts[name] and side in (0, 1):
             shifted_names.append(text)
-    if opposite_names:
-        yield (
-            f"surely below guessing ({measure} {chance:.2g}), as who judges the other way round: "
-            f"{join_names(opposite_names)}"
-        )
-    if low_names:
-        yield (
-            f"perhaps no better than guessing ({measure} {chance:.2g}), and surely below {half_way:.2g}: "
-            f"{join_names(low_names)}"
-        )
-    if unsure_names:
-        yield f"guessing is not ruled out, and more labels would tell: {join_names(unsure_names)}"
+    for finding, texts in names_by_finding.items():
+        if texts:
+            yield f"{finding}: {join_names(texts)}"
     for relation, names in _join_names_by_side(shifts, "higher", "lower"):
         yield f"{unit} surely {relation} than the others' of the same items, on average by: {names}"
     if shifted_names:

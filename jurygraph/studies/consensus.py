@@ -48,6 +48,8 @@ from jurygraph.studies.report import (
     describe_range,
 )
 from jurygraph.studies.votes import MAX_LISTED_NAMES, VoteColumns, has_words
+from jurygraph.views.agents import UnitRewards, conclude_ranking
+from jurygraph.views.agents import rank_agents as rank_agents_by_reward
 
 REFIT_COUNT = 200
 BOOTSTRAP_RESAMPLES = 1000
@@ -216,6 +218,7 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
             )
         warnings.append(small_panel_reason)
     warnings += notes_on_similar_names(ballots.annotator)
+    warnings += notes_on_similar_names(ballots.agent or ())
     if ballots.values is not None and not has_words(classes):
         warnings += _notes_on_half_steps(classes)
     if ballots.spelling_change_counts:
@@ -339,9 +342,10 @@ def report(
     }
     return Report(
         figures,
-        _sections(figures, settings),
+        _sections(figures, settings, _spread_of_labels(fitted_consensus)),
         [*fitted_consensus.warnings, *limits],
         _plots(figures),
+        _conclude_agents(fitted_consensus),
         symbol_meanings=symbols.CONSENSUS_SYMBOL_MEANINGS,
     )
 
@@ -421,6 +425,43 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
         "agreement": consensus.agreement(votes),
         "items": items,
     }
+
+
+def _conclude_agents(fitted_consensus: FittedConsensus) -> list[str]:
+    """Return whether the agent with the greatest mean credit is ahead of the next, over what both were labelled for."""
+    ballots = fitted_consensus.ballots
+    if ballots.agent is None:
+        return []
+    item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
+    votes = item_posteriors.votes
+    # equal credit can differ in its last bits
+    credit = np.round(item_posteriors.posterior @ np.array(fitted_consensus.values), 12).tolist()
+    units = ballots.prompt or ballots.item_id_in_file
+    rewards = []
+    for item, row in zip(*np.unique(votes.item_code_by_row, return_index=True), strict=True):
+        if votes.has_label[item]:
+            agent = ballots.agent[row]
+            rewards.append(UnitRewards(agent, units[row], 1, 1, *[credit[item]] * 3))
+    limits = (min(fitted_consensus.values), max(fitted_consensus.values))
+    unit_names = "items" if ballots.prompt is None else "groups"
+    agents = rank_agents_by_reward(rewards, limits, unit_names)
+    leads = [agent.lead.sentence for agent in agents[:1] if agent.lead is not None]
+    return [*conclude_ranking(agents), *leads]
+
+
+def _spread_of_labels(fitted_consensus: FittedConsensus) -> dict[Any, float]:
+    """Return the standard deviation of the credit of each item's labels; 0 without labels.
+
+    Where classes have no order, it is the share of labels that are not the commonest.
+    """
+    counts = fitted_consensus.model.votes.counts
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    spread = shares.sum(axis=1) - shares.max(axis=1)
+    if fitted_consensus.ballots.has_order:
+        credit = np.array(fitted_consensus.values)
+        variance = shares @ credit**2 - (shares @ credit) ** 2
+        spread = np.sqrt(np.maximum(variance, 0.0))
+    return dict(zip(fitted_consensus.model.votes.items, spread.tolist(), strict=True))
 
 
 def _accuracy_after_shift(confusion: Floats, steps: int) -> float:
@@ -527,7 +568,9 @@ def _find_changes(item_posteriors: ItemPosteriors, comparison: RowsByName) -> Fi
     }
 
 
-def _sections(figures: Figures, settings: ConsensusSettings) -> ReportSections:
+def _sections(
+    figures: Figures, settings: ConsensusSettings, spread_by_item: Mapping[Any, float]
+) -> ReportSections:
     """Yield the sizes of the data, the scale, and the tables, those that compare methods only if they are wanted."""
     counts = figures["counts"]
     labels = counts["rows"] - counts["abstained"]
@@ -558,7 +601,7 @@ def _sections(figures: Figures, settings: ConsensusSettings) -> ReportSections:
     yield from _annotator_sections(figures)
     if method != "majority":
         yield _ambiguity_table(figures)
-    yield from _doubtful_item_sections(figures)
+    yield from _doubtful_item_sections(figures, spread_by_item)
     forecasts = figures["further_labels"]
     header = (
         "further labels of each ambiguous item",
@@ -685,14 +728,21 @@ def _item_table(
     return ReportTable.of(columns, rows, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
 
 
-def _doubtful_item_sections(figures: Figures) -> ReportSections:
-    """Yield the items with a tie of votes, and those that one vote decides; the model may be sure of them."""
+def _doubtful_item_sections(
+    figures: Figures, spread_by_item: Mapping[Any, float]
+) -> ReportSections:
+    """Yield the items with a tie of votes, and those that one vote decides, the labels farthest apart first."""
     decided_by = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
     decided_by |= dict.fromkeys(figures["decided_by_one"], "one vote")
     rows = []
-    for name, vote_text in decided_by.items():
-        rows.append({**figures["items"][name], "name": name, "decided_by": vote_text})
-    columns = {"items in doubt": "name", "majority decided by": "decided_by"}
+    for name in sorted(decided_by, key=lambda name: -spread_by_item[name]):
+        doubt = {"name": name, "decided_by": decided_by[name], "spread": spread_by_item[name]}
+        rows.append({**figures["items"][name], **doubt})
+    columns = {
+        "items in doubt": "name",
+        "majority decided by": "decided_by",
+        "spread of labels": "spread",
+    }
     yield _item_table(columns, rows, figures["classes"])
     if rows:
         yield (

@@ -387,10 +387,11 @@ def _pairwise_accuracy(targets: Floats, ranks: Floats, tasks: Ints) -> IntervalC
 def _calibration_figures(study: JudgeStudy) -> Figures:
     """Return the Brier score, and of a judge that gives shares the expected calibration error in ten bins, and these.
 
-    A judge that gives 0 and 1 alone promises no share, so that its errors are those of its accuracy.
+    A judge that gives 0 and 1 alone promises no share, so that its errors are those of its accuracy; where only the
+    order of labels is compared, there is no error.
     """
     figures: Figures = {"brier": None, "ece": None, "reliability": []}
-    if not study.rows or study.has_pairs:
+    if not study.rows or study.has_pairs or study.is_compared_by_rank:
         return figures
     scores = np.array([row.score for row in study.rows])
     targets = np.array([study.scale_target_to_unit(row.target) for row in study.rows])

@@ -67,6 +67,11 @@ class _LocatedVote(NamedTuple):
     def field_location(self, name: str) -> str:
         return f"{self.where}, field {self.file.columns.get(name, name)}"
 
+    @property
+    def label_location(self) -> str:
+        row = f"{self.location} ({self.vote.key}, {self.vote.annotator})"
+        return f"{self.file.path}, {row}, field {self.file.columns.get('label', 'label')}"
+
 
 def collect_votes(
     files: Iterable[VotesFile],
@@ -112,7 +117,7 @@ def collect_votes(
         label = located_vote.vote.label
         if label is not None:
             spelling_in_file = label
-            label = _label_to_scale_class(label, scale, located_vote.field_location("label"))
+            label = _label_to_scale_class(label, scale, located_vote.label_location)
             if _label_to_class_value(spelling_in_file) != label:
                 spelling_change_counts[f"{quote(str(spelling_in_file))} as {label}"] += 1
         labels.append(label)
@@ -218,7 +223,7 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> S
             texts, key=lambda text: isinstance(_label_to_class_value(str(text.vote.label)), str)
         )
         raise InputError(
-            f"{word.field_location('label')}: is {describe_value(word.vote.label)}, and only numbers have an order by "
+            f"{word.label_location}: is {describe_value(word.vote.label)}, and only numbers have an order by "
             "themselves; write a number, or name all labels from low to high with --classes"
         )
     labels = [_label_to_class_value(vote.label) for _, _, vote in votes if vote.label is not None]

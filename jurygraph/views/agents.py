@@ -296,10 +296,13 @@ def conclude_ranking(agents: Iterable[RankedAgent]) -> list[str]:
     return ["No agent is shown to be better than another."]
 
 
-def rank_agents(rewards: Iterable[UnitRewards], limits: Limits) -> list[RankedAgent]:
+def rank_agents(
+    rewards: Iterable[UnitRewards], limits: Limits, unit_names: str | None = None
+) -> list[RankedAgent]:
     """Return the agents, the best mean first and those without a mean last; failed rewards are in no mean.
 
-    `limits` are the least and the greatest reward that is possible.
+    `limits` are the least and the greatest reward that is possible. `unit_names` is what the units are called; None:
+    tasks, or groups of tasks.
     """
     rows = list(rewards)
     agents = {agent: number for number, agent in enumerate(sorted({row.agent for row in rows}))}
@@ -312,7 +315,7 @@ def rank_agents(rewards: Iterable[UnitRewards], limits: Limits) -> list[RankedAg
     order = np.argsort(-means, kind="stable")
     names = np.array([*agents], dtype=object)[order]
     totals = UnitTotals._make(arrays[:, order])
-    return rank_agents_by_mean(names.tolist(), totals, units_label(units), limits)
+    return rank_agents_by_mean(names.tolist(), totals, unit_names or units_label(units), limits)
 
 
 def rank_agents_by_mean(

@@ -168,7 +168,7 @@ def test_what_a_wide_table_says_of_an_item_is_in_each_vote(tmp_path: Path, field
         ),
         ("label-studio", [{"id": 1, "rating": 4}], {}, "[0], field annotations: is missing"),
         ("argilla", LABEL_STUDIO, {}, "[0], field responses: is missing"),
-        ("argilla", [{**ARGILLA[0], "responses": {}}], {}, "has no answers to 'a question'"),
+        ("argilla", [{**ARGILLA[0], "responses": {}}], {}, "is empty, or nobody answered"),
         ("qualtrics", WIDE, {}, "line 3: has no ImportId of a question (QID1); export as CSV"),
         ("wide", WIDE, {}, "--rater-columns: is missing; name the columns of the raters"),
         (

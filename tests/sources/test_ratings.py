@@ -249,7 +249,7 @@ def test_scores_are_decisions_in_json_as_in_csv(
 
 def test_the_score_is_refused_that_is_no_number_among_numbers(tmp_path: Path) -> None:
     rows = [{"item": f"i{n}", "reviewer": "ann", "score": cell} for n, cell in enumerate((0, True))]
-    assert "line 2, field score: is true; write a number" in refusal(
+    assert "line 2 (i1, ann), field score: is true; write a number" in refusal(
         table(tmp_path / "r.jsonl", *rows)
     )
 
@@ -316,27 +316,27 @@ SAME = "has the columns 'label' and 'score', which say the same; keep one, or sa
         (
             "r.csv",
             "item,annotator,label\na,b,1\na,b,good\n",
-            "line 3, field label: is the text 'good'; write a number",
+            "line 3 (a, b), field label: is the text 'good'; write a number",
         ),
         (
             "r.csv",
             "item,annotator,label\na,b,nan\n",
-            "line 2, field label: is 'nan', not a finite number; write one",
+            "line 2 (a, b), field label: is 'nan', not a finite number; write one",
         ),
         (
             "r.csv",
             "item,annotator,label\na,b,1e999\n",
-            "line 2, field label: is not a finite number;",
+            "line 2 (a, b), field label: is not a finite number;",
         ),
         (
             "r.csv",
             "item,annotator,label\na,b,true\nc,b,3\n",
-            "line 2, field label: is true; write a number",
+            "line 2 (a, b), field label: is true; write a number",
         ),
         (
             "r.jsonl",
             '{"item": "a", "reviewer": "b", "score": "1"}',
-            "line 1, field score: is the text '1'; write a num",
+            "line 1 (a, b), field score: is the text '1'; write a num",
         ),
         (
             "r.csv",
@@ -414,7 +414,10 @@ def test_a_missing_column_is_named_by_its_option_or_the_header_is_missing(
 @all_rows(
     "content, message",
     [
-        ("id,target\na,good\n", "line 2, field target: is the text 'good'; write true or false"),
+        (
+            "id,target\na,good\n",
+            "line 2 (a), field target: is the text 'good'; write true or false",
+        ),
         ("id,target\na,1\na,0\n", "line 3, field id: 'a' has a label in line 2 already; keep one"),
         (
             "id,target,rater\na,1,x\na,0,y\n",

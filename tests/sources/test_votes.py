@@ -60,9 +60,9 @@ def test_csv_labels_are_numbers_if_all_are_numerals(
     assert labels(read_votes(table(tmp_path_factory.mktemp("v") / "v.csv", *rows))) == numbers
 
 
-def test_one_word_among_csv_labels_makes_all_of_them_words(tmp_path: Path) -> None:
+def test_numerals_among_words_are_numbers_in_csv(tmp_path: Path) -> None:
     rows = [row(label=" 1 "), row(label="good "), row(label="  ")]
-    assert labels(read_votes(table(tmp_path / "v.csv", *rows))) == ["1", "good", None]
+    assert labels(read_votes(table(tmp_path / "v.csv", *rows))) == [1.0, "good", None]
 
 
 @every_form
@@ -101,8 +101,8 @@ def test_a_value_that_is_not_finite_is_never_a_label(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([row(label=True)], "v.jsonl, line 1, field label: is true; "),
-        ([row(), row(label=[1])], "v.jsonl, line 2, field label: is a list; "),
+        ([row(label=True)], "v.jsonl, line 1 (a, ada), field label: is true; "),
+        ([row(), row(label=[1])], "v.jsonl, line 2 (a, ada), field label: is a list; "),
         ([row(item="")], "v.jsonl, line 1, field item: is empty; "),
         ([row(annotator=None)], "v.jsonl, line 1, field annotator: is null; "),
         ([{"item": "a", "annotator": "x"}], "v.jsonl: has no column 'score' or 'label'; "),

@@ -166,7 +166,10 @@ def test_few_classes_in_an_order_are_questioned(tmp_path: Path) -> None:
             [["i", "a", 1, "", ""], ["i", "a", 2, "", ""]],
             "line 3: reviewer 'a' has scored item 'i' in .*line 2; keep",
         ),
-        ([["i", "a", "good", "", ""]], "line 2, field score: is the text 'good'; write a number"),
+        (
+            [["i", "a", "good", "", ""]],
+            r"line 2 \(i, a\), field score: is the text 'good'; write a number",
+        ),
     ],
 )
 def test_ratings_without_an_agreement_are_refused(

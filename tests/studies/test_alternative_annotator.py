@@ -10,6 +10,8 @@ from scipy import stats
 
 from jurygraph.arrays import Floats
 from jurygraph.studies.alternative_annotator import PersonLabels, compare_judge_with_people
+from jurygraph.studies.conclusions import conclude_judge
+from jurygraph.studies.report import IntervalCell
 
 
 def people_of(
@@ -117,6 +119,31 @@ def test_judges_who_repeat_people_win_by_as_much_as_their_items_can_show() -> No
     assert compare_judge_with_people(people_of(table, 1.0 - table[0]), 0.2).winning_rate == 0.0
     ties = people_of(table, table[0], tasks=np.zeros(90, dtype=int))
     assert compare_judge_with_people(ties).winning_rate == 0.0  # a single task shows nothing
+
+
+def test_a_beaten_person_who_may_be_guessing_is_named_with_the_rate_without_them() -> None:
+    """Of four people one guesses, and a fifth shares few items; the guesser is beaten, and the careful are not."""
+    rng = np.random.default_rng(4)
+    truth = rng.integers(1, 6, 60).astype(np.float64)
+    table = np.tile(truth, (5, 1))
+    table[3] = rng.integers(1, 6, 60)
+    table[4, 20:] = np.nan
+    judge = np.clip(truth + rng.integers(-1, 2, 60), 1, 5)
+    test = compare_judge_with_people(people_of(table, judge, are_classes=False))
+    assert (test.winning_rate, test.persons, test.left_out) == (0.25, 4, ["p4"])
+    assert list(test.guessers) == ["p3"]
+    assert test.winning_rate_without_guessers == 0.0
+    figures = {"judge": "j", "n": 60, "kappa": None, "rank_correlation": IntervalCell(0.9, 0.8, 1)}
+    figures |= {"answers": 5, "scale": "ordered", "bias": None, "above_constant": None}
+    figures |= {"constant": 3, "alternative_annotator": test._replace(winning_rate=0.5)}
+    *_, words = conclude_judge(figures, None)
+    assert "not compared, with fewer than 30 shared items: p4. Of the persons whom" in words
+    assert ": p3 " in words
+    assert words.endswith("; without them, ω is 0.00, and it is not shown to be as near.")
+    others = people_of(table[1:], judge, are_classes=False)
+    alone = compare_judge_with_people(others)
+    assert list(alone.guessers) == ["p2"]
+    assert alone.winning_rate_without_guessers is None  # two persons are too few
 
 
 def test_too_few_persons_or_items_are_not_tested_and_it_says_why() -> None:

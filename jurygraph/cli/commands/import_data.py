@@ -47,6 +47,8 @@ RATING_FORMATS = (*VOTE_READERS, *EXPORT_READERS)
 IMPORT_FORMATS = (*TASK_READERS, *RATING_FORMATS, RATINGS_FORMAT)
 FORMATS_WITH_COLUMNS = (*EXPORT_READERS, RATINGS_FORMAT)
 """Formats whose columns a user may name."""
+_MIN_LABELS_PER_SLIP = 5
+"""Words among numbers are slips if there are no more than one in so many labels."""
 ImportSelection = Literal["tasks", "answered"]
 
 
@@ -232,6 +234,8 @@ def _print_label_counts(counts: Mapping[str, int], votes: Sequence[Vote]) -> Non
     """Print the counts of an import, and what is odd about its `votes`, which all have a label."""
     print_message(_format_counts(counts))
     print_messages(notes_on_similar_names(vote.annotator for vote in votes))
+    print_messages(notes_on_similar_names(vote.agent or "" for vote in votes))
+    print_messages(_notes_on_words_among_numbers(votes))
     if counts["omitted"]:
         print_message(f"omitted answers have no label ({NO_LABEL_DESCRIPTION}), or several")
     label_counts = Counter(vote.subject for vote in votes)
@@ -239,11 +243,26 @@ def _print_label_counts(counts: Mapping[str, int], votes: Sequence[Vote]) -> Non
     if repeated:
         equal = len(votes) - len({(vote.subject, vote.label) for vote in votes})
         items = sorted({subject[0] for subject, count in label_counts.items() if count > 1})
+        remedy = "keep one of each"
+        if all(vote.agent is None for vote in votes):
+            remedy += ", or name the column of agents (--column agent=C)"
         print_message(
             f"votes that repeat an item and annotator, and count, too: {repeated} ({equal} with the same label, as "
-            f"rows pasted twice have), on {join_names(items)}; keep one of each, or name the column of agents "
-            "(--column agent=C)"
+            f"rows pasted twice have), on {join_names(items)}; {remedy}"
         )
+
+
+def _notes_on_words_among_numbers(votes: Sequence[Vote]) -> Iterator[str]:
+    """Yield which labels of a question are words, where few are: they make classes of what was a scale."""
+    for dimension in dict.fromkeys(vote.dimension for vote in votes):
+        labels = [vote for vote in votes if vote.dimension == dimension]
+        words = [vote for vote in labels if isinstance(vote.label, str)]
+        if 0 < _MIN_LABELS_PER_SLIP * len(words) <= len(labels):
+            names = [f"{vote.label!r} ({vote.key}, {vote.annotator})" for vote in words]
+            yield (
+                f"{len(labels) - len(words)} of {len(labels)} labels are numbers, and these are words, without a place "
+                f"on the scale: {join_names(names)}; write a number, or nothing, and import again"
+            )
 
 
 def _format_counts(counts: Mapping[str, int]) -> str:

@@ -10,7 +10,12 @@ from jurygraph.runs.run import Run
 
 TASK_UNITS_LABEL = "tasks"
 GROUP_UNITS_LABEL = "groups of tasks"
-SINGULAR_UNIT_LABELS = {TASK_UNITS_LABEL: "task", GROUP_UNITS_LABEL: "group of tasks"}
+SINGULAR_UNIT_LABELS = {
+    TASK_UNITS_LABEL: "task",
+    GROUP_UNITS_LABEL: "group of tasks",
+    "items": "item",
+    "groups": "group",
+}
 _GROUP_UNIT_PREFIX = "group "
 
 

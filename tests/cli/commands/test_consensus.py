@@ -18,6 +18,9 @@ ROWS = [
 ]
 QUICK = ("--subsets", 0, "--preset", "converged")
 PRINTED = """\
+large is level with small, though how sure that is cannot be told from 4 items or more of each: the difference is \
+0.0000 (-1.0000 to 1.0000, all that is possible, unpaired over 4 items or more of each; rough, with fewer than 20). \
+Let both answer the same tasks: harder ones then count for both.
 labels: 48, items: 12, annotators: 4
 classes and credit: 0 (0), 1 (1)
 scores by posterior expected credit (method stableval); model fitted with preset converged: converged after 8 steps, \
@@ -242,7 +245,7 @@ def test_the_papers_parameters_are_options_and_recorded(run: Command) -> None:
         (["nowhere.csv"], "nowhere.csv: there is no such file; "),
         (
             ["votes.csv", "--classes", "1,2"],
-            "votes.csv, line 2, field label: is the number 0, which is off the scale",
+            "votes.csv, line 2 (i0_large, ada), field label: is the number 0, which is off the scale",
         ),
         (
             ["votes.csv", "--values", "0,half"],

@@ -222,21 +222,31 @@ def test_words_without_agents_need_no_classes_and_a_long_table_is_not_wide(
 
 
 def test_a_wide_table_counts_labels_and_says_what_was_pasted_twice(
-    run: Command, tmp_path: Path
+    run: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As `consensus` counts them: n/a is no label, and remains in the file, as --classes may name it."""
     table = tmp_path / "wide.csv"
     table.write_text("id,system,ann,bo\na,x,yes,no\nb,x,n/a,no\na,x,yes,no\nc,x,no,no\n")
     command = ("import", "wide", "wide.csv", "--rater-columns", "ann,bo", "--out", "r.jsonl")
     ended = run(*command, "--column", "agent=system")
-    assert ended.err.splitlines()[:3] == [
-        "7 votes, 3 items, 2 annotators, 1 omitted",
+    copies = "rows left out that repeat another one in everything, as if pasted twice: 1"
+    assert caplog.messages == [f"wide.csv: {copies}"]
+    assert ended.err.splitlines()[:2] == [
+        "5 votes, 3 items, 2 annotators, 1 omitted",
         "omitted answers have no label (an empty cell, or n/a, NA, unsure, ? or -), or several",
-        "votes that repeat an item and annotator, and count, too: 2 (2 with the same label, as rows pasted twice "
-        "have), on a_x; keep one of each, or name the column of agents (--column agent=C)",
     ]
     votes = parse_lines((tmp_path / "r.jsonl").read_text())
-    assert (len(votes), votes[0]["agent"]) == (8, "x")
+    assert (len(votes), votes[0]["agent"]) == (6, "x")
+    table.write_text("id,system,ann,bo\na,x,yes,no\na,x ,yes,yes\na,X,yes,yes\n")
+    ended = run(*command, "--column", "agent=system")
+    assert ended.err.splitlines()[1:3] == [
+        "'X' and 'x' differ only in case or spaces, and count as two; write one name if they are one",
+        "votes that repeat an item and annotator, and count, too: 2 (1 with the same label, as rows pasted twice "
+        "have), on a_x; keep one of each",
+    ]
+    table.write_text("")
+    assert "wide.csv: is empty, or nobody answered; " in run(*command).err
+    table.write_text("id,system,ann,bo\na,x,yes,no\n")
     refused = run(*command, "--column", "agnt=system")
     assert "--column: wide has no field 'agnt'; did you mean agent?" in refused.err
 
@@ -262,7 +272,7 @@ def test_a_table_of_ratings_is_written_as_tasks_and_as_ratings(
 
 
 def test_a_table_of_ratings_counts_labels_and_says_which_rows_are_repeated(
-    run: Command, tmp_path: Path
+    run: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rows = (
         "a,A,ann,4.5",
@@ -272,14 +282,20 @@ def test_a_table_of_ratings_counts_labels_and_says_which_rows_are_repeated(
         "b,B,ann,2",
         "b,B,bo,1",
         "b,B,bo,3",
+        "c,C,ann,five",
+        "d,D,ann,5",
     )
     Path("rated.csv").write_text("\n".join(("item,text,annotator,label", *rows)))
     ended = run("import", "ratings", "rated.csv", "--out", "t.jsonl", "--ratings", "r.jsonl")
-    assert ended.err.splitlines()[:3] == [
-        "2 tasks, 2 responses, 5 votes, 3 annotators, 2 omitted",
+    copies = "rows left out that repeat another one in everything, as if pasted twice: 1"
+    assert caplog.messages == [f"rated.csv: {copies}"]
+    assert ended.err.splitlines()[:4] == [
+        "4 tasks, 4 responses, 6 votes, 3 annotators, 2 omitted",
+        "5 of 6 labels are numbers, and these are words, without a place on the scale: 'five' (c, ann); write a "
+        "number, or nothing, and import again",
         "omitted answers have no label (an empty cell, or n/a, NA, unsure, ? or -), or several",
-        "votes that repeat an item and annotator, and count, too: 2 (1 with the same label, as rows pasted twice "
+        "votes that repeat an item and annotator, and count, too: 1 (0 with the same label, as rows pasted twice "
         "have), on b; keep one of each, or name the column of agents (--column agent=C)",
     ]
     labels = [row.get("label") for row in parse_lines(Path("r.jsonl").read_text())]
-    assert labels == [4.5, None, None, 2.0, 2.0, 1.0, 3.0], "and n/a makes no words of numbers"
+    assert labels == [4.5, None, None, 2.0, 1.0, 3.0, "five", 5.0], "no word makes words of numbers"

@@ -124,4 +124,4 @@ def test_wrong_labels_end_with_code_2_and_their_place(
     labels = write_labels(tmp_path, "id,target\ndoor/a,good\n")
     ended = run("study", "judge", scored_folder, "--labels", labels)
     assert (ended.code, ended.out) == (2, "")
-    assert "line 2, field target: is the text 'good'; write true or false" in ended.err
+    assert "line 2 (door/a), field target: is the text 'good'; write true or false" in ended.err

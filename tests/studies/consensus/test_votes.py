@@ -133,22 +133,22 @@ def test_gold_labels_are_converted_to_classes() -> None:
         (
             votes_file(("a", "x", 0.0), ("b", "x", 7.0)),
             {"classes": ["0", "1"]},
-            "v.csv, line 3, field label: is the number 7, which is off the scale 0, 1; write one of these",
+            "v.csv, line 3 (b, x), field label: is the number 7, which is off the scale 0, 1; write one of these",
         ),
         (
             votes_file(("a", "x", "goood")),
             {"classes": ["bad", "good"]},
-            "v.csv, line 2, field label: is the text 'goood', which is off the scale bad, good; did you mean good?",
+            "v.csv, line 2 (a, x), field label: is the text 'goood', which is off the scale bad, good; did you",
         ),
         (
             votes_file(("a", "x", "good"), ("b", "x", "bad"), agent=["m", "m"]),
             {},
-            "v.csv, line 2, field label: is the text 'good', and only numbers have an order by themselves; ",
+            "v.csv, line 2 (a_m, x), field label: is the text 'good', and only numbers have an order by themselves; ",
         ),
         (
             votes_file(("a", "x", "1"), ("b", "x", "nan"), ("c", "x", "2")),
             {},
-            "v.csv, line 3, field label: is the text 'nan', and only numbers have an order by themselves; ",
+            "v.csv, line 3 (b, x), field label: is the text 'nan', and only numbers have an order by themselves; ",
         ),
         (
             votes_file(*((f"i{n}", "x", float(n * n)) for n in range(12))),
