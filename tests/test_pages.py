@@ -732,9 +732,9 @@ def test_the_predictions_are_measured_as_typed(tmp_path: Path) -> None:
         if line.startswith(("ann ", "bo "))
     }
     # After n and two judges without a model: zero-shot, then with the other's scores as examples, with the own ones,
-    # and the difference of these two.
-    assert errors["ann"][3:7] == ["3.750", "3.750", "0.250", "3.500"]
-    assert errors["bo"][3:7] == ["0.250", "3.750", "0.250", "3.500"]
+    # then of the ratings that these two predict the number and the difference.
+    assert errors["ann"][3:8] == ["3.750", "3.750", "0.250", "4", "3.500"]
+    assert errors["bo"][3:8] == ["0.250", "3.750", "0.250", "4", "3.500"]
 
 
 def test_a_chat_to_which_a_part_does_not_apply_may_be_as_good_as_any(tmp_path: Path) -> None:
