@@ -100,6 +100,7 @@ _MAX_DISAGREEMENTS_LISTED = 20
 _MAX_CONFUSION_CLASSES = 8
 """Most answers of a judge or a person for which pairs of both are counted."""
 _MAX_PARTS_LISTED = 40
+_ALONE_NOTES = ("each judge of a jury alone is in the tables; --json has it in words",)
 _RowsByName = Mapping[str, Sequence[LabelledJudgement]]
 
 
@@ -128,6 +129,13 @@ def report(
     studies = [study for study in studies if study.judge.without is None]
     judges = [_measure_judge_agreement(study, need, epsilon) for study in studies]
     differences = _compare_judges(studies)
+    # of a jury's question its folded value is told in words: three judges of five questions are twenty paragraphs
+    jury_questions = {study.judge._replace(jury=None) for study in studies if study.judge.jury}
+    told_judges = [
+        judge
+        for judge, study in zip(judges, studies, strict=True)
+        if study.judge._replace(model=None) not in jury_questions
+    ]
     figures = {
         "judges": judges,
         "constant": [_constant_judge_figures(study) for study in studies],
@@ -144,12 +152,12 @@ def report(
     return Report(
         figures,
         _sections(figures, need),
-        [*notes, *_notes(judges)],
+        [*notes, *_notes(judges), *(_ALONE_NOTES if jury_questions else ())],
         [_reliability_diagram(judge) for judge in judges if judge["reliability"]],
         [
             *conclude_copies(jury_pairs),
             *conclude_smaller_juries(jury_parts),
-            *join_judge_conclusions(judges),
+            *join_judge_conclusions(told_judges),
             *conclude_differences(differences),
         ],
         symbols.JUDGE_STUDY_SYMBOL_MEANINGS,

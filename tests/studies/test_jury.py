@@ -368,6 +368,11 @@ def test_two_judges_that_are_nearly_copies_are_named_where_one_decides_which_to_
     assert found.conclusion[0].startswith(
         "a and b are nearly copies: they agree on what is met in 39 of 40 answers, κ 0.95"
     )
+    # in words the jury alone: the tables have its judges
+    judge_paragraphs = [text for text in found.conclusion if text.startswith("criteria/ok (")]
+    assert [text.partition(" agrees")[0] for text in judge_paragraphs] == [
+        "criteria/ok (jury, mean of 3)"
+    ]
 
 
 def test_what_a_test_beside_people_takes_is_said_once_if_no_judge_has_it() -> None:
