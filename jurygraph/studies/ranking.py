@@ -52,7 +52,7 @@ from jurygraph.views.components import (
     compare_components,
     conclude_components,
 )
-from jurygraph.views.members import MemberComparison, compare_members
+from jurygraph.views.members import MemberComparison, compare_members, has_members
 
 _SETTING_GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
@@ -63,6 +63,10 @@ RELATIVE_CHANGE_SIZES = tuple(2.0**power for power in range(-6, 8))
 _MAX_CONFIGS_DECIDED = 4096
 _MAX_RESPONSES_EXPLAINED = 10_000
 """Most responses for which it is told who pays: each is explained for that, in 0.7 ms."""
+_UNTOLD_MEMBERS_NOTES = (
+    "who of reviewers or stakeholders pays for the choice is told of runs of up to "
+    f"{_MAX_RESPONSES_EXPLAINED:,} responses",
+)
 _MAX_CRITERIA_VARIED = 12
 """Most criteria whose weights are tried: each takes up to 28 decisions of the whole run."""
 
@@ -463,8 +467,11 @@ def measure_ranking(
     ]
     gaps = [row.gap for row in ranked_agents if row.gap is not None]
     members: list[MemberComparison] = []
+    untold_notes: Sequence[str] = ()
     if len(ranker.tables.responses) <= _MAX_RESPONSES_EXPLAINED:
         members = compare_members(run, list(means), ranker.unit_by_task, ranker.units)
+    elif has_members(run):
+        untold_notes = _UNTOLD_MEMBERS_NOTES
     agents = [
         {
             "agent": row.agent,
@@ -521,6 +528,7 @@ def measure_ranking(
         ],
         [
             *_notes(figures, decided_by.others, ranker),
+            *untold_notes,
             *filter(None, [warning]),
             *notes_on_similar_names(ranker.agents),
         ],
@@ -579,11 +587,6 @@ def _notes(figures: Figures, others: int, ranker: AgentRanker) -> Iterator[str]:
             "reviewers and stakeholders: values of the run as it was scored, on their own scales (what a reviewer is "
             "predicted to give, without unsupported predictions; the utility of a stakeholder); leads are paired over "
             f"{ranker.units} of both, and their {len(figures['members'])} intervals hold together with 95 %"
-        )
-    if len(ranker.tables.responses) > _MAX_RESPONSES_EXPLAINED:
-        yield (
-            "who of reviewers or stakeholders pays for the choice is told of runs of up to "
-            f"{_MAX_RESPONSES_EXPLAINED:,} responses"
         )
     findings = count_findings(ranker.run, {*ranker.tables.responses})
     if findings.unsupported:

@@ -70,7 +70,7 @@ def compare_members(
     `unit_by_task` has the number of each task's unit, and `units` is what these are called. The intervals of all
     differences are to hold together with 95 %.
     """
-    if len(agents) < 2 or not _has_members(run):
+    if len(agents) < 2 or not has_members(run):
         return []
     numbers = {agent: number for number, agent in enumerate(agents)}
     shape = 2, len(agents), max(unit_by_task.values()) + 1
@@ -89,7 +89,8 @@ def compare_members(
     ]
 
 
-def _has_members(run: Run) -> bool:
+def has_members(run: Run) -> bool:
+    """Return whether a run judges for reviewers or stakeholders."""
     surveys = map(run.source.survey_without_texts, run.source.ledger.keys("survey"))
     return any(kind in _MEMBER_KINDS for survey in surveys for kind, *_ in survey.members)
 

@@ -450,3 +450,25 @@ def test_who_pays_for_the_choice_of_the_best_agent_is_named(tmp_path: Path, audi
     assert [row[0] for row in table.rows] == [f"{name} ({scale})" for name in names]
     assert [row[-1] for row in table.rows] == ["gains", "gains", "unclear", "pays"]
     assert any("2 of 2 findings that need a quotation" in note for note in report.notes)
+
+
+def test_that_nobody_is_told_to_pay_in_a_large_run_is_said_where_there_is_anybody(
+    tmp_path: Path, ranker: AgentRanker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @jg.evaluator(audience="stakeholder")
+    def taste(task: jg.TaskView, response: jg.Response) -> float:
+        return float(response.text == "brief")
+
+    people: Any = {"stakeholders": [{"id": "Bea"}]}
+    with jg.Jury(evaluators=[taste]) as jury, jury.record(tmp_path / "of-people"):
+        answers = [jg.Response(id=name, agent=name, text=name) for name in ("wordy", "brief")]
+        jury.score(jg.Task(id="0", query="?", **people), answers)
+    monkeypatch.setattr("jurygraph.studies.ranking._MAX_RESPONSES_EXPLAINED", 1)
+    with closing(Run.open(tmp_path / "of-people")) as run:
+        report = measure_ranking(AgentRanker(run))
+    assert (report.figures["members"], measure_ranking(ranker).figures["members"]) == ([], [])
+    is_said = [
+        any("pays for the choice is told of runs" in note for note in notes)
+        for notes in (report.notes, measure_ranking(ranker).notes)
+    ]
+    assert is_said == [True, False]

@@ -107,8 +107,10 @@ class JobScorer:
         else:
             remedy = "run the same command again to continue"
         # an answered call is something that is kept; whether a refused one is stored yet is chance
-        calls = self.planned_tasks.run.ledger.records("call")
-        is_begun = any(record.content["call"].get("fault") is None for record in calls)
+        run = self.planned_tasks.run
+        is_begun = run.tasks_scored or any(
+            record.content["call"].get("fault") is None for record in run.ledger.records("call")
+        )
         kept = "finished groups are kept; " if is_begun else ""
         error.args = (f"{error}; {kept}{remedy}",)
 
