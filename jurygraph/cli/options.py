@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, quote, suggest_known_name, validate
@@ -17,6 +18,22 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=str)
 N = TypeVar("N", bound="FrozenModel")
+
+
+class CommandWithSingleOptions(TyperCommand):
+    """A command that refuses a second value of an option with one, of which the parser would take the last alone."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        parameters: list[Any] = self.make_parser(ctx).parse_args(list(args))[2]
+        for parameter in parameters:
+            is_single = parameter.param_type_name == "option" and not (
+                parameter.multiple or parameter.is_flag
+            )
+            if is_single and parameters.count(parameter) > 1:
+                raise InputError(
+                    f"{parameter.opts[0]}: is given twice, under this name or another of it; give it once"
+                )
+        return super().parse_args(ctx, args)
 
 
 def argument(metavar: str, help_text: str) -> Any:
