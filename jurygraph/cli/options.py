@@ -20,18 +20,20 @@ T = TypeVar("T", bound=str)
 N = TypeVar("N", bound="FrozenModel")
 
 
-class CommandWithSingleOptions(TyperCommand):
-    """A command that refuses a second value of an option with one, of which the parser would take the last alone."""
+class CommandWithSingleColumns(TyperCommand):
+    """A command that refuses a second column or file of labels: the parser takes the last, as if it were all.
+
+    Other options may be given again, as scripts do to replace a value.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         parameters: list[Any] = self.make_parser(ctx).parse_args(list(args))[2]
         for parameter in parameters:
-            is_single = parameter.param_type_name == "option" and not (
-                parameter.multiple or parameter.is_flag
-            )
-            if is_single and parameters.count(parameter) > 1:
+            name = parameter.opts[0]
+            is_single = name.endswith(("-column", "-columns", "--labels"))
+            if is_single and not parameter.multiple and parameters.count(parameter) > 1:
                 raise InputError(
-                    f"{parameter.opts[0]}: is given twice, under this name or another of it; give it once"
+                    f"{name}: is given twice, under this name or another of it; give it once"
                 )
         return super().parse_args(ctx, args)
 

@@ -345,7 +345,11 @@ def report(
         _sections(figures, settings, _spread_of_labels(fitted_consensus)),
         [*fitted_consensus.warnings, *limits],
         _plots(figures),
-        _conclude_agents(fitted_consensus),
+        [
+            *_conclude_agents(fitted_consensus),
+            *_conclude_annotators(figures),
+            _conclude_items(figures),
+        ],
         symbol_meanings=symbols.CONSENSUS_SYMBOL_MEANINGS,
     )
 
@@ -447,6 +451,36 @@ def _conclude_agents(fitted_consensus: FittedConsensus) -> list[str]:
     agents = rank_agents_by_reward(rewards, limits, unit_names)
     leads = [agent.lead.sentence for agent in agents[:1] if agent.lead is not None]
     return [*conclude_ranking(agents), *leads]
+
+
+def _accuracy_cell(person: Figures) -> IntervalCell:
+    return IntervalCell(person["accuracy"], *(person["accuracy_interval"] or (None, None)))
+
+
+def _conclude_annotators(figures: Figures) -> Iterator[str]:
+    """Yield whom not to trust, and who is lenient or strict, if the labels show it."""
+    people = figures["annotators"]
+    measure, chance = "correlation", 0.0
+    cells = {name: person["correlation"] for name, person in people.items()}
+    if not figures["values"]:
+        measure, chance = "accuracy", 1.0 / len(figures["classes"])
+        cells = {name: _accuracy_cell(person) for name, person in people.items()}
+    shifts = {name: person["shift"] for name, person in people.items()}
+    unit = "credit" if has_words(figures["classes"]) else "labels"
+    sentences = list(describe_raters(cells, measure, chance, shifts, unit))
+    yield from sentences
+    if sentences and figures["method"] == "majority":
+        yield "a majority counts them like anybody; to leave them out: --without NAMES"
+
+
+def _conclude_items(figures: Figures) -> str:
+    """Return how far labels agree, and how many items are in doubt."""
+    agreement = figures["agreement"]
+    decided_by_one, ties = len(figures["decided_by_one"]), len(figures["ties"]["items"])
+    return (
+        f"{agreement.unanimous:.1%} of {figures['counts']['items']} items are unanimous, and of the pairs of labels of "
+        f"an item {agreement.pairwise:.1%} agree; items decided by one vote: {decided_by_one}, ties: {ties}."
+    )
 
 
 def _spread_of_labels(fitted_consensus: FittedConsensus) -> dict[Any, float]:
@@ -575,19 +609,16 @@ def _sections(
     counts = figures["counts"]
     labels = counts["rows"] - counts["abstained"]
     sizes = {"labels": labels, "items": counts["items"], "annotators": counts["annotators"]}
-    if counts["gold"]:
-        sizes["gold items"] = counts["gold"]
+    for name in ("gold", "repeated"):
+        if counts[name]:
+            sizes[f"{name} items"] = counts[name]
     yield ", ".join(f"{name}: {count}" for name, count in sizes.items())
     yield from _class_and_credit_lines(figures)
-    end = "converged" if figures["converged"] else "stopped"
     method = figures["method"]
     preset = figures["preset"]
     for name, value in settings.fit.items():
         preset += "" if value is None else f", {name} {value:g}"
-    yield (
-        f"scores by {_CONSENSUS_METHOD_LABELS[method]} (method {method}); model fitted with preset {preset}: "
-        f"{end} after {figures['iterations']} steps, log-likelihood {figures['log_likelihood']:.3f}"
-    )
+    yield f"scores by {_CONSENSUS_METHOD_LABELS[method]} (method {method}), model by preset {preset}"
     rows = []
     for name, agent in _rank_by_score(figures):
         rows.append([name, _score_cell(agent), agent.items])
@@ -595,13 +626,18 @@ def _sections(
     yield ReportTable(header, rows, digits=_TABLE_DIGITS)
     if settings.compare:
         yield _comparison_table(figures["comparison"])
-    if figures["agents"]:
-        findings = [[name.replace("_", " "), value] for name, value in figures["findings"].items()]
-        yield ReportTable(("posterior (PEC) against majority (MV)", ""), findings)
+        if figures["agents"]:
+            findings = [
+                [name.replace("_", " "), value] for name, value in figures["findings"].items()
+            ]
+            yield ReportTable(("posterior (PEC) against majority (MV)", ""), findings)
+        if figures["stability"] is not None:
+            yield _stability_table(figures)
     yield from _annotator_sections(figures)
-    if method != "majority":
+    if method == "majority":
+        yield from _doubtful_item_sections(figures, spread_by_item)
+    else:
         yield _ambiguity_table(figures)
-    yield from _doubtful_item_sections(figures, spread_by_item)
     forecasts = figures["further_labels"]
     header = (
         "further labels of each ambiguous item",
@@ -611,9 +647,6 @@ def _sections(
     yield ReportTable(header, forecasts, digits=_TABLE_DIGITS)
     if forecasts:
         yield "simulated under the model as fitted, by new annotators who err as these do"
-    if figures["stability"] is not None:
-        yield _stability_table(figures)
-    yield _agreement_table(figures)
 
 
 def _class_and_credit_lines(figures: Figures) -> Iterator[str]:
@@ -656,17 +689,16 @@ def _comparison_table(comparison: RowsByName) -> ReportTable:
 
 
 def _annotator_sections(figures: Figures) -> ReportSections:
-    """Yield the annotators, the best first, what their rates are, and whom not to trust, if the labels show it."""
+    """Yield the annotators, the best first, and what their rates are."""
     rows = []
     for name, person in figures["annotators"].items():
-        accuracy = IntervalCell(person["accuracy"], *(person["accuracy_interval"] or (None, None)))
-        rows.append({**person, "name": name, "accuracy": accuracy})
-    measure, chance = "accuracy", 1.0 / len(figures["classes"])
+        rows.append({**person, "name": name, "accuracy": _accuracy_cell(person)})
+    measure = "accuracy"
     columns = {"annotator": "name", "accuracy (95 %, refits)": "accuracy"}
     if any(row["shift"] for row in rows):
         columns["accuracy, shift taken back"] = "accuracy_after_shift"
     if figures["values"]:
-        measure, chance = "correlation", 0.0
+        measure = "correlation"
         columns["rank correlation with the others (95 %)"] = measure
         columns |= {rate: rate for rate in _ANNOTATOR_RATE_NAMES[1:]}
     columns["labels"] = "labels"
@@ -676,13 +708,6 @@ def _annotator_sections(figures: Figures) -> ReportSections:
     yield "accuracy: share of right labels by the model, the mean over the classes"
     if figures["values"]:
         yield f"leniency, strictness: share of {highest}, of {lowest} given, were all classes as frequent"
-    cells = {row["name"]: row[measure] for row in rows}
-    shifts = {row["name"]: row["shift"] for row in rows}
-    unit = "credit" if has_words(figures["classes"]) else "labels"
-    sentences = list(describe_raters(cells, measure, chance, shifts, unit))
-    yield from sentences
-    if sentences and figures["method"] == "majority":
-        yield "a majority counts them like anybody; to leave them out: --without NAMES"
 
 
 def list_consensus_labels(
@@ -774,22 +799,6 @@ def _stability_table(figures: Figures) -> ReportTable:
         "mean score shift": "score_shift",
     }
     return ReportTable.of(columns, rows, digits=_TABLE_DIGITS)
-
-
-def _agreement_table(figures: Figures) -> ReportTable:
-    agreement = figures["agreement"]
-    ties = figures["ties"]
-    counts = figures["counts"]
-    rows: list[list[object]] = [
-        ["unanimous items", f"{agreement.unanimous:.1%}"],
-        ["agreeing pairs of labels, mean over items", f"{agreement.pairwise:.1%}"],
-        ["items decided by one vote", len(figures["decided_by_one"])],
-        [f"items with a tie ({ties['rule']})", len(ties["items"])],
-        ["rows that repeat an item and annotator", counts["repeated"]],
-    ]
-    if counts["abstained"]:
-        rows.append(["omitted abstentions", counts["abstained"]])
-    return ReportTable(("agreement", ""), rows)
 
 
 def _plots(figures: Figures) -> Iterator[Plot]:

@@ -248,7 +248,8 @@ def _notes(
             units = "groups of items" if has_item_groups else "items"
             yield (
                 f"{part.dimension or 'all'}: fewer than {_MIN_ITEMS_NEEDED} {units} have two "
-                "ratings, too few to draw studies from"
+                f"ratings, too few to draw studies from; have {_MIN_ITEMS_NEEDED} rated by two people each, and "
+                "ask again"
             )
     for row in gaps:
         if row["reviewers_now"] < _FEW_REVIEWERS_THRESHOLD:

@@ -98,10 +98,11 @@ def test_an_option_that_is_no_number_is_refused_with_an_example(
     assert (ended.code, f"'{option}': {problem}" in ended.err) == (2, True), ended.err
 
 
-def test_a_second_value_of_an_option_with_one_is_refused_by_every_command(run: Command) -> None:
-    """The parser would take the last, and say nothing of the other."""
+def test_a_second_column_is_refused_where_one_is_read(run: Command) -> None:
+    """The parser would take the last, and say nothing of the other; a script may replace other values so."""
     ended = run("import", "wide", "F", "--out", "R", "--label", "clear", "--target-column", "kind")
     assert ended.code == 2
     assert "--target-column: is given twice, under this name or another of it; " in ended.err
-    assert "--seed: is given twice" in run("study", "simulate", "gaps", *["--seed", "1"] * 2).err
-    assert "is given twice" not in run("show", "no-run", *["--label", "step=1"] * 2).err
+    columns = ["--response-column", "a", "--response-column", "b"]
+    for command in (["study", "signal", "R", *["--correct", "0.9"] * 2], ["score", "T", *columns]):
+        assert "is given twice" not in run(*command, "--out", "R").err

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from jurygraph.agents.extraction import RecordParams
-from jurygraph.cli.options import CommandWithSingleOptions, JsonOption, argument, option
+from jurygraph.cli.options import JsonOption, argument, option
 from jurygraph.cli.render.text import format_table, print_report, print_result
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem, did_you_mean, shorten, validate
@@ -31,7 +31,7 @@ prompts = typer.Typer(
 PromptNameArgument = Annotated[str, argument("PROMPT", "Name of a prompt.")]
 
 
-@prompts.command("list", cls=CommandWithSingleOptions)
+@prompts.command("list")
 def list_prompts(json: JsonOption = False) -> None:
     """List the prompts and their purposes.
 
@@ -61,7 +61,7 @@ def list_prompts(json: JsonOption = False) -> None:
     print_report(json, entries, format_table(header, rows, left_aligned_count=4))
 
 
-@prompts.command("show", cls=CommandWithSingleOptions)
+@prompts.command("show")
 def show_prompt(name: PromptNameArgument) -> None:
     """Print a prompt's file: front matter and templates.
 
@@ -73,7 +73,7 @@ def show_prompt(name: PromptNameArgument) -> None:
     print_result(read_prompt_source(name).rstrip("\n"))
 
 
-@prompts.command("render", cls=CommandWithSingleOptions)
+@prompts.command("render")
 def render_prompt(
     name: PromptNameArgument,
     values: Annotated[str, option("F", "JSON file with its variables; - for stdin.", "--with")],

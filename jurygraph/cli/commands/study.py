@@ -18,7 +18,7 @@ import typer
 from jurygraph.cli.options import (
     COLUMN_OPTION_BY_RATING_FIELD,
     AgentColumnOption,
-    CommandWithSingleOptions,
+    CommandWithSingleColumns,
     ConfigSettingsOption,
     DryRunOption,
     GateConditionsOption,
@@ -77,7 +77,7 @@ _GATE_OPTION_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
 
 
 def register_study_command(function: Callable[..., Report | None]) -> None:
-    study.command(cls=CommandWithSingleOptions)(make_report_command(function))
+    study.command(cls=CommandWithSingleColumns)(make_report_command(function))
 
 
 @register_study_command
@@ -287,7 +287,7 @@ def signal(
     )
 
 
-@study.command(cls=CommandWithSingleOptions)
+@study.command(cls=CommandWithSingleColumns)
 def certify(
     runs: RunFoldersArgument,
     labels: Annotated[str | None, option("F", "Labels of people, as for `study judge`.")] = None,
@@ -329,7 +329,7 @@ def _missing_labels_error(column: str | None) -> InputError:
     return InputError(f"--labels: is missing; {hint}")
 
 
-@study.command(cls=CommandWithSingleOptions)
+@study.command(cls=CommandWithSingleColumns)
 def judge(
     runs: RunFoldersArgument,
     labels: Annotated[
