@@ -306,7 +306,7 @@ def _describe_test_against_people(test: AlternativeAnnotator, agreement: object)
         detail += f". {_describe_guessers(test)}"
     if test.winning_rate < MIN_PASSING_WIN_RATE:
         beaten = sum(judge > person - test.epsilon for judge, person in test.rates.values())
-        remedy = "More items would hardly help: most of them are nearer to the others than it is"
+        remedy = "More items would hardly help: most persons are nearer to the others than it is, by ε and more"
         if beaten >= MIN_PASSING_WIN_RATE * test.persons:
             remedy = "More items that these persons all label may show it"
         return f"It is not shown to be as near to people as a person is: {detail}. {remedy}."

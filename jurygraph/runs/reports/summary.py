@@ -132,7 +132,7 @@ class FindingCounts(NamedTuple):
         return (
             f"{self.unsupported} of {self.quotable} findings had no quotation that counts: it is not in the response "
             "or the context that it is about, has less than eight letters and is no whole line, or says nothing, "
-            "as the reasons of the verdicts tell; "
+            "as the reasons of the verdicts tell; by default each counts as the worst score; "
             "if your judge paraphrases, or judges a tone, write `safety: {evidence: preferred}`"
         )
 
