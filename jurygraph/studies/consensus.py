@@ -608,17 +608,20 @@ def _sections(
     """Yield the sizes of the data, the scale, and the tables, those that compare methods only if they are wanted."""
     counts = figures["counts"]
     labels = counts["rows"] - counts["abstained"]
-    sizes = {"labels": labels, "items": counts["items"], "annotators": counts["annotators"]}
-    for name in ("gold", "repeated"):
-        if counts[name]:
-            sizes[f"{name} items"] = counts[name]
-    yield ", ".join(f"{name}: {count}" for name, count in sizes.items())
+    sizes = {
+        "labels": labels,
+        "items": counts["items"],
+        "annotators": counts["annotators"],
+        "gold items": counts["gold"],
+        "rows that repeat an item and annotator": counts["repeated"],
+    }
+    yield ", ".join(f"{name}: {count}" for name, count in sizes.items() if count)
     yield from _class_and_credit_lines(figures)
     method = figures["method"]
     preset = figures["preset"]
     for name, value in settings.fit.items():
         preset += "" if value is None else f", {name} {value:g}"
-    yield f"scores by {_CONSENSUS_METHOD_LABELS[method]} (method {method}), model by preset {preset}"
+    yield f"scores by {_CONSENSUS_METHOD_LABELS[method]} (method {method}, preset {preset})"
     rows = []
     for name, agent in _rank_by_score(figures):
         rows.append([name, _score_cell(agent), agent.items])
@@ -645,8 +648,6 @@ def _sections(
         "expected ambiguous items",
     )
     yield ReportTable(header, forecasts, digits=_TABLE_DIGITS)
-    if forecasts:
-        yield "simulated under the model as fitted, by new annotators who err as these do"
 
 
 def _class_and_credit_lines(figures: Figures) -> Iterator[str]:
@@ -695,8 +696,6 @@ def _annotator_sections(figures: Figures) -> ReportSections:
         rows.append({**person, "name": name, "accuracy": _accuracy_cell(person)})
     measure = "accuracy"
     columns = {"annotator": "name", "accuracy (95 %, refits)": "accuracy"}
-    if any(row["shift"] for row in rows):
-        columns["accuracy, shift taken back"] = "accuracy_after_shift"
     if figures["values"]:
         measure = "correlation"
         columns["rank correlation with the others (95 %)"] = measure

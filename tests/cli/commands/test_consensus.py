@@ -26,7 +26,7 @@ guessing is not ruled out, and more labels would tell: cy 0.000 (-0.752 to 0.752
 ties: 2.
 labels: 48, items: 12, annotators: 4
 classes and credit: 0 (0), 1 (1)
-scores by posterior expected credit (method stableval), model by preset converged
+scores by posterior expected credit (method stableval, preset converged)
 
 agent  score (95 %, t, with refits)  items
 ─────  ────────────────────────────  ─────
