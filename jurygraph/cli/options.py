@@ -28,10 +28,9 @@ class CommandWithSingleColumns(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         parameters: list[Any] = self.make_parser(ctx).parse_args(list(args))[2]
-        for parameter in parameters:
-            name = parameter.opts[0]
-            is_single = name.endswith(("-column", "-columns", "--labels"))
-            if is_single and not parameter.multiple and parameters.count(parameter) > 1:
+        names = [parameter.opts[0] for parameter in parameters if not parameter.multiple]
+        for name in names:
+            if name.endswith(("-column", "-columns", "--labels")) and names.count(name) > 1:
                 raise InputError(
                     f"{name}: is given twice, under this name or another of it; give it once"
                 )

@@ -152,8 +152,7 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
             "Ann=ann stars,Bo=bo stars"
         )
     rows = leave_out_copies(path, read_rows(path))
-    header = rows[0][1] if rows else {}
-    person_by_column = dict(_parse_rater(rater, header) for rater in columns.raters)
+    person_by_column = dict(map(_parse_rater, columns.raters))
     read_decimal_commas(path, rows, person_by_column)
     for position, row in rows:
         location = f"{path}, {position}"
@@ -167,10 +166,8 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
             yield ExportedAnswer(location, column, row, key, person, value, dimension, others)
 
 
-def _parse_rater(text: str, header: TableRow) -> tuple[str, tuple[str, str | None]]:
+def _parse_rater(text: str) -> tuple[str, tuple[str, str | None]]:
     """Return a column, with its person and the dimension: COLUMN, PERSON=COLUMN or PERSON:DIMENSION=COLUMN."""
-    person, _, column = text.partition("=")
-    if text in header or not column:
-        return text, (text, None)
-    person, _, dimension = person.partition(":")
-    return column, (person, dimension or None)
+    subject, _, column = text.rpartition("=")
+    person, _, dimension = subject.partition(":")
+    return column, (person or column, dimension or None)

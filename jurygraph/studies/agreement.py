@@ -337,7 +337,7 @@ def dimension_domain_name(figures: Figures) -> str:
 
 
 def _describe_pattern(figures: Figures) -> str:
-    """Return whether reviewers agree in their scores, and if not, whether in what they rate high (the paper's pattern)."""
+    """Return whether reviewers agree in scores, and if not, whether in what they rate high: the paper's pattern."""
     side = side_of_bound(figures["alpha"], MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS) or 0
     agree = {1: "agree", 0: "are not shown to agree, or not to agree,", -1: "do not agree"}[side]
     conclusion = (

@@ -6,6 +6,7 @@ and the width falls with the root of the number.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any
@@ -527,7 +528,7 @@ def describe_raters(
         "weak": f"better than {below_half_way}",
         "unsure": "guessing is not ruled out, and more labels would tell",
     }
-    names_by_finding: dict[str, list[str]] = {finding: [] for finding in text_by_finding}
+    names_by_finding = defaultdict(list)
     shifted_names = []
     for name, cell in cells.items():
         text = f"{name} {format_cell(cell, 3)}"
@@ -536,9 +537,9 @@ def describe_raters(
             names_by_finding[finding].append(text)
         elif shifts[name] and side_of_bound(cell, half_way) is not None:
             shifted_names.append(text)
-    for finding, texts in names_by_finding.items():
-        if texts:
-            yield f"{text_by_finding[finding]}: {join_names(texts)}"
+    for finding, finding_text in text_by_finding.items():
+        if names_by_finding[finding]:
+            yield f"{finding_text}: {join_names(names_by_finding[finding])}"
     for relation, names in _join_names_by_side(shifts, "higher", "lower"):
         yield f"{unit} surely {relation} than the others' of the same items, on average by: {names}"
     if shifted_names:

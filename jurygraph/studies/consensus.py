@@ -22,7 +22,6 @@ from jurygraph.aggregation.consensus.fitting import (
     ConsensusMethod,
 )
 from jurygraph.aggregation.consensus.model import class_credit_values
-from jurygraph.arrays import Floats
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import correlations_with_others, shifts_from_others
@@ -227,11 +226,9 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
         ]
         change_text = "labels in another spelling are read as one"
         if not has_words(classes):
-            found_labels = [label for label in ballots.label if label is not None]
-            count = sum(ballots.spelling_change_counts.values())
             change_text = (
-                f"{count} of {len(found_labels)} labels lie between classes, and are read as the nearest one, "
-                "half way as the one farther from the middle of the scale"
+                "labels between classes are read as the nearest one, half way as the one farther from the middle of "
+                "the scale"
             )
         warnings.append(f"{change_text}: {join_names(spelling_change_texts)}")
     values = tuple(
@@ -498,13 +495,6 @@ def _spread_of_labels(fitted_consensus: FittedConsensus) -> dict[Any, float]:
     return dict(zip(fitted_consensus.model.votes.items, spread.tolist(), strict=True))
 
 
-def _accuracy_after_shift(confusion: Floats, steps: int) -> float:
-    """Return the accuracy by a confusion [K,K] of labels that were moved down by so many classes, within the scale."""
-    classes = np.arange(len(confusion))
-    moved = np.clip(classes - steps, 0, classes[-1])
-    return float(confusion[moved, classes].sum() / len(classes))
-
-
 def _annotator_figures(
     fitted_consensus: FittedConsensus, refits: RefitIntervals | None
 ) -> RowsByName:
@@ -513,7 +503,6 @@ def _annotator_figures(
     Only classes in an order have a highest and a lowest one, which leniency and strictness are about. With one, the
     rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not, and `shift` is
     how much higher the labels surely are (`shifts_from_others`): numbers as such, and words by their credit.
-    `accuracy_after_shift` is that of labels moved back by it, to whole classes; None without a shift.
     """
     ballots = fitted_consensus.ballots
     model = fitted_consensus.model
@@ -527,14 +516,10 @@ def _annotator_figures(
         credit_by_class = dict(zip(ballots.classes, fitted_consensus.values, strict=True))
         credit = np.array([credit_by_class.get(label, np.nan) for label in ballots.label])
         correlations = correlations_with_others(annotator, item, credit, clusters)
-        scale: Sequence[Any] = fitted_consensus.values
         score = credit
         if not has_words(ballots.classes):
-            scale = ballots.classes
             score = np.array(ballots.label, dtype=np.float64)
         shifts = shifts_from_others(annotator, item, score, clusters)
-        # negative where a higher class has less; classes whose ends are equal have no direction to move in
-        class_distance = (scale[-1] - scale[0]) / (len(scale) - 1) or math.inf
     rows = {}
     for code, (name, quality) in enumerate(model.annotators().items()):
         row = quality._asdict()
@@ -544,10 +529,7 @@ def _annotator_figures(
             if rate != "accuracy" and not ballots.has_order:
                 row[rate] = row[f"{rate}_interval"] = None
         row["correlation"] = as_interval(correlations[code])
-        row["shift"] = shift = as_interval(shifts[code])
-        row["accuracy_after_shift"] = shift and _accuracy_after_shift(
-            model.confusion[code], round((shift.value or 0.0) / class_distance)
-        )
+        row["shift"] = as_interval(shifts[code])
         rows[str(name)] = row
     return rows
 

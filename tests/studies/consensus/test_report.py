@@ -402,16 +402,7 @@ def test_who_is_surely_lenient_is_named_and_nobody_is_strict_for_that(
     shifts = {name: row["shift"] for name, row in found.figures["annotators"].items()}
     step = 0.2 if words else 1.0
     assert shifts.pop("len").value == pytest.approx(0.6 * step, abs=0.15 * step)
-    lenient = found.figures["annotators"]["len"]
-    assert lenient["accuracy"] < 0.4 < 0.6 < lenient["accuracy_after_shift"]
-    # Where a higher class has less, as of ranks, labels move back the other way.
-    downwards = ballots._replace(classes=ballots.classes[::-1])
-    settings = ConsensusSettings(
-        bootstrap=0, values=(1.0, 0.8, 0.6, 0.4, 0.2, 0.0)[: len(ballots.classes)]
-    )
-    turned = consensus_study.report(fit_consensus(downwards, settings)).figures["annotators"]["len"]
-    assert turned["accuracy_after_shift"] == pytest.approx(lenient["accuracy_after_shift"])
-    assert found.figures["annotators"]["ann"]["accuracy_after_shift"] is None
+    assert found.figures["annotators"]["len"]["accuracy"] < 0.4
     assert set(shifts.values()) == {None}
     unit = "credit" if words else "labels"
     (sentence,) = [text for text in found.conclusion if "surely higher" in text]
