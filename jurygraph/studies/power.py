@@ -245,7 +245,7 @@ def _notes(
     for part in parts:
         if part.dimension not in dimensions_planned:
             yield (
-                f"{part.dimension or 'all'}: fewer than {_MIN_ITEMS_NEEDED} items, or groups of them, have two "
+                f"{part.dimension or 'all'}: fewer than {_MIN_ITEMS_NEEDED} items (of a group, one) have two "
                 "ratings, too few to draw studies from; have so many rated by two people each, and ask again"
             )
     for row in gaps:
