@@ -224,13 +224,10 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
         spelling_change_texts = [
             f"{pair} ({count})" for pair, count in sorted(ballots.spelling_change_counts.items())
         ]
-        change_text = "labels in another spelling are read as one"
-        if not has_words(classes):
-            change_text = (
-                "labels between classes are read as the nearest one, half way as the one farther from the middle of "
-                "the scale"
-            )
-        warnings.append(f"{change_text}: {join_names(spelling_change_texts)}")
+        warnings.append(
+            "labels read as the nearest class (half way as the one farther from the middle), or as one in another "
+            f"spelling: {join_names(spelling_change_texts)}"
+        )
     values = tuple(
         class_credit_values(model.votes, settings.values or ballots.values or None).tolist()
     )
@@ -473,10 +470,10 @@ def _conclude_annotators(figures: Figures) -> Iterator[str]:
 def _conclude_items(figures: Figures) -> str:
     """Return how far labels agree, and how many items are in doubt."""
     agreement = figures["agreement"]
-    decided_by_one, ties = len(figures["decided_by_one"]), len(figures["ties"]["items"])
     return (
         f"{agreement.unanimous:.1%} of {figures['counts']['items']} items are unanimous, and of the pairs of labels of "
-        f"an item {agreement.pairwise:.1%} agree; items decided by one vote: {decided_by_one}, ties: {ties}."
+        f"an item {agreement.pairwise:.1%} agree; items decided by one vote: "
+        f"{len(figures['decided_by_one'])}, ties: {len(figures['ties']['items'])}."
     )
 
 
@@ -589,9 +586,8 @@ def _sections(
 ) -> ReportSections:
     """Yield the sizes of the data, the scale, and the tables, those that compare methods only if they are wanted."""
     counts = figures["counts"]
-    labels = counts["rows"] - counts["abstained"]
     sizes = {
-        "labels": labels,
+        "labels": counts["rows"] - counts["abstained"],
         "items": counts["items"],
         "annotators": counts["annotators"],
         "gold items": counts["gold"],

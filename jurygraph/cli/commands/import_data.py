@@ -246,14 +246,12 @@ def _print_label_counts(counts: Mapping[str, int], votes: Sequence[Vote]) -> Non
     label_counts = Counter(vote.subject for vote in votes)
     repeated = len(votes) - len(label_counts)
     if repeated:
-        equal = len(votes) - len({(vote.subject, vote.label) for vote in votes})
         items = sorted({subject[0] for subject, count in label_counts.items() if count > 1})
         remedy = "keep one of each"
         if all(vote.agent is None for vote in votes):
             remedy += ", or name the column of agents (--column agent=C)"
         print_message(
-            f"votes that repeat an item and annotator, and count, too: {repeated} ({equal} with the same label, as "
-            f"rows pasted twice have), on {join_names(items)}; {remedy}"
+            f"votes that repeat an item and annotator, and count, too: {repeated}, on {join_names(items)}; {remedy}"
         )
 
 

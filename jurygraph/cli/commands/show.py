@@ -283,6 +283,11 @@ def _print_explanation(run: Run, response_id: str, what_if: bool, json: bool) ->
         labels_text = ", ".join(f"{name} {json_value_to_text(value)}" for name, value in labels)
         prompt = run.short_query(explanation.trace.task_id, _MAX_PROMPT_LENGTH)
         reasons.insert(0, f"Labels: {labels_text or 'none'}. Prompt: {prompt}")
+    if any(verdict.examples for verdict in explanation.trace.verdicts):
+        reasons.append(
+            f"Examples that predictions rest on: jurygraph show {shell_quote(run.folder)} --response "
+            f"{shell_quote(response_id)}"
+        )
     print_report(json, content, wrap_lines(map(escape_line, (reward, *reasons))))
 
 

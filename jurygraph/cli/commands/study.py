@@ -321,14 +321,6 @@ def certify(
     output.write(certify_runs(runs, read_from_each_run, labels, attacks))
 
 
-def _missing_labels_error(column: str | None) -> InputError:
-    """Return the error for `--labels`, which is missing; a file that is given as their column may be what was meant."""
-    hint = "name a file, or label.NAME of the runs"
-    if column is not None and Path(column).is_file():
-        hint = f"did you mean --labels {shell_quote(column)}?"
-    return InputError(f"--labels: is missing; {hint}")
-
-
 @study.command(cls=CommandWithSingleColumns)
 def judge(
     runs: RunFoldersArgument,
@@ -397,7 +389,10 @@ def judge(
     from jurygraph.studies.judgements import read_judgements
 
     if labels is None:
-        raise _missing_labels_error(target)
+        hint = "name a file, or label.NAME of the runs"
+        if target is not None and Path(target).is_file():
+            hint = f"did you mean --labels {shell_quote(target)}?"
+        raise InputError(f"--labels: is missing; {hint}")
     output = ReportOutputOptions(
         json=json,
         markdown=markdown,

@@ -126,7 +126,7 @@ def test_words_without_an_order_have_labels_accuracy_and_doubt_but_no_credit(
     assert "; to leave them out: --without NAMES\n" in ended.out
     assert "omitted abstentions" not in ended.out
     assert "stability" not in ended.err
-    assert "labels in another spelling are read as one: 'BUG' as bug (1)\n" in ended.err
+    assert "or as one in another spelling: 'BUG' as bug (1)\n" in ended.err
     assert "\nwrote l.csv\n" in f"\n{ended.err}"
     answer = consensus_json(run, "words.csv")
     assert answer["values"] == []
@@ -350,8 +350,8 @@ def test_people_are_left_out_by_name_and_half_stars_are_taken_as_the_nearest_cla
     assert (set(answer["annotators"]), answer["counts"]["rows"]) == ({"ann", "bo"}, 6)
     assert [item["posterior"].index(1.0) + 1 for item in answer["items"].values()] == [4, 2, 1]
     assert (
-        "labels between classes are read as the nearest one, half way as the one farther from the middle of the "
-        "scale: '1.5' as 1 (1), '2.5' as 2 (1), '3.5' as 4 (1)"
+        "labels read as the nearest class (half way as the one farther from the middle), or as one in another "
+        "spelling: '1.5' as 1 (1), '2.5' as 2 (1), '3.5' as 4 (1)"
     ) in answer["warnings"]
     for command in (("consensus",), ("study", "agreement")):
         refused = run(*command, "stars.csv", "--without", "zoey")

@@ -293,3 +293,27 @@ def test_what_a_reviewer_would_give_is_a_row_and_a_column_on_the_reviewers_scale
     assert [line.split() for line in by_ann.out.splitlines()[2:]] == [["b", "2"], ["a", "4"]]
     missing = run("show", project / "run", "--columns", "predicted.anna")
     assert "there is no column 'predicted.anna'; did you mean predicted.ann?" in missing.err
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_an_explained_prediction_says_where_its_examples_are(tmp_path: Path, run: Command) -> None:
+    tasks = [
+        {"id": "cats", "query": "Write.", "reviewers": ["ann"]}
+        | {"responses": [{"id": "a b", "text": "A cat sat."}]}
+    ]
+    config = PERSONALIZED.replace("zero-shot", "personalized").replace(
+        "samples: 1", "samples: 1, shots: 1, history: ratings.csv"
+    )
+    project = write_project(tmp_path / "project", tasks, config)
+    (project / "ratings.csv").write_text(
+        "item,reviewer,score,text\ndogs,ann,2,A dog barked.\nowls,bo,3,An owl flew.\n"
+    )
+    with run_server(lambda body, number: prediction_reply(body, 4)) as server:
+        model = f"openai-compatible:{server.url}#m"
+        run("score", project / "tasks.jsonl", "--out", project / "run", "--model", model)
+    *_, last = run("explain", project / "run", "--response", "a b").out.splitlines()
+    assert last == (
+        f"Examples that predictions rest on: jurygraph show {project / 'run'} --response 'a b'"
+    )
+    shown = run("show", project / "run", "--response", "a b").out
+    assert "example dogs (ann: 2) shown" in shown
