@@ -31,6 +31,7 @@ from jurygraph.sources.table_rows import (
     column_names_location,
     leave_out_copies,
     missing_column_error,
+    read_first_row,
     read_rows,
 )
 
@@ -149,7 +150,7 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
     if not columns.raters:
         raise InputError(
             "--rater-columns: is missing; name the columns of the raters, such as ann,bo, or with their people, "
-            "Ann=ann stars,Bo=bo stars"
+            f"Ann=ann stars,Bo=bo stars; there are: {', '.join(read_first_row(path))}"
         )
     rows = leave_out_copies(path, read_rows(path))
     person_by_column = dict(map(_parse_rater, columns.raters))

@@ -57,7 +57,7 @@ class LabelledItem(RatedItem):
 class Vote(LabelledItem):
     """A label by an annotator; None is an abstention. Items that share a prompt or the like have the same `group`."""
 
-    annotator: Id
+    annotator: Annotated[Id, StringConstraints(strip_whitespace=True)]
     dimension: Id | None = None
     domain: Id | None = None
     group: LongId | None = None
@@ -71,7 +71,6 @@ class Vote(LabelledItem):
 class RatedText(Vote):
     """A vote with the text that it is about, and the reason for it."""
 
-    annotator: Annotated[Id, StringConstraints(strip_whitespace=True)]
     text: str
     reason: str | None = None
     time: str | Number | None = None

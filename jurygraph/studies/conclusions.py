@@ -29,6 +29,7 @@ from jurygraph.studies.report import (
     format_cell,
     group_by,
 )
+from jurygraph.views.agents import AgentDifference
 
 GOOD_AGREEMENT_THRESHOLD = 0.6
 """κ or a rank correlation that counts as good; "substantial" for Landis & Koch (1977)."""
@@ -68,6 +69,15 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
     if additional_count == 1:
         return f"about 1 more {noun.removesuffix('s')} like these would tell"
     return f"about {float(f'{additional_count:.2g}'):,.0f} more {noun} like these would tell"
+
+
+def describe_lead(lead: AgentDifference) -> str:
+    """Return who is ahead, and if that may be chance, how many more tasks or items like these would tell."""
+    if side_of_bound(lead, 0.0) != 0 or lead.is_widest:
+        return lead.sentence
+    return (
+        f"{lead.sentence} {describe_needed_count(lead, 0.0, lead.count, lead.units).capitalize()}."
+    )
 
 
 def describe_agreement(
@@ -456,10 +466,7 @@ def _describe_nearer_judge(row: Figures, reviewers: int) -> str:
         )
     detail = f"mean difference of errors {_cell_text(difference)}"
     if p is not None:
-        scope = "all pairs of judges"
-        if {row["first"], row["second"]} == PLANNED_PAIR:
-            scope = "this planned pair alone"
-        detail += f", p {p:.3f} (it is for {scope}, and the interval for one)"
+        detail += f", p {p:.3f}"
     need = "more reviewers and items would tell"
     if side == 0:
         need = describe_needed_count(difference, 0.0, reviewers, "reviewers")
@@ -469,17 +476,13 @@ def _describe_nearer_judge(row: Figures, reviewers: int) -> str:
 def _describe_gains(persons: FigureRows) -> Iterator[str]:
     """Yield for which persons a judge of their own is nearer than one for all, and for which it is not (Holm)."""
     clear_gains = {}
-    tested_rows = [row for row in persons if row["gain_p"] is not None]
-    allowance = ""
-    if len(tested_rows) > 1:
-        allowance = f", after allowing for {len(tested_rows)} reviewers"
-    for row in tested_rows:
-        if row["gain_p"] < SIGNIFICANCE_LEVEL:
+    for row in persons:
+        if row["gain_p"] is not None and row["gain_p"] < SIGNIFICANCE_LEVEL:
             clear_gains[f"{row['reviewer']} ({row['gain_n']} ratings)"] = row["gain"]
     for relation, names in _join_names_by_side(clear_gains, "nearer", "farther"):
-        yield f"personalized is surely {relation} than aggregate for {names}{allowance}."
+        yield f"personalized is surely {relation} than aggregate for {names}."
     if not clear_gains:
-        yield f"For no single reviewer is personalized surely nearer or farther{allowance}."
+        yield "For no single reviewer is personalized surely nearer or farther."
 
 
 def _join_names_by_side(

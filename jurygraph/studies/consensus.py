@@ -33,7 +33,7 @@ from jurygraph.messages import (
 )
 from jurygraph.schema.rating import Label, format_label
 from jurygraph.studies import symbols
-from jurygraph.studies.conclusions import describe_raters
+from jurygraph.studies.conclusions import describe_lead, describe_raters
 from jurygraph.studies.report import (
     FigureRows,
     Figures,
@@ -443,7 +443,7 @@ def _conclude_agents(fitted_consensus: FittedConsensus) -> list[str]:
     limits = (min(fitted_consensus.values), max(fitted_consensus.values))
     unit_names = "items" if ballots.prompt is None else "groups"
     agents = rank_agents_by_reward(rewards, limits, unit_names)
-    leads = [agent.lead.sentence for agent in agents[:1] if agent.lead is not None]
+    leads = [describe_lead(agent.lead) for agent in agents[:1] if agent.lead is not None]
     return [*conclude_ranking(agents), *leads]
 
 
@@ -603,8 +603,8 @@ def _sections(
     rows = []
     for name, agent in _rank_by_score(figures):
         rows.append([name, _score_cell(agent), agent.items])
-    header = ("agent", f"score (95 %, {figures['intervals']})", "items")
-    yield ReportTable(header, rows, digits=_TABLE_DIGITS)
+    score_title = f"score (95 %, {figures['intervals']})"
+    yield ReportTable(("agent", score_title, "items"), rows, digits=_TABLE_DIGITS)
     if settings.compare:
         yield _comparison_table(figures["comparison"])
         if figures["agents"]:
@@ -620,11 +620,7 @@ def _sections(
     else:
         yield _ambiguity_table(figures)
     forecasts = figures["further_labels"]
-    header = (
-        "further labels of each ambiguous item",
-        "expected ambiguity",
-        "expected ambiguous items",
-    )
+    header = ("further labels of each ambiguous item", "expected ambiguity", "expected such items")
     yield ReportTable(header, forecasts, digits=_TABLE_DIGITS)
 
 

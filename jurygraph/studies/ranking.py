@@ -29,6 +29,7 @@ from jurygraph.schema import Config
 from jurygraph.schema.plan import FailureRule
 from jurygraph.sources.config import apply_settings
 from jurygraph.studies import symbols
+from jurygraph.studies.conclusions import describe_lead
 from jurygraph.studies.report import (
     Columns,
     Figures,
@@ -428,7 +429,7 @@ class NeighbouringAgents(AgentDifference):
         change = "No change of a single setting that was tried turns them; a weight keeps its sign."
         if self.turn is not None:
             change = f"They change places {self.turn}."
-        return [self.sentence, change]
+        return [describe_lead(self), change]
 
 
 def rank_with_intervals(ranker: AgentRanker, tried_settings: Sequence[str]) -> list[RankedAgent]:

@@ -581,6 +581,12 @@ def test_rejected_and_skipped_answers_of_mechanical_turk_are_none(
     assert len(read_votes(path).rows) == 1
 
 
+def test_a_name_with_blanks_around_it_is_the_same_annotator(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("item,annotator,label\na, ann,1\nb,ann ,2\n")
+    assert {vote.annotator for _, vote in read_votes(path).rows} == {"ann"}
+
+
 def test_a_row_that_ends_before_a_needed_cell_may_be_where_the_file_was_cut_off(
     tmp_path: Path,
 ) -> None:

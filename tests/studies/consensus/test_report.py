@@ -324,6 +324,7 @@ def test_which_agent_people_like_more_is_told_over_the_questions_of_both(has_gro
         certainty = "by more than chance"
     assert words.startswith(f"falcon is ahead of heron, {certainty}: the difference is 0.1875 (")
     assert design in words
+    assert ("more items like these would tell" in words) == (not has_groups)
 
 
 # Ordered labels
