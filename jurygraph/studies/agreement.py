@@ -339,9 +339,13 @@ def dimension_domain_name(figures: Figures) -> str:
 def _describe_pattern(figures: Figures) -> str:
     """Return whether reviewers agree in scores, and if not, whether in what they rate high: the paper's pattern."""
     side = side_of_bound(figures["alpha"], MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS) or 0
-    agree = {1: "agree", 0: "are not shown to agree, or not to agree,", -1: "do not agree"}[side]
+    agree = {
+        1: "reviewers agree",
+        0: "it cannot be told whether reviewers agree",
+        -1: "reviewers do not agree",
+    }[side]
     conclusion = (
-        f"{dimension_domain_name(figures)}: reviewers {agree} well enough for tentative conclusions: alpha "
+        f"{dimension_domain_name(figures)}: {agree} well enough for tentative conclusions: alpha "
         f"{format_cell(figures['alpha'], 2)}, which takes {MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS}."
     )
     if side < 1 and side_of_bound(figures["jaccard_excess"], 0.0) == 1:

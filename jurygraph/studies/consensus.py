@@ -463,8 +463,8 @@ def _conclude_annotators(figures: Figures) -> Iterator[str]:
     unit = "credit" if has_words(figures["classes"]) else "labels"
     sentences = list(describe_raters(cells, measure, chance, shifts, unit))
     yield from sentences
-    if sentences and figures["method"] == "majority":
-        yield "a majority counts them like anybody; to leave them out: --without NAMES"
+    if sentences:
+        yield "to leave people out: --without NAMES; a majority counts all alike, the model by their confusions"
 
 
 def _conclude_items(figures: Figures) -> str:

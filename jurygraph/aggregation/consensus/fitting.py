@@ -352,10 +352,16 @@ def _list_class_warnings(votes: Votes, confusion: Floats, gold: Ints) -> Iterato
             "the classes, is a guess, which lowers it; correct a slip (--classes with the others finds it), merge a "
             "class with another, or leave it out"
         )
+    calls = []
     for true_class, commonest_class in enumerate(confusion.argmax(axis=1).tolist()):
         if true_class != commonest_class and not is_rare_class[true_class]:
-            called = f"is called {votes.classes[commonest_class]!r} more often: it may mean something else"
-            yield f"what the model takes for class {votes.classes[true_class]!r} {called}"
+            calls.append(
+                f"{votes.classes[true_class]!r} is called {votes.classes[commonest_class]!r}"
+            )
+    if calls:
+        yield (
+            f"what the model takes for class {_join_first_names(calls)} more often: it may mean something else"
+        )
 
 
 def _annotator_names_text(votes: Votes, chosen: Bools) -> str:

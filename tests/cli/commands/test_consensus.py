@@ -22,6 +22,7 @@ large is level with small, though how sure that is cannot be told from 4 items o
 0.0000 (-1.0000 to 1.0000, all that is possible, unpaired over 4 items or more of each; rough, with fewer than 20). \
 Let both answer the same tasks: harder ones then count for both.
 guessing is not ruled out, and more labels would tell: cy 0.000 (-0.752 to 0.752)
+to leave people out: --without NAMES; a majority counts all alike, the model by their confusions
 41.7% of 12 items are unanimous, and of the pairs of labels of an item 68.1% agree; items decided by one vote: 0, \
 ties: 2.
 labels: 48, items: 12, annotators: 4
