@@ -124,7 +124,7 @@ def test_words_without_an_order_have_labels_accuracy_and_doubt_but_no_credit(
     assert "`jurygraph assign ITEMS --ambiguous FILE --reviewers A,B --out DIR`\n" in ended.out
     # cy labelled twelve items, which tell too little
     assert " (accuracy 0.5), and surely below 0.75: f 0.500 (" in ended.out
-    assert "; to leave them out: --without NAMES\n" in ended.out
+    assert "\nto leave people out: --without NAMES; a majority counts all alike" in ended.out
     assert "omitted abstentions" not in ended.out
     assert "stability" not in ended.err
     assert "or as one in another spelling: 'BUG' as bug (1)\n" in ended.err
