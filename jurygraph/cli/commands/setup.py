@@ -42,8 +42,8 @@ def init(
 
     It has tasks.jsonl, jury.yaml, README.md, and the files that these need. The template judge has a table of answers
     and a rubric, rag one of answers with their passages; both need a model. evaluator is a package of your own
-    evaluators. ci has a workflow for GitHub that scores a change, compares it with a baseline, comments on it, and fails
-    where the gate is missed.
+    evaluators. ci has a workflow for GitHub that scores a change, compares it with a baseline, comments on it, and
+    fails where the gate is missed.
 
     \b
     Example:
