@@ -130,8 +130,8 @@ class FindingCounts(NamedTuple):
         if 5 * self.unsupported <= self.quotable:
             return None
         return (
-            f"{self.unsupported} of {self.quotable} findings had no quotation that counts (letter by letter from what it "
-            "is about: eight letters, or a whole line); "
+            f"{self.unsupported} of {self.quotable} findings had no quotation that counts (letter by letter from what "
+            "it is about: eight letters, or a whole line); "
             "if your judge paraphrases, or judges a tone, write `safety: {evidence: preferred}`"
         )
 
