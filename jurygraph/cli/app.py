@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple, TextIO
 import typer
 from typer.core import TyperGroup
 
+from jurygraph.cli.options import CommandWithSingleColumns
 from jurygraph.cli.render.text import command_line, print_message, print_result
 from jurygraph.cli.streams import ExitCode, make_current_redactor
 from jurygraph.errors import BudgetExceeded, JurygraphError, ModelError, TraceMismatch
@@ -184,7 +185,7 @@ def _to_click_command(name: str, target: Any) -> Any:
     single_command_app = typer.Typer(
         add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
     )
-    single_command_app.command(name)(target)
+    single_command_app.command(name, cls=CommandWithSingleColumns)(target)
     return typer.main.get_command(single_command_app)
 
 

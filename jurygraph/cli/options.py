@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, quote, suggest_known_name, validate
@@ -17,6 +18,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=str)
 N = TypeVar("N", bound="FrozenModel")
+
+
+class CommandWithSingleColumns(TyperCommand):
+    """A command that refuses a second column or file of labels: the parser takes the last, as if it were all.
+
+    Other options may be given again, as scripts do to replace a value.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        parameters: list[Any] = self.make_parser(ctx).parse_args(list(args))[2]
+        names = [parameter.opts[0] for parameter in parameters if not parameter.multiple]
+        for name in names:
+            if name.endswith(("-column", "-columns", "--labels")) and names.count(name) > 1:
+                raise InputError(
+                    f"{name}: is given twice, under this name or another of it; give it once"
+                )
+        return super().parse_args(ctx, args)
 
 
 def argument(metavar: str, help_text: str) -> Any:

@@ -34,14 +34,15 @@ from jurygraph.sources.table_rows import (
     read_rows,
 )
 
-OTHER_FIELDS = ("agent", "domain", "group")
-"""What a row says of the rated item: who wrote it, its domain, and what it shares with other items."""
+OTHER_FIELDS = ("agent", "domain", "group", "text", "prompt")
+"""What a row says of the rated item: who wrote it, its domain, what it shares with other items, and its texts."""
 
 
 class ExportColumns(NamedTuple):
     """The fields of an export that a user names: of what was rated, the question, who answered, and each rater.
 
-    `others` are the columns of `OTHER_FIELDS` in a table with a column for each rater.
+    `raters` are columns, or PERSON=COLUMN, PERSON:DIMENSION=COLUMN; `others` are the columns of `OTHER_FIELDS` in a
+    table with a column for each rater.
     """
 
     item: str | None = None
@@ -59,6 +60,8 @@ class _ExportedVote(Vote):
     agent: StrippedKey | None = None
     domain: RowKey | None = None
     group: Annotated[LongId, WHOLE_NUMBER_AS_TEXT] | None = None
+    text: str | None = None
+    prompt: str | None = None
 
 
 class ExportedAnswer(NamedTuple):
@@ -145,10 +148,12 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
     """Yield the answers of a table with a row for each item, `item` or `id`, and a column for each rater."""
     if not columns.raters:
         raise InputError(
-            "--rater-columns: is missing; name the columns of the raters, such as ann,bo"
+            "--rater-columns: is missing; name the columns of the raters, such as ann,bo, or with their people, "
+            "Ann=ann stars,Bo=bo stars"
         )
     rows = leave_out_copies(path, read_rows(path))
-    read_decimal_commas(path, rows, columns.raters)
+    person_by_column = dict(map(_parse_rater, columns.raters))
+    read_decimal_commas(path, rows, person_by_column)
     for position, row in rows:
         location = f"{path}, {position}"
         key = "id" if "id" in row and "item" not in row else "item"
@@ -156,6 +161,13 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
         for name, column in columns.others.items():
             others[name] = get_export_field(location, row, column, "--column")
         others = {name: value for name, value in others.items() if value not in (None, "")}
-        for rater in columns.raters:
-            value = get_export_field(location, row, rater, "--rater-columns")
-            yield ExportedAnswer(location, rater, row, key, rater, value, others=others)
+        for column, (person, dimension) in person_by_column.items():
+            value = get_export_field(location, row, column, "--rater-columns")
+            yield ExportedAnswer(location, column, row, key, person, value, dimension, others)
+
+
+def _parse_rater(text: str) -> tuple[str, tuple[str, str | None]]:
+    """Return a column, with its person and the dimension: COLUMN, PERSON=COLUMN or PERSON:DIMENSION=COLUMN."""
+    subject, _, column = text.rpartition("=")
+    person, _, dimension = subject.partition(":")
+    return column, (person or column, dimension or None)

@@ -71,6 +71,7 @@ class Vote(LabelledItem):
 class RatedText(Vote):
     """A vote with the text that it is about, and the reason for it."""
 
+    annotator: Annotated[Id, StringConstraints(strip_whitespace=True)]
     text: str
     reason: str | None = None
     time: str | Number | None = None

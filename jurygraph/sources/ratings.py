@@ -269,11 +269,11 @@ def read_judged_labels(
 
 
 def _question_hint(file: FileRows[_LabelRow]) -> str:
-    """Return that a column may name the questions of labels, after `;`; nothing where one does, or none is left."""
+    """Return that a column may name the questions or agents of labels, after `;`; nothing where one names questions."""
     if "question" in file.columns or not file.unread_columns:
         return ""
     columns = join_names(map(quote, file.unread_columns))
-    return f"; if {columns} names the question of each, rename that column to `question`"
+    return f"; if {columns} names the question of each, or its agent, rename that column to `question` or `agent`"
 
 
 def _reviewer_hint(file: FileRows[_LabelRow], options: NameByField) -> str:

@@ -183,6 +183,7 @@ def report(
             f"new labels: {change.labels}; items with another likeliest label: {changed_label_count}",
             f"items with ambiguity above {HIGH_AMBIGUITY:g}: {before.high_ambiguity_count} before, "
             f"{new_consensus.high_ambiguity_count} now",
+            *report.conclusion,
         ],
     )
 

@@ -45,6 +45,7 @@ from jurygraph.studies.report import (
     ReportTable,
     as_interval,
     describe_range,
+    format_cell,
 )
 
 MIN_SHARED_ITEMS = 10
@@ -208,6 +209,11 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
         _sections(matrices, parts, level),
         _notes(matrices, parts, level),
         [alpha_plot, *_alpha_heat_map(parts)],
+        [
+            _describe_pattern(figures)
+            for figures in parts
+            if figures["domain"] is None and figures["alpha"]
+        ],
         symbol_meanings=symbols.AGREEMENT_SYMBOL_MEANINGS,
     )
 
@@ -235,9 +241,7 @@ def _sections(
     }
     yield ReportTable.of(columns, rows, most=_MAX_PARTS_LISTED)
     # Without the rows of single domains, which have the same reviewers.
-    dimensions = [figures for figures in parts if figures["domain"] is None]
-    yield from filter(None, map(_describe_pattern, dimensions))
-    for figures in dimensions:
+    for figures in [figures for figures in parts if figures["domain"] is None]:
         columns = {
             f"reviewer of {dimension_domain_name(figures)}": "reviewer",
             "scores": "ratings",
@@ -332,27 +336,17 @@ def dimension_domain_name(figures: Figures) -> str:
     return " · ".join(filter(None, (figures["dimension"], figures.get("domain")))) or "all"
 
 
-def _describe_pattern(figures: Figures) -> str | None:
-    """Return whether intervals show the paper's pattern; None if one of the two figures is missing."""
-    excess_similarity = figures["jaccard_excess"]
-    if figures["alpha"] is None or excess_similarity is None:
-        return None
-    alpha_sign = side_of_bound(figures["alpha"], MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS) or 0
-    excess_sign = side_of_bound(excess_similarity, 0.0) or 0
-    if alpha_sign < 0 < excess_sign:
-        finding = "is there"
-    elif alpha_sign > 0 or excess_sign < 0:
-        finding = "is not there"
-    else:
-        finding = "is not shown"
-    return (
-        f"{dimension_domain_name(figures)}: the paper's pattern (little agreement in scores, more in what is rated "
-        f"high) {finding}: by their intervals, alpha is {_COMPARISON_TEXT_BY_SIGN[alpha_sign]} "
-        f"{MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS}, and Jaccard is {_COMPARISON_TEXT_BY_SIGN[excess_sign]} chance"
+def _describe_pattern(figures: Figures) -> str:
+    """Return whether reviewers agree in scores, and if not, whether in what they rate high: the paper's pattern."""
+    side = side_of_bound(figures["alpha"], MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS) or 0
+    agree = {1: "agree", 0: "are not shown to agree, or not to agree,", -1: "do not agree"}[side]
+    conclusion = (
+        f"{dimension_domain_name(figures)}: reviewers {agree} well enough for tentative conclusions: alpha "
+        f"{format_cell(figures['alpha'], 2)}, which takes {MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS}."
     )
-
-
-_COMPARISON_TEXT_BY_SIGN = {-1: "below", 0: "not shown to be above or below", 1: "above"}
+    if side < 1 and side_of_bound(figures["jaccard_excess"], 0.0) == 1:
+        conclusion += " More than by chance they rate the same items high, and differ in how they use the scale."
+    return conclusion
 
 
 def _notes(

@@ -6,6 +6,7 @@ and the width falls with the root of the number.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any
@@ -305,7 +306,11 @@ def _describe_test_against_people(test: AlternativeAnnotator, agreement: object)
     if test.guessers:
         detail += f". {_describe_guessers(test)}"
     if test.winning_rate < MIN_PASSING_WIN_RATE:
-        return f"It is not shown to be as near to people as a person is: {detail}."
+        beaten = sum(judge > person - test.epsilon for judge, person in test.rates.values())
+        remedy = "More items would hardly help: most persons are nearer to the others than it is, by ε and more"
+        if beaten >= MIN_PASSING_WIN_RATE * test.persons:
+            remedy = "More items that these persons all label may show it"
+        return f"It is not shown to be as near to people as a person is: {detail}. {remedy}."
     sentence_ending = "who are not near to each other"
     if side_of_bound(agreement, 0.0) == 1:
         sentence_ending = "and may stand in for one"
@@ -490,6 +495,18 @@ def _join_names_by_side(
             yield word, join_names(names)
 
 
+def _classify_rater(cell: object, chance: float, half_way: float) -> str | None:
+    """Return what is wrong with a rater by the interval of a measure; None if nothing is."""
+    side = side_of_bound(cell, chance)
+    if side == -1:
+        return "opposite"
+    if may_be_guessing(as_interval(cell), chance):
+        return "guessing"
+    if side == 0:
+        return "unsure"
+    return "weak" if side_of_bound(cell, half_way) == -1 else None
+
+
 def describe_raters(
     cells: Mapping[str, object],
     measure: str,
@@ -504,27 +521,25 @@ def describe_raters(
     those of `shifts_from_others`, by name, of labels or another `unit`.
     """
     half_way = (1.0 + chance) / 2.0
-    opposite = f"surely below guessing ({measure} {chance:.2g}), as who judges the other way round"
-    low = (
-        f"perhaps no better than guessing ({measure} {chance:.2g}), and surely below {half_way:.2g}"
-    )
-    unsure = "guessing is not ruled out, and more labels would tell"
-    names_by_finding: dict[str, list[str]] = {opposite: [], low: [], unsure: []}
+    below_half_way = f"guessing ({measure} {chance:.2g}), and surely below {half_way:.2g}"
+    text_by_finding = {
+        "opposite": f"surely below guessing ({measure} {chance:.2g}), as who judges the other way round",
+        "guessing": f"perhaps no better than {below_half_way}",
+        "weak": f"better than {below_half_way}",
+        "unsure": "guessing is not ruled out, and more labels would tell",
+    }
+    names_by_finding = defaultdict(list)
     shifted_names = []
     for name, cell in cells.items():
         text = f"{name} {format_cell(cell, 3)}"
-        side = side_of_bound(cell, half_way)
-        if side_of_bound(cell, chance) == -1:
-            names_by_finding[opposite].append(text)
-        elif may_be_guessing(as_interval(cell), chance):
-            names_by_finding[low].append(text)
-        elif side_of_bound(cell, chance) == 0:
-            names_by_finding[unsure].append(text)
-        elif shifts[name] and side in (0, 1):
+        finding = _classify_rater(cell, chance, half_way)
+        if finding is not None:
+            names_by_finding[finding].append(text)
+        elif shifts[name] and side_of_bound(cell, half_way) is not None:
             shifted_names.append(text)
-    for finding, texts in names_by_finding.items():
-        if texts:
-            yield f"{finding}: {join_names(texts)}"
+    for finding, finding_text in text_by_finding.items():
+        if names_by_finding[finding]:
+            yield f"{finding_text}: {join_names(names_by_finding[finding])}"
     for relation, names in _join_names_by_side(shifts, "higher", "lower"):
         yield f"{unit} surely {relation} than the others' of the same items, on average by: {names}"
     if shifted_names:

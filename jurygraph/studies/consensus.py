@@ -22,7 +22,6 @@ from jurygraph.aggregation.consensus.fitting import (
     ConsensusMethod,
 )
 from jurygraph.aggregation.consensus.model import class_credit_values
-from jurygraph.arrays import Floats
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import correlations_with_others, shifts_from_others
@@ -227,11 +226,9 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
         ]
         change_text = "labels in another spelling are read as one"
         if not has_words(classes):
-            found_labels = [label for label in ballots.label if label is not None]
-            count = sum(ballots.spelling_change_counts.values())
             change_text = (
-                f"{count} of {len(found_labels)} labels lie between classes, and are read as the nearest one, "
-                "half way as the one farther from the middle of the scale"
+                "labels between classes are read as the nearest one, half way as the one farther from the middle of "
+                "the scale"
             )
         warnings.append(f"{change_text}: {join_names(spelling_change_texts)}")
     values = tuple(
@@ -345,7 +342,11 @@ def report(
         _sections(figures, settings, _spread_of_labels(fitted_consensus)),
         [*fitted_consensus.warnings, *limits],
         _plots(figures),
-        _conclude_agents(fitted_consensus),
+        [
+            *_conclude_agents(fitted_consensus),
+            *_conclude_annotators(figures),
+            _conclude_items(figures),
+        ],
         symbol_meanings=symbols.CONSENSUS_SYMBOL_MEANINGS,
     )
 
@@ -449,6 +450,36 @@ def _conclude_agents(fitted_consensus: FittedConsensus) -> list[str]:
     return [*conclude_ranking(agents), *leads]
 
 
+def _accuracy_cell(person: Figures) -> IntervalCell:
+    return IntervalCell(person["accuracy"], *(person["accuracy_interval"] or (None, None)))
+
+
+def _conclude_annotators(figures: Figures) -> Iterator[str]:
+    """Yield whom not to trust, and who is lenient or strict, if the labels show it."""
+    people = figures["annotators"]
+    measure, chance = "correlation", 0.0
+    cells = {name: person["correlation"] for name, person in people.items()}
+    if not figures["values"]:
+        measure, chance = "accuracy", 1.0 / len(figures["classes"])
+        cells = {name: _accuracy_cell(person) for name, person in people.items()}
+    shifts = {name: person["shift"] for name, person in people.items()}
+    unit = "credit" if has_words(figures["classes"]) else "labels"
+    sentences = list(describe_raters(cells, measure, chance, shifts, unit))
+    yield from sentences
+    if sentences and figures["method"] == "majority":
+        yield "a majority counts them like anybody; to leave them out: --without NAMES"
+
+
+def _conclude_items(figures: Figures) -> str:
+    """Return how far labels agree, and how many items are in doubt."""
+    agreement = figures["agreement"]
+    decided_by_one, ties = len(figures["decided_by_one"]), len(figures["ties"]["items"])
+    return (
+        f"{agreement.unanimous:.1%} of {figures['counts']['items']} items are unanimous, and of the pairs of labels of "
+        f"an item {agreement.pairwise:.1%} agree; items decided by one vote: {decided_by_one}, ties: {ties}."
+    )
+
+
 def _spread_of_labels(fitted_consensus: FittedConsensus) -> dict[Any, float]:
     """Return the standard deviation of the credit of each item's labels; 0 without labels.
 
@@ -464,13 +495,6 @@ def _spread_of_labels(fitted_consensus: FittedConsensus) -> dict[Any, float]:
     return dict(zip(fitted_consensus.model.votes.items, spread.tolist(), strict=True))
 
 
-def _accuracy_after_shift(confusion: Floats, steps: int) -> float:
-    """Return the accuracy by a confusion [K,K] of labels that were moved down by so many classes, within the scale."""
-    classes = np.arange(len(confusion))
-    moved = np.clip(classes - steps, 0, classes[-1])
-    return float(confusion[moved, classes].sum() / len(classes))
-
-
 def _annotator_figures(
     fitted_consensus: FittedConsensus, refits: RefitIntervals | None
 ) -> RowsByName:
@@ -479,7 +503,6 @@ def _annotator_figures(
     Only classes in an order have a highest and a lowest one, which leniency and strictness are about. With one, the
     rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not, and `shift` is
     how much higher the labels surely are (`shifts_from_others`): numbers as such, and words by their credit.
-    `accuracy_after_shift` is that of labels moved back by it, to whole classes; None without a shift.
     """
     ballots = fitted_consensus.ballots
     model = fitted_consensus.model
@@ -493,14 +516,10 @@ def _annotator_figures(
         credit_by_class = dict(zip(ballots.classes, fitted_consensus.values, strict=True))
         credit = np.array([credit_by_class.get(label, np.nan) for label in ballots.label])
         correlations = correlations_with_others(annotator, item, credit, clusters)
-        scale: Sequence[Any] = fitted_consensus.values
         score = credit
         if not has_words(ballots.classes):
-            scale = ballots.classes
             score = np.array(ballots.label, dtype=np.float64)
         shifts = shifts_from_others(annotator, item, score, clusters)
-        # negative where a higher class has less; classes whose ends are equal have no direction to move in
-        class_distance = (scale[-1] - scale[0]) / (len(scale) - 1) or math.inf
     rows = {}
     for code, (name, quality) in enumerate(model.annotators().items()):
         row = quality._asdict()
@@ -510,10 +529,7 @@ def _annotator_figures(
             if rate != "accuracy" and not ballots.has_order:
                 row[rate] = row[f"{rate}_interval"] = None
         row["correlation"] = as_interval(correlations[code])
-        row["shift"] = shift = as_interval(shifts[code])
-        row["accuracy_after_shift"] = shift and _accuracy_after_shift(
-            model.confusion[code], round((shift.value or 0.0) / class_distance)
-        )
+        row["shift"] = as_interval(shifts[code])
         rows[str(name)] = row
     return rows
 
@@ -574,20 +590,20 @@ def _sections(
     """Yield the sizes of the data, the scale, and the tables, those that compare methods only if they are wanted."""
     counts = figures["counts"]
     labels = counts["rows"] - counts["abstained"]
-    sizes = {"labels": labels, "items": counts["items"], "annotators": counts["annotators"]}
-    if counts["gold"]:
-        sizes["gold items"] = counts["gold"]
-    yield ", ".join(f"{name}: {count}" for name, count in sizes.items())
+    sizes = {
+        "labels": labels,
+        "items": counts["items"],
+        "annotators": counts["annotators"],
+        "gold items": counts["gold"],
+        "rows that repeat an item and annotator": counts["repeated"],
+    }
+    yield ", ".join(f"{name}: {count}" for name, count in sizes.items() if count)
     yield from _class_and_credit_lines(figures)
-    end = "converged" if figures["converged"] else "stopped"
     method = figures["method"]
     preset = figures["preset"]
     for name, value in settings.fit.items():
         preset += "" if value is None else f", {name} {value:g}"
-    yield (
-        f"scores by {_CONSENSUS_METHOD_LABELS[method]} (method {method}); model fitted with preset {preset}: "
-        f"{end} after {figures['iterations']} steps, log-likelihood {figures['log_likelihood']:.3f}"
-    )
+    yield f"scores by {_CONSENSUS_METHOD_LABELS[method]} (method {method}, preset {preset})"
     rows = []
     for name, agent in _rank_by_score(figures):
         rows.append([name, _score_cell(agent), agent.items])
@@ -595,13 +611,18 @@ def _sections(
     yield ReportTable(header, rows, digits=_TABLE_DIGITS)
     if settings.compare:
         yield _comparison_table(figures["comparison"])
-    if figures["agents"]:
-        findings = [[name.replace("_", " "), value] for name, value in figures["findings"].items()]
-        yield ReportTable(("posterior (PEC) against majority (MV)", ""), findings)
+        if figures["agents"]:
+            findings = [
+                [name.replace("_", " "), value] for name, value in figures["findings"].items()
+            ]
+            yield ReportTable(("posterior (PEC) against majority (MV)", ""), findings)
+        if figures["stability"] is not None:
+            yield _stability_table(figures)
     yield from _annotator_sections(figures)
-    if method != "majority":
+    if method == "majority":
+        yield from _doubtful_item_sections(figures, spread_by_item)
+    else:
         yield _ambiguity_table(figures)
-    yield from _doubtful_item_sections(figures, spread_by_item)
     forecasts = figures["further_labels"]
     header = (
         "further labels of each ambiguous item",
@@ -609,11 +630,6 @@ def _sections(
         "expected ambiguous items",
     )
     yield ReportTable(header, forecasts, digits=_TABLE_DIGITS)
-    if forecasts:
-        yield "simulated under the model as fitted, by new annotators who err as these do"
-    if figures["stability"] is not None:
-        yield _stability_table(figures)
-    yield _agreement_table(figures)
 
 
 def _class_and_credit_lines(figures: Figures) -> Iterator[str]:
@@ -656,17 +672,14 @@ def _comparison_table(comparison: RowsByName) -> ReportTable:
 
 
 def _annotator_sections(figures: Figures) -> ReportSections:
-    """Yield the annotators, the best first, what their rates are, and whom not to trust, if the labels show it."""
+    """Yield the annotators, the best first, and what their rates are."""
     rows = []
     for name, person in figures["annotators"].items():
-        accuracy = IntervalCell(person["accuracy"], *(person["accuracy_interval"] or (None, None)))
-        rows.append({**person, "name": name, "accuracy": accuracy})
-    measure, chance = "accuracy", 1.0 / len(figures["classes"])
+        rows.append({**person, "name": name, "accuracy": _accuracy_cell(person)})
+    measure = "accuracy"
     columns = {"annotator": "name", "accuracy (95 %, refits)": "accuracy"}
-    if any(row["shift"] for row in rows):
-        columns["accuracy, shift taken back"] = "accuracy_after_shift"
     if figures["values"]:
-        measure, chance = "correlation", 0.0
+        measure = "correlation"
         columns["rank correlation with the others (95 %)"] = measure
         columns |= {rate: rate for rate in _ANNOTATOR_RATE_NAMES[1:]}
     columns["labels"] = "labels"
@@ -676,13 +689,6 @@ def _annotator_sections(figures: Figures) -> ReportSections:
     yield "accuracy: share of right labels by the model, the mean over the classes"
     if figures["values"]:
         yield f"leniency, strictness: share of {highest}, of {lowest} given, were all classes as frequent"
-    cells = {row["name"]: row[measure] for row in rows}
-    shifts = {row["name"]: row["shift"] for row in rows}
-    unit = "credit" if has_words(figures["classes"]) else "labels"
-    sentences = list(describe_raters(cells, measure, chance, shifts, unit))
-    yield from sentences
-    if sentences and figures["method"] == "majority":
-        yield "a majority counts them like anybody; to leave them out: --without NAMES"
 
 
 def list_consensus_labels(
@@ -774,22 +780,6 @@ def _stability_table(figures: Figures) -> ReportTable:
         "mean score shift": "score_shift",
     }
     return ReportTable.of(columns, rows, digits=_TABLE_DIGITS)
-
-
-def _agreement_table(figures: Figures) -> ReportTable:
-    agreement = figures["agreement"]
-    ties = figures["ties"]
-    counts = figures["counts"]
-    rows: list[list[object]] = [
-        ["unanimous items", f"{agreement.unanimous:.1%}"],
-        ["agreeing pairs of labels, mean over items", f"{agreement.pairwise:.1%}"],
-        ["items decided by one vote", len(figures["decided_by_one"])],
-        [f"items with a tie ({ties['rule']})", len(ties["items"])],
-        ["rows that repeat an item and annotator", counts["repeated"]],
-    ]
-    if counts["abstained"]:
-        rows.append(["omitted abstentions", counts["abstained"]])
-    return ReportTable(("agreement", ""), rows)
 
 
 def _plots(figures: Figures) -> Iterator[Plot]:

@@ -244,11 +244,9 @@ def _notes(
     dimensions_planned = {row["dimension"] for row in alphas}
     for part in parts:
         if part.dimension not in dimensions_planned:
-            has_item_groups = len(np.unique(part.group)) != len(part.items)
-            units = "groups of items" if has_item_groups else "items"
             yield (
-                f"{part.dimension or 'all'}: fewer than {_MIN_ITEMS_NEEDED} {units} have two "
-                "ratings, too few to draw studies from"
+                f"{part.dimension or 'all'}: fewer than {_MIN_ITEMS_NEEDED} items (of a group, one) have two "
+                "ratings, too few to draw studies from; have so many rated by two people each, and ask again"
             )
     for row in gaps:
         if row["reviewers_now"] < _FEW_REVIEWERS_THRESHOLD:

@@ -423,6 +423,8 @@ class NeighbouringAgents(AgentDifference):
     turn: NearestRankReversal | None
 
     def sentences(self) -> list[str]:
+        if self.difference == 0.0:
+            return [self.sentence]  # any change turns them
         change = "No change of a single setting that was tried turns them; a weight keeps its sign."
         if self.turn is not None:
             change = f"They change places {self.turn}."

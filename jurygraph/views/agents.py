@@ -187,7 +187,7 @@ def compare_agents(
     return AgentDifference(
         first=first,
         second=second,
-        difference=estimate.value,
+        difference=round(estimate.value, 12) + 0.0,  # equal means can differ in their last bits
         low=clipped_estimate.low,
         high=clipped_estimate.high,
         units=units,

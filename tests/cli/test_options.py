@@ -96,3 +96,13 @@ def test_an_option_that_is_no_number_is_refused_with_an_example(
 ):
     ended = run("score", "tasks.jsonl", option, value)
     assert (ended.code, f"'{option}': {problem}" in ended.err) == (2, True), ended.err
+
+
+def test_a_second_column_is_refused_where_one_is_read(run: Command) -> None:
+    """The parser would take the last, and say nothing of the other; a script may replace other values so."""
+    ended = run("import", "wide", "F", "--out", "R", "--label", "clear", "--target-column", "kind")
+    assert ended.code == 2
+    assert "--target-column: is given twice, under this name or another of it; " in ended.err
+    columns = ["--response-column", "a", "--response-column", "b"]
+    for command in (["study", "signal", "R", *["--correct", "0.9"] * 2], ["score", "T", *columns]):
+        assert "is given twice" not in run(*command, "--out", "R").err

@@ -43,6 +43,13 @@ def test_a_table_of_ratings_makes_tasks_and_votes_that_join(tmp_path: Path) -> N
     assert [vote.prompt for vote in table.votes] == ["What?", "What?", "What?", "Why?"]
 
 
+def test_a_name_with_blanks_around_it_is_the_same_person(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(RATED.replace("q1,ann,1", "q1, ann ,1"))
+    table = read_rated_table(tmp_path / "people.csv", RENAMED)
+    assert table.tasks[0].split()[0].reviewers == ("ann", "bo")
+    assert {vote.annotator for vote in table.votes} == {"ann", "bo"}
+
+
 def test_a_blank_prompt_is_none_where_another_agent_has_that_of_the_item(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text(RATED.replace('It is, so",gpt,What?', 'It is, so",gpt, '))
     table = read_rated_table(tmp_path / "people.csv", RENAMED)

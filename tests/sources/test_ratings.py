@@ -429,7 +429,8 @@ def test_a_missing_column_is_named_by_its_option_or_the_header_is_missing(
         ),
         (
             "id,target,annotator,criterion\na,1,ann,polite\na,0,ann,clear\n",
-            "each person and `question`; if 'criterion' names the question of each, rename that column to `question`",
+            "each person and `question`; if 'criterion' names the question of each, or its agent, rename that column "
+            "to `question` or `agent`",
         ),
         (
             "id,target,annotator,question\na,1,ann,q\na,0,ann,q\n",

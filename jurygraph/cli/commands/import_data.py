@@ -87,7 +87,12 @@ def import_(
     label: ScoreColumnOption = None,
     annotator: ReviewerColumnOption = None,
     raters: Annotated[
-        str | None, option("A,B", "Columns of the raters, one for each (wide).", "--rater-columns")
+        str | None,
+        option(
+            "A,B",
+            "Columns of the raters (wide), each as COLUMN, PERSON=COLUMN or PERSON:DIMENSION=COLUMN.",
+            "--rater-columns",
+        ),
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -115,7 +120,7 @@ def import_(
 
     label-studio (JSON), argilla (records as JSON), qualtrics (CSV): RATINGS, each person's answer to each
     question. wide: RATINGS, from a table with a row for each item, the columns of --rater-columns, and perhaps `agent`,
-    `domain` and `group`.
+    `domain`, `group`, `text` and `prompt`.
 
     sheets: RATINGS, from the key that `jurygraph assign` wrote and the sheets that reviewers filled in.
 
@@ -130,7 +135,7 @@ def import_(
         jurygraph score tasks.jsonl --config jury.yaml --out run
         jurygraph import qags mturk_cnndm.jsonl mturk_xsum.jsonl --out ratings.jsonl
         jurygraph import sheets assigned/key.jsonl assigned/sheets/ann.csv --out ratings.jsonl
-        jurygraph import wide table.csv --id-column answer --rater-columns ann,bo --out ratings.jsonl
+        jurygraph import wide table.csv --id-column answer --rater-columns "Ann=ann stars,bo" --out ratings.jsonl
         jurygraph import ratings people.csv --column label=stars --out tasks.jsonl --ratings ratings.jsonl
     """
     other_columns = parse_column_options(column)

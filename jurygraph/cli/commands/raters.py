@@ -113,7 +113,9 @@ def consensus(
             show_default="stableval; majority if the panel is too small",
         ),
     ] = None,
-    compare: Annotated[bool, option(None, "Compare all methods.", "--compare")] = False,
+    compare: Annotated[
+        bool, option(None, "Compare all methods, and their stability.", "--compare")
+    ] = False,
     subsets: Annotated[
         int, option("N", "Subsets of annotators for stability; 0: none.", min=0)
     ] = 50,
@@ -239,7 +241,10 @@ def consensus(
             return adjudication.report(fitted_consensus, earlier, advance)
         result = report(fitted_consensus, advance)
     if labels_out is None:
-        result.notes = [*result.notes, "next: add --labels-out F for a label of each item"]
+        result.notes = [
+            *result.notes,
+            "next: add --labels-out F for a label of each item, --compare for other methods",
+        ]
     return result
 
 

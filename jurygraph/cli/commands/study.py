@@ -18,6 +18,7 @@ import typer
 from jurygraph.cli.options import (
     COLUMN_OPTION_BY_RATING_FIELD,
     AgentColumnOption,
+    CommandWithSingleColumns,
     ConfigSettingsOption,
     DryRunOption,
     GateConditionsOption,
@@ -49,7 +50,7 @@ from jurygraph.cli.render.text import print_message, progress
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import MeasurementLevel
-from jurygraph.messages import join_names, notes_on_similar_names, shell_quote
+from jurygraph.messages import notes_on_similar_names, shell_quote
 from jurygraph.runs.reports.gate import parse_ci_thresholds
 from jurygraph.runs.run import Run
 from jurygraph.sources.ratings import (
@@ -76,7 +77,7 @@ _GATE_OPTION_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
 
 
 def register_study_command(function: Callable[..., Report | None]) -> None:
-    study.command()(make_report_command(function))
+    study.command(cls=CommandWithSingleColumns)(make_report_command(function))
 
 
 @register_study_command
@@ -286,7 +287,7 @@ def signal(
     )
 
 
-@study.command()
+@study.command(cls=CommandWithSingleColumns)
 def certify(
     runs: RunFoldersArgument,
     labels: Annotated[str | None, option("F", "Labels of people, as for `study judge`.")] = None,
@@ -320,23 +321,19 @@ def certify(
     output.write(certify_runs(runs, read_from_each_run, labels, attacks))
 
 
-def _require_single_labels_option(labels: Sequence[str], column: str | None) -> str:
-    """Return the option of the labels; a file that is given as their column may be what was meant."""
-    if len(labels) > 1:
-        raise InputError(f"--labels: names {join_names(labels)}; name one, with all labels")
-    if labels:
-        return labels[0]
+def _missing_labels_error(column: str | None) -> InputError:
+    """Return the error for `--labels`, which is missing; a file that is given as their column may be what was meant."""
     hint = "name a file, or label.NAME of the runs"
     if column is not None and Path(column).is_file():
         hint = f"did you mean --labels {shell_quote(column)}?"
-    raise InputError(f"--labels: is missing; {hint}")
+    return InputError(f"--labels: is missing; {hint}")
 
 
-@study.command()
+@study.command(cls=CommandWithSingleColumns)
 def judge(
     runs: RunFoldersArgument,
     labels: Annotated[
-        list[str] | None,
+        str | None,
         option(
             "F", "Labels of people, required: a file (join several), or label.NAME of the runs."
         ),
@@ -399,21 +396,20 @@ def judge(
     from jurygraph.studies import judge_report
     from jurygraph.studies.judgements import read_judgements
 
-    labels_source = _require_single_labels_option(labels or (), target)
+    if labels is None:
+        raise _missing_labels_error(target)
     output = ReportOutputOptions(
         json=json,
         markdown=markdown,
         plot=plot,
         html=html,
         title="Judges and people",
-        sources=(labels_source,),
+        sources=(labels,),
     )
     thresholds = parse_ci_thresholds(gate, judge_report.GATE_STATISTIC_NAMES, _GATE_OPTION_EXAMPLE)
     judged = read_from_each_run(runs, read_judgements)
     columns = select_named_columns(id=item, target=target, reviewer=reviewer)
-    all_labels = judge_study.read_labels(
-        labels_source, judged, columns, COLUMN_OPTION_BY_RATING_FIELD
-    )
+    all_labels = judge_study.read_labels(labels, judged, columns, COLUMN_OPTION_BY_RATING_FIELD)
     (people_labels,) = leave_out_raters([all_labels], "reviewer", without)
     studies = judge_study.join_labels_with_judgements(
         judged, people_labels, split, consensus, question

@@ -131,7 +131,7 @@ class FindingCounts(NamedTuple):
             return None
         return (
             f"{self.unsupported} of {self.quotable} findings had no quotation that counts (letter by letter from what "
-            "it is about: eight letters, or a whole line); "
+            "it is about: eight letters, or a whole line), and count as the worst score by default; "
             "if your judge paraphrases, or judges a tone, write `safety: {evidence: preferred}`"
         )
 

@@ -21,10 +21,12 @@ PRINTED = """\
 large is level with small, though how sure that is cannot be told from 4 items or more of each: the difference is \
 0.0000 (-1.0000 to 1.0000, all that is possible, unpaired over 4 items or more of each; rough, with fewer than 20). \
 Let both answer the same tasks: harder ones then count for both.
+guessing is not ruled out, and more labels would tell: cy 0.000 (-0.752 to 0.752)
+41.7% of 12 items are unanimous, and of the pairs of labels of an item 68.1% agree; items decided by one vote: 0, \
+ties: 2.
 labels: 48, items: 12, annotators: 4
 classes and credit: 0 (0), 1 (1)
-scores by posterior expected credit (method stableval); model fitted with preset converged: converged after 8 steps, \
-log-likelihood -20.165
+scores by posterior expected credit (method stableval, preset converged)
 
 agent  score (95 %, t, with refits)  items
 ─────  ────────────────────────────  ─────
@@ -73,12 +75,11 @@ def test_the_agents_are_compared_by_all_methods(run: Command) -> None:
     assert ended.code == 0
     assert ended.out.startswith(PRINTED)
     assert "\nmost ambiguous items  ambiguity  posterior  class   mean\n" in ended.out
-    assert "\nunanimous items                            41.7%\n" in ended.out
     assert ended.err.splitlines() == [
         "the panel's depth is 12, and below 75 the majority is the better guess; about 252 labels more, with new "
         "items, reach that (now 48)",
         "no stability of a ranking: --subsets is 0",
-        "next: add --labels-out F for a label of each item",
+        "next: add --labels-out F for a label of each item, --compare for other methods",
     ]
 
 
@@ -349,8 +350,8 @@ def test_people_are_left_out_by_name_and_half_stars_are_taken_as_the_nearest_cla
     assert (set(answer["annotators"]), answer["counts"]["rows"]) == ({"ann", "bo"}, 6)
     assert [item["posterior"].index(1.0) + 1 for item in answer["items"].values()] == [4, 2, 1]
     assert (
-        "3 of 6 labels lie between classes, and are read as the nearest one, half way as the one farther from the "
-        "middle of the scale: '1.5' as 1 (1), '2.5' as 2 (1), '3.5' as 4 (1)"
+        "labels between classes are read as the nearest one, half way as the one farther from the middle of the "
+        "scale: '1.5' as 1 (1), '2.5' as 2 (1), '3.5' as 4 (1)"
     ) in answer["warnings"]
     for command in (("consensus",), ("study", "agreement")):
         refused = run(*command, "stars.csv", "--without", "zoey")

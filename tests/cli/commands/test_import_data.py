@@ -221,6 +221,28 @@ def test_words_without_agents_need_no_classes_and_a_long_table_is_not_wide(
     )
 
 
+def test_columns_of_a_wide_table_have_people_and_dimensions_and_its_texts_make_tasks(
+    run: Command, tmp_path: Path
+) -> None:
+    header = "item,Anna Müller (1-5),José: clear,José: kind,prompt,answer\n"
+    (tmp_path / "wide.csv").write_text(f"{header}a,5,4,3,Why?,So.\n", encoding="utf-8")
+    raters = "Anna Müller:clear=Anna Müller (1-5),José Pérez:clear=José: clear,José: kind"
+    ended = run(
+        *("import", "wide", "wide.csv", "--rater-columns", raters, "--out", "r.jsonl"),
+        *("--column", "text=answer"),
+    )
+    assert ended.code == 0, ended.err
+    votes = parse_lines((tmp_path / "r.jsonl").read_text(encoding="utf-8"))
+    assert [(vote["annotator"], vote.get("dimension"), vote["label"]) for vote in votes] == [
+        ("Anna Müller", "clear", 5),
+        ("José Pérez", "clear", 4),
+        ("José: kind", None, 3),
+    ]
+    assert (votes[0]["prompt"], votes[0]["text"]) == ("Why?", "So.")
+    ended = run("import", "ratings", "r.jsonl", "--out", "t.jsonl", "--ratings", "h.jsonl")
+    assert ended.err.startswith("1 tasks, 1 responses, 3 votes, 3 annotators")
+
+
 def test_a_wide_table_counts_labels_and_says_what_was_pasted_twice(
     run: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

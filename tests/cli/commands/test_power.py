@@ -31,7 +31,7 @@ def test_too_few_items_are_said(run: Command, tmp_path: Path) -> None:
     ended = run("power", write_tasks(tmp_path, random_rows(3, items=20), "ratings.jsonl"))
     assert ended.code == 0
     assert (
-        "fewer than 30 groups of items have two ratings, too few to draw studies from"
+        "fewer than 30 items (of a group, one) have two ratings, too few to draw studies from; have so many rated"
         in ended.out + ended.err
     )
 
