@@ -171,11 +171,8 @@ def compare(
     has_failed_in_a, has_failed_in_b = has_failed
     has_both_values = ~has_failed.any(axis=0)
     tasks = cluster_numbers([response_in_a.task for response_in_a, _ in pairs])
-    names = []
-    for response_in_a, response_in_b in pairs:
-        # The texts of a task may be erased in one of the runs, and its group with them.
-        group = response_in_b.group if response_in_a.group is None else response_in_a.group
-        names.append(unit_name(response_in_a.task, group))
+    # The texts of a task may be erased in one of the runs, and its group with them.
+    names = [unit_name(in_a.task, in_a.group or in_b.group) for in_a, in_b in pairs]
     units = cluster_numbers(names)
     paired_rewards = rewards[:, has_both_values]
     a_rewards, b_rewards = paired_rewards
