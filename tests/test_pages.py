@@ -740,7 +740,7 @@ def test_the_predictions_are_measured_as_typed(tmp_path: Path) -> None:
 def test_a_chat_to_which_a_part_does_not_apply_may_be_as_good_as_any(tmp_path: Path) -> None:
     """The config and the command of the page: references for one task of two, and a reply that is rude."""
     page = read_page("docs/conversations.md")
-    config, _ = blocks(page, "yaml")
+    (config,) = blocks(page, "yaml")
     (command,) = (
         line.strip() for line in page.splitlines() if " --group-by case" in line and "score" in line
     )

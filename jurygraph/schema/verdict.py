@@ -354,7 +354,8 @@ class RecordedVerdict(Verdict, VerdictIdentity):
         if self.unsupported is not None:
             return True
         compares_responses = self.responses != (self.about,)
-        if self.met is False and self.native is None and not compares_responses:
+        has_value = self.native is not None and not isinstance(self.native, str)
+        if self.met is False and not has_value and not compares_responses:
             return False
         return self.layer in GATED_LAYERS and any(item.verified for item in self.evidence)
 

@@ -77,6 +77,13 @@ class CohortTraces(NamedTuple):
     positions: list[int]
 
 
+def _has_rewards(scored: "asyncio.Future[list[Trace]]", positions: Sequence[int]) -> bool:
+    """Return whether the members at these positions have rewards since a cohort was scored (again)."""
+    return scored.exception() is None and all(
+        scored.result()[position].reward.value is not None for position in positions
+    )
+
+
 class CohortTable:
     """Brings members together by their key."""
 
@@ -114,12 +121,12 @@ class CohortTable:
         digests = [response_content_digest(response) for response in responses]
         cohort = self._find_or_open_cohort(key, size, digests)
         if cohort.failed_positions.keys() >= {*digests}:
-            if cohort.timer_or_task.done():
+            failed_positions = [cohort.failed_positions[digest] for digest in digests]
+            if cohort.timer_or_task.done() and not _has_rewards(
+                cohort.timer_or_task, failed_positions
+            ):
                 cohort.timer_or_task = asyncio.ensure_future(score(cohort.members))
-            return CohortTraces(
-                await asyncio.shield(cohort.timer_or_task),
-                [cohort.failed_positions[digest] for digest in digests],
-            )
+            return CohortTraces(await asyncio.shield(cohort.timer_or_task), failed_positions)
         self._refuse_unfitting_responses(cohort, size, responses, digests)
         cohort.members += responses
         if not cohort.missing:
@@ -205,12 +212,12 @@ class CohortTable:
         # kept there, as the loop holds tasks weakly
         cohort.timer_or_task = loop.create_task(self._score(cohort, score))
 
-    async def _score(self, cohort: Cohort, score: ScoreMembersFunction) -> None:
+    async def _score(self, cohort: Cohort, score: ScoreMembersFunction) -> list[Trace]:
         try:
             traces = await score(cohort.members)
         except Exception as error:  # noqa: BLE001 - raised to all members
             self._fail_cohort(cohort, error)
-            return
+            return []
         cohort.traces_future.set_result(traces)
         for position, trace in enumerate(traces):
             if trace.reward.value is None:
@@ -222,6 +229,7 @@ class CohortTable:
         while self._kept > MAX_KEPT_SCORED_MEMBERS:
             finished = (other for other in self._cohorts.values() if other.traces_future.done())
             self._forget_cohort(next(finished))
+        return traces
 
     def _fail_cohort(self, cohort: Cohort, error: Exception) -> None:
         """Give an error to all members; when they are sent again they are a cohort again."""

@@ -54,13 +54,8 @@ class PersonLabels(NamedTuple):
     def leave_out(self, names: Collection[str]) -> "PersonLabels":
         """Return the labels without those of some persons."""
         kept = np.array([self.names[number] not in names for number in self.persons.tolist()])
-        return self._replace(
-            items=self.items[kept],
-            tasks=self.tasks[kept],
-            persons=self.persons[kept],
-            labels=self.labels[kept],
-            predictions=self.predictions[kept],
-        )
+        columns = [column[kept] for column in self[:5]]
+        return PersonLabels._make([*columns, self.names, self.are_classes])
 
 
 class AlternativeAnnotator(NamedTuple):

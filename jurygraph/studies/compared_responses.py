@@ -6,7 +6,6 @@ Several judges of a question are a jury, with the value that the reward counts o
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from operator import attrgetter
 from sys import intern
 from typing import NamedTuple
@@ -89,30 +88,24 @@ def compared_responses(
 
     A turn is known by its message, which is another in another conversation.
     """
-    verdicts_by_response = defaultdict(list)
-    for verdict in verdicts:
-        if not verdict.superseded:
-            verdicts_by_response[verdict.about].append(verdict)
+    current_verdicts = [verdict for verdict in verdicts if not verdict.superseded]
+    verdicts_by_response = group_by(current_verdicts, attrgetter("about"))
     task = intern(group.record.key)
     task_cluster = group_of(run, task)
     questions = run.source.survey_without_texts(group.survey).questions
     has_turn_questions = any(question.scope == "turn" for question in questions)
     folded_verdicts: dict[str, dict[ComparedVerdictKey, SampleMeanVerdict]] = defaultdict(dict)
     if any(len(question.judges) > 1 for question in questions):
-        all_verdicts = list(chain.from_iterable(verdicts_by_response.values()))
-        for about, key, folded in _fold_juries(
-            all_verdicts, run.decision(group.decision), questions
-        ):
+        decision = run.decision(group.decision)
+        for about, key, folded in _fold_juries(current_verdicts, decision, questions):
             folded_verdicts[about][key] = folded
     for trace in group.traces:
         reward = math.nan if trace.value is None else trace.value
-        current_verdicts = verdicts_by_response[trace.response_id]
+        own_verdicts = verdicts_by_response.get(trace.response_id, [])
         if has_turn_questions:
             decision = run.decision(group.decision)
-            current_verdicts = list(
-                fold_turns(current_verdicts, decision, questions, attrgetter("judge"))
-            )
-        judged = mean_verdicts_by_key(current_verdicts) | folded_verdicts[trace.response_id]
+            own_verdicts = list(fold_turns(own_verdicts, decision, questions, attrgetter("judge")))
+        judged = mean_verdicts_by_key(own_verdicts) | folded_verdicts[trace.response_id]
         yield ComparedResponse(
             trace.response_id, task, trace.agent, reward, judged, task_cluster, trace.best
         )

@@ -171,11 +171,8 @@ def compare(
     has_failed_in_a, has_failed_in_b = has_failed
     has_both_values = ~has_failed.any(axis=0)
     tasks = cluster_numbers([response_in_a.task for response_in_a, _ in pairs])
-    names = []
-    for response_in_a, response_in_b in pairs:
-        # The texts of a task may be erased in one of the runs, and its group with them.
-        group = response_in_b.group if response_in_a.group is None else response_in_a.group
-        names.append(unit_name(response_in_a.task, group))
+    # The texts of a task may be erased in one of the runs, and its group with them.
+    names = [unit_name(in_a.task, in_a.group or in_b.group) for in_a, in_b in pairs]
     units = cluster_numbers(names)
     paired_rewards = rewards[:, has_both_values]
     a_rewards, b_rewards = paired_rewards
@@ -319,7 +316,8 @@ def _difference_figures(values: Floats, units: Ints) -> tuple[Figures, Estimate 
         "changed_tasks": len(nonzero_sums(sums)) if len(sums) else None,
         "mean_a": fmean(a) if len(a) else None,
         "mean_b": fmean(b) if len(b) else None,
-        "mean_delta": mean,
+        # differences that cancel leave an error of rounding, which is neither a gain nor a loss
+        "mean_delta": None if mean is None else round(mean, _ROUNDING_DECIMALS) + 0.0,
         "mean_delta_low": low,
         "mean_delta_high": high,
         "mean_delta_p": sign_flip_p(sums),
@@ -821,7 +819,8 @@ def _describe_mean_change(figures: Figures) -> str:
         return f"no response has a reward in both A and B; {number}"
     text = "A and B have the same mean"
     if figures["changed_tasks"]:
-        text = f"B is {_describe_delta(delta)} ({_describe_certainty(figures)})"
+        text = f"B is {_describe_delta(delta)}" if delta else text
+        text += f" ({_describe_certainty(figures)})"
     by_settings = figures["mean_delta_by_settings"]
     if by_settings is not None and figures["changed_tasks"]:
         rest = round(delta - by_settings, 4) + 0.0  # never minus zero

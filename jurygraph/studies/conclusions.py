@@ -13,7 +13,7 @@ from typing import Any
 
 from jurygraph.display import format_interval
 from jurygraph.inference.clusters import Estimate
-from jurygraph.messages import join_names
+from jurygraph.messages import format_count, join_names
 from jurygraph.studies.alternative_annotator import (
     MIN_PASSING_WIN_RATE,
     MIN_SHARED_ITEMS_BY_PERSON,
@@ -369,9 +369,7 @@ def conclude_reviewers(
             conclusion.append(f"{dimension}: {problem}.")
             continue
         best = ranked_judges[0]
-        subject = best["judge"]
-        if best["shots"]:
-            subject += f" with {best['shots']} examples"
+        subject = name_with_examples(best["judge"], best["shots"])
         agreement = describe_agreement(
             subject,
             "alpha",
@@ -384,13 +382,18 @@ def conclude_reviewers(
         paragraphs = []
         total = round(best["answered"] / best["coverage"])
         if best["n"] < (1.0 - MAX_UNPREDICTED_SHARE) * total:
-            costliest = max(ranked_judges, key=lambda row: row["n_without"])
-            paragraphs.append(
+            coverage = (
                 f"{subject} predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
-                f"{total}, those that all predict; without {costliest['judge']} ({costliest['shots'] or 'no'} "
-                f"examples) on {costliest['n_without']}: leave it out, or, where it has no majority, use more --seeds; "
-                "the notes say why."
+                f"{total}, those that all predict"
             )
+            costliest = max(ranked_judges, key=lambda row: row["n_without"])
+            if costliest["n_without"] > best["n"]:
+                name = name_with_examples(costliest["judge"], costliest["shots"])
+                coverage += (
+                    f"; without {name}, on {costliest['n_without']}: leave it out, or, where it has no majority, use "
+                    "more --seeds"
+                )
+            paragraphs.append(f"{coverage}; the notes say why.")
         paragraphs.append(f"{agreement} {test}")
         described_pairs = [
             {row["judge"] for row in ranked_judges[:2]},
@@ -402,6 +405,11 @@ def conclude_reviewers(
                 paragraphs.append(_describe_nearer_judge(row, count))
         conclusion += [f"{dimension}: {paragraph}" for paragraph in paragraphs]
     return conclusion
+
+
+def name_with_examples(judge: str, shots: int | None) -> str:
+    """Return the name of a judge of reviewers, with the number of examples that it is shown, if any."""
+    return f"{judge} with {format_count(shots, 'example')}" if shots else judge
 
 
 PLANNED_PAIR = frozenset({"personalized", "aggregate"})

@@ -559,8 +559,12 @@ def _pair_table(
 def _member_table(members: Sequence[MemberComparison], agents: Sequence[str]) -> ReportTable:
     """Return what each reviewer or stakeholder gets from each agent, and who pays for the choice of the first."""
     names = map(agent_label, agents)
-    header = ["reviewer or stakeholder (scale)", *names, "lead of the first", "gains or pays"]
-    rows = [(row.label, *row.means.values(), row.difference, row.outcome) for row in members]
+    header = ["reviewer or stakeholder (scale)", *names, "left out"]
+    header += ["lead of the first", "gains or pays"]
+    rows = [
+        (row.label, *row.means.values(), row.left_out, row.difference, row.outcome)
+        for row in members
+    ]
     return ReportTable(header, rows, digits=2)
 
 

@@ -54,7 +54,12 @@ from jurygraph.studies.alternative_annotator import (
     PersonLabels,
     compare_judge_with_people,
 )
-from jurygraph.studies.conclusions import PLANNED_PAIR, conclude_reviewers, has_equal_predictions
+from jurygraph.studies.conclusions import (
+    PLANNED_PAIR,
+    conclude_reviewers,
+    has_equal_predictions,
+    name_with_examples,
+)
 from jurygraph.studies.judgements import JUDGED_STATUS, judgement_status
 from jurygraph.studies.reasons import (
     TextVectorizer,
@@ -912,8 +917,10 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
                 f"{name}: items, or groups of them: {item_group_count}; with fewer than "
                 f"{_FEW_ITEMS_THRESHOLD}, differences of judges are rough"
             )
+        has_others = any(prediction.answered.any() for prediction in columns)
+        consequence = ", so only the others are compared" if has_others else ""
         for prediction in columns:
-            origin = f"{name}, {prediction.judge} with {prediction.shots} examples: "
+            origin = f"{name}, {name_with_examples(prediction.judge, prediction.shots)}: "
             if prediction.answered.any():
                 yield from omission_notes(prediction.left_out, origin)
                 continue
@@ -921,7 +928,7 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
             remedy = "; try --min-confidence 0" if "confidence" in reasons else ""
             yield (
                 f"{origin}predicts none of {len(part.score)} ratings "
-                f"({reasons or 'no others to go by'}), so only the others are compared{remedy}"
+                f"({reasons or 'no others to go by'}){consequence}{remedy}"
             )
 
 
@@ -934,7 +941,7 @@ def _plots(figures: Figures) -> Iterator[Plot]:
             for row in points:
                 if row["shots"] is not None and row["mae"] is not None:
                     cells[row["shots"]] = row["mae"]
-                    errors[f"{judge} with {row['shots']} examples"] = row["mae"]
+                    errors[name_with_examples(judge, row["shots"])] = row["mae"]
             if cells:
                 series.append(PlotSeries.from_estimates_with_intervals(judge, cells))
         if series:

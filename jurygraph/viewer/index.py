@@ -22,6 +22,7 @@ from jurygraph.decision.turns import is_about_whole_response, values_by_question
 from jurygraph.display import ProgressCallback
 from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.reports.summary import needs_quotation
+from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD
@@ -44,7 +45,7 @@ from jurygraph.studies.compared_responses import (
     compared_responses,
 )
 
-INDEX_VERSION = 16
+INDEX_VERSION = 17
 """Version of the tables; an index of another one is made again."""
 _FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""
@@ -75,6 +76,7 @@ CREATE TABLE inputs (component INTEGER NOT NULL, question INTEGER NOT NULL, PRIM
     WITHOUT ROWID;
 CREATE TABLE groups (
     number INTEGER PRIMARY KEY, plan TEXT NOT NULL, cells BLOB NOT NULL, rewards TEXT NOT NULL, verdicts BLOB NOT NULL);
+CREATE TABLE units (task INTEGER PRIMARY KEY, name TEXT NOT NULL);
 CREATE TABLE calls (id TEXT PRIMARY KEY, cost REAL, is_cached INTEGER NOT NULL, fault TEXT) WITHOUT ROWID;
 CREATE VIEW present_groups AS SELECT * FROM groups WHERE number IN (SELECT group_number FROM responses)
     ORDER BY number;
@@ -304,6 +306,8 @@ class RunIndex:
         if group.body.get("again"):  # infrastructure had failed: it replaces the one before it
             self._drop_earlier_groups(task, group)
         survey = self.run.source.survey_without_texts(group.survey)
+        unit = unit_name_of_task(self.run, group.record.key)
+        self._connection.execute("REPLACE INTO units VALUES (?, ?)", (task, unit))
         questions = {}
         for question in survey.questions:
             # The score of verdicts about a whole response is a figure of it: a column of the table.

@@ -3,7 +3,7 @@
 The overview of `jurygraph view` and a report show the same.
 """
 
-from collections.abc import Callable
+import itertools
 from math import isfinite
 
 from jurygraph.display import ProgressCallback
@@ -47,21 +47,17 @@ def describe_progress(run: Run) -> str:
     return f"{run.tasks_scored} of {run.header.extent.tasks} tasks so far"
 
 
-def run_overview_context(
-    index: RunIndex, get_unit_name: Callable[[str], str] = str
-) -> TemplateContext:
+def run_overview_context(index: RunIndex) -> TemplateContext:
     """Return what an overview shows of a run: its state, totals, agents, distribution of rewards, and facets.
 
     `reward_scale` has the ends of the scale that rewards are drawn on, with every one that is possible, and the best
     possible; where a combiner of one's own leaves these open, the ends of the run's rewards, and None. It always has 0.
-
-    `get_unit_name` names the unit of a task, over which agents have their intervals: by default the task itself.
     """
     run = index.run
     ((lowest_reward,),) = index.fetch_rows("SELECT coalesce(min(least), 0) FROM responses")
     limits = reward_limits_of_decisions(list(run.decisions()), lowest_reward)
     least, best = limits
-    agents = _read_agents(index, get_unit_name, limits)
+    agents = _read_agents(index, limits)
     low, high, counts = _read_reward_histogram(index)
     return {
         "run": run,
@@ -133,18 +129,15 @@ def _warn_of_failed_rewards(index: RunIndex, number_failed: int) -> str | None:
     return values.failed.warning
 
 
-def _read_agents(
-    index: RunIndex, get_unit_name: Callable[[str], str], limits: Limits
-) -> list[RankedAgent]:
-    """Return the agents, the best mean first, with intervals over the units that `get_unit_name` makes of tasks."""
+def _read_agents(index: RunIndex, limits: Limits) -> list[RankedAgent]:
+    """Return the agents, the best mean first, with intervals over the independent units of the run."""
     rows = index.fetch_rows(
-        "SELECT coalesce(agents.name, ''), tasks.name, count(*), count(reward), total(reward),"
+        "SELECT coalesce(agents.name, ''), units.name, count(*), count(reward), total(reward),"
         " total(least), total(most) FROM responses"
-        " LEFT JOIN names AS agents ON agents.number = agent JOIN names AS tasks ON tasks.number = task"
+        " LEFT JOIN names AS agents ON agents.number = agent JOIN units USING (task)"
         " GROUP BY agent, task"
     )
-    rewards = (UnitRewards(agent, get_unit_name(task), *counts) for agent, task, *counts in rows)
-    return rank_agents(rewards, limits)
+    return rank_agents(itertools.starmap(UnitRewards, rows), limits)
 
 
 def _read_component_means(index: RunIndex) -> ComponentMeans:

@@ -5,13 +5,11 @@ A response of a run takes a bounded part of the page, whatever it contains: the 
 """
 
 from collections.abc import Iterable, Iterator
-from functools import cache, partial
 
 from jurygraph.display import ProgressCallback
 from jurygraph.explanation import Explanation
 from jurygraph.explanation.terms import find_combiner
 from jurygraph.runs.calls import read_calls
-from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import Trace
 from jurygraph.viewer.documents import TemplateContext, render_document
@@ -51,7 +49,7 @@ def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCal
         name for (name,) in index.fetch_rows(_SELECT_FAILED_RESPONSES_SQL, _MAX_TABLE_ROWS)
     ]
     context = {
-        **run_overview_context(index, cache(partial(unit_name_of_task, run))),
+        **run_overview_context(index),
         "has_gates": bool(run.config.gates),
         "has_criteria": any(
             find_combiner(spec).counts_criteria

@@ -50,11 +50,16 @@ class ComponentByAgent(NamedTuple):
 def compare_components(
     agents: Sequence[RankedAgent], means: ComponentMeans, config: Config
 ) -> list[ComponentByAgent]:
-    """Return the components that count, first the one that puts the best agent farthest ahead of, or behind, another.
+    """Return the components, first the one that puts the best agent farthest ahead of, or behind, another.
 
-    There are none where one component alone counts, or there is one agent. Agents without a mean have none of these.
+    Those of weight 0 have no points, and are left out where no mean is known. There are none of one component alone, or
+    of one agent. Agents without a mean have none of these.
     """
-    weights = {name: weight * config.scale for name, weight in config.reward.items() if weight}
+    weights = {
+        name: weight * config.scale
+        for name, weight in config.reward.items()
+        if weight or any((name, agent.agent) in means for agent in agents)
+    }
     if min(len(weights), len(agents)) < 2:
         return []
     components = []

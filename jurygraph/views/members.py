@@ -4,6 +4,7 @@ The values are those of the run as it was scored: what a reviewer is predicted t
 and the utility û of a stakeholder, from 0 to 1.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -27,18 +28,20 @@ from jurygraph.views.rewards import PREDICTED_COLUMN_PREFIX, predicted_score_col
 
 _MEMBER_KINDS = ("reviewer", "stakeholder")
 _UTILITY_SCALE = (0.0, 1.0)
-_MemberScale = tuple[str, Limits]
+_MemberScale = tuple[str, Limits | None]
 
 
 class MemberComparison(NamedTuple):
     """The mean value of each agent to a reviewer or a stakeholder, on a scale of their own, the best agent first.
 
-    `difference` is that of the first two, below 0 where the second is ahead; None where one of them has no value.
+    `left_out` is the number of responses without a value, which are in no mean. `difference` is that of the first two,
+    below 0 where the second is ahead; None where one of them has no value.
     """
 
     member: str
     scale: Limits
     means: Mapping[str, Estimate | None]
+    left_out: int
     difference: AgentDifference | None
     outcome: Literal["gains", "pays", "unclear"]
 
@@ -73,20 +76,23 @@ def compare_members(
     if len(agents) < 2 or not has_members(run):
         return []
     numbers = {agent: number for number, agent in enumerate(agents)}
-    shape = 2, len(agents), max(unit_by_task.values()) + 1
-    totals_by_member: dict[_MemberScale, Floats] = {}
+    shape = 3, len(agents), max(unit_by_task.values()) + 1
+    totals_by_member: dict[_MemberScale, Floats] = defaultdict(lambda: np.zeros(shape))
     names = dict(zip(run.reviewer_questions(), predicted_score_column_names(run), strict=True))
     for trace in run.traces():
         agent = numbers.get(trace.agent or "")
         if agent is not None:
             values = _read_member_values(run.explain_trace(trace).explained, names)
             for member, value in values.items():
-                totals = totals_by_member.setdefault(member, np.zeros(shape))
-                totals[:, agent, unit_by_task[trace.task_id]] += 1.0, value
-    return [
-        _compare_member(*member, agents, totals_by_member[member], units, len(totals_by_member))
-        for member in sorted(totals_by_member)
-    ]
+                totals = totals_by_member[member][:, agent, unit_by_task[trace.task_id]]
+                totals += 1.0, value is not None, value or 0.0
+    comparisons = []
+    scaled_members = [(name, scale) for name, scale in totals_by_member if scale is not None]
+    for name, scale in sorted(scaled_members):
+        # what failed has no scale of its own
+        totals = totals_by_member[name, scale] + totals_by_member.get((name, None), 0.0)
+        comparisons.append(_compare_member(name, scale, agents, totals, units, len(scaled_members)))
+    return comparisons
 
 
 def has_members(run: Run) -> bool:
@@ -97,17 +103,23 @@ def has_members(run: Run) -> bool:
 
 def _read_member_values(
     explained_trace: ExplainedTrace, names: Mapping[str, str]
-) -> dict[_MemberScale, float]:
-    """Return the value of a response to each, by name and scale; `names` are the columns of questions."""
-    values = {}
-    for verdict, value in predicted_scores(explained_trace):
-        if value is not None:
-            name = names[verdict.question].removeprefix(PREDICTED_COLUMN_PREFIX)
-            values[name, verdict.scale or _UTILITY_SCALE] = value
+) -> dict[_MemberScale, float | None]:
+    """Return the value of a response to each, by name and scale, None without one; `names` are the columns of
+    questions. Where all verdicts failed, there is no scale."""
+    values: dict[_MemberScale, float | None] = {}
+    predictions = {
+        verdict.question: (verdict.scale, value)
+        for verdict, value in predicted_scores(explained_trace)
+    }
+    for explained_verdict in explained_trace.verdicts:
+        verdict = explained_verdict.verdict
+        if verdict.question in names and verdict.status != "not_applicable":
+            predictions.setdefault(verdict.question, (None, None))
+    for question, (scale, value) in predictions.items():
+        values[names[question].removeprefix(PREDICTED_COLUMN_PREFIX), scale] = value
     for term in explained_trace.terms:
         for name, utility in term.parts.items() if term.combiner.aggregates_utilities else ():
-            if not term.is_unjudged_part(name):
-                values[name, _UTILITY_SCALE] = utility
+            values[name, _UTILITY_SCALE] = None if term.is_unjudged_part(name) else utility
     return values
 
 
@@ -119,8 +131,9 @@ def _compare_member(
     units: str,
     comparisons: int,
 ) -> MemberComparison:
-    """Return the comparison for one; `totals` has the number and the sum of the values by agent and unit, [2,A,U]."""
-    counts, sums = totals
+    """Return the comparison for one; `totals` has, by agent and unit, the numbers of responses and of values, and the
+    sum of these, [3,A,U]."""
+    responses, counts, sums = totals
     means = {}
     for agent, agent_sums, agent_counts in zip(agents, sums, counts, strict=True):
         mean = ratio_interval(agent_sums, agent_counts)
@@ -129,8 +142,10 @@ def _compare_member(
     difference = None
     outcome: Literal["gains", "pays", "unclear"] = "unclear"
     if means[first] and means[second]:
-        pair = UnitTotals(counts[:2], counts[:2], sums[:2], sums[:2], sums[:2])
+        least, most = (sums + (responses - counts) * limit for limit in scale)
+        pair = UnitTotals._make(columns[:2] for columns in (*totals, least, most))
         difference = compare_agents(first, second, pair, units, comparisons, scale)
         if difference.is_better_agent_known:
             outcome = "gains" if difference.is_clear else "pays"
-    return MemberComparison(member, scale, means, difference, outcome)
+    left_out = int((responses - counts).sum())
+    return MemberComparison(member, scale, means, left_out, difference, outcome)

@@ -89,7 +89,7 @@ def test_a_misquoting_judge_is_told_how_long_a_quotation_is_and_how_it_is_called
         first, again = project.score("run"), project.score("again")
         anew = project.score("anew", "--set", "calls.cache=false")
     remedy = "to call a changed judge: add `--set calls.cache=false` and name another --out\n"
-    assert "has less than eight letters and is no whole line" in first.err
+    assert "eight letters, or a whole line" in first.err
     assert [remedy in ended.err for ended in (first, again, anew)] == [False, True, False]
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from jurygraph.aggregation.agreement import cohen_kappa, kappa_interval, krippendorff_alpha
@@ -174,6 +175,11 @@ def test_the_jaccard_of_chance_is_the_mean_over_all_orders_of_the_items() -> Non
         for order in permutations(ratings[1])
     ]
     assert jaccard_by_chance(ratings, least=5)[0, 1] == pytest.approx(np.mean(every), abs=1e-12)
+    many = np.array([np.arange(3000) % 3, np.arange(3000) % 2], dtype=np.float64)
+    overlap = np.arange(1001)
+    shares = overlap / (1000 + 1500 - overlap)
+    exact = float(stats.hypergeom.pmf(overlap, 3000, 1500, 1000) @ shares)
+    assert jaccard_by_chance(many)[0, 1] == pytest.approx(exact, abs=1e-12), "of likely overlaps"
 
 
 def test_the_excess_of_jaccard_is_a_jackknife_over_clusters() -> None:

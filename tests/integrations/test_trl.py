@@ -680,7 +680,7 @@ def test_findings_without_a_quotation_are_said_once_and_once_more_where_they_are
     assert trainer.extra["jury_unsupported"] == [1] * 4
     one, most = (record.getMessage() for record in caplog.records)
     assert one.startswith("a finding on prompt-")
-    assert most.startswith("of a call, 3 of 4 findings had no quotation that counts: it is not in")
+    assert most.startswith("of a call, 3 of 4 findings had no quotation that counts (")
     assert all("evidence: preferred" in warning for warning in (one, most))
 
 

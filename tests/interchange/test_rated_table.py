@@ -56,6 +56,15 @@ def test_a_blank_prompt_is_none_where_another_agent_has_that_of_the_item(tmp_pat
     assert [task.query for task in table.tasks] == ["What?", "Why?"]
 
 
+def test_a_row_that_differs_in_a_column_that_is_not_read_is_no_copy(tmp_path: Path) -> None:
+    rows = ("a,A,ann,1,fluency", "a,A,ann,1,accuracy", "a,A,ann,1,accuracy", "a,A,bo,0,fluency")
+    (tmp_path / "aspects.csv").write_text(
+        "\n".join(("item,text,annotator,label,aspect", *rows)), encoding="utf-8"
+    )
+    table = read_rated_table(tmp_path / "aspects.csv", {})
+    assert [vote.label for vote in table.votes] == [1.0, 1.0, 0.0]
+
+
 @all_rows(
     "columns, change, message",
     [

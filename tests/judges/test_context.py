@@ -1,5 +1,6 @@
 """`context`: the ready rubric for answers from retrieved passages."""
 
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,6 @@ from jurygraph.schema import RecordedVerdict
 from jurygraph.sources import TableColumns, read_tasks
 from jurygraph.testing import ScriptedJudge
 from tests.command import run_command
-from tests.pages import blocks, read_page
 from tests.rows import all_rows
 
 PASSAGES = [
@@ -74,13 +74,14 @@ def test_a_quotation_that_is_too_weak_comes_with_what_one_needs() -> None:
         )
 
 
-def test_the_weights_of_the_docs_put_an_honest_refusal_above_an_invention() -> None:
+def test_the_weights_of_the_template_put_an_honest_refusal_above_an_invention() -> None:
     """Which comes with passages that would have been enough, and the refusal with others."""
-    _, weights = blocks(read_page("docs/conversations.md"), "yaml")
+    template = files("jurygraph.cli") / "templates" / "rag" / "jury.yaml"
+    settings_of_template = yaml.safe_load(template.read_text(encoding="utf-8"))
     keys = ("borne out", "all of it", "have all")
     findings = {"It closed in 1921.": (0, 1, 1), "The passages do not say.": (1, 0, 0)}
     rewards = []
-    for settings in ({}, yaml.safe_load(weights)):
+    for settings in ({"evaluators": ["context"]}, settings_of_template):
         for text, decisions in findings.items():
             quotes = [text, PASSAGES[0]["text"]]
             answers = {
@@ -88,11 +89,11 @@ def test_the_weights_of_the_docs_put_an_honest_refusal_above_an_invention() -> N
                 for key, met in zip(keys, decisions, strict=True)
             }
             task = jg.Task(id="t", query="When did it close?", context=PASSAGES)
-            config = {"evaluators": ["context"], "model": "scripted", **settings}
+            config = {**settings, "model": "scripted"}
             with jg.Jury.from_config(config, model=ScriptedJudge(answers)) as jury:
                 (trace,) = jury.score(task, [text])
             rewards.append(trace.reward.value)
-    assert rewards == pytest.approx([2 / 3, 1 / 3, 1 / 3, 2 / 3])
+    assert rewards == pytest.approx([2 / 3, 1 / 3, 0.33, 0.67])
 
 
 def test_without_context_it_abstains() -> None:

@@ -11,7 +11,7 @@ import jurygraph as jg
 from jurygraph import RecordedVerdict
 from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.runs.integrity.deep_verification import verify_deep
-from jurygraph.runs.reports.summary import count_trace_findings
+from jurygraph.runs.reports.summary import count_findings, count_trace_findings
 from jurygraph.runs.run import Run
 from jurygraph.studies.judgements import read_judgements
 from jurygraph.viewer.index import RunIndex
@@ -156,6 +156,22 @@ def test_a_run_says_that_most_findings_have_no_quotation(
         assert (warning in report) == is_mostly
         assert f"{findings.unsupported} of {findings.quotable} that need a quotation" in report
         assert count_trace_findings(run.traces()) == findings
+
+
+def test_what_a_judge_quotes_of_something_unmet_is_no_finding_that_needs_it(
+    tasks: Path, tmp_path: Path
+) -> None:
+    def judge(body: dict[str, Any], number: int) -> Answer:
+        unmet = {"reason": "no", "quotes": quotable(response_in(body)), "met": False}
+        return reply_with(
+            json.dumps(dict.fromkeys(requested_items(body), unmet | {"probability": 0.1}))
+        )
+
+    with run_server(judge) as server:
+        run_session(tmp_path / "run", tasks, judge_config(server))
+    with closing(Run.open(tmp_path / "run")) as run:
+        names = {trace.response_id for trace in run.traces()}
+        assert count_trace_findings(run.traces()) == count_findings(run, names) == (0, 0)
 
 
 def test_an_unsupported_fault_is_shown_with_the_1_that_it_counts(tmp_path: Path) -> None:

@@ -488,7 +488,7 @@ def test_a_draining_server_answers_what_it_has_and_takes_nothing_more() -> None:
 def test_figures_and_description_are_served() -> None:
     async def look() -> None:
         async with serving() as served:
-            await served.score("1 word", "nonsense")
+            await served.score("77 words", "nonsense")
             async with served.client.get("/metrics") as reply:
                 figures = (await reply.text()).splitlines()
             for line in (

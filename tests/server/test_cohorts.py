@@ -161,6 +161,22 @@ def test_members_whose_rewards_failed_are_judged_when_they_come_again(tmp_path: 
     asyncio.run(come_again())
 
 
+def test_failed_members_that_come_again_one_by_one_are_judged_again_once() -> None:
+    async def come_again() -> None:
+        judge = FailingJudge()
+        async with serving(judge) as served:
+            failed = [_member(text, step=1) for text in ("5 words", "15 words")]
+            replies = await _together(served, *failed)
+            assert [reply["rewards"] for _, reply in replies] == [[None]] * 2
+            judge.fails = False
+            asked = len(judge.requests)
+            for member, reward in zip(failed, (0.05, 0.15), strict=True):
+                assert (await served.post("/v1/score", member))[1]["rewards"] == [reward]
+            assert len(judge.requests) - asked == 2
+
+    asyncio.run(come_again())
+
+
 def test_a_member_that_is_sent_again_is_joined() -> None:
     async def come_again() -> None:
         judge = HeldJudge(is_held=True)

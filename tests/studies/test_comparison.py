@@ -105,8 +105,8 @@ def test_means_and_their_difference_match_a_manual_calculation():
 
 
 def test_the_first_sentence_says_how_much_how_certain_of_what_and_what_was_left_out():
-    def first_sentence(pairs: Pairs) -> object:
-        return report_of(pairs).conclusion[0]
+    def first_sentence(pairs: Pairs) -> str:
+        return str(report_of(pairs).conclusion[0])
 
     assert first_sentence([(0.5, 0.5), (0.25, 0.25), (None, 0.5)]) == (
         "A and B have the same mean; 0 of 2 tasks changed; n = 2 responses, left out: 1 failed in A"
@@ -125,6 +125,9 @@ def test_the_first_sentence_says_how_much_how_certain_of_what_and_what_was_left_
     assert first_sentence([(0.5, 0.6)]) == (
         "B is 0.1000 higher (no interval, so not certain); 1 of 1 tasks changed; n = 1 response"
     )
+    assert first_sentence([(0.1, 0.3), (0.4, 0.2)]).startswith(
+        "A and B have the same mean (95 % interval: 2.5412 lower to 2.5412 higher, not certain); 2 of 2 tasks changed"
+    ), "an error of rounding is no change"
     (one_run_alone,) = compare(run([0.5, 0.5]), run([0.5])).conclusion
     assert str(one_run_alone).endswith("n = 1 response, left out: 1 only in A")
 

@@ -452,6 +452,41 @@ def test_who_pays_for_the_choice_of_the_best_agent_is_named(tmp_path: Path, audi
     assert any("2 of 2 findings that need a quotation" in note for note in report.notes)
 
 
+@pytest.mark.parametrize("audience", ["stakeholder", "reviewer"])
+def test_nobody_gains_or_pays_where_what_failed_could_be_the_opposite(
+    tmp_path: Path, audience: Any
+) -> None:
+    """Walt's taste for brief answers fails in half of the tasks: what is left of it has no value there."""
+
+    @jg.evaluator(audience=audience)
+    def taste(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        if (task.member, response.text) == ("Walt", "brief") and int(task.id) % 2:
+            raise RuntimeError("down")
+        stars = 4 + int(task.id) % 3 / 2 if response.text == "wordy" else 2
+        return jg.Verdict(score=(stars - 1) / 4, native=stars, scale=(1, 5))
+
+    names = ["Bea", "Walt"]
+    people: Any = {"reviewers": names}
+    if audience == "stakeholder":
+        people = {"stakeholders": [{"id": name} for name in names]}
+    with (
+        jg.Jury(
+            evaluators=[taste], failure={"min_coverage": 0.0}, weights={"method": "uniform"}
+        ) as jury,
+        jury.record(tmp_path / "run"),
+    ):
+        for number in range(8):
+            answers = [
+                jg.Response(id=f"{number}/{agent}", agent=agent, text=agent)
+                for agent in ("wordy", "brief")
+            ]
+            jury.score(jg.Task(id=f"{number}", query="?", **people), answers)
+    with closing(Run.open(tmp_path / "run")) as run:
+        members = measure_ranking(AgentRanker(run)).figures["members"]
+    outcomes = {row.member: (row.left_out, row.outcome) for row in members}
+    assert outcomes == {"Bea": (0, "gains"), "Walt": (4, "unclear")}
+
+
 def test_that_nobody_is_told_to_pay_in_a_large_run_is_said_where_there_is_anybody(
     tmp_path: Path, ranker: AgentRanker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,7 @@ from jurygraph.viewer.shapes import format_failure
 from tests.cli.conftest import folder_contents
 from tests.command import run_command
 from tests.rows import all_rows
-from tests.viewer.conftest import HOSTILE, SETTINGS, record
+from tests.viewer.conftest import HOSTILE, SETTINGS, Browser, record
 
 HTMX_OR_SCRIPT = re.compile(r"on\w+|hx-.*|data-hx.*|src|srcset|href|style|xlink:href|action|srcdoc")
 INVISIBLE = ("\u202e", "\u200b", "\x00", "\x1b")
@@ -232,8 +232,8 @@ def test_a_fence_is_longer_than_those_in_its_text(tmp_path: Path) -> None:
     assert f"\n`````text\n{text}\n`````\n" in written.read_text()
 
 
-def test_the_intervals_of_a_report_are_called_over_groups_where_tasks_have_some(
-    letters: Path, tmp_path: Path
+def test_intervals_of_page_and_report_are_over_groups_where_tasks_have_some(
+    letters: Path, tmp_path: Path, browser: Browser
 ) -> None:
     with jg.Jury(**SETTINGS, record=tmp_path / "grouped") as jury:
         for number in range(4):
@@ -242,7 +242,8 @@ def test_the_intervals_of_a_report_are_called_over_groups_where_tasks_have_some(
             jury.score(task, answers)
     for run, units in ((letters, "tasks"), (tmp_path / "grouped", "groups of tasks")):
         run_command("report", run, "-o", tmp_path / "report.html")
-        assert f"interval over {units}, drawn from " in (tmp_path / "report.html").read_text()
+        for document in ((tmp_path / "report.html").read_text(), browser.open("/a/", run)):
+            assert f"interval over {units}, drawn from " in document
 
 
 def test_a_report_of_an_unfinished_run_says_so(letters: Path, tmp_path: Path) -> None:

@@ -44,6 +44,13 @@ def test_all_else_makes_the_points_add_up_to_the_difference_of_the_means() -> No
     assert add_all_else(rows, even) is rows
 
 
+def test_a_component_of_weight_0_has_means_without_points() -> None:
+    config = Config(evaluators=USES, reward={"match": 1.0, "enough": 0.0})
+    means = {("enough", "ada"): (0.2, 6), ("enough", "bob"): (0.9, 6)}
+    _, enough = compare_components([ranked("ada", 6, 6), ranked("bob", 6, 6)], means, config)
+    assert [(row.mean, row.points) for row in enough.agents] == [(0.2, 0.0), (0.9, 0.0)]
+
+
 def test_there_is_nothing_to_compare_with_one_agent_or_one_component() -> None:
     means = {("match", "ada"): (1.0, 6), ("match", "bob"): (0.5, 6)}
     both = [ranked("ada", 6, 6), ranked("bob", 6, 6)]

@@ -34,15 +34,16 @@ def init(
         str,
         option(
             None,
-            "maths, judge, trip, rubric, reviewers, ideas, agent, evaluator or ci.",
+            "maths, judge, rag, trip, rubric, reviewers, ideas, agent, evaluator or ci.",
         ),
     ] = "maths",
 ) -> None:
     """Create a small project that runs as it is.
 
     It has tasks.jsonl, jury.yaml, README.md, and the files that these need. The template judge has a table of answers
-    and a rubric, and needs a model. The template evaluator is a package of your own evaluators. ci has a workflow
-    for GitHub that scores a change, compares it with a baseline, comments on it, and fails where the gate is missed.
+    and a rubric, rag one of answers with their passages; both need a model. evaluator is a package of your own
+    evaluators. ci has a workflow for GitHub that scores a change, compares it with a baseline, comments on it, and
+    fails where the gate is missed.
 
     \b
     Example:
@@ -52,16 +53,20 @@ def init(
     """
     create_folder_from_template("jurygraph.cli", "template", template, folder)
     tasks = f"{folder / 'tasks.jsonl'}"
-    if template == "judge":
-        columns = "--prompt-column question --response-column answer --agent-column who --group-by question"
-        tasks = f"{folder / 'answers.csv'} {columns}"
+    if template in _TABLE_COLUMN_OPTIONS:
+        tasks = f"{folder / 'answers.csv'} {_ANSWER_OPTIONS} {_TABLE_COLUMN_OPTIONS[template]}"
     if template in _TEMPLATES_THAT_NEED_MODEL:
         tasks += " --model openai/gpt-5-mini"
     out = folder / ("baseline" if template == "ci" else "run")
     print_message(f"next: jurygraph score {tasks} --config {folder / 'jury.yaml'} --out {out}")
 
 
-_TEMPLATES_THAT_NEED_MODEL = ("judge", "reviewers", "ideas")
+_ANSWER_OPTIONS = "--prompt-column question --response-column answer"
+_TABLE_COLUMN_OPTIONS = {
+    "judge": "--agent-column who --group-by question",
+    "rag": "--agent-column system --context-column passages --group-column question",
+}
+_TEMPLATES_THAT_NEED_MODEL = ("judge", "rag", "reviewers", "ideas")
 """Templates whose questions all abstain without a model."""
 
 

@@ -130,9 +130,8 @@ class FindingCounts(NamedTuple):
         if 5 * self.unsupported <= self.quotable:
             return None
         return (
-            f"{self.unsupported} of {self.quotable} findings had no quotation that counts: it is not in the response "
-            "or the context that it is about, has less than eight letters and is no whole line, or says nothing, "
-            "as the reasons of the verdicts tell; by default each counts as the worst score; "
+            f"{self.unsupported} of {self.quotable} findings had no quotation that counts (letter by letter from what "
+            "it is about: eight letters, or a whole line), and count as the worst score by default; "
             "if your judge paraphrases, or judges a tone, write `safety: {evidence: preferred}`"
         )
 

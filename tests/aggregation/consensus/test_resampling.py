@@ -293,3 +293,13 @@ class TestRefits:
             consensus.refit_intervals(
                 consensus.fit(item, annotator, label, "paper"), agent, resamples=1
             )
+
+
+def test_resamples_without_any_label_tell_nothing_and_end_nothing() -> None:
+    """As of a table that is filled in for two of ten items: one resample in nine has neither."""
+    item = np.repeat(np.arange(10), 3)
+    annotator = np.tile(["a", "b", "c"], 10)
+    label = [0, 0, 1, 1, 1, 0] + [None] * 24
+    fitted = consensus.fit(item, annotator, label, classes=[0, 1])
+    intervals = consensus.refit_intervals(fitted, ["x"] * 30, resamples=40).annotators
+    assert np.isfinite(intervals["c"]).all()

@@ -135,7 +135,7 @@ def test_from_doubt_to_a_refit(
     answers = len(Path("adjudicated.jsonl").read_text(encoding="utf-8").splitlines())
     assert second.out.startswith(f"new labels: {answers}; items with another likeliest label: ")
     assert "\nitem  label before  label  ambiguity before  ambiguity\n" in second.out
-    assert "scores by posterior expected credit (method stableval" in second.out
+    assert "scores by posterior expected credit (method stableval, " in second.out
 
 
 SCORES = {

@@ -49,7 +49,7 @@ def test_every_template_is_named_in_the_help(run: Command):
     folders = [
         path for path in (Path(setup.__file__).parents[1] / "templates").iterdir() if path.is_dir()
     ]
-    assert len(folders) == 9
+    assert len(folders) == 10
     text = run("init", "--help").out
     assert all(folder.name in text for folder in folders)
 

@@ -66,7 +66,7 @@ def test_a_judge_without_any_prediction_is_named_and_the_others_are_compared() -
     assert [(row["first"], row["second"]) for row in found.figures["differences"]] == [
         ("own-history", "item-mean")
     ]
-    problem = "zero-shot with 0 examples: predicts none of 8 ratings (8 confidence below 80)"
+    problem = "zero-shot: predicts none of 8 ratings (8 confidence below 80)"
     assert [note for note in found.notes if problem in note and "; try --min-confidence 0" in note]
 
 
@@ -84,12 +84,25 @@ def test_the_judge_that_costs_the_most_common_ratings_is_named() -> None:
     few = "only 1 of 8 ratings are predicted by both personalized (7) and aggregate (2): no conclusion"
     assert found.conclusion[0].startswith(f"taste: {few}")
     assert (
-        "on 1 of 8, those that all predict; without aggregate (10 examples) on 7: leave it out, or, "
+        "on 1 of 8, those that all predict; without aggregate with 10 examples, on 7: leave it out, or, "
         in found.conclusion[1]
     )
     assert [row.n_without for row in figures_of(found).judges] == [2, 7, 1]
-    (alone,) = figures_of(report([(part, columns[2:3])])).judges
+    of_one = report([(part, columns[2:3])])
+    (alone,) = figures_of(of_one).judges
     assert (alone.n, alone.n_without) == (2, 2)
+    assert "on 2 of 8, those that all predict; the notes say why." in of_one.conclusion[0]
+
+
+def test_a_judge_of_own_scores_has_no_number_of_examples_and_alone_is_compared_with_nobody() -> (
+    None
+):
+    part = two_reviewers()
+    silent = [Predictions("own-history", shots, part.score[None] * GAP) for shots in (1, None)]
+    assert report([(part, silent)]).notes[-2:] == [
+        f"taste, {name}: predicts none of 8 ratings (no others to go by)"
+        for name in ("own-history with 1 example", "own-history")
+    ]
 
 
 def test_the_report_says_who_gains_and_who_loses() -> None:
