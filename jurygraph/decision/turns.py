@@ -158,6 +158,23 @@ def fold_jury(
         yield verdict, verdict.status != "ok" and bool(is_worst_case[row])
 
 
+def fold_juries(
+    questions: Iterable[Question], verdicts: Iterable[RecordedVerdict], decision: Decision
+) -> Iterator[tuple[QuestionUse, Sequence[RecordedVerdict], RecordedVerdict, bool]]:
+    """Yield for each question of several judges its use, their verdicts, and what `fold_jury` makes of them."""
+    uses = read_uses(decision)
+    counted_as_met = questions_counted_as_met(decision)
+    verdicts_by_question = defaultdict(list)
+    for verdict in verdicts:
+        verdicts_by_question[verdict.question].append(verdict)
+    for question in questions:
+        if is_jury_question(question, uses):
+            use = uses[question.id]
+            answers = verdicts_by_question[question.id]
+            for folded, is_undecided in fold_jury(question, answers, decision, use, counted_as_met):
+                yield use, answers, folded, is_undecided
+
+
 def is_about_whole_response(question: Question) -> bool:
     """Return whether a question is about a whole response as it was submitted, by itself or beside its group."""
     return question.scope in ("response", "group") and not question.is_about_variants

@@ -205,44 +205,20 @@ class Ballot(NamedTuple):
     @property
     def answers(self) -> str:
         """Return the answer of each judge, on its scale if it has one: `mini 4 of 5, strong 5 of 5`."""
-        return join_names(
-            f"{verdict.verdict.judge} {self._answer_of(verdict)}"
-            for verdict in self.voting_verdicts
-        )
-
-    @property
-    def result(self) -> str:
-        """Return what counts: the vote of the majority, or what stands for it."""
-        if self.is_undecided:
-            return f"no majority: {'worst case' if self.is_worst_case else 'failure rule'}"
-        if self.are_all_unsupported:
-            return "unsupported: worst case"
-        if self.columns.verdict_code[0, 0] == NOT_APPLICABLE_CODE:
-            return "not applicable"
-        votes = Counter(
-            self._answer_of(verdict)
-            for verdict in self.voting_verdicts
-            if not _missing_vote(verdict)
-        )
-        ((vote, _),) = votes.most_common(1)
-        return vote
-
-    def _answer_of(self, verdict: ExplainedVerdict) -> str:
-        """Return a vote, of several judges on its scale, if it has one."""
-        has_vote = self.has_judges and not _missing_vote(verdict)
-        if has_vote and verdict.native and verdict.verdict.scale:
-            return f"{verdict.verdict.native:g} of {verdict.verdict.scale[1]:g}"
-        return _vote_of_verdict(verdict, self.has_judges)
-
-    @property
-    def are_all_unsupported(self) -> bool:
-        """Return whether no judge quotes anything: they agree, on what counts as the worst case."""
-        return all(verdict.verdict.is_worst_case for verdict in self.voting_verdicts)
+        answers = []
+        for verdict in self.voting_verdicts:
+            answer = _vote_of_verdict(verdict, self.has_judges)
+            if verdict.native and verdict.verdict.scale and not _missing_vote(verdict):
+                answer = f"{verdict.verdict.native:g} of {verdict.verdict.scale[1]:g}"
+            answers.append(f"{verdict.verdict.judge} {answer}")
+        return join_names(answers)
 
     @property
     def is_undecided(self) -> bool:
+        """Return whether there is no majority; findings of which none is quoted agree, on the worst case."""
+        has_only_unsupported = all(vote.verdict.is_worst_case for vote in self.voting_verdicts)
         is_decided = self.columns.verdict_code[0, 0] in (OK_CODE, NOT_APPLICABLE_CODE)
-        return not is_decided and not self.are_all_unsupported
+        return not is_decided and not has_only_unsupported
 
     @property
     def is_worst_case(self) -> bool:

@@ -131,7 +131,7 @@ def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
     if not run.is_closed:
         count = format_count(run.tasks_scored, "group" if run.header.is_open_ended else "task")
         rows.append((f"Not finished: {count} so far", None, *empty_cells))
-    rows.append(("Models", ", ".join(run.model_names) or "none", *empty_cells))
+    rows.append(("Models", ", ".join(run.header.model_names) or "none", *empty_cells))
     return columns, rows
 
 

@@ -262,13 +262,6 @@ class Run(ShortRepr):
         return tuple(sorted(names - {None}))
 
     @property
-    def model_names(self) -> list[str]:
-        """Return the names of the models in the config, then other names under which they replied."""
-        header = self.source.header
-        served = set(self.judges).difference(model.model for model in header.model_identities)
-        return [*header.model_names, *sorted(served)]
-
-    @property
     def code_folder(self) -> Path | None:
         """Return the folder of the config's own modules when the run was scored; None where all were installed."""
         code = self.header.code

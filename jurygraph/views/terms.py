@@ -222,15 +222,14 @@ def _describe_contrasts(trace: Trace, term: ExplainedTerm) -> Iterator[str]:
 
 
 def _describe_votes(ballots: Iterable[Ballot]) -> Iterator[str]:
-    """Yield the majority votes of a judge's samples; those with equal votes and results are one."""
+    """Yield the majority votes of a judge's samples; those that are alike are one."""
     labels = defaultdict(list)
     for ballot in ballots:
         if not ballot.has_judges:
-            labels[f"{ballot.votes}; {ballot.result} counts"].append(
-                ballot.voting_verdicts[0].label
-            )
-    for result, names in labels.items():
-        yield f"vote on {join_names(names)}: {result}"
+            result = "; no majority" if ballot.is_undecided else ""
+            labels[f"{ballot.votes}{result}"].append(ballot.voting_verdicts[0].label)
+    for votes, names in labels.items():
+        yield f"vote on {join_names(names)}: {votes}"
 
 
 def _view_diagnostics(term: ExplainedTerm) -> dict[str, float]:

@@ -6,6 +6,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from jurygraph.decision.decide import explain_notes
+from jurygraph.decision.turns import fold_juries
 from jurygraph.explanation import Explanation
 from jurygraph.explanation.points import (
     CriterionTexts,
@@ -23,7 +24,15 @@ from jurygraph.explanation.terms import (
 )
 from jurygraph.messages import format_number_for_sentence, join_names, list_first, quote_prose
 from jurygraph.runs.run import Run, ScoredResponse
-from jurygraph.schema import Decision, Failure, Material, RecordedVerdict, Response, Trace
+from jurygraph.schema import (
+    Decision,
+    Failure,
+    Material,
+    Question,
+    RecordedVerdict,
+    Response,
+    Trace,
+)
 from jurygraph.schema.task import PROFILES_FILE_SOURCE, Task, chat_to_prompt_text
 from jurygraph.views.terms import TermView, build_term_view
 
@@ -40,10 +49,6 @@ class JudgeAnswersView(NamedTuple):
     label: str
     answers: Mapping[str, str]
     counted: str
-
-    @property
-    def is_undecided(self) -> bool:
-        return self.counted.startswith("no majority")
 
 
 class TraceView(NamedTuple):
@@ -88,7 +93,7 @@ def build_trace_view(explanation: Explanation) -> TraceView:
         sentences=explanation.sentences(),
         predictions=predicted_scores(explained_trace),
         verdicts=explained_trace.verdicts,
-        judges=list(_view_judge_answers(explained_trace)),
+        judges=list(_view_judge_answers(explained_trace, explanation.questions)),
         notes=list(_trace_notes(trace)),
         materials=[
             material for material in trace.material if material.failure is not None or material.note
@@ -173,15 +178,19 @@ def _describe_missing_verdict(verdict: RecordedVerdict, failure: Failure) -> str
     return f"{judge} {failure_phrase} ({failure.kind})"
 
 
-def _view_judge_answers(explained_trace: ExplainedTrace) -> Iterator[JudgeAnswersView]:
+def _view_judge_answers(
+    explained_trace: ExplainedTrace, questions: Sequence[Question]
+) -> Iterator[JudgeAnswersView]:
     """Yield the answers of several judges to each question, about a turn if it is about turns."""
-    counted = _counted_by_question(explained_trace)
+    counted = _counted_by_question(explained_trace, questions)
     answers: dict[_AnswersKey, dict[str, str]] = defaultdict(dict)
     for verdict in explained_trace.trace.verdicts:
         if verdict.judge is not None and verdict.about == explained_trace.trace.response_id:
             judge_answers = answers[_key_of_answers(verdict)]
-            earlier = [judge_answers[verdict.judge]] if verdict.judge in judge_answers else []
-            judge_answers[verdict.judge] = ", ".join([*earlier, _describe_judge_answer(verdict)])
+            answer = _describe_judge_answer(verdict)
+            if verdict.sample:
+                answer = f"{judge_answers[verdict.judge]}, {answer}"
+            judge_answers[verdict.judge] = answer
     labels = {_key_of_answers(item.verdict): item.label for item in explained_trace.verdicts}
     for key, judge_answers in answers.items():
         if len(judge_answers) > 1:
@@ -192,17 +201,15 @@ def _key_of_answers(verdict: RecordedVerdict) -> _AnswersKey:
     return verdict.question, verdict.turn, verdict.responses
 
 
-def _counted_by_question(explained_trace: ExplainedTrace) -> dict[_AnswersKey, str]:
-    """Return what counts of several judges: the vote of most, or the mean or median."""
+def _counted_by_question(
+    explained_trace: ExplainedTrace, questions: Sequence[Question]
+) -> dict[_AnswersKey, str]:
+    """Return what the reward counts of several judges."""
+    verdicts = [explained_verdict.verdict for explained_verdict in explained_trace.verdicts]
     counted = {}
-    for term in explained_trace.terms:
-        for ballot in term.majority_votes:
-            counted[_key_of_answers(ballot.voting_verdicts[0].verdict)] = ballot.result
-        for name, use in term.inputs.items():
-            if use.has_judges and use.reduce != "majority":
-                for question, _, mean in term.question_means_of_input(name):
-                    for explained_verdict in explained_trace.verdicts_of_questions([question]):
-                        counted[_key_of_answers(explained_verdict.verdict)] = f"{mean:.4f}"
+    for _, _, folded, is_undecided in fold_juries(questions, verdicts, explained_trace.decision):
+        answer = "no majority: worst case" if is_undecided else _describe_judge_answer(folded)
+        counted[_key_of_answers(folded)] = answer
     return counted
 
 
@@ -212,9 +219,9 @@ def _describe_judge_answer(verdict: RecordedVerdict) -> str:
     elif verdict.unsupported:
         answer = "unsupported"
     elif verdict.is_binary_verdict:
-        answer = f"{'met' if verdict.met else 'not met'} ({verdict.score:g})"
+        answer = f"{'met' if verdict.met else 'not met'} ({verdict.score:.4g})"
     elif isinstance(verdict.native, int | float) and verdict.scale is not None:
-        answer = f"{verdict.native:g} of {verdict.scale[1]:g}"
+        answer = f"{verdict.native:.4g} of {verdict.scale[1]:g}"
     else:
         answer = f"{verdict.score:.4f}"
     return f"{answer} (superseded)" if verdict.superseded else answer

@@ -285,7 +285,18 @@ def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(
         ("strict", 0.0),
     }
     assert "judge" in columns
-    assert ["clear", "0.5333", "met", "(0.9)", "met", "(0.6)", "not", "met", "(0.1)"] in lines
+    assert [
+        "clear",
+        "met",
+        "(0.5333)",
+        "met",
+        "(0.9)",
+        "met",
+        "(0.6)",
+        "not",
+        "met",
+        "(0.1)",
+    ] in lines
 
 
 def test_juries_are_compared_by_the_value_that_counts(tmp_path: Path, tasks: Path) -> None:

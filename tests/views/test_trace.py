@@ -66,7 +66,6 @@ def test_the_answers_of_several_judges_stand_beside_what_counts() -> None:
     )
     answers = {"fair": "unsupported", "mild": "0.9000", "strict": "unsupported"}
     assert shown.judges == [("a", "a", answers, "no majority: worst case")]
-    assert shown.judges[0].is_undecided
     assert shown.terms[0].diagnostics == {"discarded": 0.0}  # those of samples know no judges
 
 
