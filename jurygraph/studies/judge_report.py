@@ -116,7 +116,7 @@ def report(
     response (of numbers: the mean distance), or how often one is right by their consensus; the paired `differences` of
     judges, and the `disagreements`, worst first. A jury is compared with each of its judges alone, and with the
     others without that judge: over all questions of an evaluator, `jury_parts` has what that changes in `runs`, the
-    runs of these judges, and who is right where judges differ, and `jury_pairs` how far they agree.
+    runs of these judges, and `jury_pairs` how far they agree.
 
     `need` is the half-width of an interval of the mean label, to say how many labels would give it, and `epsilon` what
     a judge may be worse than a person (`alternative_annotator`). `notes` are about the labels.
@@ -661,7 +661,7 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
 
 
 def _jury_tables(figures: Figures) -> Iterator[ReportTable]:
-    """Yield what smaller juries would give over all questions, and who is right where judges differ."""
+    """Yield what smaller juries would give over all questions."""
     columns: Columns = {
         "all questions of": "evaluator",
         "judges": _describe_seats,
@@ -671,14 +671,9 @@ def _jury_tables(figures: Figures) -> Iterator[ReportTable]:
         "labels": "labels",
         "accuracy (met or not)": "accuracy",
         "farther from people (95 %)": "farther",
-        "right where judges differ": _describe_disputes,
         "cost in $": "cost",
     }
     yield ReportTable.of(columns, figures.get("jury_parts", []), left=2)
-
-
-def _describe_disputes(row: Figures) -> str:
-    return f"{row['disputed_right']} of {row['disputed']}"
 
 
 def _describe_seats(row: Figures) -> str:

@@ -67,13 +67,12 @@ def run_overview_context(
     agents = _read_agents(index, get_unit_name, limits)
     low, high, counts = _read_reward_histogram(index)
     totals = _read_run_totals(index)
-    has_few_responses = totals["responses"] <= _MAX_RESPONSES_VOTED_ON
     return {
         "run": run,
         "header": run.header,
         "state": describe_progress(run),
         **totals,
-        "jury": describe_jury_votes(run) if has_few_responses else "",
+        "jury": describe_jury_votes(run) if totals["responses"] <= _MAX_RESPONSES_VOTED_ON else "",
         "agents": agents,
         "conclusion": conclude_ranking(agents),
         "components_by_agent": add_all_else(

@@ -20,6 +20,7 @@ from jurygraph.explanation.terms import (
     ExplainedTrace,
     ExplainedVerdict,
     VerdictCounts,
+    describe_judge_answer,
     find_combiner,
 )
 from jurygraph.messages import format_number_for_sentence, join_names, list_first, quote_prose
@@ -187,7 +188,7 @@ def _view_judge_answers(
     for verdict in explained_trace.trace.verdicts:
         if verdict.judge is not None and verdict.about == explained_trace.trace.response_id:
             judge_answers = answers[_key_of_answers(verdict)]
-            answer = _describe_judge_answer(verdict)
+            answer = describe_judge_answer(verdict)
             if verdict.sample:
                 answer = f"{judge_answers[verdict.judge]}, {answer}"
             judge_answers[verdict.judge] = answer
@@ -208,23 +209,9 @@ def _counted_by_question(
     verdicts = [explained_verdict.verdict for explained_verdict in explained_trace.verdicts]
     counted = {}
     for _, _, folded, is_undecided in fold_juries(questions, verdicts, explained_trace.decision):
-        answer = "no majority: worst case" if is_undecided else _describe_judge_answer(folded)
+        answer = "no majority: worst case" if is_undecided else describe_judge_answer(folded)
         counted[_key_of_answers(folded)] = answer
     return counted
-
-
-def _describe_judge_answer(verdict: RecordedVerdict) -> str:
-    if verdict.score is None:
-        answer = verdict.status.replace("_", " ")
-    elif verdict.unsupported:
-        answer = "unsupported"
-    elif verdict.is_binary_verdict:
-        answer = f"{'met' if verdict.met else 'not met'} ({verdict.score:.4g})"
-    elif isinstance(verdict.native, int | float) and verdict.scale is not None:
-        answer = f"{verdict.native:.4g} of {verdict.scale[1]:g}"
-    else:
-        answer = f"{verdict.score:.4f}"
-    return f"{answer} (superseded)" if verdict.superseded else answer
 
 
 def _trace_notes(trace: Trace) -> Iterator[str]:

@@ -115,7 +115,6 @@ def test_a_judge_of_several_that_is_down_fails_rewards_by_a_limit_that_is_named(
     assert run(*command).code == 0
     explained = run("explain", project.folder / "run", "--response", "ann/a").out
     assert "(failure.min_coverage)" in explained
-    assert "With `fold: majority` the other judges may decide without down." in explained
     assert "cannot change the reward" not in explained
 
 
