@@ -83,6 +83,13 @@ def collect_jury_notes(jury: "Jury", is_check: bool = False) -> list[str]:
             notes.append(
                 f"models.{name}: is a judge of no evaluator; to ask it, list it in `judges`"
             )
+    for evaluator_use in jury.config.evaluators if is_check else ():
+        judges = evaluator_use.judges
+        if judges and len(judges) % 2 == 0 and evaluator_use.fold == "majority":
+            notes.append(
+                f"{evaluator_use.known_as}: {len(judges)} judges can tie, and a tie counts as the worst case; "
+                "ask one more, or one less"
+            )
     with_judges = {use.known_as for use in jury.config.evaluators if use.all_judges}
     if None in jury.gateways and model_evaluators and with_judges.issuperset(model_evaluators):
         notes.append(

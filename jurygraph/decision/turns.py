@@ -97,11 +97,11 @@ def fold_verdicts(
     is_judged = has_all_turns and is_applicable and bool(cells.judged[row].all())
     applicable_verdicts = [verdict for verdict in verdicts if verdict.status != "not_applicable"]
     representative_verdict = next(
-        (v for v in applicable_verdicts if _is_judged(v) == is_judged), verdicts[0]
+        (v for v in applicable_verdicts if has_judgement(v) == is_judged), verdicts[0]
     )
     status = (
         representative_verdict.status
-        if _is_judged(representative_verdict) == is_judged
+        if has_judgement(representative_verdict) == is_judged
         else "abstained"
     )
     fields: JsonFields = {"turn": None, "status": status}
@@ -136,7 +136,7 @@ def fold_jury(
     counted_as_met: Collection[str],
 ) -> Iterator[tuple[RecordedVerdict, bool]]:
     """Yield a verdict on each response with the value that the reward counts of several judges' verdicts, and whether
-    it is the worst case since these have no majority.
+    it is the worst case since these have no majority. What no judge bears out by a quotation is unsupported.
 
     A folded score decides what is met, except where most votes do: in a majority or a hard rule (`counted_as_met`).
     """
@@ -153,7 +153,26 @@ def fold_jury(
         verdict = fold_verdicts(response_verdicts, cells, row)
         if is_met_by_score and verdict.score is not None:
             verdict = verdict.model_copy(update={"met": verdict.score >= use.met_from})
+        if is_worst_case[row] and any(map(has_judgement, response_verdicts)):
+            verdict = verdict.model_copy(update={"status": "abstained", "unsupported": None})
         yield verdict, verdict.status != "ok" and bool(is_worst_case[row])
+
+
+def fold_juries(
+    questions: Iterable[Question], verdicts: Iterable[RecordedVerdict], decision: Decision
+) -> Iterator[tuple[QuestionUse, Sequence[RecordedVerdict], RecordedVerdict, bool]]:
+    """Yield for each question of several judges its use, their verdicts, and what `fold_jury` makes of them."""
+    uses = read_uses(decision)
+    counted_as_met = questions_counted_as_met(decision)
+    verdicts_by_question = defaultdict(list)
+    for verdict in verdicts:
+        verdicts_by_question[verdict.question].append(verdict)
+    for question in questions:
+        if is_jury_question(question, uses):
+            use = uses[question.id]
+            answers = verdicts_by_question[question.id]
+            for folded, is_undecided in fold_jury(question, answers, decision, use, counted_as_met):
+                yield use, answers, folded, is_undecided
 
 
 def is_about_whole_response(question: Question) -> bool:
@@ -200,5 +219,6 @@ def values_by_question(
     return values
 
 
-def _is_judged(verdict: RecordedVerdict) -> bool:
+def has_judgement(verdict: RecordedVerdict) -> bool:
+    """Return whether the judge's own answer counts: none of a gate, and no finding without its quotation."""
     return verdict.status == "ok" and verdict.gated_by is None and not verdict.is_worst_case

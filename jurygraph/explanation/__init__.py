@@ -35,6 +35,7 @@ class Explanation(ShortRepr):
     Attributes:
         trace: the trace.
         explained: its terms and verdicts, from the side of the response.
+        questions: those of its survey.
 
     `group` returns the traces of all responses to the task, and `combiners` those of the decision by name; both are
     only called by `what_if`.
@@ -50,7 +51,7 @@ class Explanation(ShortRepr):
     ) -> None:
         self.trace = trace
         self.explained = ExplainedTrace(trace, decision, questions)
-        self._questions = questions
+        self.questions = questions
         self._group = group
         self._combiners = combiners or partial(_find_combiners, decision.specs)
 
@@ -76,7 +77,7 @@ class Explanation(ShortRepr):
 
     @cached_property
     def _what_if_changes(self) -> Sequence[Change]:
-        return find_what_if_changes(self.explained, self._questions, self._group, self._combiners())
+        return find_what_if_changes(self.explained, self.questions, self._group, self._combiners())
 
     def sentences(self, what_if: bool = False) -> list[str]:
         """Return the explanation as sentences, and on request the changes that would raise or lower the reward."""

@@ -507,7 +507,6 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
     )
     verdict_effects = {verdict.effect for verdict in explained_trace.verdicts}
     has_missing_verdicts = not verdict_effects.isdisjoint({"unjudged", "discarded"})
-    yield from _missing_judges_sentences(explained_trace)
     if reward.range is None:
         return
     low, high = reward.range
@@ -522,21 +521,6 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
         yield "The missing verdicts cannot change the reward."
     elif "gated" not in verdict_effects:
         yield "All verdicts are present."
-
-
-def _missing_judges_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
-    """Yield the setting by which most judges do without the few whose missing verdicts fail the reward."""
-    judges = {verdict.verdict.judge for verdict in explained_trace.verdicts} - {None}
-    missing_judges = {
-        _judge_name(verdict)
-        for verdict in explained_trace.verdicts
-        if verdict.effect == "unjudged" and verdict.verdict.judge
-    }
-    votes = explained_trace.majority_votes
-    has_failed = explained_trace.trace.reward.value is None
-    if has_failed and 0 < 2 * len(missing_judges) < len(judges) and not any(votes):
-        names = join_names(sorted(missing_judges))
-        yield f"With `fold: majority` the other judges may decide without {names}."
 
 
 def _lookup_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:

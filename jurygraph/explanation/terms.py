@@ -205,21 +205,36 @@ class Ballot(NamedTuple):
     @property
     def answers(self) -> str:
         """Return the answer of each judge, on its scale if it has one: `mini 4 of 5, strong 5 of 5`."""
-        answers = []
-        for verdict in self.voting_verdicts:
-            answer = _vote_of_verdict(verdict, self.has_judges)
-            if verdict.native and verdict.verdict.scale and not _missing_vote(verdict):
-                answer = f"{verdict.verdict.native:g} of {verdict.verdict.scale[1]:g}"
-            answers.append(f"{verdict.verdict.judge} {answer}")
-        return join_names(answers)
+        return join_names(
+            f"{vote.verdict.judge} {describe_judge_answer(vote.verdict)}"
+            for vote in self.voting_verdicts
+        )
 
     @property
     def is_undecided(self) -> bool:
-        return self.columns.verdict_code[0, 0] not in (OK_CODE, NOT_APPLICABLE_CODE)
+        """Return whether there is no majority; findings of which none is quoted agree, on the worst case."""
+        has_only_unsupported = all(vote.verdict.is_worst_case for vote in self.voting_verdicts)
+        is_decided = self.columns.verdict_code[0, 0] in (OK_CODE, NOT_APPLICABLE_CODE)
+        return not is_decided and not has_only_unsupported
 
     @property
     def is_worst_case(self) -> bool:
         return bool(self.columns.verdict_code[0, 0] == WORST_CASE_CODE)
+
+
+def describe_judge_answer(verdict: RecordedVerdict) -> str:
+    """Return what a judge says, in its own terms: met or not with its probability, or its value on a scale."""
+    if verdict.score is None:
+        answer = verdict.status.replace("_", " ")
+    elif verdict.unsupported:
+        answer = "unsupported"
+    elif verdict.is_binary_verdict:
+        answer = f"{'met' if verdict.met else 'not met'} ({verdict.score:.4g})"
+    elif isinstance(verdict.native, int | float) and verdict.scale is not None:
+        answer = f"{verdict.native:.4g} of {verdict.scale[1]:g}"
+    else:
+        answer = f"{verdict.score:.4f}"
+    return f"{answer} (superseded)" if verdict.superseded else answer
 
 
 def _missing_vote(verdict: ExplainedVerdict) -> str:
@@ -237,7 +252,7 @@ def _vote_of_verdict(verdict: ExplainedVerdict, has_judges: bool) -> str:
     if missing:
         return missing
     if has_judges and verdict.verdict.is_binary_verdict:
-        return format_number_for_sentence(float(bool(verdict.verdict.met)))
+        return "met" if verdict.verdict.met else "not met"
     return verdict.prediction or format_number_for_sentence(verdict.score or 0.0)
 
 

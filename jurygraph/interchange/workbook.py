@@ -39,6 +39,7 @@ from jurygraph.views.agents import (
     reward_limits_of_decisions,
 )
 from jurygraph.views.components import compare_components
+from jurygraph.views.juries import describe_jury_votes
 from jurygraph.views.trace import criterion_texts, describe_lost_points
 
 MAX_SHEET_ROWS = 1_048_576
@@ -125,12 +126,12 @@ def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
             cells += (mean, points, left_out)
         rows.append(cells)
     empty_cells = [None] * (len(columns) - 2)
-    for sentence in conclude_ranking(agents):
+    for sentence in filter(None, (*conclude_ranking(agents), describe_jury_votes(run))):
         rows.append((sentence, None, *empty_cells))
     if not run.is_closed:
         count = format_count(run.tasks_scored, "group" if run.header.is_open_ended else "task")
         rows.append((f"Not finished: {count} so far", None, *empty_cells))
-    rows.append(("Models", ", ".join(run.judges) or "none", *empty_cells))
+    rows.append(("Models", ", ".join(run.header.model_names) or "none", *empty_cells))
     return columns, rows
 
 

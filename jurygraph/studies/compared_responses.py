@@ -11,17 +11,13 @@ from sys import intern
 from typing import NamedTuple
 
 from jurygraph.decision.turns import (
-    fold_jury,
+    fold_juries,
     fold_turns,
-    is_jury_question,
-    questions_counted_as_met,
-    read_uses,
 )
 from jurygraph.runs.reports.units import group_of
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.schema import Decision, Question, RecordedVerdict
-from jurygraph.studies.report import group_by
 
 UNDECIDED_OUTCOME = "undecided"
 
@@ -142,22 +138,12 @@ def _fold_juries(
     verdicts: Sequence[RecordedVerdict], decision: Decision, questions: Iterable[Question]
 ) -> Iterator[tuple[str, ComparedVerdictKey, SampleMeanVerdict]]:
     """Yield what the reward counts of several judges on each response."""
-    uses = read_uses(decision)
-    counted_as_met = questions_counted_as_met(decision)
-    verdicts_by_question = group_by(verdicts, attrgetter("question"))
-    for question in questions:
-        question_verdicts = verdicts_by_question.get(question.id, ())
-        if not is_jury_question(question, uses):
-            continue
-        use = uses[question.id]
+    for use, answers, verdict, is_undecided in fold_juries(questions, verdicts, decision):
         is_majority = use.inputs[0].reduce == "majority"
-        has_yes_or_no = any(v.is_binary_verdict and not v.gated_by for v in question_verdicts)
-        key = ComparedVerdictKey(intern(question.id), is_jury=True)
-        juries = fold_jury(question, question_verdicts, decision, use, counted_as_met)
-        for verdict, is_undecided in juries:
-            if verdict.status != "ok" and not is_undecided:  # the failure rule fills it in
-                verdict = verdict.model_copy(update={"score": None})
-            folded = _average_samples([verdict])._replace(is_vote=is_majority and has_yes_or_no)
-            if is_undecided:
-                folded = folded._replace(outcome=UNDECIDED_OUTCOME)
-            yield verdict.about, key, folded
+        has_yes_or_no = any(v.is_binary_verdict and not v.gated_by for v in answers)
+        if verdict.status != "ok" and not is_undecided:  # the failure rule fills it in
+            verdict = verdict.model_copy(update={"score": None})
+        folded = _average_samples([verdict])._replace(is_vote=is_majority and has_yes_or_no)
+        if is_undecided:
+            folded = folded._replace(outcome=UNDECIDED_OUTCOME)
+        yield verdict.about, ComparedVerdictKey(intern(verdict.question), is_jury=True), folded

@@ -191,7 +191,7 @@ def conclude_copies(pairs: FigureRows) -> Iterator[str]:
             yield (
                 f"{pair['first']} and {pair['second']} are nearly copies: they agree on what is met in "
                 f"{pair['both'] - pair['differ']} of {pair['both']} answers, κ {_cell_text(kappa)}; one of them "
-                "adds little."
+                "adds little, and a majority counts it twice."
             )
 
 
@@ -235,12 +235,13 @@ def _pick_best(rows: FigureRows, name: str, key: Callable[[Figures], Any]) -> tu
 def _describe_least_missed_judge(subject: str, jury: Figures, smaller_juries: FigureRows) -> str:
     row, name = _pick_best(smaller_juries, "without", _loss_key)
     outcomes = [
-        f"{row['undecided']} of {row['answers']} answers are undecided ({jury['undecided']} with it)",
+        f"the undecided answers go from {jury['undecided']} to {row['undecided']} of {row['answers']}",
         f"the mean score changes by {row['change']:.3f}",
     ]
     if row["farther"] is not None:
         outcomes.append(
-            f"the mean distance from people by {_cell_text(row['farther'])}, {row['labels']} labels"
+            f"the mean distance from people by {_cell_text(row['farther'])}, "
+            f"{format_count(row['labels'], 'label')}"
         )
     saving = ""
     if row["cost_share"] is not None:
@@ -276,9 +277,10 @@ def _describe_nearer(
     if value > 0.0:
         nearer, other, gap = second, first, difference
     side = side_of_bound(gap, 0.0)
-    detail = f"its mean distance is less by {_cell_text(gap)}, {count} labels"
+    labels = format_count(count, "label")
+    detail = f"its mean distance is less by {_cell_text(gap)}, {labels}"
     if side is None and value == 0.0:
-        return f"{nearer} and {other} are equally near to people on {count} labels."
+        return f"{nearer} and {other} are equally near to people on {labels}."
     if side and is_clear:
         return f"{nearer} is nearer to people than {other}: {detail}."
     need = "more labels would tell"

@@ -7,7 +7,7 @@ label. Intervals are over tasks, whose responses resemble each other.
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, product
+from itertools import combinations
 from statistics import median_low
 from typing import Any
 
@@ -18,7 +18,6 @@ from jurygraph.aggregation.agreement import Weights, kappa_interval
 from jurygraph.arrays import Floats, Ints
 from jurygraph.inference.agreement import rank_correlation
 from jurygraph.inference.clusters import (
-    bonferroni_interval,
     cluster_numbers,
     mean_with_cluster_interval,
     members_by_cluster,
@@ -62,7 +61,6 @@ from jurygraph.studies.report import (
     ReportTable,
     adjust_p_values,
     as_interval,
-    group_by,
 )
 
 COUNT_FIELD_NAMES = ("n", "missing", "failed", "abstained", "unsupported")
@@ -116,14 +114,13 @@ def report(
     The figures are those of the `judges`, with the `constant` that always gives the commonest label, or the median of
     numbers, and `length` as a judge, for each; the `ceiling`, how often two people agree where several labelled a
     response (of numbers: the mean distance), or how often one is right by their consensus; the paired `differences` of
-    judges, and the `disagreements`, worst first. A `jury` is compared with each of its judges alone, and with the
-    others without that judge; over all questions of an evaluator, `jury_parts` has what that changes in `runs`, the
-    runs of these judges, and who is right where judges differ, and `jury_pairs` how far they agree.
+    judges, and the `disagreements`, worst first. A jury is compared with each of its judges alone, and with the
+    others without that judge: over all questions of an evaluator, `jury_parts` has what that changes in `runs`, the
+    runs of these judges, and `jury_pairs` how far they agree.
 
     `need` is the half-width of an interval of the mean label, to say how many labels would give it, and `epsilon` what
     a judge may be worse than a person (`alternative_annotator`). `notes` are about the labels.
     """
-    juries = _compare_juries(studies)
     jury_parts = [row for run in runs for row in measure_smaller_juries(run, studies)]
     jury_pairs = [pair for run in runs for pair in compare_jury_judges(run)]
     studies = [study for study in studies if study.judge.without is None]
@@ -144,8 +141,6 @@ def report(
         "differences": differences,
         "disagreements": _list_disagreements(studies),
     }
-    if juries:
-        figures["jury"] = juries
     if jury_parts:
         figures["jury_parts"] = jury_parts
         figures["jury_pairs"] = jury_pairs
@@ -548,54 +543,6 @@ def _distance_gaps(study: JudgeStudy, other_study: JudgeStudy) -> tuple[list[flo
     return gaps, cluster_numbers([row.task for row, _ in pairs])
 
 
-def _compare_juries(studies: Sequence[JudgeStudy]) -> list[Figures]:
-    """Return for each jury a row as folded, for each of its judges alone, and for the others without that judge.
-
-    `unanswered` are the responses that the jury judged and the row did not, of which the jury had so many right; on the
-    others, the row is so much `farther` from people than the jury, with an interval that allows for the number of
-    judges. A judge whom the others' answers chose, as the last of an escalation, is not compared.
-    """
-    comparable = [
-        study
-        for study in studies
-        if not study.is_compared_by_rank and "not asked" not in study.left_out
-    ]
-    names = judge_display_names([(study.judge.run, study.judge.name) for study in comparable])
-    rows = []
-    named_studies = zip(names, comparable, strict=True)
-    parts_by_question = group_by(
-        named_studies, lambda named: named[1].judge._replace(model=None, jury=None, without=None)
-    )
-    for parts in parts_by_question.values():
-        judge_count = sum(study.judge.model is not None for _, study in parts)
-        juries = [part for part in parts if part[1].judge.jury and not part[1].judge.without]
-        for (jury_name, jury), (name, study) in product(juries, parts):
-            assert jury.judge.jury is not None
-            gaps, tasks = _distance_gaps(study, jury)
-            farther = mean_with_cluster_interval(gaps, tasks)
-            if farther is None:
-                continue
-            answered = {row.response for row in study.rows}
-            unanswered = [row for row in jury.rows if row.response not in answered]
-            ends = bonferroni_interval(farther, judge_count)
-            rows.append(
-                {
-                    "jury": jury_name,
-                    **jury.judge.jury._asdict(),
-                    "part": name,
-                    "model": study.judge.model,
-                    "without": study.judge.without,
-                    "n": len(study.rows),
-                    "unanswered": len(unanswered),
-                    "jury_right": sum(row.distance == 0.0 for row in unanswered),
-                    **_agreement_figures(study, study.rows, True),
-                    "compared": len(gaps),
-                    "farther": IntervalCell(farther.value, *ends),
-                }
-            )
-    return rows
-
-
 def judge_display_names(judges: Sequence[tuple[str, str]]) -> list[str]:
     """Return the names of judges, each given with its run before it, without the runs if there is only one."""
     if len({run for run, _ in judges}) < 2:
@@ -664,10 +611,7 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
         measures["mean distance"] = "distance"
     measures["κ"] = "kappa"
     yield ReportTable.of({"judge": "name"} | measures, rows, digits=3)
-    comparison = {"unanswered": "unanswered", "farther from people (95 %)": "farther"}
     yield from _jury_tables(figures)
-    jury_columns = {"the jury": "part"} | measures | comparison
-    yield ReportTable.of(jury_columns, figures.get("jury", []), digits=3)
     columns = {"judge": "name", "TPR": "tpr", "TNR": "tnr"}
     yield ReportTable.of(columns, [row for row in rows if row["tpr"] or row["tnr"]], digits=3)
     columns = {"judge": "name"} | {name: name for name in ("tasks", *COUNT_FIELD_NAMES[1:])}
@@ -717,29 +661,19 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
 
 
 def _jury_tables(figures: Figures) -> Iterator[ReportTable]:
-    """Yield what smaller juries would give over all questions, and who is right where judges differ."""
+    """Yield what smaller juries would give over all questions."""
     columns: Columns = {
         "all questions of": "evaluator",
         "judges": _describe_seats,
         "answers": "answers",
         "undecided": "undecided",
         "mean score": "score",
-        "change": "change",
         "labels": "labels",
         "accuracy (met or not)": "accuracy",
         "farther from people (95 %)": "farther",
         "cost in $": "cost",
-        "share of cost": "cost_share",
     }
-    rows = figures.get("jury_parts", [])
-    yield ReportTable.of(columns, rows, left=2)
-    columns = {
-        "where judges differ on met": "evaluator",
-        "judges": _describe_seats,
-        "labels": "disputed",
-        "right": "disputed_right",
-    }
-    yield ReportTable.of(columns, [row for row in rows if row["disputed"]], left=2)
+    yield ReportTable.of(columns, figures.get("jury_parts", []), left=2)
 
 
 def _describe_seats(row: Figures) -> str:

@@ -6,7 +6,7 @@ on needs no labels of people; what stays undecided counts here as it does in the
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from operator import attrgetter
 from typing import NamedTuple
@@ -106,8 +106,7 @@ def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) ->
     `undecided` have no value of their own, such as votes without a majority. `score` is the mean of what the
     reward counts, with penalties turned round, and `change` how much higher it is than that of the jury. On labels,
     what is undecided is right or wrong as it counts: `accuracy` is of those that are met or not, `farther` the mean
-    distance from people, in [0, 1], less that of the jury, with an interval that allows for the number of judges. Of
-    labels that are met or not, judges differ on `disputed`, of which so many are `disputed_right`.
+    distance from people, in [0, 1], less that of the jury, with an interval that allows for the number of judges.
     `cost` is of the calls of these judges, in US dollars, and `cost_share` its share of the jury's; None where a price
     is not known.
     """
@@ -117,7 +116,6 @@ def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) ->
         whole_jury = parts[None, None]
         names = sorted({judge.model for judge in judges if judge.model is not None})
         answers = {seats: _collect_answers(run, part, studies) for seats, part in parts.items()}
-        disputed = _find_disputed_answers([answers[name, None] for name in names])
         for alone, without in parts:
             members = [name for name in names if name != without and alone in (None, name)]
             yield {
@@ -126,9 +124,7 @@ def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) ->
                 "jury": " and ".join(sorted({str(judge.jury) for judge in whole_jury})),
                 "alone": alone,
                 "without": without,
-                **_compare_answers(
-                    answers[alone, without], answers[None, None], disputed, len(names)
-                ),
+                **_compare_answers(answers[alone, without], answers[None, None], len(names)),
                 **_cost_figures(run, evaluator, members, names),
             }
 
@@ -164,29 +160,15 @@ def _collect_answers(
     return answers
 
 
-def _find_disputed_answers(
-    answers_of_judges: Iterable[Mapping[_AnswerKey, _Answer]],
-) -> set[_AnswerKey]:
-    """Return the answers with a label, met or not, on which judges differ."""
-    predictions = defaultdict(set)
-    for answers in answers_of_judges:
-        for key, (_, labelled, study) in answers.items():
-            if labelled is not None and study is not None and study.has_binary_labels:
-                predictions[key].add(labelled.prediction)
-    return {key for key, values in predictions.items() if len(values) > 1}
-
-
 def _compare_answers(
     answers: Mapping[_AnswerKey, _Answer],
     jury_answers: Mapping[_AnswerKey, _Answer],
-    disputed: Collection[_AnswerKey],
     judge_count: int,
 ) -> Figures:
     scores = []
     changes = []
     undecided_count = 0
     are_right = []
-    are_disputed_right = []
     gaps = []
     tasks = []
     for key, (jury_judgement, jury_labelled, study) in jury_answers.items():
@@ -203,8 +185,6 @@ def _compare_answers(
             tasks.append(labelled.task)
             if study.has_binary_labels:
                 are_right.append(labelled.distance == 0.0)
-            if key in disputed:
-                are_disputed_right.append(labelled.distance == 0.0)
     farther = mean_with_cluster_interval(gaps, cluster_numbers(tasks))
     gap = None
     if farther is not None:
@@ -217,8 +197,6 @@ def _compare_answers(
         "labels": len(gaps),
         "accuracy": mean_without_none(are_right),
         "farther": gap,
-        "disputed": len(are_disputed_right),
-        "disputed_right": sum(are_disputed_right),
     }
 
 

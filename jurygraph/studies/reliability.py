@@ -20,6 +20,7 @@ from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_reliability
 from jurygraph.studies.juries import JudgeScore, compare_judge_pairs
 from jurygraph.studies.report import (
+    Columns,
     FigureRows,
     Figures,
     Plot,
@@ -46,17 +47,6 @@ _JUDGE_PAIR_COLUMNS = {
     "met by A alone": "first_alone",
     "met by B alone": "second_alone",
     "κ (95 %)": "kappa",
-}
-_JUDGE_SCORE_COLUMNS = {
-    "scores by judge": "name",
-    "judge": "judge",
-    "responses": "responses",
-    "mean": "mean",
-}
-_JUDGE_AGREEMENT_COLUMNS = {
-    "judges on": "name",
-    "responses of several": "responses",
-    "α (95 %)": "alpha",
 }
 
 
@@ -225,17 +215,17 @@ def report(scores: RunScores) -> Report:
                 f"{question['name']}: α is of the first judges, since they chose what {last_judge} "
                 "was asked"
             )
-    judge_rows = [
-        {**question, "judge": judge, **judge_figures}
-        for question in judges
-        for judge, judge_figures in question["judges"].items()
-    ]
+    judge_columns: Columns = {
+        "judges on": "name",
+        "responses of several": "responses",
+        "α (95 %)": "alpha",
+        "mean score": _describe_judge_means,
+    }
     sections = [
         ReportTable.of(_JUDGE_PAIR_COLUMNS, pairs, left=2, most=_MAX_QUESTIONS_LISTED),
         *_reward_sections(f"{scores.run}: rewards", rewards, mean),
         _question_table(questions),
-        ReportTable.of(_JUDGE_SCORE_COLUMNS, judge_rows, most=_MAX_QUESTIONS_LISTED),
-        ReportTable.of(_JUDGE_AGREEMENT_COLUMNS, judges, most=_MAX_QUESTIONS_LISTED),
+        ReportTable.of(judge_columns, judges, most=_MAX_QUESTIONS_LISTED),
     ]
     conclusion = conclude_reliability(mean, units, unit_count, questions, pairs)
     return Report(
@@ -387,6 +377,11 @@ def _reward_sections(title: str, rewards: Figures, mean: Estimate) -> ReportSect
         )
         yield f"reliability of a task's mean over responses: {means}"
     yield f"mean reward: {format_cell(mean)}, 95 % interval over {rewards['units']}"
+
+
+def _describe_judge_means(question: Figures) -> str:
+    means = [f"{judge} {figures['mean']:.3f}" for judge, figures in question["judges"].items()]
+    return ", ".join(means)
 
 
 def _question_table(questions: FigureRows) -> ReportTable:

@@ -21,7 +21,10 @@ from jurygraph.views.agents import (
     reward_limits_of_decisions,
 )
 from jurygraph.views.components import ComponentMeans, add_all_else, compare_components
+from jurygraph.views.juries import describe_jury_votes
 
+_MAX_RESPONSES_VOTED_ON = 10_000
+"""Responses whose votes are counted where a run is shown: a second for 2,000."""
 _HISTOGRAM_BUCKET_COUNT = 20
 
 
@@ -59,11 +62,13 @@ def run_overview_context(index: RunIndex) -> TemplateContext:
     least, best = limits
     agents = _read_agents(index, limits)
     low, high, counts = _read_reward_histogram(index)
+    totals = _read_run_totals(index)
     return {
         "run": run,
         "header": run.header,
         "state": describe_progress(run),
-        **_read_run_totals(index),
+        **totals,
+        "jury": describe_jury_votes(run) if totals["responses"] <= _MAX_RESPONSES_VOTED_ON else "",
         "agents": agents,
         "conclusion": conclude_ranking(agents),
         "components_by_agent": add_all_else(

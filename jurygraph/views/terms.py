@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jurygraph.decision.decide import NO_MAJORITY_DIAGNOSTIC, SAMPLE_SPREAD_DIAGNOSTIC
-from jurygraph.decision.table import NOT_APPLICABLE_CODE, OK_CODE
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.explanation.terms import Ballot, ExplainedTerm, ExplainedTrace
-from jurygraph.messages import format_number_for_sentence, join_names
+from jurygraph.messages import join_names
 from jurygraph.schema import ComponentSpec, Trace
 from jurygraph.schema.frozen_model import JsonFields, JsonMapping
 
@@ -223,59 +222,20 @@ def _describe_contrasts(trace: Trace, term: ExplainedTerm) -> Iterator[str]:
 
 
 def _describe_votes(ballots: Iterable[Ballot]) -> Iterator[str]:
-    """Yield the majority votes of a term; those with equal predictions and results are one."""
+    """Yield the majority votes of a judge's samples; those that are alike are one."""
     labels = defaultdict(list)
     for ballot in ballots:
-        result = f"{ballot.votes}; {_describe_vote_result(ballot)}"
-        labels[result].append(ballot.voting_verdicts[0].label)
-    for result, names in labels.items():
-        yield f"vote on {join_names(names)}: {result}"
+        if not ballot.has_judges:
+            result = "; no majority" if ballot.is_undecided else ""
+            labels[f"{ballot.votes}{result}"].append(ballot.voting_verdicts[0].label)
+    for votes, names in labels.items():
+        yield f"vote on {join_names(names)}: {votes}"
 
 
 def _view_diagnostics(term: ExplainedTerm) -> dict[str, float]:
-    """Return the diagnostics of a term.
-
-    The stored ones take a worst case, such as a finding without a quotation, for no answer; next to the votes and the
-    scores of the judges, where it is one, they would read as if all agreed.
-    """
+    """Return the diagnostics of a term; what judges differ on is told by judge, and is no spread of samples."""
     diagnostics = dict(term.diagnostics)
-    if term.majority_votes:
-        diagnostics[NO_MAJORITY_DIAGNOSTIC] = float(
-            sum(majority_vote.is_undecided for majority_vote in term.majority_votes)
-        )
-    scores = defaultdict(list)
-    for answer in term.verdicts:
-        verdict = answer.verdict
-        if verdict.sample:  # the spread is that of a judge's samples, too
-            return diagnostics
-        if verdict.judge is not None and verdict.gated_by is None and answer.score is not None:
-            judged = verdict.question, verdict.turn, verdict.about, verdict.responses
-            scores[judged].append(answer.score)
-    score_ranges_over_judges = [
-        max(answers) - min(answers) for answers in scores.values() if len(answers) > 1
-    ]
-    if score_ranges_over_judges:
+    if any(answer.verdict.judge is not None for answer in term.verdicts):
+        diagnostics.pop(NO_MAJORITY_DIAGNOSTIC, None)
         diagnostics.pop(SAMPLE_SPREAD_DIAGNOSTIC, None)
-        diagnostics["spread over judges"] = max(score_ranges_over_judges)
     return diagnostics
-
-
-def _describe_vote_result(ballot: Ballot) -> str:
-    """Return what a vote amounts to, by its only column; a reviewer's majority is on the reviewer's own scale."""
-    columns = ballot.columns
-    verdict_code = columns.verdict_code[0, 0]
-    if ballot.is_worst_case:
-        return "no majority, and no missing vote could make one: the worst case"
-    if verdict_code == NOT_APPLICABLE_CODE:
-        return "the majority is not applicable"
-    if verdict_code != OK_CODE:
-        return "no majority: the failure rule"
-    value = float(columns.value[0, 0])
-    predictions = [
-        vote.prediction
-        for vote in ballot.voting_verdicts
-        if vote.prediction and vote.score == value
-    ]
-    return (
-        f"the majority is {predictions[-1] if predictions else format_number_for_sentence(value)}"
-    )

@@ -1,10 +1,12 @@
 """The view of one trace: its reward by terms, what each lost, and every verdict with its effect."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from jurygraph.decision.decide import explain_notes
+from jurygraph.decision.turns import fold_juries
 from jurygraph.explanation import Explanation
 from jurygraph.explanation.points import (
     CriterionTexts,
@@ -14,15 +16,40 @@ from jurygraph.explanation.points import (
     sort_part_lines,
 )
 from jurygraph.explanation.predictions import PredictedScore, predicted_scores
-from jurygraph.explanation.terms import ExplainedVerdict, VerdictCounts, find_combiner
+from jurygraph.explanation.terms import (
+    ExplainedTrace,
+    ExplainedVerdict,
+    VerdictCounts,
+    describe_judge_answer,
+    find_combiner,
+)
 from jurygraph.messages import format_number_for_sentence, join_names, list_first, quote_prose
 from jurygraph.runs.run import Run, ScoredResponse
-from jurygraph.schema import Decision, Failure, Material, RecordedVerdict, Response, Trace
+from jurygraph.schema import (
+    Decision,
+    Failure,
+    Material,
+    Question,
+    RecordedVerdict,
+    Response,
+    Trace,
+)
 from jurygraph.schema.task import PROFILES_FILE_SOURCE, Task, chat_to_prompt_text
 from jurygraph.views.terms import TermView, build_term_view
 
+_AnswersKey = tuple[str, int | None, tuple[str, ...]]
+"""What several judges answer: a question, perhaps about a turn, and the responses that they are shown."""
 _MAX_LOSSES_LISTED = 3
 """Losses that are described in words where many responses are."""
+
+
+class JudgeAnswersView(NamedTuple):
+    """The answers of several judges to a question, by judge, and what counts of them."""
+
+    question: str
+    label: str
+    answers: Mapping[str, str]
+    counted: str
 
 
 class TraceView(NamedTuple):
@@ -35,7 +62,7 @@ class TraceView(NamedTuple):
         sentences: the explanation, whose numbers are those of `lost` and of the reward.
         predictions: what reviewers are predicted to give, on their own scales.
         verdicts: all verdicts with their effects and evidence, without superseded ones.
-        judges: what several judges answered to a question, in a sentence for each.
+        judges: what several judges answered, a row for each question.
         notes: what the run is for, and what its plan was made of.
         materials: what was derived from the response for its judges, where it has a failure or a note.
     """
@@ -47,9 +74,13 @@ class TraceView(NamedTuple):
     sentences: Sequence[str]
     predictions: Sequence[PredictedScore]
     verdicts: Sequence[ExplainedVerdict]
-    judges: Sequence[str]
+    judges: Sequence[JudgeAnswersView]
     notes: Sequence[str]
     materials: Sequence[Material]
+
+    @property
+    def judge_names(self) -> list[str]:
+        return list(dict.fromkeys(chain.from_iterable(row.answers for row in self.judges)))
 
 
 def build_trace_view(explanation: Explanation) -> TraceView:
@@ -63,7 +94,7 @@ def build_trace_view(explanation: Explanation) -> TraceView:
         sentences=explanation.sentences(),
         predictions=predicted_scores(explained_trace),
         verdicts=explained_trace.verdicts,
-        judges=list(_describe_judge_answers(trace)),
+        judges=list(_view_judge_answers(explained_trace, explanation.questions)),
         notes=list(_trace_notes(trace)),
         materials=[
             material for material in trace.material if material.failure is not None or material.note
@@ -148,19 +179,39 @@ def _describe_missing_verdict(verdict: RecordedVerdict, failure: Failure) -> str
     return f"{judge} {failure_phrase} ({failure.kind})"
 
 
-def _describe_judge_answers(trace: Trace) -> Iterator[str]:
-    """Yield the answers of several judges to a question, about a turn if it is about turns."""
-    answers = defaultdict(list)
-    for verdict in trace.verdicts:
-        if verdict.judge is not None and verdict.about == trace.response_id:
-            score = verdict.status if verdict.score is None else f"{verdict.score:.4f}"
-            superseded_suffix = " (superseded)" if verdict.superseded else ""
-            answer = f"{verdict.judge} {score}{superseded_suffix}"
-            answers[verdict.question, verdict.turn].append(answer)
-    for (question, turn), judge_answers in answers.items():
+def _view_judge_answers(
+    explained_trace: ExplainedTrace, questions: Sequence[Question]
+) -> Iterator[JudgeAnswersView]:
+    """Yield the answers of several judges to each question, about a turn if it is about turns."""
+    counted = _counted_by_question(explained_trace, questions)
+    answers: dict[_AnswersKey, dict[str, str]] = defaultdict(dict)
+    for verdict in explained_trace.trace.verdicts:
+        if verdict.judge is not None and verdict.about == explained_trace.trace.response_id:
+            judge_answers = answers[_key_of_answers(verdict)]
+            answer = describe_judge_answer(verdict)
+            if verdict.sample:
+                answer = f"{judge_answers[verdict.judge]}, {answer}"
+            judge_answers[verdict.judge] = answer
+    labels = {_key_of_answers(item.verdict): item.label for item in explained_trace.verdicts}
+    for key, judge_answers in answers.items():
         if len(judge_answers) > 1:
-            where = "" if turn is None else f" in turn {turn}"
-            yield f"judges on {question}{where}: {'; '.join(judge_answers)}"
+            yield JudgeAnswersView(key[0], labels[key], judge_answers, counted.get(key, "–"))
+
+
+def _key_of_answers(verdict: RecordedVerdict) -> _AnswersKey:
+    return verdict.question, verdict.turn, verdict.responses
+
+
+def _counted_by_question(
+    explained_trace: ExplainedTrace, questions: Sequence[Question]
+) -> dict[_AnswersKey, str]:
+    """Return what the reward counts of several judges."""
+    verdicts = [explained_verdict.verdict for explained_verdict in explained_trace.verdicts]
+    counted = {}
+    for _, _, folded, is_undecided in fold_juries(questions, verdicts, explained_trace.decision):
+        answer = "no majority: worst case" if is_undecided else describe_judge_answer(folded)
+        counted[_key_of_answers(folded)] = answer
+    return counted
 
 
 def _trace_notes(trace: Trace) -> Iterator[str]:

@@ -115,7 +115,6 @@ def test_a_judge_of_several_that_is_down_fails_rewards_by_a_limit_that_is_named(
     assert run(*command).code == 0
     explained = run("explain", project.folder / "run", "--response", "ann/a").out
     assert "(failure.min_coverage)" in explained
-    assert "With `fold: majority` the other judges may decide without down." in explained
     assert "cannot change the reward" not in explained
 
 
@@ -440,6 +439,15 @@ def test_a_model_may_be_named_as_in_models_and_one_that_judges_nothing_is_a_note
     assert "models." not in ended.err
     notes = [line for line in dry.err.splitlines() if line.startswith("models.")]
     assert notes == ["models.spare: is a judge of no evaluator; to ask it, list it in `judges`"]
+    jury = {"use": "criteria", "params": {"criteria": {"good": "It is good."}}, "fold": "majority"}
+    for names, notes in ((["strong", "spare"], 1), (["strong", "spare", "third"], 0)):
+        models = {name: f"{model}-{name}" for name in names}
+        evaluators = [{**jury, "judges": names}]
+        (project.folder / "jury.yaml").write_text(
+            json.dumps({"models": models, "evaluators": evaluators})
+        )
+        dry = project.score("jury", "--dry-run")
+        assert dry.err.count("criteria: 2 judges can tie, and a tie counts as") == notes, dry.err
     # `none` is no model, whatever is called so.
     (project.folder / "jury.yaml").write_text(json.dumps({**settings, "models": {"none": model}}))
     assert read_config(project.folder / "jury.yaml").judges == ()

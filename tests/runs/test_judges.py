@@ -271,7 +271,7 @@ def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(
         (tmp_path / "votes.jsonl").write_bytes(b"".join(export_votes(a)))
         with closing(open_export_table(a, "verdicts")) as table:
             columns = table.columns
-        lines = format_trace_lines(build_trace_view(a.explain("t0/0")))
+        lines = [line.split() for line in format_trace_lines(build_trace_view(a.explain("t0/0")))]
     moved = {
         row["question"]: row["to_unmet"] for row in compared["questions"] if row["largest_delta"]
     }
@@ -285,7 +285,18 @@ def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(
         ("strict", 0.0),
     }
     assert "judge" in columns
-    assert "judges on criteria@clear: kind 0.9000; mild 0.6000; strict 0.1000" in lines
+    assert [
+        "clear",
+        "met",
+        "(0.5333)",
+        "met",
+        "(0.9)",
+        "met",
+        "(0.6)",
+        "not",
+        "met",
+        "(0.1)",
+    ] in lines
 
 
 def test_juries_are_compared_by_the_value_that_counts(tmp_path: Path, tasks: Path) -> None:

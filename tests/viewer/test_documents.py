@@ -365,5 +365,5 @@ def test_requests_have_a_cost_where_a_price_is_known(
     calls: tuple[int, int], cost: float | None, unpriced: int, bill: str
 ) -> None:
     macros: Any = make_template_environment().get_template("overview.html").module
-    facts = str(macros.call_facts(*calls, cost, unpriced, None))
+    facts = str(macros.run_facts([], 1.0, *calls, cost, unpriced, None))
     assert f"<dd>{bill}</dd>" in facts

@@ -213,6 +213,32 @@ def test_passages_stand_below_the_response_with_their_quotations(
     )
 
 
+def test_each_judge_stands_beside_what_counts_and_the_run_says_who_was_outvoted(
+    browser: Browser, tmp_path: Path
+) -> None:
+    answers = {"kind": (True, True), "mild": (True, {"met": None, "probability": None})}
+    models = {
+        name: ScriptedJudge({"It is clear.": clear, "It is short.": short}, f"{name}-1")
+        for name, (clear, short) in (answers | {"strict": (False, False)}).items()
+    }
+    criteria = {"clear": "It is clear.", "short": "It is short."}
+    use = {"use": "criteria", "params": {"criteria": criteria}, "judges": list(models)}
+    evaluators = [{**use, "fold": "majority"}]
+    with jg.Jury(models=models, evaluators=evaluators, record=tmp_path / "run") as jury:
+        jury.score(jg.Task(id="t", query="?"), [jg.Response(id="r", text="One text of a length.")])
+    overview, page = browser.open_all(["/a/", "/a/response?id=r"], tmp_path / "run")
+    assert "kind (kind-1), mild (mild-1), strict (strict-1)" in overview
+    assert "1 had no majority, and counted as the worst case; outvoted: strict on 1." in overview
+    table = page.partition("What the judges say")[2].partition("</table>")[0]
+    rows = [re.findall(r"<td[^>]*>([^<]*)<", row) for row in table.split("<tr>")[2:]]
+    kept = [[re.sub(r" \(.*", "", cell) for cell in row] for row in rows]
+    assert kept == [
+        ["met", "met", "met", "not met"],
+        ["no majority: worst case", "met", "abstained", "not met"],
+    ]
+    assert table.count('class="warn"') == 1
+
+
 def test_means_that_leave_out_other_rewards_than_they_have_are_said_to_mislead(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -54,18 +54,19 @@ def test_what_the_terms_lost_adds_up_to_the_reward() -> None:
     assert shown.counts.total == shown.counts.judged == 2
 
 
-def test_figures_of_a_vote_are_of_the_votes_and_scores_that_are_shown() -> None:
+def test_the_answers_of_several_judges_stand_beside_what_counts() -> None:
     """A finding without a quotation is the worst case, and no vote: nobody agrees with the judge who has one."""
     use = ComponentInput(questions=("a",), weights=(1.0,), reduce="majority", has_judges=True)
     decision = Decision(specs=(spec("a", 1.0).model_copy(update={"inputs": {"a": use}}),))
-    (term,) = view(
+    shown = view(
         decision,
         verdict("a", score=0.0, judge="fair", unsupported="worst-case"),
         verdict("a", score=0.9, judge="mild"),
         verdict("a", score=0.0, judge="strict", unsupported="worst-case"),
-    ).terms
-    figures = {"discarded": 0.0, "without a majority": 1.0, "spread over judges": 0.9}
-    assert term.diagnostics == figures
+    )
+    answers = {"fair": "unsupported", "mild": "0.9000", "strict": "unsupported"}
+    assert shown.judges == [("a", "a", answers, "no majority: worst case")]
+    assert shown.terms[0].diagnostics == {"discarded": 0.0}  # those of samples know no judges
 
 
 def test_a_sum_is_followed_by_what_scale_and_clip_make_of_it() -> None:

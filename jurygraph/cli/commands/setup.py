@@ -183,10 +183,7 @@ def _check_config(path: Path) -> Iterator[SetupCheck]:
                 if evaluator.predictable_reviewers:  # else it predicts any, or none
                     problem = f"task_defaults.reviewers: {evaluator.name} has no ratings of"
                     select_known_names(problem, reviewers, evaluator.predictable_reviewers)
-            names = ", ".join(
-                f"{jury_evaluator.name} {jury_evaluator.version}"
-                for jury_evaluator in jury.evaluators.values()
-            )
+            names = ", ".join(jury.evaluators)
             notes = collect_jury_notes(jury, is_check=True)
             if jury.gateways:
                 notes.append(

@@ -49,6 +49,7 @@ def format_trace_lines(
         if term.weights is not None:
             yield from _format_weight_lines(term.name, term.weights)
     yield from (escape_line(note, _MAX_LINE_LENGTH) for note in _format_note_lines(view))
+    yield from _format_judge_table(view)
     yield ""
     yield "verdicts"
     summary_by_lookup_id = {record.lookup.id: _summarize_lookup(record) for record in lookups}
@@ -174,11 +175,23 @@ def _format_weight_lines(name: str, weights: StakeholderWeightsView) -> Iterator
     yield from (escape_line(tension, _MAX_LINE_LENGTH) for tension in weights.tensions)
 
 
+def _format_judge_table(view: TraceView) -> Iterator[str]:
+    """Return what each of several judges answered, a line for each question; nothing without such."""
+    if not view.judges:
+        return
+    header = ["judges on", "counts", *view.judge_names]
+    rows = []
+    for row in view.judges:
+        answers = [row.answers.get(judge, "") for judge in view.judge_names]
+        rows.append([row.label, row.counted, *answers])
+    yield ""
+    yield from format_table(header, rows, len(header))
+
+
 def _format_note_lines(view: TraceView) -> Iterator[str]:
-    """Return remarks and votes of terms, answers of several judges, notes on the run, its plan and material."""
+    """Return remarks and votes of terms, notes on the run, its plan and material."""
     for term in view.terms:
         yield from (f"{term.name}: {remark}" for remark in (*term.remarks, *term.votes))
-    yield from view.judges
     yield from view.notes
     for material in view.materials:
         note = material.note if material.failure is None else _describe_failure(material)

@@ -104,6 +104,12 @@ class RunHeader(FrozenModel):
     def model_identities(self) -> list[ModelIdentity]:
         return list(filter(None, (self.model, *self.models.values())))
 
+    @property
+    def model_names(self) -> list[str]:
+        """Return the names of the models in the config, those of `models` with what their provider calls them."""
+        names = [] if self.model is None else [self.model.model]
+        return [*names, *(f"{name} ({model.model})" for name, model in self.models.items())]
+
     def header_of_all_shards(self) -> "RunHeader":
         """Return the header of a run of all shards, of which this is one."""
         extent = self.file_extent or self.extent

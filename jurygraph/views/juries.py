@@ -1,0 +1,40 @@
+"""The votes of several judges in a run: how many had no majority, and who was outvoted."""
+
+from collections import Counter
+
+from jurygraph.decision.turns import fold_juries, has_judgement
+from jurygraph.messages import join_names
+from jurygraph.runs.run import Run
+from jurygraph.runs.stored_groups import read_stored_groups
+from jurygraph.schema import RecordedVerdict
+
+
+def describe_jury_votes(run: Run) -> str:
+    """Return how many majorities of judges failed, and how often each judge was outvoted; empty without such votes."""
+    vote_count = 0
+    undecided_count = 0
+    outvoted: Counter[str | None] = Counter()
+    for group in read_stored_groups(run) if run.config.judges else ():
+        survey = run.source.survey_without_texts(group.survey)
+        verdicts = [verdict for verdict in group.verdicts(survey) if not verdict.superseded]
+        decision = run.decision(group.decision)
+        for use, answers, folded, _ in fold_juries(survey.questions, verdicts, decision):
+            if use.inputs[0].reduce != "majority":
+                continue
+            vote_count += 1
+            undecided_count += folded.status == "abstained"
+            for verdict in answers if has_judgement(folded) else ():
+                is_vote = verdict.about == folded.about and has_judgement(verdict)
+                if is_vote and _answer(verdict) != _answer(folded):
+                    outvoted[verdict.judge] += 1
+    if not vote_count:
+        return ""
+    names = [f"{judge} on {count}" for judge, count in outvoted.most_common()]
+    return (
+        f"Judges voted on {vote_count} questions: {undecided_count} had no majority, and counted as the worst case; "
+        f"outvoted: {join_names(names) or 'nobody'}"
+    )
+
+
+def _answer(verdict: RecordedVerdict) -> object:
+    return verdict.met if verdict.is_binary_verdict else verdict.score
