@@ -410,7 +410,7 @@ def _has_failed_reward(decision: Decision, result: GroupResult) -> Bools:
 class TableRewards(NamedTuple):
     """Rewards, NaN where one failed, and the least and greatest that missing verdicts could make of them, [R] each.
 
-    `judged` are the values of the components with a weight, [R,K], from the judged verdicts alone; NaN without any.
+    `judged` are the values of the components, [R,K], from the judged verdicts alone; NaN without any.
     """
 
     value: Floats
@@ -428,7 +428,7 @@ def compute_reward_values(
     """
     result = _compute_table_result(decision, table, combiners)
     value = np.where(_has_failed_reward(decision, result), np.nan, result.fused.value)
-    components = [result.partial[spec.name] for spec in decision.specs if spec.weight]
+    components = [result.partial[spec.name] for spec in decision.specs]
     judged = [np.where(part.present, part.value, np.nan) for part in components]
     return TableRewards(value, result.low, result.high, np.stack(judged, axis=1))
 

@@ -5,7 +5,7 @@ It computes nothing itself. What was not measured says so and why, with the comm
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
 from operator import attrgetter
@@ -20,7 +20,11 @@ from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.studies import credit, judge_report, reliability, symbols
 from jurygraph.studies.conclusions import conclude_agreement
-from jurygraph.studies.judge import join_labels_with_judgements, read_labels
+from jurygraph.studies.judge import (
+    join_labels_with_judgements,
+    read_labels,
+    unnamed_question_note,
+)
 from jurygraph.studies.judgements import read_judgements
 from jurygraph.studies.presentations import Presentations, RunsReader, read_presentations_of_sources
 from jurygraph.studies.report import (
@@ -121,12 +125,18 @@ def _certified_figure(
 
 
 def certify(
-    runs: Sequence[Path], read: RunsReader, labels: str | None = None, attacks: Path | None = None
+    runs: Sequence[Path],
+    read: RunsReader,
+    labels: str | None = None,
+    attacks: Path | None = None,
+    columns: Mapping[str, str] = {},
+    question: str | None = None,
 ) -> Report:
     """Return the page about runs of one judge, with `figures`, a list of `CertifiedFigure`s.
 
-    `labels` are as for `study judge`, and `attacks` is a file with the output of `jurygraph attack --json`. Raises
-    InputError for a run that cannot be read, or labels or attacks of another form.
+    `labels`, their `columns` and their `question` are as for `study judge`, and `attacks` is a file with the output of
+    `jurygraph attack --json`. Raises InputError for a run that cannot be read, or labels or attacks of another form,
+    and for labels that name none of several questions.
     """
     # A run that cannot be read is an error, and no figure that is missing.
     judges = dict.fromkeys(chain.from_iterable(read(runs, lambda run, _: run.judges)))
@@ -141,7 +151,7 @@ def certify(
         (
             AGREEMENT_SECTION,
             f"jurygraph study judge {quoted_runs} --labels F",
-            partial(_people_figures, runs, read, quoted_runs, labels),
+            partial(_people_figures, runs, read, quoted_runs, labels, columns, question),
         ),
         (ATTACKS_SECTION, "jurygraph attack --config F --json", partial(_attack_figures, attacks)),
         (
@@ -329,15 +339,23 @@ def _attack_figures(file: Path | None) -> CertifiedFigures:
 
 
 def _people_figures(
-    runs: Sequence[Path], read: RunsReader, quoted_runs: str, labels: str | None
+    runs: Sequence[Path],
+    read: RunsReader,
+    quoted_runs: str,
+    labels: str | None,
+    columns: Mapping[str, str],
+    question: str | None,
 ) -> CertifiedFigures:
     if labels is None:
         raise InputError("no labels of people are given; name them with --labels")
     judged = read(runs, read_judgements)
     command = f"jurygraph study judge {quoted_runs} --labels {shell_quote(labels)}"
-    report = judge_report.report(
-        join_labels_with_judgements(judged, read_labels(labels, judged))
-    ).figures
+    people_labels = read_labels(labels, judged, columns)
+    studies = join_labels_with_judgements(judged, people_labels, question=question)
+    note = unnamed_question_note(people_labels, studies, question)
+    if note is not None:
+        raise InputError(f"{labels}: {note}")
+    report = judge_report.report(studies).figures
     names = judge_report.judge_display_names(
         [(judge["run"], judge["judge"]) for judge in report["judges"]]
     )

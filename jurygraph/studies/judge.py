@@ -209,6 +209,16 @@ def _make_no_label_error(
     return InputError(f"{run_names}: no response has the label {quote(name)}; {hint}")
 
 
+def unnamed_question_note(
+    labels: FileRows[JudgedLabel], studies: Sequence[JudgeStudy], question: str | None
+) -> str | None:
+    """Return a note where labels that name no question are compared with several; None elsewhere."""
+    questions = {study.judge.question for study in studies if study.judge.reviewer is None}
+    if question or len(questions) < 2 or any(label.question for _, label in labels.rows):
+        return None
+    return f"no label names a question: each is compared with all {len(questions)}; choose one with --question"
+
+
 def unlabelled_row_notes(labels: FileRows[JudgedLabel]) -> list[str]:
     """Return what to say of the rows that were left out because they have no label; nothing if none was."""
     total = labels.empty + len(labels.rows)

@@ -97,9 +97,12 @@ class TriedSetting:
 
     @property
     def same_sign_range(self) -> tuple[float, float]:
-        """Return the range without the values of another sign: with these a gain would become a penalty."""
+        """Return the range without the values of another sign: with these a gain would become a penalty.
+
+        What does not count now could be a gain.
+        """
         present = float(self.value)
-        low = self.low if present <= 0.0 else max(self.low, 0.0)
+        low = self.low if present < 0.0 else max(self.low, 0.0)
         high = self.high if present >= 0.0 else min(self.high, 0.0)
         return low, high
 
@@ -500,7 +503,7 @@ def measure_ranking(
         "left out": "left_out",
     }
     conclusion = conclude_ranking(ranked_agents)
-    if components:
+    if sum(bool(row.weight) for row in components) > 1:
         conclusion.append(conclude_components(rows_of_components))
     for pair in neighbours[:1]:
         conclusion += pair.sentences()

@@ -51,6 +51,7 @@ class AgentDifference:
         lowest: the lower end of the intervals of these two, which decides where something failed, and `highest` the
             upper one; None where they have none.
         is_widest: whether the interval has every difference that rewards can have.
+        unpaired_units: the number of units that one of them has, and the other has not.
         is_clear: whether the interval is above 0, so that other tasks would hardly turn the order, and those of
             `least` and `most` are, too: what failed decides nothing in silence.
     """
@@ -69,6 +70,7 @@ class AgentDifference:
     lowest: float | None
     highest: float | None
     is_widest: bool
+    unpaired_units: int
     is_clear: bool
 
     @property
@@ -117,6 +119,9 @@ class AgentDifference:
             )
         if not self.is_paired:
             sentence += " Let both answer the same tasks: harder ones then count for both."
+        elif self.unpaired_units:
+            units = self._count_units(self.unpaired_units)
+            sentence += f" Not in it: {units} that only one of them has."
         return sentence
 
     @property
@@ -133,10 +138,13 @@ class AgentDifference:
     @property
     def _tasks(self) -> str:
         """Return the number of units, and whether both have them."""
-        tasks = f"{self.count} {self.units if self.count > 1 else SINGULAR_UNIT_LABELS[self.units]}"
+        tasks = self._count_units(self.count)
         if not self.is_paired:
             return f"{tasks} or more of each"
         return f"{tasks} where both were scored" if self.left_out else tasks
+
+    def _count_units(self, number: int) -> str:
+        return f"{number} {self.units if number > 1 else SINGULAR_UNIT_LABELS[self.units]}"
 
 
 class UnitTotals(NamedTuple):
@@ -201,6 +209,7 @@ def compare_agents(
         highest=max(high_ends) if has_intervals else None,
         is_widest=(clipped_estimate.low, clipped_estimate.high)
         == (-max_difference, max_difference),
+        unpaired_units=int(np.count_nonzero((totals.responses > 0.0).sum(axis=0) == 1)),
         is_clear=all(end.low is not None and end.low > 0.0 for end in clipped),
     )
 

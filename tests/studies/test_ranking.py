@@ -13,11 +13,14 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
+from jurygraph.sources.config import apply_settings
 from jurygraph.studies.ranking import (
     RELATIVE_CHANGE_SIZES,
     AgentRanker,
+    collect_decision_methods,
     find_rank_swaps,
     format_reversal,
+    list_settings,
     measure_ranking,
 )
 from jurygraph.testing import ScriptedJudge
@@ -221,9 +224,19 @@ def test_components_are_those_of_the_settings_that_are_tried(ranker: AgentRanker
     assert [row.component for row in now.figures["components"]] == ["kind", "brief"]
     best, *_, poor = now.figures["components"][0].agents
     assert poor.points == pytest.approx(0.5 * (best.mean - poor.mean))
-    # one component alone is the reward itself
-    assert tried.figures["components"] == []
+    kind, brief = tried.figures["components"]
+    assert (kind.component, brief.component) == ("kind", "brief")
+    assert [row.points for row in brief.agents] == [0.0, 0.0, 0.0]
+    assert all(row.mean is not None for row in brief.agents)
+    # the one that counts is the reward itself
     assert not any(" above that of " in sentence for sentence in tried.conclusion)
+
+
+def test_a_component_that_does_not_count_is_tried_as_a_gain_alone(ranker: AgentRanker) -> None:
+    config = apply_settings(ranker.run.config, ["reward.brief=0"])
+    settings = list_settings(config, collect_decision_methods(ranker.run))
+    (brief,) = (setting for setting in settings if setting.key == "reward.brief")
+    assert brief.same_sign_range == (0.0, 5.0)
 
 
 def test_the_search_reports_its_progress_to_the_end(ranker: AgentRanker) -> None:

@@ -66,6 +66,8 @@ def test_a_higher_mean_over_other_tasks_is_not_called_a_lead() -> None:
         "nova has the higher mean, but relay is ahead over tasks of both, though how sure that is "
     )
     assert not best.lead.is_clear
+    # a difference is of what both have; of the rest, one has the responses alone
+    assert best.lead.sentence.endswith(" Not in it: 2 tasks that only one of them has.")
 
 
 def test_agents_with_equal_means_are_level_whatever_rounding_leaves() -> None:

@@ -287,10 +287,19 @@ def signal(
     )
 
 
+QuestionOption = Annotated[
+    str | None, option("Q", "Question of labels that name none; `reward` for the reward.")
+]
+
+
 @study.command(cls=CommandWithSingleColumns)
 def certify(
     runs: RunFoldersArgument,
     labels: Annotated[str | None, option("F", "Labels of people, as for `study judge`.")] = None,
+    item: ItemColumnOption = None,
+    target: ScoreColumnOption = None,
+    reviewer: ReviewerColumnOption = None,
+    question: QuestionOption = None,
     attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
     html: HtmlFileOption = None,
     json: JsonOption = False,
@@ -318,7 +327,8 @@ def certify(
         title="Certificate of a judge",
         sources=tuple(map(str, sources)),
     )
-    output.write(certify_runs(runs, read_from_each_run, labels, attacks))
+    columns = select_named_columns(id=item, target=target, reviewer=reviewer)
+    output.write(certify_runs(runs, read_from_each_run, labels, attacks, columns, question))
 
 
 @study.command(cls=CommandWithSingleColumns)
@@ -334,9 +344,7 @@ def judge(
     target: ScoreColumnOption = None,
     reviewer: ReviewerColumnOption = None,
     without: WithoutOption = None,
-    question: Annotated[
-        str | None, option("Q", "Question of labels that name none; `reward` for the reward.")
-    ] = None,
+    question: QuestionOption = None,
     split: Annotated[str | None, option("S", "Use the labels of this split only.")] = None,
     consensus: Annotated[
         bool,
@@ -411,12 +419,8 @@ def judge(
     )
     notes = judge_study.unlabelled_row_notes(people_labels)
     notes += notes_on_similar_names(label.reviewer or "" for _, label in people_labels.rows)
-    questions = {study.judge.question for study in studies if study.judge.reviewer is None}
-    has_no_question_names = all(label.question is None for _, label in people_labels.rows)
-    if question is None and has_no_question_names and len(questions) > 1:
-        notes.append(
-            f"no label names a question: each is compared with all {len(questions)}; choose one with --question"
-        )
+    note = judge_study.unnamed_question_note(people_labels, studies, question)
+    notes += [note] if note else []
     report = judge_report.report(studies, need, epsilon, notes, judged)
     output.write(report)
     exit_code = ExitCode.SUCCESS

@@ -148,9 +148,8 @@ def _concatenate_rewards(parts: Iterable[TableRewards]) -> TableRewards:
     return TableRewards._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _counted_components(decision: Decision) -> list[str]:
-    """Return the names of the components with a weight, as `TableRewards` has their values."""
-    return [spec.name for spec in decision.specs if spec.weight]
+def _component_names(decision: Decision) -> list[str]:
+    return [spec.name for spec in decision.specs]
 
 
 class DecidedRewards(NamedTuple):
@@ -222,16 +221,14 @@ class VerdictTables:
         }
         decisions = list(by_inputs.values())
         refuse_unknown_member_names(self.run, config, decisions)
-        names = sorted({name for decision in decisions for name in _counted_components(decision)})
+        names = sorted({name for decision in decisions for name in _component_names(decision)})
         values = [TableRewards(*np.zeros((4, 0)))._replace(judged=np.zeros((0, len(names))))]
         for batch in self._batches:
             decision = by_inputs[batch.inputs[0]]
             rewards = batch.decide(by_inputs, combiners)
             # a task without a rubric may go without its component
             judged = np.full((len(rewards.value), len(names)), np.nan)
-            judged[:, [names.index(name) for name in _counted_components(decision)]] = (
-                rewards.judged
-            )
+            judged[:, [names.index(name) for name in _component_names(decision)]] = rewards.judged
             values.append(rewards._replace(judged=judged))
         return DecidedRewards(_concatenate_rewards(values), decisions, names)
 
