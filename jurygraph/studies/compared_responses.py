@@ -18,6 +18,7 @@ from jurygraph.runs.reports.units import group_of
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.schema import Decision, Question, RecordedVerdict
+from jurygraph.studies.report import group_by
 
 UNDECIDED_OUTCOME = "undecided"
 

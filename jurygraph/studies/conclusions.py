@@ -184,28 +184,39 @@ def join_judge_conclusions(judges: FigureRows) -> list[str]:
 
 def conclude_copies(pairs: FigureRows) -> Iterator[str]:
     """Yield the pairs of judges that are nearly copies, over all answers of both; none where chance may explain it."""
-    for pair in pairs:
-        kappa = pair["kappa"]
-        is_surely_alike = side_of_bound(kappa, GOOD_AGREEMENT_THRESHOLD) == 1
-        if is_surely_alike and kappa.value >= RELIABLE_CORRELATION:
-            yield (
-                f"{pair['first']} and {pair['second']} are nearly copies: they agree on what is met in "
-                f"{pair['both'] - pair['differ']} of {pair['both']} answers, κ {_cell_text(kappa)}; one of them "
-                "adds little, and a majority counts it twice."
-            )
+    for pair in filter(_are_nearly_copies, pairs):
+        yield (
+            f"{pair['first']} and {pair['second']} are nearly copies: they agree on what is met in "
+            f"{pair['both'] - pair['differ']} of {pair['both']} answers, κ {_cell_text(pair['kappa'])}; one of them "
+            "adds little, and a majority counts it twice."
+        )
 
 
-def conclude_smaller_juries(rows: FigureRows) -> Iterator[str]:
+def _are_nearly_copies(pair: Figures) -> bool:
+    kappa: IntervalCell = pair["kappa"]
+    if kappa.value is None or side_of_bound(kappa, GOOD_AGREEMENT_THRESHOLD) != 1:
+        return False
+    return kappa.value >= RELIABLE_CORRELATION
+
+
+def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterator[str]:
     """Yield for each jury which judge is missed least, and whether the jury is nearer to people than its nearest judge.
 
-    Both are over all questions of the evaluator. They are picked by these figures; the intervals allow for that.
+    Both are over all questions of the evaluator. They are picked by these figures; the intervals allow for that. That two copies
+    among the `pairs` of judges outvote a third one is no reason to drop that.
     """
+    copies = [{pair["first"], pair["second"]} for pair in pairs if _are_nearly_copies(pair)]
     for (_, evaluator, name), parts in group_by(
         rows, itemgetter("run", "evaluator", "jury")
     ).items():
         (jury,) = [row for row in parts if row["alone"] is None and row["without"] is None]
         subject = f"{evaluator} ({name})"
-        smaller_juries = [row for row in parts if row["without"] and row["answers"]]
+        names = {row["alone"] for row in parts} - {None}
+        smaller_juries = [
+            row
+            for row in parts
+            if row["without"] and row["answers"] and names - {row["without"]} not in copies
+        ]
         if smaller_juries:
             yield _describe_least_missed_judge(subject, jury, smaller_juries)
         labelled_judges = [row for row in parts if row["alone"] and row["farther"]]

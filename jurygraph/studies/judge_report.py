@@ -151,7 +151,7 @@ def report(
         [_reliability_diagram(judge) for judge in judges if judge["reliability"]],
         [
             *conclude_copies(jury_pairs),
-            *conclude_smaller_juries(jury_parts),
+            *conclude_smaller_juries(jury_parts, jury_pairs),
             *join_judge_conclusions(told_judges),
             *conclude_differences(differences),
         ],

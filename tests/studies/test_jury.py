@@ -311,6 +311,16 @@ def test_a_judge_is_dropped_over_all_questions_and_equal_ones_are_named_together
     assert sentence in conclusion
 
 
+def test_whom_two_copies_outvote_is_not_missed_least() -> None:
+    rows = [part(seat, name, UNSURE) for seat in ("alone", "without") for name in "abc"]
+    pair = {"first": "a", "second": "b", "both": 200, "differ": 2}
+    copies = [pair | {"kappa": IntervalCell(0.98, 0.95, 0.99)}]
+    told, _ = conclude_smaller_juries([JURY, *rows])
+    assert "a (or b, c) is missed least" in told
+    told, _ = conclude_smaller_juries([JURY, *rows], copies)
+    assert "a (or b) is missed least" in told
+
+
 @all_rows("weight", [1.0, -1.0])
 def test_what_a_smaller_jury_leaves_undecided_counts_as_in_the_reward(
     tmp_path_factory: pytest.TempPathFactory, weight: float
