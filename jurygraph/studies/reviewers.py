@@ -193,15 +193,13 @@ def _mean_of_own_scores(part: DimensionRatings, counts: Sequence[int], order: An
             is_same_group = part.group[rows, None] == part.group[history]
             keys = np.where(is_same_group, np.inf, order(rows, history))
             first = np.argsort(keys, axis=1, kind="stable")[:, : counts[-1]]
-            sums = np.cumsum(part.score[history][first], axis=1)
-            usable_score_count = np.isfinite(keys).sum(axis=1)
+            is_usable = np.isfinite(np.take_along_axis(keys, first, axis=1))
+            sums = np.cumsum(part.score[history][first] * is_usable, axis=1)
+            sizes = np.cumsum(is_usable, axis=1)
             for values, count in zip(means, counts, strict=True):
-                used_score_count = np.minimum(count, usable_score_count)
-                last = np.maximum(used_score_count - 1, 0)[:, None]
-                totals = np.take_along_axis(sums, last, axis=1)[:, 0]
-                values[rows] = np.where(
-                    used_score_count > 0, totals / np.maximum(used_score_count, 1), np.nan
-                )
+                last = min(count, len(history)) - 1
+                size = sizes[:, last]
+                values[rows] = np.where(size > 0, sums[:, last] / np.maximum(size, 1), np.nan)
     return means
 
 
