@@ -664,9 +664,9 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
         measures["mean distance"] = "distance"
     measures["κ"] = "kappa"
     yield ReportTable.of({"judge": "name"} | measures, rows, digits=3)
-    comparison = {"unanswered": "unanswered", "farther from people (95 %)": "farther"}
     yield from _jury_tables(figures)
-    jury_columns = {"the jury": "part"} | measures | comparison
+    jury_columns = {"the jury": "part", **measures, "unanswered": "unanswered"}
+    jury_columns["farther from people (95 %)"] = "farther"
     yield ReportTable.of(jury_columns, figures.get("jury", []), digits=3)
     columns = {"judge": "name", "TPR": "tpr", "TNR": "tnr"}
     yield ReportTable.of(columns, [row for row in rows if row["tpr"] or row["tnr"]], digits=3)
@@ -768,8 +768,8 @@ def _confusion_tables(judges: FigureRows) -> Iterator[ReportTable]:
         for level, counts in zip(confusion["levels"], confusion["counts"], strict=True):
             n = sum(counts)
             rows.append([judge["judge"], f"{level:g}", n, n / judge["n"], *counts])
-        sums = [sum(column) for column in zip(*confusion["counts"], strict=True)]
-        shares = [count / judge["n"] for count in sums]
+        columns = zip(*confusion["counts"], strict=True)
+        shares = [sum(column) / judge["n"] for column in columns]
         rows.append(["  share of its answers", "", judge["n"], None, *shares])
     for levels, rows in tables.items():
         answers = [f"judge says {level:g}" for level in levels]

@@ -74,16 +74,17 @@ def compare_judge_pairs(scores: Iterable[JudgeScore]) -> list[Figures]:
         first_scores, second_scores, tasks = map(np.array, zip(*rows, strict=True))
         first_met = first_scores >= MET_THRESHOLD
         second_met = second_scores >= MET_THRESHOLD
-        figures = {
-            "first": first_judge,
-            "second": second_judge,
-            "both": len(rows),
-            "differ": int((first_met != second_met).sum()),
-            "first_alone": int((first_met > second_met).sum()),
-            "second_alone": int((first_met < second_met).sum()),
-            "kappa": as_interval(kappa_interval(first_met, second_met, tasks=tasks)),
-        }
-        pairs.append(figures)
+        pairs.append(
+            {
+                "first": first_judge,
+                "second": second_judge,
+                "both": len(rows),
+                "differ": int((first_met != second_met).sum()),
+                "first_alone": int((first_met > second_met).sum()),
+                "second_alone": int((first_met < second_met).sum()),
+                "kappa": as_interval(kappa_interval(first_met, second_met, tasks=tasks)),
+            }
+        )
     return pairs
 
 

@@ -915,8 +915,6 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
                 f"{name}: items, or groups of them: {item_group_count}; with fewer than "
                 f"{_FEW_ITEMS_THRESHOLD}, differences of judges are rough"
             )
-        has_others = any(prediction.answered.any() for prediction in columns)
-        consequence = ", so only the others are compared" if has_others else ""
         for prediction in columns:
             origin = f"{name}, {name_with_examples(prediction.judge, prediction.shots)}: "
             if prediction.answered.any():
@@ -926,7 +924,7 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
             remedy = "; try --min-confidence 0" if "confidence" in reasons else ""
             yield (
                 f"{origin}predicts none of {len(part.score)} ratings "
-                f"({reasons or 'no others to go by'}){consequence}{remedy}"
+                f"({reasons or 'no others to go by'}){remedy}"
             )
 
 

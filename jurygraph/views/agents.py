@@ -168,12 +168,8 @@ def compare_agents(
     left_out = int((totals.responses - totals.scored).sum())
     ends = []
     if left_out:
-        for reward_sums_of_better, reward_sums_of_worse in (
-            (totals.least, totals.most),
-            (totals.most, totals.least),
-        ):
-            sums = np.stack([reward_sums_of_better[0], reward_sums_of_worse[1]])
-            ends.append(_estimate_mean_difference(sums, totals.responses)[0])
+        for sums in (totals.least[0], totals.most[1]), (totals.most[0], totals.least[1]):
+            ends.append(_estimate_mean_difference(np.stack(sums), totals.responses)[0])
     max_difference = limits[1] - limits[0]
     clipped = []
     for estimate_or_bound in (estimate, *ends):

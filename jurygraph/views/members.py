@@ -111,8 +111,7 @@ def _read_member_values(
         verdict.question: (verdict.scale, value)
         for verdict, value in predicted_scores(explained_trace)
     }
-    for explained_verdict in explained_trace.verdicts:
-        verdict = explained_verdict.verdict
+    for verdict in explained_trace.trace.verdicts:
         if verdict.question in names and verdict.status != "not_applicable":
             predictions.setdefault(verdict.question, (None, None))
     for question, (scale, value) in predictions.items():
