@@ -222,9 +222,8 @@ class AgentRanker:
         self.units = units_label(names)
         units = {name: number for number, name in enumerate(dict.fromkeys(names))}
         self.unit = np.array([units[name] for name in names], dtype=np.int64)
-        self.unit_by_task = {
-            task: units[unit_name(task, group)] for task, group in self.tables.tasks
-        }
+        tasks = (task for task, _ in self.tables.tasks)
+        self.unit_by_task = dict(zip(tasks, self.unit.tolist(), strict=True))
         self._means: dict[str, dict[str, float]] = {}
 
     def rank(self, settings: Sequence[str] = ()) -> dict[str, float]:
