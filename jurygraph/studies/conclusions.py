@@ -367,18 +367,17 @@ def conclude_reviewers(
         paragraphs = []
         total = round(best["answered"] / best["coverage"])
         if best["n"] < (1.0 - MAX_UNPREDICTED_SHARE) * total:
-            coverage = (
+            paragraphs.append(
                 f"{subject} predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
-                f"{total}, those that all predict"
+                f"{total}, those that all predict; the notes say why."
             )
             costliest = max(ranked_judges, key=lambda row: row["n_without"])
             if costliest["n_without"] > best["n"]:
                 name = name_with_examples(costliest["judge"], costliest["shots"])
-                coverage += (
-                    f"; without {name}, on {costliest['n_without']}: leave it out, or, where it has no majority, use "
-                    "more --seeds"
+                paragraphs.append(
+                    f"without {name}, they are compared on {costliest['n_without']}: leave it out, or, where it has no majority, use "
+                    "more --seeds."
                 )
-            paragraphs.append(f"{coverage}; the notes say why.")
         paragraphs.append(f"{agreement} {test}")
         described_pairs = [
             {row["judge"] for row in ranked_judges[:2]},

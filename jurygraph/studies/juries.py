@@ -95,8 +95,9 @@ def compare_jury_judges(run: RunJudgements) -> list[Figures]:
         question = f"{judge.question} {judge.reviewer or ''}"
         for response, judgement in run.judgements_by_judge[judge].items():
             if judge.model is not None and judgement.score is not None:
-                row = JudgeScore(question, response, judgement.task, judge.model, judgement.score)
-                scores.append(row)
+                scores.append(
+                    JudgeScore(question, response, judgement.task, judge.model, judgement.score)
+                )
     return [{"run": run.run, **pair} for pair in compare_judge_pairs(scores)]
 
 

@@ -685,18 +685,19 @@ def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) ->
         reviewer = part.reviewer[is_compared]
         estimate = crossed_interval(gaps, reviewer, part.group[is_compared])
         sums = np.bincount(reviewer, gaps)
-        row = {
-            "dimension": part.dimension,
-            "first": first,
-            "second": second,
-            "n": len(gaps),
-            "ratings": len(part.score),
-            "absolute": as_interval(estimate),
-            "absolute_p": t_test_p(estimate),
-            "nearer": int((sums < 0).sum()),
-            "farther": int((sums > 0).sum()),
-        }
-        rows.append(row)
+        rows.append(
+            {
+                "dimension": part.dimension,
+                "first": first,
+                "second": second,
+                "n": len(gaps),
+                "ratings": len(part.score),
+                "absolute": as_interval(estimate),
+                "absolute_p": t_test_p(estimate),
+                "nearer": int((sums < 0).sum()),
+                "farther": int((sums > 0).sum()),
+            }
+        )
     # what the study is for is asked before it, and needs no allowance for the others
     planned = [row for row in rows if {row["first"], row["second"]} == PLANNED_PAIR]
     return planned + adjust_p_values([row for row in rows if row not in planned], "absolute_p")
@@ -788,16 +789,17 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
             gaps = errors["aggregate"] - errors["personalized"]
             compared = (part.reviewer == index) & ~np.isnan(gaps)
             gain = mean_with_cluster_interval(gaps[compared], part.group[compared])
-        row = {
-            "dimension": part.dimension,
-            "reviewer": name,
-            "n": int(rows.sum()),
-            "mae": mae,
-            "gain": as_interval(gain),
-            "gain_n": int(compared.sum()),
-            "gain_p": t_test_p(gain),
-        }
-        reviewers.append(row)
+        reviewers.append(
+            {
+                "dimension": part.dimension,
+                "reviewer": name,
+                "n": int(rows.sum()),
+                "mae": mae,
+                "gain": as_interval(gain),
+                "gain_n": int(compared.sum()),
+                "gain_p": t_test_p(gain),
+            }
+        )
     return adjust_p_values(reviewers, "gain_p")
 
 
