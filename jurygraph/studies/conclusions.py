@@ -375,8 +375,8 @@ def conclude_reviewers(
             if costliest["n_without"] > best["n"]:
                 name = name_with_examples(costliest["judge"], costliest["shots"])
                 paragraphs.append(
-                    f"without {name}, they are compared on {costliest['n_without']}: leave it out, or, where it has no majority, use "
-                    "more --seeds."
+                    f"without {name}, they are compared on {costliest['n_without']}: leave it out, or, where it has "
+                    "no majority, use more --seeds."
                 )
         paragraphs.append(f"{agreement} {test}")
         described_pairs = [
