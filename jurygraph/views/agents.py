@@ -24,7 +24,6 @@ from jurygraph.runs.reports.units import SINGULAR_UNIT_LABELS, units_label
 from jurygraph.schema import Decision
 
 NO_AGENT_LABEL = "(no agent)"
-_ROUNDING_DECIMALS = 12  # differences of equal means can leave an error in the last bits
 _MIN_RELIABLE_UNIT_COUNT = 20
 """With fewer, the interval of a difference is rough."""
 Limits = tuple[float, float]
@@ -184,7 +183,8 @@ def compare_agents(
     return AgentDifference(
         first=first,
         second=second,
-        difference=round(estimate.value, _ROUNDING_DECIMALS) + 0.0,
+        # differences that cancel leave an error in the last bits
+        difference=round(estimate.value, 12) + 0.0,
         low=clipped_estimate.low,
         high=clipped_estimate.high,
         units=units,
