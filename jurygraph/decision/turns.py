@@ -107,13 +107,10 @@ def fold_verdicts(
     fields: JsonFields = {"turn": None, "status": status}
     if is_applicable and any(verdict.score is not None for verdict in verdicts):
         value = float(cells.value[row, 0])
-        low, high = representative_verdict.scale or (0.0, 1.0)
-        native = (
-            representative_verdict.native
-            if representative_verdict.scale is None
-            else low + value * (high - low)
-        )
-        fields |= {"score": value, "met": bool(cells.met[row, 0]), "native": native}
+        fields |= {"score": value, "met": bool(cells.met[row, 0])}
+        if representative_verdict.scale is not None:
+            low, high = representative_verdict.scale
+            fields["native"] = low + value * (high - low)
     return representative_verdict.model_copy(update=fields)
 
 

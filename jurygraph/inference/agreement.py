@@ -20,7 +20,7 @@ who uses a scale differently may select the same.
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 from typing import Literal
 
 import numpy as np
@@ -315,18 +315,16 @@ def _mean_selection_similarity(
 ) -> Floats:
     is_rated_cell = ~np.isnan(table)
     result = np.full((len(table), len(table)), np.nan)
-    rater_medians = np.full(len(table), np.nan)  # NaN for a rater without a rating
-    for rater in np.flatnonzero(is_rated_cell.any(axis=1)):
-        rater_medians[rater] = np.median(table[rater, is_rated_cell[rater]])
-    is_above_median = table > rater_medians[:, None]
-    for first in range(len(table)):
-        for second in range(first, len(table)):
-            rated_by_both = is_rated_cell[first] & is_rated_cell[second]
-            if np.count_nonzero(rated_by_both) >= max(1, least):
-                result[first, second] = similarity(
-                    is_above_median[first, rated_by_both], is_above_median[second, rated_by_both]
-                )
-                result[second, first] = result[first, second]
+    is_above_median = np.zeros(table.shape, dtype=np.bool_)
+    for ratings, is_rated, is_above in zip(table, is_rated_cell, is_above_median, strict=True):
+        if is_rated.any():
+            is_above[:] = ratings > np.median(ratings[is_rated])
+    for first, second in combinations_with_replacement(range(len(table)), 2):
+        rated_by_both = is_rated_cell[first] & is_rated_cell[second]
+        if np.count_nonzero(rated_by_both) >= max(1, least):
+            result[first, second] = result[second, first] = similarity(
+                is_above_median[first, rated_by_both], is_above_median[second, rated_by_both]
+            )
     return result
 
 

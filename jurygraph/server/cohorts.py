@@ -77,13 +77,6 @@ class CohortTraces(NamedTuple):
     positions: list[int]
 
 
-def _has_rewards(scored: "asyncio.Future[list[Trace]]", positions: Sequence[int]) -> bool:
-    """Return whether the members at these positions have rewards since a cohort was scored (again)."""
-    return scored.exception() is None and all(
-        scored.result()[position].reward.value is not None for position in positions
-    )
-
-
 class CohortTable:
     """Brings members together by their key."""
 
@@ -121,12 +114,14 @@ class CohortTable:
         digests = [response_content_digest(response) for response in responses]
         cohort = self._find_or_open_cohort(key, size, digests)
         if cohort.failed_positions.keys() >= {*digests}:
-            failed_positions = [cohort.failed_positions[digest] for digest in digests]
-            if cohort.timer_or_task.done() and not _has_rewards(
-                cohort.timer_or_task, failed_positions
+            positions = [cohort.failed_positions[digest] for digest in digests]
+            scored = cohort.timer_or_task
+            if scored.done() and (
+                scored.exception()
+                or any(scored.result()[position].reward.value is None for position in positions)
             ):
-                cohort.timer_or_task = asyncio.ensure_future(score(cohort.members))
-            return CohortTraces(await asyncio.shield(cohort.timer_or_task), failed_positions)
+                scored = cohort.timer_or_task = asyncio.ensure_future(score(cohort.members))
+            return CohortTraces(await asyncio.shield(scored), positions)
         self._refuse_unfitting_responses(cohort, size, responses, digests)
         cohort.members += responses
         if not cohort.missing:
@@ -136,8 +131,8 @@ class CohortTable:
             cohort.timer_or_task = loop.call_later(self._wait, self._close_cohort, cohort, score)
         traces = await asyncio.shield(cohort.traces_future)
         # by identity, because two members may be equal
-        positions = {id(member): position for position, member in enumerate(cohort.members)}
-        return CohortTraces(traces, [positions[id(response)] for response in responses])
+        position_by_id = {id(member): position for position, member in enumerate(cohort.members)}
+        return CohortTraces(traces, [position_by_id[id(response)] for response in responses])
 
     def _find_or_open_cohort(self, key: CohortKey, size: int, digests: Sequence[str]) -> Cohort:
         """Return the cohort of a key; a new one where there is none, or these digests begin the next epoch."""

@@ -202,8 +202,8 @@ def _are_nearly_copies(pair: Figures) -> bool:
 def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterator[str]:
     """Yield for each jury which judge is missed least, and whether the jury is nearer to people than its nearest judge.
 
-    Both are over all questions of the evaluator. They are picked by these figures; the intervals allow for that. That two copies
-    among the `pairs` of judges outvote a third one is no reason to drop that.
+    Both are over all questions of the evaluator. They are picked by these figures; the intervals allow for that. That
+    two copies among the `pairs` of judges outvote a third one is no reason to drop that.
     """
     copies = [{pair["first"], pair["second"]} for pair in pairs if _are_nearly_copies(pair)]
     for (_, evaluator, name), parts in group_by(
@@ -395,18 +395,17 @@ def conclude_reviewers(
         paragraphs = []
         total = round(best["answered"] / best["coverage"])
         if best["n"] < (1.0 - MAX_UNPREDICTED_SHARE) * total:
-            coverage = (
+            paragraphs.append(
                 f"{subject} predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
-                f"{total}, those that all predict"
+                f"{total}, those that all predict; the notes say why."
             )
             costliest = max(ranked_judges, key=lambda row: row["n_without"])
             if costliest["n_without"] > best["n"]:
                 name = name_with_examples(costliest["judge"], costliest["shots"])
-                coverage += (
-                    f"; without {name}, on {costliest['n_without']}: leave it out, or, where it has no majority, use "
-                    "more --seeds"
+                paragraphs.append(
+                    f"without {name}, they are compared on {costliest['n_without']}: leave it out, or, where it has "
+                    "no majority, use more --seeds."
                 )
-            paragraphs.append(f"{coverage}; the notes say why.")
         paragraphs.append(f"{agreement} {test}")
         described_pairs = [
             {row["judge"] for row in ranked_judges[:2]},

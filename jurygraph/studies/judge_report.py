@@ -414,15 +414,16 @@ def reliability(scores: Floats, targets: Floats, tasks: Ints) -> tuple[float, li
         is_in_bin = bin_numbers == number
         cell = _share_with_interval(targets[is_in_bin], tasks[is_in_bin])
         assert cell is not None
-        row = {
-            "from": number / _BIN_COUNT,
-            "n": int(is_in_bin.sum()),
-            "expected": float(scores[is_in_bin].mean()),
-            "met": cell.value,
-            "low": cell.low,
-            "high": cell.high,
-        }
-        table.append(row)
+        table.append(
+            {
+                "from": number / _BIN_COUNT,
+                "n": int(is_in_bin.sum()),
+                "expected": float(scores[is_in_bin].mean()),
+                "met": cell.value,
+                "low": cell.low,
+                "high": cell.high,
+            }
+        )
     return sum(row["n"] * abs(row["expected"] - row["met"]) for row in table) / len(scores), table
 
 
@@ -481,7 +482,7 @@ def _length_as_judge_figures(study: JudgeStudy) -> Figures:
         if study.has_binary_labels:
             prediction = float(length > median)
         elif study.has_pairs:  # the longer one is better
-            prediction = ((length > 0.0) - (length < 0.0) + 1.0) / 2.0
+            prediction = (float(np.sign(length)) + 1.0) / 2.0
         judged.append(row._replace(prediction=prediction, score=length))
     figures = _agreement_figures(study, judged, has_one_scale=not study.has_numbers)
     return {"question": study.judge.question, "n": len(rows)} | figures
@@ -568,19 +569,20 @@ def _list_disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
                 distance = row.distance
                 if study.has_binary_labels:  # of wrong decisions the most confident ones come first
                     distance = abs(row.score - row.target)
-                disagreement = {
-                    "of": study.judge.name,
-                    "response": response,
-                    "question": question,
-                    **({"other": others[0]} if others else {}),
-                    "judge": row.prediction,
-                    "people": row.target,
-                    "score": row.score,
-                    "distance": distance,
-                    "status": status,
-                    "show": shlex.join(command),
-                }
-                disagreements.append(disagreement)
+                disagreements.append(
+                    {
+                        "of": study.judge.name,
+                        "response": response,
+                        "question": question,
+                        **({"other": others[0]} if others else {}),
+                        "judge": row.prediction,
+                        "people": row.target,
+                        "score": row.score,
+                        "distance": distance,
+                        "status": status,
+                        "show": shlex.join(command),
+                    }
+                )
     return sorted(
         disagreements, key=lambda row: (-row["distance"], row["response"], row["question"])
     )
@@ -702,8 +704,8 @@ def _confusion_tables(judges: FigureRows) -> Iterator[ReportTable]:
         for level, counts in zip(confusion["levels"], confusion["counts"], strict=True):
             n = sum(counts)
             rows.append([judge["judge"], f"{level:g}", n, n / judge["n"], *counts])
-        sums = [sum(column) for column in zip(*confusion["counts"], strict=True)]
-        shares = [count / judge["n"] for count in sums]
+        columns = zip(*confusion["counts"], strict=True)
+        shares = [sum(column) / judge["n"] for column in columns]
         rows.append(["  share of its answers", "", judge["n"], None, *shares])
     for levels, rows in tables.items():
         answers = [f"judge says {level:g}" for level in levels]

@@ -159,10 +159,11 @@ def read_judgements(
             lengths[trace.response_id] = None if response is None else len(response.text)
             labels[trace.response_id] = trace.labels
             reward = trace.reward.value
-            rewards[trace.response_id] = Judgement(cluster, "failed")
+            judgement = Judgement(cluster, "failed")
             if reward is not None:
                 is_met = float(reward >= MET_THRESHOLD)
-                rewards[trace.response_id] = Judgement(cluster, JUDGED_STATUS, reward, is_met)
+                judgement = Judgement(cluster, JUDGED_STATUS, reward, is_met)
+            rewards[trace.response_id] = judgement
             traits["agent"][trace.response_id] = trace.agent
             traits["domain"][trace.response_id] = domain
             _add_to_bill(bill, trace)

@@ -74,16 +74,17 @@ def compare_judge_pairs(scores: Iterable[JudgeScore]) -> list[Figures]:
         first_scores, second_scores, tasks = map(np.array, zip(*rows, strict=True))
         first_met = first_scores >= MET_THRESHOLD
         second_met = second_scores >= MET_THRESHOLD
-        figures = {
-            "first": first_judge,
-            "second": second_judge,
-            "both": len(rows),
-            "differ": int((first_met != second_met).sum()),
-            "first_alone": int((first_met > second_met).sum()),
-            "second_alone": int((first_met < second_met).sum()),
-            "kappa": as_interval(kappa_interval(first_met, second_met, tasks=tasks)),
-        }
-        pairs.append(figures)
+        pairs.append(
+            {
+                "first": first_judge,
+                "second": second_judge,
+                "both": len(rows),
+                "differ": int((first_met != second_met).sum()),
+                "first_alone": int((first_met > second_met).sum()),
+                "second_alone": int((first_met < second_met).sum()),
+                "kappa": as_interval(kappa_interval(first_met, second_met, tasks=tasks)),
+            }
+        )
     return pairs
 
 
@@ -94,8 +95,9 @@ def compare_jury_judges(run: RunJudgements) -> list[Figures]:
         question = f"{judge.question} {judge.reviewer or ''}"
         for response, judgement in run.judgements_by_judge[judge].items():
             if judge.model is not None and judgement.score is not None:
-                row = JudgeScore(question, response, judgement.task, judge.model, judgement.score)
-                scores.append(row)
+                scores.append(
+                    JudgeScore(question, response, judgement.task, judge.model, judgement.score)
+                )
     return [{"run": run.run, **pair} for pair in compare_judge_pairs(scores)]
 
 

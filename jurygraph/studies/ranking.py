@@ -226,9 +226,8 @@ class AgentRanker:
         self.units = units_label(names)
         units = {name: number for number, name in enumerate(dict.fromkeys(names))}
         self.unit = np.array([units[name] for name in names], dtype=np.int64)
-        self.unit_by_task = {
-            task: units[unit_name(task, group)] for task, group in self.tables.tasks
-        }
+        tasks = (task for task, _ in self.tables.tasks)
+        self.unit_by_task = dict(zip(tasks, self.unit.tolist(), strict=True))
         self._means: dict[str, dict[str, float]] = {}
 
     def rank(self, settings: Sequence[str] = ()) -> dict[str, float]:
@@ -383,14 +382,15 @@ def find_nearest_reversals(
                         value = _find_rank_swap_value(rank, start, end, *pairs[index])
                         today = float(setting.value)
                         share = abs(value - today) / (abs(today) or 1.0)
-                        reversal = NearestRankReversal(
-                            key=setting.key,
-                            label=setting.name,
-                            today=today,
-                            value=value,
-                            share=share,
+                        candidates.append(
+                            NearestRankReversal(
+                                key=setting.key,
+                                label=setting.name,
+                                today=today,
+                                value=value,
+                                share=share,
+                            )
                         )
-                        candidates.append(reversal)
         for index, candidates in reversals.items():
             found[index] = min(
                 candidates, key=lambda reversal: (reversal.share, reversal.key), default=None
@@ -627,7 +627,7 @@ def _agent_means(
     cells = ranker.agent * shape[1] + ranker.unit
     columns = UnitTotals(
         responses=np.ones(len(reward)),
-        scored=np.where(has_failed, 0.0, 1.0),
+        scored=1.0 - has_failed,
         total=np.where(has_failed, 0.0, reward),
         least=np.where(has_failed, low, reward),
         most=np.where(has_failed, high, reward),

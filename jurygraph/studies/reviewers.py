@@ -193,15 +193,13 @@ def _mean_of_own_scores(part: DimensionRatings, counts: Sequence[int], order: An
             is_same_group = part.group[rows, None] == part.group[history]
             keys = np.where(is_same_group, np.inf, order(rows, history))
             first = np.argsort(keys, axis=1, kind="stable")[:, : counts[-1]]
-            sums = np.cumsum(part.score[history][first], axis=1)
-            usable_score_count = np.isfinite(keys).sum(axis=1)
+            is_usable = np.isfinite(np.take_along_axis(keys, first, axis=1))
+            sums = np.cumsum(part.score[history][first] * is_usable, axis=1)
+            sizes = np.cumsum(is_usable, axis=1)
             for values, count in zip(means, counts, strict=True):
-                used_score_count = np.minimum(count, usable_score_count)
-                last = np.maximum(used_score_count - 1, 0)[:, None]
-                totals = np.take_along_axis(sums, last, axis=1)[:, 0]
-                values[rows] = np.where(
-                    used_score_count > 0, totals / np.maximum(used_score_count, 1), np.nan
-                )
+                last = min(count, len(history)) - 1
+                size = sizes[:, last]
+                values[rows] = np.where(size > 0, sums[:, last] / np.maximum(size, 1), np.nan)
     return means
 
 
@@ -687,18 +685,19 @@ def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) ->
         reviewer = part.reviewer[is_compared]
         estimate = crossed_interval(gaps, reviewer, part.group[is_compared])
         sums = np.bincount(reviewer, gaps)
-        row = {
-            "dimension": part.dimension,
-            "first": first,
-            "second": second,
-            "n": len(gaps),
-            "ratings": len(part.score),
-            "absolute": as_interval(estimate),
-            "absolute_p": t_test_p(estimate),
-            "nearer": int((sums < 0).sum()),
-            "farther": int((sums > 0).sum()),
-        }
-        rows.append(row)
+        rows.append(
+            {
+                "dimension": part.dimension,
+                "first": first,
+                "second": second,
+                "n": len(gaps),
+                "ratings": len(part.score),
+                "absolute": as_interval(estimate),
+                "absolute_p": t_test_p(estimate),
+                "nearer": int((sums < 0).sum()),
+                "farther": int((sums > 0).sum()),
+            }
+        )
     # what the study is for is asked before it, and needs no allowance for the others
     planned = [row for row in rows if {row["first"], row["second"]} == PLANNED_PAIR]
     return planned + adjust_p_values([row for row in rows if row not in planned], "absolute_p")
@@ -790,16 +789,17 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
             gaps = errors["aggregate"] - errors["personalized"]
             compared = (part.reviewer == index) & ~np.isnan(gaps)
             gain = mean_with_cluster_interval(gaps[compared], part.group[compared])
-        row = {
-            "dimension": part.dimension,
-            "reviewer": name,
-            "n": int(rows.sum()),
-            "mae": mae,
-            "gain": as_interval(gain),
-            "gain_n": int(compared.sum()),
-            "gain_p": t_test_p(gain),
-        }
-        reviewers.append(row)
+        reviewers.append(
+            {
+                "dimension": part.dimension,
+                "reviewer": name,
+                "n": int(rows.sum()),
+                "mae": mae,
+                "gain": as_interval(gain),
+                "gain_n": int(compared.sum()),
+                "gain_p": t_test_p(gain),
+            }
+        )
     return adjust_p_values(reviewers, "gain_p")
 
 
@@ -917,8 +917,6 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
                 f"{name}: items, or groups of them: {item_group_count}; with fewer than "
                 f"{_FEW_ITEMS_THRESHOLD}, differences of judges are rough"
             )
-        has_others = any(prediction.answered.any() for prediction in columns)
-        consequence = ", so only the others are compared" if has_others else ""
         for prediction in columns:
             origin = f"{name}, {name_with_examples(prediction.judge, prediction.shots)}: "
             if prediction.answered.any():
@@ -928,7 +926,7 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
             remedy = "; try --min-confidence 0" if "confidence" in reasons else ""
             yield (
                 f"{origin}predicts none of {len(part.score)} ratings "
-                f"({reasons or 'no others to go by'}){consequence}{remedy}"
+                f"({reasons or 'no others to go by'}){remedy}"
             )
 
 

@@ -24,7 +24,6 @@ from jurygraph.runs.reports.units import SINGULAR_UNIT_LABELS, units_label
 from jurygraph.schema import Decision
 
 NO_AGENT_LABEL = "(no agent)"
-_ROUNDING_DECIMALS = 12  # differences of equal means can leave an error in the last bits
 _MIN_RELIABLE_UNIT_COUNT = 20
 """With fewer, the interval of a difference is rough."""
 Limits = tuple[float, float]
@@ -176,12 +175,8 @@ def compare_agents(
     left_out = int((totals.responses - totals.scored).sum())
     ends = []
     if left_out:
-        for reward_sums_of_better, reward_sums_of_worse in (
-            (totals.least, totals.most),
-            (totals.most, totals.least),
-        ):
-            sums = np.stack([reward_sums_of_better[0], reward_sums_of_worse[1]])
-            ends.append(_estimate_mean_difference(sums, totals.responses)[0])
+        for sums in (totals.least[0], totals.most[1]), (totals.most[0], totals.least[1]):
+            ends.append(_estimate_mean_difference(np.stack(sums), totals.responses)[0])
     max_difference = limits[1] - limits[0]
     clipped = []
     for estimate_or_bound in (estimate, *ends):
@@ -196,7 +191,8 @@ def compare_agents(
     return AgentDifference(
         first=first,
         second=second,
-        difference=round(estimate.value, _ROUNDING_DECIMALS) + 0.0,
+        # differences that cancel leave an error in the last bits
+        difference=round(estimate.value, 12) + 0.0,
         low=clipped_estimate.low,
         high=clipped_estimate.high,
         units=units,

@@ -86,13 +86,19 @@ def compare_members(
             for member, value in values.items():
                 totals = totals_by_member[member][:, agent, unit_by_task[trace.task_id]]
                 totals += 1.0, value is not None, value or 0.0
-    comparisons = []
-    scaled_members = [(name, scale) for name, scale in totals_by_member if scale is not None]
-    for name, scale in sorted(scaled_members):
-        # what failed has no scale of its own
-        totals = totals_by_member[name, scale] + totals_by_member.get((name, None), 0.0)
-        comparisons.append(_compare_member(name, scale, agents, totals, units, len(scaled_members)))
-    return comparisons
+    members = [(name, scale) for name, scale in totals_by_member if scale is not None]
+    return [
+        _compare_member(
+            name,
+            scale,
+            agents,
+            # what failed has no scale of its own
+            totals_by_member[name, scale] + totals_by_member.get((name, None), 0.0),
+            units,
+            len(members),
+        )
+        for name, scale in sorted(members)
+    ]
 
 
 def has_members(run: Run) -> bool:
@@ -111,8 +117,7 @@ def _read_member_values(
         verdict.question: (verdict.scale, value)
         for verdict, value in predicted_scores(explained_trace)
     }
-    for explained_verdict in explained_trace.verdicts:
-        verdict = explained_verdict.verdict
+    for verdict in explained_trace.trace.verdicts:
         if verdict.question in names and verdict.status != "not_applicable":
             predictions.setdefault(verdict.question, (None, None))
     for question, (scale, value) in predictions.items():
@@ -147,5 +152,6 @@ def _compare_member(
         difference = compare_agents(first, second, pair, units, comparisons, scale)
         if difference.is_better_agent_known:
             outcome = "gains" if difference.is_clear else "pays"
-    left_out = int((responses - counts).sum())
-    return MemberComparison(member, scale, means, left_out, difference, outcome)
+    return MemberComparison(
+        member, scale, means, int((responses - counts).sum()), difference, outcome
+    )

@@ -684,8 +684,7 @@ def _refit_on_resample(
     k = len(full_fit.classes)
     weight = times.astype(np.float64)
     if not weight.any():  # only items were drawn that nobody labelled
-        agents = len(items_by_agent_and_prompt.agents)
-        return np.full(agents + 3 * len(votes.annotators), np.nan)
+        return np.full(len(items_by_agent_and_prompt.agents) + 3 * len(votes.annotators), np.nan)
     refitted_model = fit_model(votes, weight, full_fit.settings, full_fit.gold, start)
     credit = values @ refitted_model.posterior
     scores = items_by_agent_and_prompt.mean_credit(credit, times)

@@ -444,18 +444,12 @@ class _DeepVerifier:
         )
         for owner, specs in owners_and_tool_specs:
             current_tool_specs = () if owner.toolset is None else owner.toolset.specs
-            by_name = {spec.name: spec for spec in current_tool_specs}
+            versions = {spec.name: f"of version {spec.version}" for spec in current_tool_specs}
             for spec in specs:
-                current_tool_spec = by_name.get(spec.name)
-                if current_tool_spec != spec:
-                    version = (
-                        "not there"
-                        if current_tool_spec is None
-                        else f"of version {current_tool_spec.version}"
-                    )
+                if spec not in current_tool_specs:
                     raise TraceMismatch(
                         f"{self._run.ledger.path}: tool {spec.name!r} of {owner.name!r} is of "
-                        f"version {spec.version} in the run, now {version}"
+                        f"version {spec.version} in the run, now {versions.get(spec.name, 'not there')}"
                     )
 
     def refuse_changed_tool_results(self) -> None:

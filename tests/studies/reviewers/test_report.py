@@ -83,9 +83,9 @@ def test_the_judge_that_costs_the_most_common_ratings_is_named() -> None:
     found = report([(part, columns)])
     few = "only 1 of 8 ratings are predicted by both personalized (7) and aggregate (2): no conclusion"
     assert found.conclusion[0].startswith(f"taste: {few}")
-    assert (
-        "on 1 of 8, those that all predict; without aggregate with 10 examples, on 7: leave it out, or, "
-        in found.conclusion[1]
+    assert found.conclusion[1].endswith("on 1 of 8, those that all predict; the notes say why.")
+    assert found.conclusion[2].startswith(
+        "taste: without aggregate with 10 examples, they are compared on 7: leave it out, or, "
     )
     assert [row.n_without for row in figures_of(found).judges] == [2, 7, 1]
     of_one = report([(part, columns[2:3])])
@@ -188,7 +188,7 @@ def test_the_conclusion_tells_whether_a_judge_for_each_reviewer_is_worth_it() ->
     near = part.score + 0.5 * draw.choice([-1.0, 1.0], len(part.score))
     columns = [Predictions("aggregate", 8, guess[None]), Predictions("zero-shot", 0, near[None])]
     result = report([(part, [*columns, Predictions("personalized", 8, own[None])])])
-    answer, coverage, agreement, next_judge = result.conclusion
+    answer, coverage, _, agreement, next_judge = result.conclusion
     pair = "personalized (a judge for each reviewer) is nearer than aggregate (one judge for all, with examples)"
     assert answer.startswith(f"all: {pair}: mean difference of errors")
     assert ". personalized is surely nearer than aggregate for r0 (" in answer
