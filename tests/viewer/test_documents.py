@@ -131,7 +131,7 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
     drawn = re.findall(r'class="big">([0-9.]+)</span> (\S+)</h3>', written.read_text())
     assert drawn == [(f"{value:.4f}", name) for value, name in lowest]
     assert "The 2 lowest of 4" in markup.text
-    assert re.search(r"question Write to ann.*\s*answer come\s", markup.text)
+    assert re.search(r"question Write to ann.*\s*answer come\s*Lost", markup.text)
     assert "1 could not be scored; the means leave it out." in markup.text
     (lead, *_) = json.loads(run_command("study", "ranking", letters, "--json").out)["pairs"]
     assert f"{lead['first']} is ahead of {lead['second']}, " in markup.text

@@ -123,7 +123,7 @@ def test_the_next_lower_and_higher_rewards_lead_through_the_run(
         assert [link and link[1] for link in found] == expected
 
 
-def test_a_verdict_begins_with_the_words_of_its_criterion(rubrics: Path, browser: Browser) -> None:
+def test_a_verdict_has_the_words_of_its_criterion(rubrics: Path, browser: Browser) -> None:
     with closing(Run.open(rubrics)) as run:
         task = run.task("t1")
     assert task is not None
@@ -131,6 +131,8 @@ def test_a_verdict_begins_with_the_words_of_its_criterion(rubrics: Path, browser
     for criterion in task.rubric.criteria:
         page = browser.open(f"/a/verdict?id=t1/r1&question=met@{criterion.id}", rubrics)
         assert f"<h1>{html.escape(criterion.text)}</h1>" in page
+    response = browser.open("/a/response?id=t1/r1", rubrics)
+    assert f'<p class="fine">met: {criterion.id} “{html.escape(criterion.text)}”' in response
 
 
 def test_a_loss_leads_to_its_verdict_which_gives_each_reason_once_and_data_is_shown(
@@ -211,6 +213,9 @@ def test_passages_stand_below_the_response_with_their_quotations(
         ">Response Query How high? It is 330 m high. 1 "
         "passage 1 (tower.md) It is 330 metres <high> 2 . passage 2 It opened in 1889."
     )
+    assert run_command("report", tmp_path / "run", "-o", tmp_path / "report.html").code == 0
+    report = html.unescape(re.sub(r"<[^>]*>", " ", (tmp_path / "report.html").read_text()))
+    assert "tower.md It is 330 metres <high>. passage 2 It opened" in " ".join(report.split())
 
 
 def test_each_judge_stands_beside_what_counts_and_the_run_says_who_was_outvoted(
