@@ -3,7 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from math import fsum
 from operator import attrgetter, itemgetter
@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, join_names, suggest_known_name
+from jurygraph.messages import did_you_mean, join_names, shorten, suggest_known_name
 from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import compare_judges_by_question
+from jurygraph.runs.store.packing import (
+    ERASED_PLACEHOLDER,
+    compare_judges_by_question,
+    unpack_response_text,
+)
 from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
 from jurygraph.schema import Trace
 from jurygraph.schema.frozen_model import JsonMapping
@@ -87,14 +91,14 @@ _COLUMNS = {
     )
 }
 _FIXED_COLUMNS = ("response", "agent", "status", "reward", "best", "coverage")
-"""Columns that are shown by default, `best` where it differs; the others, and `query`, only if they are named."""
+"""Columns that are shown by default, `best` where it differs; the others, `query` and `text`, only if named."""
 _SESSION_COLUMN = "label.session"
 _COLUMNS_SHOWN_IF_DIFFERENT = ("best", _SESSION_COLUMN)
 _MAX_TABLE_COLUMNS = 12
 """So many columns a terminal shows beside each other; a table with more leaves the predictions to `--columns`."""
 PREDICTED_COLUMN_PREFIX = "predicted."
 """Begins the name of a column whose values are on a reviewer's own scale, such as 4 of 1 to 5."""
-_STANDARD_COLUMNS = (*_COLUMNS, "query")
+_STANDARD_COLUMNS = (*_COLUMNS, "query", "text")
 
 
 class ResponseSelection(NamedTuple):
@@ -306,6 +310,8 @@ def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> R
         return RewardColumn(
             name, lambda trace: get_task_query(stored_response_location(trace)[0]), True
         )
+    if name == "text":
+        return RewardColumn(name, partial(_first_words_of_response, run), True)
     components = _components_by_column(run)
     if name in components:
         component = components[name]
@@ -352,6 +358,12 @@ def find_question_id(name: str, questions: Collection[str]) -> str:
 
 def _short_question_name(question: str) -> str:
     return re.split("[@./]", question)[-1]
+
+
+def _first_words_of_response(run: Run, trace: TraceWithoutTexts) -> str:
+    texts = run.source.ledger.texts_of_record(trace.record)
+    text = unpack_response_text(trace.body, texts)
+    return ERASED_PLACEHOLDER if text is None else shorten(" ".join(text.split()))
 
 
 def stored_response_location(trace: TraceWithoutTexts) -> tuple[int, str]:

@@ -132,6 +132,17 @@ def test_columns_are_those_named_texts_first(scored: Path, run: Command) -> None
     assert rows(shown)[2] == ["door/a", "alice", "0.5000", "1.1000"]
 
 
+def test_first_words_of_a_response_are_a_column_until_they_are_erased(
+    scored: Path, run: Command
+) -> None:
+    assert run("erase", scored, "--response", "door/a").code == 0
+    shown = run("show", scored, "--columns", "text", "--limit", 2).out.splitlines()[2:]
+    assert [re.split("  +", line) for line in shown] == [
+        ["door/a", "erased"],
+        ["door/b", "bad: the door"],
+    ]
+
+
 @pytest.mark.landing
 def test_on_a_terminal_columns_that_do_not_fit_follow_below(
     scored: Path, run: Command, monkeypatch: pytest.MonkeyPatch
