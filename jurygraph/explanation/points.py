@@ -15,6 +15,8 @@ from jurygraph.explanation.terms import (
     ExplainedTrace,
     ExplainedVerdict,
     describe_unsupported,
+    describe_vote,
+    missing_vote,
 )
 from jurygraph.messages import (
     format_factor_for_sentence,
@@ -189,7 +191,7 @@ def _points_line(
 def _describe_judge_votes(
     component: ExplainedTerm, verdicts: Sequence[ExplainedVerdict], undecided: Sequence[Ballot]
 ) -> Iterator[str]:
-    """Yield the answers that have no majority, then of other questions the scores of judges that differ."""
+    """Yield the answers that have no majority, then of other questions the votes of judges that differ."""
     labels = {verdict.label for verdict in verdicts}
     undecided_labels = set()
     for ballot in undecided:
@@ -200,19 +202,19 @@ def _describe_judge_votes(
         yield f"no majority{on_question} ({ballot.answers}), so the {rule} counts"
     reductions = {use.reduce for use in component.inputs.values()}
     rule = ", and a majority decides" if reductions == {"majority"} else ""
-    scores_by_label = defaultdict(list)
+    votes_by_label = defaultdict(list)
     for verdict in verdicts:
-        if verdict.counted is not None and verdict.label not in undecided_labels:
-            scores_by_label[verdict.label].append((_judge_name(verdict), verdict.counted))
-    disagreement_texts = []
-    for label, votes in scores_by_label.items():
-        judges, scores = map(set, zip(*votes, strict=True))
-        if len(judges) > 1 and len(scores) > 1:
-            label_prefix = f"{label}: " if len(labels) > 1 else ""
-            scores_text = ", ".join(
-                f"{judge} {format_number_for_sentence(score)}" for judge, score in votes
+        if verdict.label not in undecided_labels and not missing_vote(verdict):
+            votes_by_label[verdict.label].append(
+                (_judge_name(verdict), describe_vote(verdict, True))
             )
-            disagreement_texts.append(f"{label_prefix}{scores_text}")
+    disagreement_texts = []
+    for label, votes in votes_by_label.items():
+        judges, answers = map(set, zip(*votes, strict=True))
+        if len(judges) > 1 and len(answers) > 1:
+            label_prefix = f"{label}: " if len(labels) > 1 else ""
+            votes_text = ", ".join(f"{judge} {answer}" for judge, answer in votes)
+            disagreement_texts.append(f"{label_prefix}{votes_text}")
     if disagreement_texts:
         yield f"judges differ{rule}: {'; '.join(list_first(disagreement_texts, _MAX_REASONS_LISTED))}"
 

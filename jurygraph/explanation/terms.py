@@ -198,7 +198,7 @@ class Ballot(NamedTuple):
     def votes(self) -> str:
         """Return what was voted for, the most frequent first: `2 × 0.5, 1 × abstained`."""
         counts = Counter(
-            _vote_of_verdict(verdict, self.has_judges) for verdict in self.voting_verdicts
+            describe_vote(verdict, self.has_judges) for verdict in self.voting_verdicts
         )
         return ", ".join(f"{number} × {vote}" for vote, number in counts.most_common())
 
@@ -237,7 +237,7 @@ def describe_judge_answer(verdict: RecordedVerdict) -> str:
     return f"{answer} (superseded)" if verdict.superseded else answer
 
 
-def _missing_vote(verdict: ExplainedVerdict) -> str:
+def missing_vote(verdict: ExplainedVerdict) -> str:
     """Return why a verdict votes for nothing; empty if it votes."""
     if verdict.effect == "discarded":
         return "discarded"
@@ -246,9 +246,9 @@ def _missing_vote(verdict: ExplainedVerdict) -> str:
     return "unsupported" if verdict.verdict.is_worst_case or verdict.score is None else ""
 
 
-def _vote_of_verdict(verdict: ExplainedVerdict, has_judges: bool) -> str:
+def describe_vote(verdict: ExplainedVerdict, has_judges: bool) -> str:
     """Return what a verdict votes for, or why it counts for nothing: met or not where several judges vote."""
-    missing = _missing_vote(verdict)
+    missing = missing_vote(verdict)
     if missing:
         return missing
     if has_judges and verdict.verdict.is_binary_verdict:

@@ -44,6 +44,7 @@ from jurygraph.studies.compared_responses import (
     SampleMeanVerdict,
     compared_responses,
 )
+from jurygraph.views.rewards import largest_judge_difference
 
 INDEX_VERSION = 17
 """Version of the tables; an index of another one is made again."""
@@ -59,7 +60,8 @@ CREATE TABLE responses (
     number INTEGER PRIMARY KEY, group_number INTEGER NOT NULL, task INTEGER NOT NULL, name TEXT NOT NULL,
     agent INTEGER, status TEXT NOT NULL, reward REAL, least REAL NOT NULL, most REAL NOT NULL, best REAL NOT NULL,
     coverage REAL NOT NULL, gates TEXT NOT NULL, failed INTEGER NOT NULL, quotable INTEGER NOT NULL,
-    unsupported INTEGER NOT NULL, calls INTEGER NOT NULL, cost REAL, at INTEGER NOT NULL);
+    unsupported INTEGER NOT NULL, calls INTEGER NOT NULL, cost REAL, disagreement REAL,
+    at INTEGER NOT NULL);
 CREATE INDEX responses_of_a_task ON responses (task);
 CREATE INDEX responses_by_reward ON responses (coalesce(reward, 9e999), number);
 CREATE TABLE components (
@@ -412,6 +414,7 @@ class RunIndex:
             sum("unsupported" in verdict for verdict in verdicts),
             len(calls),
             sum(costs) if costs else None,
+            largest_judge_difference(trace),
             trace.current_run_record.at,
         )
 

@@ -42,6 +42,7 @@ _SQL_BY_COLUMN = {
     "unsupported": "responses.unsupported",
     "calls": "responses.calls",
     "cost": "responses.cost",
+    "disagreement": "responses.disagreement",
     "gates": "nullif(responses.gates, '')",
     "at": "responses.at",
 }

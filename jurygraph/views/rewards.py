@@ -64,7 +64,8 @@ def _count_unsupported_verdicts(trace: TraceWithoutTexts) -> int:
     return sum("unsupported" in verdict and not verdict.get("superseded") for verdict in verdicts)
 
 
-def _largest_judge_difference(trace: TraceWithoutTexts) -> float | None:
+def largest_judge_difference(trace: TraceWithoutTexts) -> float | None:
+    """Return how far two judges of a question are apart, where they are farthest; None without several judges."""
     compared = compare_judges_by_question(trace.body["verdicts"])
     return max((difference for difference, _ in compared), default=None)
 
@@ -85,7 +86,7 @@ _COLUMNS = {
         RewardColumn("gates", lambda trace: ", ".join(trace.gates) or None, True),
         RewardColumn(
             "disagreement",
-            _largest_judge_difference,
+            largest_judge_difference,
         ),
         RewardColumn("unsupported", _count_unsupported_verdicts),
     )

@@ -415,12 +415,13 @@ def compare_judges_by_question(verdicts: Iterable[RecordBody]) -> list[tuple[flo
     whether their answers differ.
 
     The score of a judge is the mean of its samples; met or not is one answer, whatever its probability. Verdicts that
-    another judge's superseded are compared, too.
+    another judge's superseded are compared, too, and those that no quotation bears out are not.
     """
     scores: dict[Hashable, dict[str, list[float]]] = {}
     decided = set()
     for verdict in verdicts:
-        if "judge" in verdict and "gated_by" not in verdict and verdict.get("score") is not None:
+        is_answer = "gated_by" not in verdict and "unsupported" not in verdict
+        if "judge" in verdict and is_answer and verdict.get("score") is not None:
             names = ("question", "about", "responses", "turn")
             judged = tuple(str(verdict.get(name)) for name in names)
             scores.setdefault(judged, {}).setdefault(verdict["judge"], []).append(verdict["score"])
