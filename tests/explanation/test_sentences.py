@@ -721,6 +721,16 @@ def test_judges_that_differ_and_the_judge_of_each_reason_are_named():
     lost = term.model_copy(update={"value": 0.5, "contribution": 0.5})
     lines = explanation_sentences(trace(reward(0.5, terms=(lost,)), *votes), decision)
     assert points_of(lines) == [f"Lost 0.5: a 0.5 of 1, {split} (strict: rude)."]
+    # however sure each is that it is not met, all say the same
+    unsure = [
+        verdict("a", score=score, met=False, judge=judge)
+        for judge, score in (("kind", 0.4), ("strict", 0.1))
+    ]
+    near = term.model_copy(update={"value": 0.25, "contribution": 0.25})
+    (line,) = points_of(
+        explanation_sentences(trace(reward(0.25, terms=(near,)), *unsure), decision)
+    )
+    assert "differ" not in line
     agreed = [verdict("a", score=0.0, judge=judge, reason="rude") for judge in ("kind", "strict")]
     none = term.model_copy(update={"value": 0.0, "contribution": 0.0})
     lines = explanation_sentences(trace(reward(0.0, terms=(none,)), *agreed), decision)

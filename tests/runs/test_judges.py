@@ -15,6 +15,7 @@ from jurygraph.errors import InputError
 from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.packing import compare_judges_by_question
 from jurygraph.runs.table_reader import TableOptions, open_export_table
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import learn_confusion_matrices, rescore
@@ -330,6 +331,13 @@ def test_juries_are_compared_by_the_value_that_counts(tmp_path: Path, tasks: Pat
         "; with another fold or number of judges, in 2 questions: met counts 1 in B, and its probability in A"
     )
     assert "another fold" not in compare(three, two).conclusion[0]
+
+
+def test_what_no_quotation_bears_out_is_no_answer_that_differs() -> None:
+    met = {"judge": "kind", "question": 0, "score": 0.9, "met": True}
+    unsupported = {"judge": "strict", "question": 0, "score": 0.0, "met": False}
+    assert compare_judges_by_question([met, unsupported]) == [(0.9, True)]
+    assert compare_judges_by_question([met, unsupported | {"unsupported": "worst-case"}]) == []
 
 
 def test_responses_are_sorted_by_the_largest_difference_of_two_judges(

@@ -231,7 +231,9 @@ def test_each_judge_stands_beside_what_counts_and_the_run_says_who_was_outvoted(
     evaluators = [{**use, "fold": "majority"}]
     with jg.Jury(models=models, evaluators=evaluators, record=tmp_path / "run") as jury:
         jury.score(jg.Task(id="t", query="?"), [jg.Response(id="r", text="One text of a length.")])
-    overview, page = browser.open_all(["/a/", "/a/response?id=r"], tmp_path / "run")
+    addresses = ["/a/", "/a/response?id=r", "/a/responses?columns=disagreement&sort=-disagreement"]
+    overview, page, responses = browser.open_all(addresses, tmp_path / "run")
+    assert re.search(r'aria-sort="descending">\s*<a [^>]*>disagreement ', responses)
     assert "kind (kind-1), mild (mild-1), strict (strict-1)" in overview
     assert "1 had no majority, and counted as the worst case; outvoted: strict on 1." in overview
     table = page.partition("What the judges say")[2].partition("</table>")[0]
