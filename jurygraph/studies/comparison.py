@@ -639,8 +639,8 @@ def _failure_notes(rewards: Floats) -> Iterator[str]:
         kept = rewards_of_other_run[~has_failed.any(axis=0)]
         if is_mean_difference_significant(failed, kept):
             yield (
-                f"means and tests mislead: the {len(failed)} responses that failed in {name} alone have a mean "
-                f"of {failed.mean():.4f} in {other}, and the others one of {kept.mean():.4f}"
+                f"means and tests mislead: {format_count(len(failed), 'response')} failed in {name} alone, with a mean "
+                f"of {failed.mean():.4f} in {other}, where the others have one of {kept.mean():.4f}"
             )
 
 

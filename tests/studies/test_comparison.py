@@ -594,7 +594,7 @@ def test_a_task_can_lose_what_the_rewards_allow_or_more_where_it_did():
             + [(0.1 + i / 100, 0.1 + i / 99) for i in range(30)],
             1,
             [
-                "mislead: the 5 responses that failed in B alone have a mean of 0.9200 in A, and the others one"
+                "mislead: 5 responses failed in B alone, with a mean of 0.9200 in A, where the others have one"
             ],
         ),
         ([(0.1, None), (0.19, None)] + [(0.1 + i / 100, 0.1 + i / 99) for i in range(30)], 1, []),
