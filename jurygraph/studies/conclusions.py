@@ -222,7 +222,8 @@ def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterato
         labelled_judges = [row for row in parts if row["alone"] and row["farther"]]
         if labelled_judges:
             best, best_name = _pick_best(labelled_judges, "alone", _distance_key)
-            yield _describe_nearer(best_name, subject, best["farther"], best["labels"])
+            nearer = _describe_nearer(best_name, subject, best["farther"], best["labels"])
+            yield f"{nearer}{_describe_saving(jury, best, f' Alone, {best_name}')}"
 
 
 def _distance_key(row: Figures) -> float:
@@ -254,13 +255,20 @@ def _describe_least_missed_judge(subject: str, jury: Figures, smaller_juries: Fi
             f"the mean distance from people by {_cell_text(row['farther'])}, "
             f"{format_count(row['labels'], 'label')}"
         )
-    saving = ""
-    if row["cost_share"] is not None:
-        saved_cost = jury["cost"] - row["cost"]
-        saving = (
-            f"; that saves ${saved_cost:.4f} of ${jury['cost']:.4f} ({1.0 - row['cost_share']:.1%})"
-        )
-    return f"{subject}: {name} is missed least; without it {join_names(outcomes)}{saving}."
+    return (
+        f"{subject}: {name} is missed least; without it {join_names(outcomes)}."
+        f"{_describe_saving(jury, row, ' That')}"
+    )
+
+
+def _describe_saving(jury: Figures, row: Figures, subject: str) -> str:
+    """Return what a smaller jury saves, as a sentence; nothing where a price is not known."""
+    if row["cost_share"] is None:
+        return ""
+    saved_cost = jury["cost"] - row["cost"]
+    return (
+        f"{subject} saves ${saved_cost:.4f} of ${jury['cost']:.4f} ({1.0 - row['cost_share']:.1%})."
+    )
 
 
 def conclude_differences(differences: FigureRows) -> Iterator[str]:

@@ -274,6 +274,7 @@ def test_a_jury_is_nearer_than_its_nearest_judge_only_if_no_interval_says_otherw
     rows = [part("alone", name, gap) for name, gap in zip("ab", gaps, strict=True)]
     (conclusion,) = conclude_smaller_juries([JURY, *rows])
     assert conclusion.startswith(sentence)
+    assert conclusion.endswith(" saves $0.1000 of $0.5000 (20.0%).")
 
 
 @all_rows(
@@ -283,12 +284,12 @@ def test_a_jury_is_nearer_than_its_nearest_judge_only_if_no_interval_says_otherw
             [(UNSURE, 3), (UNSURE, 2), (UNSURE, 3)],
             "criteria (jury): b is missed least; without it the undecided answers go from 1 to 2 of 200, "
             "the mean score changes by -0.125, the mean distance from people by 0.05 (-0.05 to 0.15), 40 "
-            "labels; that saves $0.1000 of $0.5000 (20.0%).",
+            "labels. That saves $0.1000 of $0.5000 (20.0%).",
         ),
         (
             [(FARTHER, 0), (UNSURE, 0), (NEARER, 9)],
             "c is missed least; without it the undecided answers go from 1 to 9 of 200, the mean score "
-            "changes by -0.125, the mean distance from people by -0.20 (-0.30 to -0.10), 40 labels;",
+            "changes by -0.125, the mean distance from people by -0.20 (-0.30 to -0.10), 40 labels.",
         ),
         (
             [(FARTHER, 0)] * 3,
@@ -298,7 +299,7 @@ def test_a_jury_is_nearer_than_its_nearest_judge_only_if_no_interval_says_otherw
             [(UNSURE, 0), (EQUAL, 1), (UNSURE, 0)],
             "b is missed least; without it the undecided answers go from 1 to 1 of 200",
         ),
-        ([(EQUAL, 9), (EQUAL, 9), (EQUAL, 2)], "the mean distance from people by 0.00, 40 labels;"),
+        ([(EQUAL, 9), (EQUAL, 9), (EQUAL, 2)], "the mean distance from people by 0.00, 40 labels."),
     ],
 )
 def test_a_judge_is_dropped_over_all_questions_and_equal_ones_are_named_together(
