@@ -592,7 +592,8 @@ def build_verdict(
     if text is None:
         evidence = tuple(Evidence(quote=quote) for quote in quotes)
     else:
-        evidence, rejected_quotes = verify_quotes(quotes, text)
+        needed_kinds = dict.fromkeys(kind for claim in finding.claims for kind in claim.needs)
+        evidence, rejected_quotes = verify_quotes(quotes, text, needed_kinds)
         unsupported_claims = _find_unsupported_claims(finding.claims, text)
         if rejected_quotes and not unsupported_claims:  # else the mark says it
             reason = f"{reason} [lost: {_explain_rejected_quotes(rejected_quotes, text)}]"
@@ -692,17 +693,22 @@ def explain_rejected_quote(quotation: str, text: SearchableText) -> str:
 
 
 def verify_quotes(
-    quotations: Sequence[str], text: QuotableTexts
+    quotations: Sequence[str], text: QuotableTexts, needed_kinds: Iterable[_TextKind] = ()
 ) -> tuple[tuple[Evidence, ...], list[str]]:
-    """Return the quoted passages as evidence, and the quotations that match no passage."""
-    passages = {}
+    """Return the quoted passages as evidence, and the quotations that match no passage.
+
+    What stands in several of the texts that are needed is evidence from each, and from others only if it is in none.
+    """
+    passages: dict[tuple[str, int | None, int | None], Evidence] = {}
     rejected_quotes = []
     for quotation in quotations:
-        evidence = text.find_support(quotation)
-        if evidence is None:
+        found = [text.find_support(quotation, [kind]) for kind in needed_kinds]
+        if not any(found):
+            found = [text.find_support(quotation)]
+        evidence = [passage for passage in found if passage is not None]
+        if not evidence:
             rejected_quotes.append(quotation)
-        else:
-            passages[evidence.source, evidence.start, evidence.end] = evidence
+        passages |= {(item.source, item.start, item.end): item for item in evidence}
     return tuple(passages.values()), rejected_quotes
 
 

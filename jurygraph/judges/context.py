@@ -29,12 +29,12 @@ class ContextJudge(JudgeEvaluator):
     """Score whether a response is faithful to the task's `context`, answers, and had enough context to answer from.
 
     `faithful` needs quotations from response and context, `answers` from the response, and `sufficient` from the
-    context; evidence names the passage. It abstains for a task without context; where the context is an empty list,
-    because nothing was found, only `answers` is judged.
+    context; evidence names the passage, also where the response has the same words. It abstains for a task without
+    context; where the context is an empty list, because nothing was found, only `answers` is judged.
     """
 
     name = "context"
-    version = "2"
+    version = "3"
     task_fields = ("context",)
     prompt = load_prompt("context")
     shares = MappingProxyType(dict.fromkeys(CONTEXT_ITEM_BY_NAME, 1.0))

@@ -26,6 +26,7 @@ def judge(
     quotes: dict[str, list[str]],
     context: object = PASSAGES,
     requests: list[str] | None = None,
+    answer: str = ANSWER,
     **settings: str,
 ) -> dict[str, RecordedVerdict]:
     """Return the verdicts of a judge that finds every item met, and gives these quotations."""
@@ -38,7 +39,7 @@ def judge(
     task = jg.Task(id="t", query="How high is the tower?", context=context)
     scripted_judge = ScriptedJudge(answers)
     with jg.Jury.from_config(config, model=scripted_judge) as jury:
-        (trace,) = jury.score(task, [jg.Response(id="r", text=ANSWER)])
+        (trace,) = jury.score(task, [jg.Response(id="r", text=answer)])
     if requests is not None:
         requests += [str(request.messages[-1].content) for request in scripted_judge.requests]
     return {verdict.subject: verdict for verdict in trace.verdicts}
@@ -52,6 +53,21 @@ def test_findings_quote_the_answer_and_the_context_with_their_sources() -> None:
         ("response", ANSWER, True),
         ("passage 1 (tower.md)", high, True),
     ]
+
+
+def test_what_the_answer_takes_from_a_passage_word_for_word_is_evidence_from_the_passage() -> None:
+    words, quotes = "330 metres high", ["330 metres high"]
+    verdicts = judge(
+        {"faithful": quotes, "answers": quotes, "sufficient": quotes}, answer=f"It is {words}."
+    )
+    sources = {
+        name: [item.source for item in verdict.evidence] for name, verdict in verdicts.items()
+    }
+    assert sources == {
+        "faithful": ["response", "passage 1 (tower.md)"],
+        "answers": ["response"],
+        "sufficient": ["passage 1 (tower.md)"],
+    }
 
 
 def test_a_finding_without_a_quotation_from_each_text_is_unsupported() -> None:
