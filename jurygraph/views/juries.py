@@ -21,12 +21,12 @@ def describe_jury_votes(run: Run) -> str:
         for use, answers, folded, _ in fold_juries(survey.questions, verdicts, decision):
             if use.inputs[0].reduce != "majority":
                 continue
+            votes = [vote for vote in answers if vote.about == folded.about and has_judgement(vote)]
             vote_count += 1
-            undecided_count += folded.status == "abstained"
-            for verdict in answers if has_judgement(folded) else ():
-                is_vote = verdict.about == folded.about and has_judgement(verdict)
-                if is_vote and _answer(verdict) != _answer(folded):
-                    outvoted[verdict.judge] += 1
+            if has_judgement(folded):
+                outvoted.update(vote.judge for vote in votes if _answer(vote) != _answer(folded))
+            else:
+                undecided_count += bool(votes)
     if not vote_count:
         return ""
     names = [f"{judge} on {count}" for judge, count in outvoted.most_common()]

@@ -92,8 +92,8 @@ def _format_request_bill(bill: "CallBill") -> str:
 
 
 COVERAGE_LEGEND = (
-    "coverage: judged share of the weight; degraded: some is not judged, or has votes without a majority; failed: no "
-    "reward, left out of the mean"
+    "coverage: judged share of the weight; degraded: some is not judged; "
+    "failed: no reward, left out of the mean"
 )
 
 
