@@ -363,6 +363,8 @@ def _effective_trials(hits: Floats, sizes: Floats) -> float:
 
 
 TEST_POWER = 0.8
+"""The chance to find what a plan says would be found."""
+POWER_QUANTILE = 0.8416212335729143  # of the normal distribution
 ONE_SIDED_LEVEL = (1.0 - CONFIDENCE_LEVEL) / 2
 """The level of a one-sided test, that of one end of an interval."""
 _MIN_PLANNED_TASKS = 10
@@ -423,13 +425,15 @@ def no_worse_p_value(estimate: Estimate, margin: float, largest_loss: float) -> 
 
 
 def needed_cluster_count(estimate: Estimate, margin: float, largest_loss: float) -> int | None:
-    """Return the least number of clusters alike with which `lower_bound` would be above -margin; None if none would.
+    """Return the least number of clusters alike with which `lower_bound` would be above -margin with power 0.8.
 
-    That is at 1,000,000, or where the value itself is not above -margin.
+    None if none would: not even 1,000,000, or where the value itself is not above -margin.
     """
 
     def has_enough_clusters(clusters: int) -> bool:
-        return lower_bound(estimate, largest_loss, clusters=clusters) > -margin
+        error = (estimate.error or 0.0) * (estimate.clusters / clusters) ** 0.5
+        lowest = lower_bound(estimate, largest_loss, clusters=clusters)
+        return bool(lowest - POWER_QUANTILE * error > -margin)
 
     counts = range(2, _MAX_PLANNED_CLUSTERS + 1)
     index = bisect_left(counts, True, key=has_enough_clusters)

@@ -441,7 +441,10 @@ def _conclude_agents(fitted_consensus: FittedConsensus) -> list[str]:
             agent = ballots.agent[row]
             rewards.append(UnitRewards(agent, units[row], 1, 1, *[credit[item]] * 3))
     limits = (min(fitted_consensus.values), max(fitted_consensus.values))
-    unit_names = "items" if ballots.prompt is None else "groups"
+    unit_names = "groups"
+    if ballots.prompt is None:
+        has_shared_items = len(set(units)) < len(votes.items)
+        unit_names = "items" if has_shared_items else "answers"
     agents = rank_agents_by_reward(rewards, limits, unit_names)
     leads = [describe_lead(agent.lead) for agent in agents[:1] if agent.lead is not None]
     return [*conclude_ranking(agents), *leads]

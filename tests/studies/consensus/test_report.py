@@ -317,14 +317,16 @@ def test_which_agent_people_like_more_is_told_over_the_questions_of_both(has_gro
     words = found.conclusion[0]
     falcon, heron = (found.figures["agents"][name] for name in ("falcon", "heron"))
     assert falcon.low < heron.high
-    design = "unpaired over 24 items or more of each"
+    design = "unpaired over 24 answers or more of each"
     certainty = "which may be chance"
     if has_groups:
         design = "paired over 24 groups"
         certainty = "by more than chance"
     assert words.startswith(f"falcon is ahead of heron, {certainty}: the difference is 0.1875 (")
     assert design in words
-    assert ("more items like these would tell" in words) == (not has_groups)
+    assert ("more answers of each like these would tell with a chance of 80%" in words) == (
+        not has_groups
+    )
 
 
 # Ordered labels
