@@ -9,7 +9,7 @@ neither an abstention nor the lowest score.
 import csv
 import io
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from math import inf, isfinite
 from pathlib import Path
@@ -20,10 +20,11 @@ from pydantic import Field, model_validator
 
 from jurygraph.arrays import Bools, Ints
 from jurygraph.errors import InputError
-from jurygraph.messages import quote
+from jurygraph.messages import Problem, quote
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Id, LongId, Number, StrictBool, StrPath
 from jurygraph.schema.rating import Label, RatedItem, Vote, find_label_class, format_label
+from jurygraph.sources.files import raise_field_error
 from jurygraph.sources.ratings import (
     NO_NAMES,
     NUMERAL_PATTERN,
@@ -133,16 +134,19 @@ def read_items_for_sheets(
 ) -> FileRows[SheetItem]:
     """Read items of a CSV, JSONL or Parquet file; `columns` and `options` as for `read_ratings`.
 
-    Raises `InputError` with file, line and field, also for one twice.
+    Equal rows, as those of several ratings of an item, are one. Raises `InputError` with file, line and field, also for
+    an item with two texts.
     """
-    found: dict[str, SheetItem] = {}
+    found: dict[str, tuple[str, SheetItem]] = {}
     file = read_validated_rows(path, SheetItem, columns, options)
     for position, item in file.rows:
-        if found.setdefault(item.key, item) is not item:
-            raise InputError(
-                f"{path}, {position}: item {quote(item.key)} is there above; give each item once"
-            )
-    return file
+        first_position, first = found.setdefault(item.key, (position, item))
+        for name, column in file.columns.items():
+            if getattr(item, name) != getattr(first, name):
+                problem = f"is another one than in {first_position} of item {quote(item.key)}"
+                hint = "give each item one"
+                raise_field_error(f"{path}, {position}", Problem((column,), problem, hint))
+    return replace(file, rows=tuple(found.values()))
 
 
 def make_sheets(

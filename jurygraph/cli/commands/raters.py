@@ -413,10 +413,10 @@ def assign(
     """Assign items to reviewers, as balanced and blinded sheets.
 
     An item has `item` and `text`, or `first` and `second` for a pair, and may have `prompt` (or `question`), `agent`,
-    `domain` and `group`; those of a run are its responses. Each item gets K reviewers, and two reviewers' numbers of
-    items differ by at most one: of all, of each agent, and of each domain of an agent. A sheet (DIR/sheets/NAME.csv)
-    has the texts in an order of its own under ids that say nothing, of half of the pairs the second text first, and
-    columns for score and reason.
+    `domain` and `group`, as RATINGS with texts do; those of a run are its responses. Each item gets K reviewers, and
+    two reviewers' numbers of items differ by at most one: of all, of each agent, and of each domain of an agent. A
+    sheet (DIR/sheets/NAME.csv) has the texts in an order of its own under ids that say nothing, of half of the pairs
+    the second text first, and columns for score and reason.
     Dimensions of a judge come with their scale, and with `skip_if` where they depend on the score of another one.
     DIR/key.jsonl maps the ids to items, agents and reviewers: do not send it. `jurygraph import sheets` reads the
     filled sheets with the key. A pair's score is first, second or tie, or a number: below 0 for the first text.
