@@ -20,11 +20,10 @@ from pydantic import Field, model_validator
 
 from jurygraph.arrays import Bools, Ints
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, quote
+from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Id, LongId, Number, StrictBool, StrPath
 from jurygraph.schema.rating import Label, RatedItem, Vote, find_label_class, format_label
-from jurygraph.sources.files import raise_field_error
 from jurygraph.sources.ratings import (
     NO_NAMES,
     NUMERAL_PATTERN,
@@ -32,6 +31,7 @@ from jurygraph.sources.ratings import (
     NameByField,
     escape_formulas,
     read_validated_rows,
+    unique_value_by_item,
 )
 
 _SCORE_BY_PREFERRED_SIDE = {"first": -1.0, "tie": 0.0, "second": 1.0}
@@ -137,16 +137,11 @@ def read_items_for_sheets(
     Equal rows, as those of several ratings of an item, are one. Raises `InputError` with file, line and field, also for
     an item with two texts.
     """
-    found: dict[str, tuple[str, SheetItem]] = {}
     file = read_validated_rows(path, SheetItem, columns, options)
-    for position, item in file.rows:
-        first_position, first = found.setdefault(item.key, (position, item))
-        for name, column in file.columns.items():
-            if getattr(item, name) != getattr(first, name):
-                problem = f"is another one than in {first_position} of item {quote(item.key)}"
-                hint = "give each item one"
-                raise_field_error(f"{path}, {position}", Problem((column,), problem, hint))
-    return replace(file, rows=tuple(found.values()))
+    for name in file.columns:
+        unique_value_by_item(file, name)  # which refuses a second one
+    row_by_key = {item.key: (position, item) for position, item in file.rows}
+    return replace(file, rows=tuple(row_by_key.values()))
 
 
 def make_sheets(

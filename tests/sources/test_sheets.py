@@ -196,7 +196,9 @@ def test_an_item_of_several_ratings_is_one_and_has_one_text(tmp_path: Path) -> N
     path.write_text(rows, encoding="utf-8")
     assert [row.key for _, row in read_items_for_sheets(path).rows] == ["a_x", "a_y"]
     path.write_text(f"{rows}a,x,cy,1,B\n", encoding="utf-8")
-    problem = "line 5, field text: is another one than in line 2 of item 'a_x'; give each item one"
+    problem = (
+        "line 5, field text: is not the text that item 'a_x' has in line 2; give each item one text"
+    )
     with pytest.raises(InputError, match=problem):
         read_items_for_sheets(path)
 
