@@ -382,7 +382,11 @@ def max_unseen_cluster_share(clusters: int, level: float = ONE_SIDED_LEVEL) -> f
 
 
 def lower_bound(
-    estimate: Estimate, largest_loss: float, level: float = ONE_SIDED_LEVEL, clusters: int = 0
+    estimate: Estimate,
+    largest_loss: float,
+    level: float = ONE_SIDED_LEVEL,
+    clusters: int = 0,
+    power_quantile: float = 0.0,
 ) -> float:
     """Return a lower bound of the true value that also counts losses which the clusters did not show.
 
@@ -396,11 +400,12 @@ def lower_bound(
         largest_loss: L, the most that one cluster can lose, at least 0.
         level: α, in (0, 1).
         clusters: G; another number than the estimate's says what as many clusters alike would show.
+        power_quantile: by how many errors the bound is to be lower, as that of an unlucky study is.
     """
     count = clusters or estimate.clusters
     error = (estimate.error or 0.0) * (estimate.clusters / count) ** 0.5
     max_unseen_share = max_unseen_cluster_share(count, level)
-    half_width = t_quantile(count - 1, 1.0 - level) * error
+    half_width = (t_quantile(count - 1, 1.0 - level) + power_quantile) * error
     return float(estimate.value - half_width - max_unseen_share * largest_loss)
 
 
@@ -431,9 +436,10 @@ def needed_cluster_count(estimate: Estimate, margin: float, largest_loss: float)
     """
 
     def has_enough_clusters(clusters: int) -> bool:
-        error = (estimate.error or 0.0) * (estimate.clusters / clusters) ** 0.5
-        lowest = lower_bound(estimate, largest_loss, clusters=clusters)
-        return bool(lowest - POWER_QUANTILE * error > -margin)
+        lowest = lower_bound(
+            estimate, largest_loss, clusters=clusters, power_quantile=POWER_QUANTILE
+        )
+        return lowest > -margin
 
     counts = range(2, _MAX_PLANNED_CLUSTERS + 1)
     index = bisect_left(counts, True, key=has_enough_clusters)

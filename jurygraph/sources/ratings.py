@@ -29,6 +29,7 @@ from jurygraph.messages import (
     join_names,
     quote,
     shell_quote,
+    suggest_known_name,
     validate,
 )
 from jurygraph.schema import FrozenModel, ScoreCalibration
@@ -117,6 +118,27 @@ class FileRows(Generic[N]):
     @property
     def name(self) -> str:
         return Path(self.path).name
+
+
+def leave_out_raters(
+    files: Sequence[FileRows[N]], field: str, names: str | None
+) -> list[FileRows[N]]:
+    """Return the files without the rows of people whom a field names; `names` are joined by commas.
+
+    Raises `InputError` for a name of nobody, and if nobody is left.
+    """
+    raters = {getattr(row, field) for file in files for _, row in file.rows}
+    left_out = set(map(str.strip, names.split(","))) if names is not None else set()
+    for name in sorted(left_out - raters):
+        hint = suggest_known_name(name, sorted(filter(None, raters)))
+        raise InputError(f"--without: nobody is {name!r}; {hint}")
+    if left_out and raters <= left_out:
+        raise InputError(f"--without: is {names}, and nobody is left; leave out fewer")
+    kept_files = []
+    for file in files:
+        rows = [row for row in file.rows if getattr(row[1], field) not in left_out]
+        kept_files.append(replace(file, rows=tuple(rows)))
+    return kept_files
 
 
 RatingsFile = FileRows[Rating]

@@ -62,10 +62,7 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
     """
     estimate = as_interval(cell)
     assert estimate is not None
-    value, low, high = estimate[:3]
-    assert value is not None
-    assert low is not None
-    assert high is not None
+    value, low, high = (end or 0.0 for end in estimate[:3])
     distance_to_bound = abs(value - bound)
     if distance_to_bound == 0.0:
         return ""
@@ -200,9 +197,8 @@ def conclude_copies(pairs: FigureRows) -> Iterator[str]:
 
 def _are_nearly_copies(pair: Figures) -> bool:
     kappa: IntervalCell = pair["kappa"]
-    if kappa.value is None or side_of_bound(kappa, GOOD_AGREEMENT_THRESHOLD) != 1:
-        return False
-    return kappa.value >= RELIABLE_CORRELATION
+    is_good = side_of_bound(kappa, GOOD_AGREEMENT_THRESHOLD) == 1
+    return is_good and (kappa.value or 0.0) >= RELIABLE_CORRELATION
 
 
 def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterator[str]:
@@ -277,20 +273,14 @@ def conclude_differences(differences: FigureRows) -> Iterator[str]:
         yield _describe_nearer(row["first"], row["second"], row["difference"], row["n"], is_clear)
 
 
-def _negate(difference: IntervalCell) -> IntervalCell:
-    value, low, high = difference
-    assert value is not None
-    return IntervalCell(0.0 - value, high and -high, low and -low)
-
-
 def _describe_nearer(
     first: str, second: str, difference: IntervalCell, count: int, is_clear: bool = True
 ) -> str:
     """Return who of two is nearer to people, from the first one's mean distance less the second's; `is_clear` is
     whether a test says so, too."""
-    value = difference.value
-    assert value is not None
-    nearer, other, gap = first, second, _negate(difference)
+    value = difference.value or 0.0
+    ends = (difference.value, difference.high, difference.low)
+    nearer, other, gap = first, second, IntervalCell(*(end and -end for end in ends))
     if value > 0.0:
         nearer, other, gap = second, first, difference
     side = side_of_bound(gap, 0.0)
