@@ -1,7 +1,6 @@
 """Arguments and options shared by several commands, so that each has one name and one help text."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -12,12 +11,9 @@ from jurygraph.errors import InputError
 from jurygraph.messages import Problem, quote, suggest_known_name, validate
 
 if TYPE_CHECKING:
-    from jurygraph.schema import FrozenModel
     from jurygraph.sources import TableColumns
-    from jurygraph.sources.ratings import FileRows
 
 T = TypeVar("T", bound=str)
-N = TypeVar("N", bound="FrozenModel")
 
 
 class CommandWithSingleColumns(TyperCommand):
@@ -160,25 +156,6 @@ def parse_column_options(pairs: Sequence[str] | None) -> dict[str, str]:
 def split_names(text: str | None) -> list[str]:
     """Return the names of an option, which are joined by commas; none where the option is not given."""
     return [] if text is None else [name.strip() for name in text.split(",")]
-
-
-def leave_out_raters(
-    files: "Sequence[FileRows[N]]", field: str, names: str | None
-) -> "list[FileRows[N]]":
-    """Return the files without the rows of people whom a field names.
-
-    Raises `InputError` for a name of nobody, and if nobody is left.
-    """
-    raters = {getattr(row, field) for file in files for _, row in file.rows}
-    people = sorted(filter(None, raters))
-    left_out = select_known_names("--without: nobody is", split_names(names), people)
-    if left_out and raters <= set(left_out):
-        raise InputError(f"--without: is {names}, and nobody is left; leave out fewer")
-    kept_files = []
-    for file in files:
-        rows = [row for row in file.rows if getattr(row[1], field) not in left_out]
-        kept_files.append(replace(file, rows=tuple(rows)))
-    return kept_files
 
 
 def select_known_names(problem: str, names: Sequence[str], choices: Sequence[T]) -> tuple[T, ...]:

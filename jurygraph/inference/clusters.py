@@ -363,6 +363,8 @@ def _effective_trials(hits: Floats, sizes: Floats) -> float:
 
 
 TEST_POWER = 0.8
+"""The chance to find what a plan says would be found."""
+POWER_QUANTILE = 0.8416212335729143  # of the normal distribution
 ONE_SIDED_LEVEL = (1.0 - CONFIDENCE_LEVEL) / 2
 """The level of a one-sided test, that of one end of an interval."""
 _MIN_PLANNED_TASKS = 10
@@ -380,7 +382,11 @@ def max_unseen_cluster_share(clusters: int, level: float = ONE_SIDED_LEVEL) -> f
 
 
 def lower_bound(
-    estimate: Estimate, largest_loss: float, level: float = ONE_SIDED_LEVEL, clusters: int = 0
+    estimate: Estimate,
+    largest_loss: float,
+    level: float = ONE_SIDED_LEVEL,
+    clusters: int = 0,
+    power_quantile: float = 0.0,
 ) -> float:
     """Return a lower bound of the true value that also counts losses which the clusters did not show.
 
@@ -394,11 +400,12 @@ def lower_bound(
         largest_loss: L, the most that one cluster can lose, at least 0.
         level: α, in (0, 1).
         clusters: G; another number than the estimate's says what as many clusters alike would show.
+        power_quantile: by how many errors the bound is to be lower, as that of an unlucky study is.
     """
     count = clusters or estimate.clusters
     error = (estimate.error or 0.0) * (estimate.clusters / count) ** 0.5
     max_unseen_share = max_unseen_cluster_share(count, level)
-    half_width = t_quantile(count - 1, 1.0 - level) * error
+    half_width = (t_quantile(count - 1, 1.0 - level) + power_quantile) * error
     return float(estimate.value - half_width - max_unseen_share * largest_loss)
 
 
@@ -423,13 +430,16 @@ def no_worse_p_value(estimate: Estimate, margin: float, largest_loss: float) -> 
 
 
 def needed_cluster_count(estimate: Estimate, margin: float, largest_loss: float) -> int | None:
-    """Return the least number of clusters alike with which `lower_bound` would be above -margin; None if none would.
+    """Return the least number of clusters alike with which `lower_bound` would be above -margin with power 0.8.
 
-    That is at 1,000,000, or where the value itself is not above -margin.
+    None if none would: not even 1,000,000, or where the value itself is not above -margin.
     """
 
     def has_enough_clusters(clusters: int) -> bool:
-        return lower_bound(estimate, largest_loss, clusters=clusters) > -margin
+        lowest = lower_bound(
+            estimate, largest_loss, clusters=clusters, power_quantile=POWER_QUANTILE
+        )
+        return lowest > -margin
 
     counts = range(2, _MAX_PLANNED_CLUSTERS + 1)
     index = bisect_left(counts, True, key=has_enough_clusters)

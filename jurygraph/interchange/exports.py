@@ -4,6 +4,7 @@ A format yields the answers that it finds; here they become votes, one way for a
 counts may be named by a user, and an answer of several values is no label.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -34,6 +35,8 @@ from jurygraph.sources.table_rows import (
     read_first_row,
     read_rows,
 )
+
+_LOGGER = logging.getLogger(__name__)
 
 OTHER_FIELDS = ("agent", "domain", "group", "text", "prompt")
 """What a row says of the rated item: who wrote it, its domain, what it shares with other items, and its texts."""
@@ -154,6 +157,12 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
         )
     rows = leave_out_copies(path, read_rows(path))
     person_by_column = dict(map(_parse_rater, columns.raters))
+    columns_read = {columns.item, "item", "id", *person_by_column, *OTHER_FIELDS}
+    for _, row in rows[:1]:
+        unread_columns = sorted(row.keys() - columns_read - set(columns.others.values()))
+        if unread_columns:
+            message = "%s: not read: %s; --column agent=C names one of %s"
+            _LOGGER.warning(message, path, join_names(unread_columns), OTHER_FIELDS)
     read_decimal_commas(path, rows, person_by_column)
     for position, row in rows:
         location = f"{path}, {position}"

@@ -29,6 +29,7 @@ from jurygraph.messages import (
     join_names,
     quote,
     shell_quote,
+    suggest_known_name,
     validate,
 )
 from jurygraph.schema import FrozenModel, ScoreCalibration
@@ -117,6 +118,27 @@ class FileRows(Generic[N]):
     @property
     def name(self) -> str:
         return Path(self.path).name
+
+
+def leave_out_raters(
+    files: Sequence[FileRows[N]], field: str, names: str | None
+) -> list[FileRows[N]]:
+    """Return the files without the rows of people whom a field names; `names` are joined by commas.
+
+    Raises `InputError` for a name of nobody, and if nobody is left.
+    """
+    raters = {getattr(row, field) for file in files for _, row in file.rows}
+    left_out = set(map(str.strip, names.split(","))) if names is not None else set()
+    for name in sorted(left_out - raters):
+        hint = suggest_known_name(name, sorted(filter(None, raters)))
+        raise InputError(f"--without: nobody is {name!r}; {hint}")
+    if left_out and raters <= left_out:
+        raise InputError(f"--without: is {names}, and nobody is left; leave out fewer")
+    kept_files = []
+    for file in files:
+        rows = [row for row in file.rows if getattr(row[1], field) not in left_out]
+        kept_files.append(replace(file, rows=tuple(rows)))
+    return kept_files
 
 
 RatingsFile = FileRows[Rating]
@@ -222,7 +244,7 @@ def read_gold(path: StrPath, columns: NameByField = NO_NAMES) -> Mapping[str, La
     """
     file = read_validated_rows(path, LabelledItem, columns)
     gold = {}
-    for key, (label, position) in _unique_value_by_item(file, "label").items():
+    for key, (label, position) in unique_value_by_item(file, "label").items():
         gold[key] = LabelWithPlace(f"{path}, {position}", file.columns, label)
     return gold
 
@@ -305,7 +327,7 @@ def _read_item_values(
     other_names = _RATINGS_COLUMN_NAMES - model.model_fields.keys()
     text_columns = {name: column for name, column in columns.items() if name not in other_names}
     file = read_validated_rows(path, model, text_columns)
-    return {key: text for key, (text, _) in _unique_value_by_item(file, field_name).items()}
+    return {key: text for key, (text, _) in unique_value_by_item(file, field_name).items()}
 
 
 def read_pairs(path: StrPath) -> dict[str, tuple[str, str]]:
@@ -314,12 +336,12 @@ def read_pairs(path: StrPath) -> dict[str, tuple[str, str]]:
     Columns are `item`, `first`, `second`, and `agent`. Raises as `read_texts` does.
     """
     file = read_validated_rows(path, _ItemPair)
-    seconds = _unique_value_by_item(file, "second")
-    first_by_item = _unique_value_by_item(file, "first")
+    seconds = unique_value_by_item(file, "second")
+    first_by_item = unique_value_by_item(file, "first")
     return {key: (first, seconds[key][0]) for key, (first, _) in first_by_item.items()}
 
 
-def _unique_value_by_item(file: FileRows[T], name: str) -> dict[str, tuple[Any, str]]:
+def unique_value_by_item(file: FileRows[T], name: str) -> dict[str, tuple[Any, str]]:
     """Return the value of each item that has one, and its place. Raises `InputError` for an item with two."""
     found: dict[str, tuple[Any, str]] = {}
     for position, row in file.rows:

@@ -9,7 +9,7 @@ neither an abstention nor the lowest score.
 import csv
 import io
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from math import inf, isfinite
 from pathlib import Path
@@ -31,6 +31,7 @@ from jurygraph.sources.ratings import (
     NameByField,
     escape_formulas,
     read_validated_rows,
+    unique_value_by_item,
 )
 
 _SCORE_BY_PREFERRED_SIDE = {"first": -1.0, "tie": 0.0, "second": 1.0}
@@ -133,16 +134,14 @@ def read_items_for_sheets(
 ) -> FileRows[SheetItem]:
     """Read items of a CSV, JSONL or Parquet file; `columns` and `options` as for `read_ratings`.
 
-    Raises `InputError` with file, line and field, also for one twice.
+    Equal rows, as those of several ratings of an item, are one. Raises `InputError` with file, line and field, also for
+    an item with two texts.
     """
-    found: dict[str, SheetItem] = {}
     file = read_validated_rows(path, SheetItem, columns, options)
-    for position, item in file.rows:
-        if found.setdefault(item.key, item) is not item:
-            raise InputError(
-                f"{path}, {position}: item {quote(item.key)} is there above; give each item once"
-            )
-    return file
+    for name in file.columns:
+        unique_value_by_item(file, name)  # which refuses a second one
+    row_by_key = {item.key: (position, item) for position, item in file.rows}
+    return replace(file, rows=tuple(row_by_key.values()))
 
 
 def make_sheets(

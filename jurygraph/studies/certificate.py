@@ -18,6 +18,7 @@ from jurygraph.inference.clusters import share_with_cluster_interval
 from jurygraph.messages import shell_quote
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
+from jurygraph.sources.ratings import leave_out_raters
 from jurygraph.studies import credit, judge_report, reliability, symbols
 from jurygraph.studies.conclusions import conclude_agreement
 from jurygraph.studies.judge import (
@@ -131,12 +132,13 @@ def certify(
     attacks: Path | None = None,
     columns: Mapping[str, str] = {},
     question: str | None = None,
+    without: str | None = None,
 ) -> Report:
     """Return the page about runs of one judge, with `figures`, a list of `CertifiedFigure`s.
 
-    `labels`, their `columns` and their `question` are as for `study judge`, and `attacks` is a file with the output of
-    `jurygraph attack --json`. Raises InputError for a run that cannot be read, or labels or attacks of another form,
-    and for labels that name none of several questions.
+    `labels`, their `columns` and their `question` are as for `study judge`, as is `without`, and `attacks` is a file
+    with the output of `jurygraph attack --json`. Raises InputError for a run that cannot be read, or labels or attacks
+    of another form, and for labels that name none of several questions.
     """
     # A run that cannot be read is an error, and no figure that is missing.
     judges = dict.fromkeys(chain.from_iterable(read(runs, lambda run, _: run.judges)))
@@ -151,7 +153,7 @@ def certify(
         (
             AGREEMENT_SECTION,
             f"jurygraph study judge {quoted_runs} --labels F",
-            partial(_people_figures, runs, read, quoted_runs, labels, columns, question),
+            partial(_people_figures, runs, read, quoted_runs, labels, columns, question, without),
         ),
         (ATTACKS_SECTION, "jurygraph attack --config F --json", partial(_attack_figures, attacks)),
         (
@@ -345,12 +347,16 @@ def _people_figures(
     labels: str | None,
     columns: Mapping[str, str],
     question: str | None,
+    without: str | None,
 ) -> CertifiedFigures:
     if labels is None:
         raise InputError("no labels of people are given; name them with --labels")
     judged = read(runs, read_judgements)
     command = f"jurygraph study judge {quoted_runs} --labels {shell_quote(labels)}"
-    people_labels = read_labels(labels, judged, columns)
+    if without is not None:
+        command += f" --without {shell_quote(without)}"
+    all_labels = read_labels(labels, judged, columns)
+    (people_labels,) = leave_out_raters([all_labels], "reviewer", without)
     studies = join_labels_with_judgements(judged, people_labels, question=question)
     note = unnamed_question_note(people_labels, studies, question)
     if note is not None:

@@ -1,8 +1,8 @@
 """Conclusions of studies in words: may I trust this judge, how sure is that, and what would make it surer?
 
 Every sentence is computed from the figures by the thresholds below, and claims no more than an interval does: what lies
-on both sides of a threshold cannot be told, and the sentence says how much more would tell, if the value stays as it is
-and the width falls with the root of the number.
+on both sides of a threshold cannot be told, and the sentence says how much more would tell, if the value is true and
+the width falls with the root of the number.
 """
 
 import math
@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from jurygraph.display import format_interval
-from jurygraph.inference.clusters import Estimate
+from jurygraph.inference.clusters import NORMAL_QUANTILE, POWER_QUANTILE, TEST_POWER, Estimate
 from jurygraph.messages import format_count, join_names
 from jurygraph.studies.alternative_annotator import (
     MIN_PASSING_WIN_RATE,
@@ -54,30 +54,33 @@ def side_of_bound(cell: object, bound: float) -> int | None:
 
 
 def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> str:
-    """Return how many more of `count` would move an interval off the bound, as the end of a sentence."""
+    """Return how many more of `count` would move the bound out of an interval with power 0.8, as a sentence.
+
+    It begins with a space, and is empty where the value is the bound.
+
+        n · ((z_0.975 + z_0.8) / z_0.975)² · (half-width / distance to the bound)²
+    """
     estimate = as_interval(cell)
     assert estimate is not None
-    value, low, high = estimate[:3]
-    assert value is not None
-    assert low is not None
-    assert high is not None
+    value, low, high = (end or 0.0 for end in estimate[:3])
     distance_to_bound = abs(value - bound)
+    if distance_to_bound == 0.0:
+        return ""
     half_width = value - low if value > bound else high - value
-    if half_width >= distance_to_bound * math.sqrt(MAX_SAMPLE_FACTOR):
-        return f"no number of {noun} that one could collect would tell"
-    additional_count = max(1, math.ceil(count * ((half_width / distance_to_bound) ** 2 - 1.0)))
-    if additional_count == 1:
-        return f"about 1 more {noun.removesuffix('s')} like these would tell"
-    return f"about {float(f'{additional_count:.2g}'):,.0f} more {noun} like these would tell"
+    half_width_with_power = half_width * (1.0 + POWER_QUANTILE / NORMAL_QUANTILE)
+    needed_factor = (half_width_with_power / distance_to_bound) ** 2
+    if needed_factor >= MAX_SAMPLE_FACTOR:
+        return f" No number of {noun} that one could collect would tell."
+    additional_count = float(f"{count * (needed_factor - 1.0):.2g}")
+    return f" About {additional_count:,.0f} more {noun} like these would tell with a chance of {TEST_POWER:.0%}."
 
 
 def describe_lead(lead: AgentDifference) -> str:
     """Return who is ahead, and if that may be chance, how many more tasks or items like these would tell."""
     if side_of_bound(lead, 0.0) != 0 or lead.is_widest:
         return lead.sentence
-    return (
-        f"{lead.sentence} {describe_needed_count(lead, 0.0, lead.count, lead.units).capitalize()}."
-    )
+    units = lead.units if lead.is_paired else f"{lead.units} of each"
+    return f"{lead.sentence}{describe_needed_count(lead, 0.0, lead.count, units)}"
 
 
 def describe_agreement(
@@ -94,7 +97,7 @@ def describe_agreement(
         need = describe_needed_count(cell, 0.0, count, noun)
         return (
             f"{subject}: {measure_symbol} {_cell_text(cell)}, but with {count} {noun} its interval contains 0, so that "
-            f"guessing is not ruled out; {need}."
+            f"guessing is not ruled out.{need}"
         )
     side_of_threshold = side_of_bound(cell, good_threshold)
     if side_of_threshold == 1:
@@ -105,7 +108,7 @@ def describe_agreement(
     need = describe_needed_count(cell, good_threshold, count, noun)
     return (
         f"{better_than_chance_text}: {detail}. "
-        f"Whether it agrees well, {good_threshold:g} or more, cannot be told ({_cell_text(cell)}); {need}."
+        f"Whether it agrees well, {good_threshold:g} or more, cannot be told ({_cell_text(cell)}).{need}"
     )
 
 
@@ -194,9 +197,8 @@ def conclude_copies(pairs: FigureRows) -> Iterator[str]:
 
 def _are_nearly_copies(pair: Figures) -> bool:
     kappa: IntervalCell = pair["kappa"]
-    if kappa.value is None or side_of_bound(kappa, GOOD_AGREEMENT_THRESHOLD) != 1:
-        return False
-    return kappa.value >= RELIABLE_CORRELATION
+    is_good = side_of_bound(kappa, GOOD_AGREEMENT_THRESHOLD) == 1
+    return is_good and (kappa.value or 0.0) >= RELIABLE_CORRELATION
 
 
 def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterator[str]:
@@ -279,20 +281,14 @@ def conclude_differences(differences: FigureRows) -> Iterator[str]:
         yield _describe_nearer(row["first"], row["second"], row["difference"], row["n"], is_clear)
 
 
-def _negate(difference: IntervalCell) -> IntervalCell:
-    value, low, high = difference
-    assert value is not None
-    return IntervalCell(0.0 - value, high and -high, low and -low)
-
-
 def _describe_nearer(
     first: str, second: str, difference: IntervalCell, count: int, is_clear: bool = True
 ) -> str:
     """Return who of two is nearer to people, from the first one's mean distance less the second's; `is_clear` is
     whether a test says so, too."""
-    value = difference.value
-    assert value is not None
-    nearer, other, gap = first, second, _negate(difference)
+    value = difference.value or 0.0
+    ends = (difference.value, difference.high, difference.low)
+    nearer, other, gap = first, second, IntervalCell(*(end and -end for end in ends))
     if value > 0.0:
         nearer, other, gap = second, first, difference
     side = side_of_bound(gap, 0.0)
@@ -302,10 +298,10 @@ def _describe_nearer(
         return f"{nearer} and {other} are equally near to people on {labels}."
     if side and is_clear:
         return f"{nearer} is nearer to people than {other}: {detail}."
-    need = "more labels would tell"
+    need = " More labels would tell."
     if side == 0:
         need = describe_needed_count(gap, 0.0, count, "labels")
-    return f"Whether {nearer} is nearer to people than {other} cannot be told: {detail}; {need}."
+    return f"Whether {nearer} is nearer to people than {other} cannot be told: {detail}.{need}"
 
 
 def _describe_gain_over_constant(judge: Figures) -> Iterator[str]:
@@ -318,7 +314,7 @@ def _describe_gain_over_constant(judge: Figures) -> Iterator[str]:
         yield f"It is {relation} them than {constant}, by {_format_interval_without_sign(cell)} {unit}."
     elif side == 0:
         need = describe_needed_count(cell, 0.0, judge["n"], "labels")
-        yield f"Whether it is nearer to them than {constant} cannot be told ({_cell_text(cell)} {unit}); {need}."
+        yield f"Whether it is nearer to them than {constant} cannot be told ({_cell_text(cell)} {unit}).{need}"
 
 
 def _describe_test_against_people(test: AlternativeAnnotator, agreement: object) -> str:
@@ -495,10 +491,10 @@ def _describe_nearer_judge(row: Figures, reviewers: int) -> str:
     detail = f"mean difference of errors {_cell_text(difference)}"
     if p is not None:
         detail += f", p {p:.3f}"
-    need = "more reviewers and items would tell"
+    need = " More reviewers and items would tell."
     if side == 0:
         need = describe_needed_count(difference, 0.0, reviewers, "reviewers")
-    return f"Whether {first} is nearer than {second} cannot be told: {detail}; {need}."
+    return f"Whether {first} is nearer than {second} cannot be told: {detail}.{need}"
 
 
 def _describe_gains(persons: FigureRows) -> Iterator[str]:
@@ -657,7 +653,7 @@ def conclude_credit(figures: Figures) -> Iterator[str]:
             yield f"Whether the graph {effect} cannot be told: {name} has no interval."
         elif side == 0:
             need = describe_needed_count(cell, 0.0, count, "rubrics")
-            yield f"Whether the graph {effect} cannot be told: {detail}; {need}."
+            yield f"Whether the graph {effect} cannot be told: {detail}.{need}"
         elif side == -1:
             yield f"The graph {effect}: {detail} from flat, {count} graphs."
         else:

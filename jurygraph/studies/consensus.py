@@ -336,7 +336,7 @@ def report(
     }
     return Report(
         figures,
-        _sections(figures, settings, _spread_of_labels(fitted_consensus)),
+        _sections(figures, settings, _describe_labels(fitted_consensus)),
         [*fitted_consensus.warnings, *limits],
         _plots(figures),
         [
@@ -441,7 +441,9 @@ def _conclude_agents(fitted_consensus: FittedConsensus) -> list[str]:
             agent = ballots.agent[row]
             rewards.append(UnitRewards(agent, units[row], 1, 1, *[credit[item]] * 3))
     limits = (min(fitted_consensus.values), max(fitted_consensus.values))
-    unit_names = "items" if ballots.prompt is None else "groups"
+    unit_names = "items" if len(set(units)) < len(votes.items) else "answers"
+    if ballots.prompt is not None:
+        unit_names = "groups"
     agents = rank_agents_by_reward(rewards, limits, unit_names)
     leads = [describe_lead(agent.lead) for agent in agents[:1] if agent.lead is not None]
     return [*conclude_ranking(agents), *leads]
@@ -477,19 +479,25 @@ def _conclude_items(figures: Figures) -> str:
     )
 
 
-def _spread_of_labels(fitted_consensus: FittedConsensus) -> dict[Any, float]:
-    """Return the standard deviation of the credit of each item's labels; 0 without labels.
+def _describe_labels(fitted_consensus: FittedConsensus) -> Mapping[Any, Figures]:
+    """Return the `spread` of each item's labels, the standard deviation of their credit, and their `mean`.
 
-    Where classes have no order, it is the share of labels that are not the commonest.
+    Where classes have no order, the spread is the share of labels that are not the commonest; words have no mean.
+    Without labels both are 0.
     """
+    ballots = fitted_consensus.ballots
     counts = fitted_consensus.model.votes.counts
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     spread = shares.sum(axis=1) - shares.max(axis=1)
-    if fitted_consensus.ballots.has_order:
+    mean = spread if has_words(ballots.classes) else shares @ np.array(ballots.classes, float)
+    if ballots.has_order:
         credit = np.array(fitted_consensus.values)
         variance = shares @ credit**2 - (shares @ credit) ** 2
         spread = np.sqrt(np.maximum(variance, 0.0))
-    return dict(zip(fitted_consensus.model.votes.items, spread.tolist(), strict=True))
+    rows = {}
+    for index, name in enumerate(fitted_consensus.model.votes.items):
+        rows[name] = {"spread": spread[index], "mean": mean[index]}
+    return rows
 
 
 def _annotator_figures(
@@ -582,7 +590,7 @@ def _find_changes(item_posteriors: ItemPosteriors, comparison: RowsByName) -> Fi
 
 
 def _sections(
-    figures: Figures, settings: ConsensusSettings, spread_by_item: Mapping[Any, float]
+    figures: Figures, settings: ConsensusSettings, labels_by_item: Mapping[Any, Figures]
 ) -> ReportSections:
     """Yield the sizes of the data, the scale, and the tables, those that compare methods only if they are wanted."""
     counts = figures["counts"]
@@ -616,7 +624,7 @@ def _sections(
             yield _stability_table(figures)
     yield from _annotator_sections(figures)
     if method == "majority":
-        yield from _doubtful_item_sections(figures, spread_by_item)
+        yield from _doubtful_item_sections(figures, labels_by_item)
     else:
         yield _ambiguity_table(figures)
     forecasts = figures["further_labels"]
@@ -727,14 +735,14 @@ def _item_table(
 
 
 def _doubtful_item_sections(
-    figures: Figures, spread_by_item: Mapping[Any, float]
+    figures: Figures, labels_by_item: Mapping[Any, Figures]
 ) -> ReportSections:
     """Yield the items with a tie of votes, and those that one vote decides, the labels farthest apart first."""
     decided_by = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
     decided_by |= dict.fromkeys(figures["decided_by_one"], "one vote")
     rows = []
-    for name in sorted(decided_by, key=lambda name: -spread_by_item[name]):
-        doubt = {"name": name, "decided_by": decided_by[name], "spread": spread_by_item[name]}
+    for name in sorted(decided_by, key=lambda name: -labels_by_item[name]["spread"]):
+        doubt = {"name": name, "decided_by": decided_by[name], **labels_by_item[name]}
         rows.append({**figures["items"][name], **doubt})
     columns = {
         "items in doubt": "name",
@@ -744,8 +752,8 @@ def _doubtful_item_sections(
     yield _item_table(columns, rows, figures["classes"])
     if rows:
         yield (
-            "to have items in doubt labelled again: save this with --json as FILE, then `jurygraph assign ITEMS "
-            "--ambiguous FILE --reviewers A,B --out DIR`"
+            "in doubt are ties, and what one vote decides; to have these labelled again: save this with --json as "
+            "FILE, then `jurygraph assign ITEMS --ambiguous FILE --reviewers A,B --out DIR`"
         )
 
 

@@ -190,6 +190,19 @@ def test_a_file_of_items_without_a_column_of_texts_is_refused_by_line_and_field(
         read_items_for_sheets(path)
 
 
+def test_an_item_of_several_ratings_is_one_and_has_one_text(tmp_path: Path) -> None:
+    path = tmp_path / "ratings.csv"
+    rows = "item,agent,annotator,label,text\na,x,ann,1,A\na,x,bo,2,A\na,y,ann,1,Y\n"
+    path.write_text(rows, encoding="utf-8")
+    assert [row.key for _, row in read_items_for_sheets(path).rows] == ["a_x", "a_y"]
+    path.write_text(f"{rows}a,x,cy,1,B\n", encoding="utf-8")
+    problem = (
+        "line 5, field text: is not the text that item 'a_x' has in line 2; give each item one text"
+    )
+    with pytest.raises(InputError, match=problem):
+        read_items_for_sheets(path)
+
+
 def test_rows_of_the_key_that_no_sheet_has_are_told_from_empty_ones(tmp_path: Path) -> None:
     made = make_sheets(items_of(3), (), ["ann", "bob"], 2)
     key = [row.model_dump_json() for row in made.key]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jurygraph.errors import InputError
 from jurygraph.schema import Message, Response, Rubric, Task
 from jurygraph.sources import TableColumns, open_task_source, read_tasks
+from jurygraph.sources.table_rows import read_rows
 from jurygraph.sources.task_tables import add_columns_of_chats
 from jurygraph.sources.tasks import TaskLinesFile
 from tests.agents.facts.examples import SUFFIXES, write_table
@@ -90,6 +91,18 @@ def test_every_format_gives_the_same_tasks_and_responses(suffix: str, tmp_path: 
             (Response(id="row-2", text=texts[1], agent="ann", labels=rest[1]),),
         ),
     ]
+
+
+def test_a_cover_sheet_is_said_to_be_what_is_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = save_spreadsheet(tmp_path / "t.xlsx", [["How to rate"]])
+    book = openpyxl.load_workbook(path)
+    book.create_sheet("ratings").append(["item", "label"])
+    book.save(path)
+    assert list(read_rows(path)) == []
+    sheets = "of the sheets ['Sheet', 'ratings'] the first is read; move another one first, or save"
+    assert caplog.messages == [f"{path}: {sheets} it as CSV"]
 
 
 def test_a_spreadsheet_may_have_numbers_for_texts_empty_rows_and_more_columns_than_names(

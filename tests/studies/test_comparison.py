@@ -565,7 +565,8 @@ def test_no_margin_holds_for_lack_of_evidence():
     ] == [False, True]
     assert list(missing_evidence_messages(found)) == [
         "threshold missed: no_worse_than = 0.02, but 10 tasks leave a mean difference of -0.3085 possible "
-        "(p = 0.8171), as a rare task may lose 1; about 183 tasks like these would do",
+        "(p = 0.8171), as a rare task may lose 1; about 183 tasks like these would do with a chance "
+        "of 80%",
     ]
     single = compare_deltas([0.5], margins=[0.5])
     assert single["margins"][0]["holds"] is False

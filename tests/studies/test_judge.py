@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from jurygraph.errors import InputError
+from jurygraph.inference.clusters import t_quantile
 from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.rating import JudgedLabel
@@ -291,17 +292,23 @@ def test_a_conclusion_claims_no_more_than_its_interval(
     )
 
 
-def test_the_labels_that_a_conclusion_asks_for_would_move_the_interval_off_the_bound() -> None:
-    cell = IntervalCell(0.1, -0.1, 0.3)
-    assert (
-        describe_needed_count(cell, 0.0, 50, "labels")
-        == "about 150 more labels like these would tell"
+def test_the_labels_that_a_conclusion_asks_for_tell_in_four_fifths_of_such_studies() -> None:
+    """Of means of 50 numbers, .1 with a deviation of .5; so many as move the interval off 0 tell in half of them."""
+    half_width = t_quantile(49) * 0.5 / 50**0.5
+    need = describe_needed_count(
+        IntervalCell(0.1, 0.1 - half_width, 0.1 + half_width), 0.0, 50, "labels"
     )
-    assert (
-        describe_needed_count(cell, 0.4, 50, "labels") == "about 1 more label like these would tell"
+    found = re.fullmatch(
+        r" About (\d+) more labels like these would tell with a chance of 80%\.", need
     )
-    none = "no number of labels that one could collect would tell"
+    assert found is not None
+    total = 50 + int(found[1])
+    values = np.random.default_rng(0).normal(0.1, 0.5, (4000, total))
+    t = values.mean(axis=1) / values.std(axis=1, ddof=1) * total**0.5
+    assert 0.78 <= float((t > t_quantile(total - 1)).mean()) <= 0.84
+    none = " No number of labels that one could collect would tell."
     assert describe_needed_count(IntervalCell(0.01, -0.1, 0.2), 0.0, 50, "labels") == none
+    assert describe_needed_count(IntervalCell(0.0, -0.1, 0.2), 0.0, 50, "labels") == ""
 
 
 def test_a_judge_stands_beside_the_people_who_labelled_the_same_responses() -> None:

@@ -23,7 +23,6 @@ from jurygraph.cli.options import (
     ScoreColumnOption,
     WithoutOption,
     argument,
-    leave_out_raters,
     option,
     parse_column_options,
     select_named_columns,
@@ -50,6 +49,7 @@ from jurygraph.sources.ratings import (
     NameByField,
     confusions_to_json,
     iter_file_columns,
+    leave_out_raters,
     read_gold,
     read_ratings,
     read_votes,
@@ -332,6 +332,7 @@ def power(
     reviewer: ReviewerColumnOption = None,
     score: ScoreColumnOption = None,
     agent: AgentColumnOption = None,
+    without: WithoutOption = None,
     seed: Annotated[int, option("S", "Seed of the draws.", min=0)] = 0,
 ) -> Report:
     """Estimate how many items or reviewers a study needs, from ratings of a first one.
@@ -365,7 +366,8 @@ def power(
     if difference is not None and not 0.0 < difference < math.inf:
         raise InputError(f"--difference: is {difference:g}; write a finite number above 0")
     columns = select_named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-    parts = read_parts([read_ratings(ratings, columns, COLUMN_OPTION_BY_RATING_FIELD)])
+    files = [read_ratings(ratings, columns, COLUMN_OPTION_BY_RATING_FIELD)]
+    parts = read_parts(leave_out_raters(files, "reviewer", without))
     questions = 1 if difference is None else 2
     power_study = PowerStudy(
         width=width,
@@ -413,10 +415,10 @@ def assign(
     """Assign items to reviewers, as balanced and blinded sheets.
 
     An item has `item` and `text`, or `first` and `second` for a pair, and may have `prompt` (or `question`), `agent`,
-    `domain` and `group`; those of a run are its responses. Each item gets K reviewers, and two reviewers' numbers of
-    items differ by at most one: of all, of each agent, and of each domain of an agent. A sheet (DIR/sheets/NAME.csv)
-    has the texts in an order of its own under ids that say nothing, of half of the pairs the second text first, and
-    columns for score and reason.
+    `domain` and `group`, as RATINGS with texts do; those of a run are its responses. Each item gets K reviewers, and
+    two reviewers' numbers of items differ by at most one: of all, of each agent, and of each domain of an agent. A
+    sheet (DIR/sheets/NAME.csv) has the texts in an order of its own under ids that say nothing, of half of the pairs
+    the second text first, and columns for score and reason.
     Dimensions of a judge come with their scale, and with `skip_if` where they depend on the score of another one.
     DIR/key.jsonl maps the ids to items, agents and reviewers: do not send it. `jurygraph import sheets` reads the
     filled sheets with the key. A pair's score is first, second or tie, or a number: below 0 for the first text.

@@ -38,7 +38,6 @@ from jurygraph.cli.options import (
     StepLabelOption,
     WithoutOption,
     argument,
-    leave_out_raters,
     option,
     select_known_names,
     select_named_columns,
@@ -57,6 +56,7 @@ from jurygraph.sources.ratings import (
     NO_NAMES,
     NameByField,
     iter_file_columns,
+    leave_out_raters,
     read_prompts,
     read_ratings,
     read_texts,
@@ -299,6 +299,7 @@ def certify(
     item: ItemColumnOption = None,
     target: ScoreColumnOption = None,
     reviewer: ReviewerColumnOption = None,
+    without: WithoutOption = None,
     question: QuestionOption = None,
     attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
     html: HtmlFileOption = None,
@@ -328,7 +329,9 @@ def certify(
         sources=tuple(map(str, sources)),
     )
     columns = select_named_columns(id=item, target=target, reviewer=reviewer)
-    output.write(certify_runs(runs, read_from_each_run, labels, attacks, columns, question))
+    output.write(
+        certify_runs(runs, read_from_each_run, labels, attacks, columns, question, without)
+    )
 
 
 @study.command(cls=CommandWithSingleColumns)

@@ -14,6 +14,7 @@ SINGULAR_UNIT_LABELS = {
     TASK_UNITS_LABEL: "task",
     GROUP_UNITS_LABEL: "group of tasks",
     "items": "item",
+    "answers": "answer",
     "groups": "group",
 }
 _GROUP_UNIT_PREFIX = "group "

@@ -123,7 +123,9 @@ def test_a_missed_condition_exits_with_1_and_says_what_it_would_take(
     )
     margin = run("compare", runs[0], runs[0], "--gate", "no_worse_than=0.1")
     assert margin.code == 1
-    assert margin.err.endswith("as a rare task may lose 1.5; about 54 tasks like these would do\n")
+    assert margin.err.endswith(
+        "as a rare task may lose 1.5; about 54 tasks like these would do with a chance of 80%\n"
+    )
 
 
 @all_rows(

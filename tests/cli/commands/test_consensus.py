@@ -18,8 +18,8 @@ ROWS = [
 ]
 QUICK = ("--subsets", 0, "--preset", "converged")
 PRINTED = """\
-large is level with small, though how sure that is cannot be told from 4 items or more of each: the difference is \
-0.0000 (-1.0000 to 1.0000, all that is possible, unpaired over 4 items or more of each; rough, with fewer than 20). \
+large is level with small, though how sure that is cannot be told from 4 answers or more of each: the difference is \
+0.0000 (-1.0000 to 1.0000, all that is possible, unpaired over 4 answers or more of each; rough, with fewer than 20). \
 Let both answer the same tasks: harder ones then count for both.
 guessing is not ruled out, and more labels would tell: cy 0.000 (-0.752 to 0.752)
 to leave people out: --without NAMES; a majority counts all alike, the model by their confusions

@@ -243,6 +243,17 @@ def test_columns_of_a_wide_table_have_people_and_dimensions_and_its_texts_make_t
     assert ended.err.startswith("1 tasks, 1 responses, 3 votes, 3 annotators")
 
 
+def test_columns_of_a_wide_table_that_are_not_read_are_said(
+    run: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "wide.csv").write_text("id,Agent,Question,text,ann\na,x,Why?,So.,5\n")
+    command = ("import", "wide", "wide.csv", "--rater-columns", "ann", "--out", "r.jsonl")
+    assert run(*command).code == run(*command, "--column", "agent=Agent").code == 0
+    first, second = caplog.messages
+    assert first.startswith("wide.csv: not read: Agent, Question; --column agent=C names one of ")
+    assert second.startswith("wide.csv: not read: Question; ")
+
+
 def test_a_wide_table_counts_labels_and_says_what_was_pasted_twice(
     run: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

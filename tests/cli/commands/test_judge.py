@@ -90,6 +90,9 @@ def test_labels_of_people_are_left_out_by_name(
     numbers = [json.loads(run(*command).out)["judges"][0]["n"]]
     numbers.append(json.loads(run(*command, "--without", "bo").out)["judges"][0]["n"])
     assert numbers == [3, 4]  # who ties is no majority
+    certified = ("study", "certify", scored_folder, "--labels", labels, "--json")
+    figures = json.loads(run(*certified, "--without", "bo").out)["figures"]
+    assert (figures[0]["n"], figures[0]["command"][-13:]) == (4, " --without bo")
     write_labels(tmp_path)
     ended = run(*command, "--without", "bo")
     assert ended.err == "error: --without: nobody is 'bo'; there are none\n"

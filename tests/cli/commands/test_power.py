@@ -25,6 +25,8 @@ def test_the_command_repeats_itself(run: Command, ratings: Path) -> None:
     (difference,) = found["differences"]
     assert difference["reviewers"] > 1
     assert "reviewers for power 0.8" in run("power", ratings, *options).out
+    fewer = json.loads(run("power", ratings, *options, "--without", "r0", "--json").out)
+    assert [one["differences"][0]["reviewers_now"] for one in (found, fewer)] == [5, 4]
 
 
 def test_too_few_items_are_said(run: Command, tmp_path: Path) -> None:

@@ -293,7 +293,7 @@ def test_items_in_doubt_by_majority_are_ties_and_those_that_one_vote_decides() -
         tie, one_vote = tables["items in doubt"].rows
         assert (tie[:2], one_vote[:2]) == (["c", "nothing, a tie"], ["b", "one vote"])
         assert [tie[2], one_vote[2]] == [0.5, pytest.approx(2**0.5 / 3)]  # the widest labels first
-        assert tie[3:] == ["0 or 1", 0.5]
+        assert [tie[3:], one_vote[3:]] == [["0 or 1", 0.5], ["1", pytest.approx(2 / 3)]]
 
 
 @pytest.mark.parametrize("has_groups", [True, False])
@@ -317,14 +317,16 @@ def test_which_agent_people_like_more_is_told_over_the_questions_of_both(has_gro
     words = found.conclusion[0]
     falcon, heron = (found.figures["agents"][name] for name in ("falcon", "heron"))
     assert falcon.low < heron.high
-    design = "unpaired over 24 items or more of each"
+    design = "unpaired over 24 answers or more of each"
     certainty = "which may be chance"
     if has_groups:
         design = "paired over 24 groups"
         certainty = "by more than chance"
     assert words.startswith(f"falcon is ahead of heron, {certainty}: the difference is 0.1875 (")
     assert design in words
-    assert ("more items like these would tell" in words) == (not has_groups)
+    assert ("more answers of each like these would tell with a chance of 80%" in words) == (
+        not has_groups
+    )
 
 
 # Ordered labels

@@ -289,10 +289,10 @@ def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
     other = {**pair, "first": "item-mean", "absolute_p": 1.0}
     words, *_ = conclude_reviewers(judges, [{**pair, "absolute_p": 0.294}, other], PERSONS)
     assert "(a judge for each reviewer) cannot be told: mean" in words
-    assert "p 0.294; more rev" in words
+    assert "p 0.294. More rev" in words
     wide = {**pair, "absolute": IntervalCell(0.4, -0.2, 1.0), "absolute_p": 0.4}
     words, *_ = conclude_reviewers(judges, [wide], PERSONS)
-    assert "; about 4 more reviewers like these would tell." in words
+    assert ". About 11 more reviewers like these would tell with" in words
 
 
 def test_the_pair_that_the_study_is_for_has_a_p_of_its_own_and_others_share_theirs() -> None:
