@@ -206,7 +206,7 @@ class Ballot(NamedTuple):
     def answers(self) -> str:
         """Return the answer of each judge, on its scale if it has one: `mini 4 of 5, strong 5 of 5`."""
         return join_names(
-            f"{vote.verdict.judge} {describe_judge_answer(vote.verdict)}"
+            f"{vote.verdict.judge or ''} {describe_judge_answer(vote.verdict)}".lstrip()
             for vote in self.voting_verdicts
         )
 
@@ -441,13 +441,12 @@ class ExplainedTerm:
         return votes
 
     def undecided_juries_of(self, verdicts: Iterable[ExplainedVerdict]) -> list[Ballot]:
-        """Return the votes on the questions of these verdicts in which judges answered without a majority."""
+        """Return the votes on the questions of these verdicts in which answers were given without a majority."""
         questions = {verdict.verdict.question for verdict in verdicts if verdict.score is not None}
         return [
             vote
             for vote in self.majority_votes
-            if vote.has_judges
-            and vote.is_undecided
+            if vote.is_undecided
             and vote.voting_verdicts[0].verdict.question in questions
         ]
 

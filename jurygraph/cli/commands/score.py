@@ -350,8 +350,19 @@ def _advise_settings(options: ScoreOptions, summary: "Summary", config: "Config"
     """Yield the settings that fail rewards whose verdicts are there, each with the command that changes it."""
     discarded_counts = summary.discarded
     limit = config.panel.min_confidence
+    undecided_count = 0
+    for use in config.evaluators:
+        name = use.known_as
+        if not use.judges and config.reward.get(name, not config.reward):
+            undecided_count += summary.undecided_counts[name] - discarded_counts.get(name, 0)
+    # a question whose samples are all discarded has no majority either, and no `reduce` would help it
+    if undecided_count > 0:
+        command = options.format_rescore_command("panel.reduce=mean")
+        yield (
+            f"{undecided_count} questions have no majority of samples; to decide without a request:  {command}"
+        )
     # a component of the config may have a limit of its own
-    if discarded_counts and config.components.keys().isdisjoint(discarded_counts):
+    elif discarded_counts and config.components.keys().isdisjoint(discarded_counts):
         command = options.format_rescore_command(f"panel.min_confidence={limit / 2:g}")
         yield (
             f"{sum(discarded_counts.values())} verdicts count as not given, because their "
