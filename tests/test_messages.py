@@ -72,7 +72,9 @@ def test_a_name_at_hand_is_meant_before_one_at_the_top() -> None:
 
 def test_names_that_differ_in_case_or_spaces_alone_are_noted() -> None:
     (note,) = notes_on_similar_names(["ann b", "Ann  B", "bo", "ann b"])
-    assert note.startswith("'Ann  B' and 'ann b' differ only in case or spaces, and count as two")
+    assert note.startswith(
+        "'Ann  B' and 'ann b' differ only in case, spaces or Unicode form, and count as two"
+    )
 
 
 def test_a_decimal_comma_is_named_with_the_number_that_is_meant() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jurygraph.cli.streams import add_secrets_to_redact
 from jurygraph.errors import ConfigError
+from jurygraph.messages import join_names
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -89,6 +90,13 @@ def collect_jury_notes(jury: "Jury", is_check: bool = False) -> list[str]:
             notes.append(
                 f"{evaluator_use.known_as}: {len(judges)} judges can tie, and a tie counts as the worst case; "
                 "ask one more, or one less"
+            )
+    if is_check and jury.config.panel.reduce == "majority":
+        rare = [name for name, judge in jury.evaluators.items() if judge.rarely_has_majority]
+        if rare:
+            notes.append(
+                f"{join_names(rare)}: samples on a scale of many steps often have no majority, and then give no score; "
+                "`panel: {reduce: mean}` always decides"
             )
     with_judges = {use.known_as for use in jury.config.evaluators if use.all_judges}
     if None in jury.gateways and model_evaluators and with_judges.issuperset(model_evaluators):

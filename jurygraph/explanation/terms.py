@@ -446,8 +446,7 @@ class ExplainedTerm:
         return [
             vote
             for vote in self.majority_votes
-            if vote.is_undecided
-            and vote.voting_verdicts[0].verdict.question in questions
+            if vote.is_undecided and vote.voting_verdicts[0].verdict.question in questions
         ]
 
     @property

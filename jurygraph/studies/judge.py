@@ -5,7 +5,7 @@ stays beside it. The figures are those of `judge_report`.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean
@@ -217,6 +217,27 @@ def unnamed_question_note(
     if question or len(questions) < 2 or any(label.question for _, label in labels.rows):
         return None
     return f"no label names a question: each is compared with all {len(questions)}; choose one with --question"
+
+
+def unpredicted_label_notes(
+    runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel]
+) -> Iterator[str]:
+    """Yield notes on the labels that no judge is compared with, as it predicts other reviewers than who gave them."""
+    judges = [judge for run in runs for judge in run.judgements_by_judge if judge.evaluator]
+    left_out = Counter[str]()
+    for _, label in labels.rows:
+        predicted = {judge.reviewer for judge in judges if label.question in (None, judge.question)}
+        if label.reviewer and predicted and predicted.isdisjoint((None, label.reviewer)):
+            left_out[label.reviewer] += 1
+    if left_out:
+        yield (
+            f"{left_out.total()} of {len(labels.rows)} labels are left out: what they label predicts other reviewers "
+            "than those who gave them"
+        )
+    reviewers = sorted({judge.reviewer for judge in judges if judge.reviewer})
+    for name in sorted(left_out.keys() - reviewers):
+        hint = suggest_known_name(name, reviewers)
+        yield f"no judge predicts reviewer {quote(name)}; {hint}"
 
 
 def unlabelled_row_notes(labels: FileRows[JudgedLabel]) -> list[str]:

@@ -35,7 +35,13 @@ from jurygraph.inference.crossed import crossed_interval, t_test_p
 from jurygraph.interchange.rated_table import item_to_task
 from jurygraph.judges.examples import rated_text
 from jurygraph.judges.reviewers import Dimension, Personalized, ReviewerJudge
-from jurygraph.messages import join_names, notes_on_similar_names, quote, shorten
+from jurygraph.messages import (
+    join_names,
+    notes_on_similar_names,
+    quote,
+    shorten,
+    suggest_known_name,
+)
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.run import Run
@@ -460,9 +466,17 @@ def _join_seeds(
     part: DimensionRatings, name: str, seeds: Sequence[RunPredictions], min_confidence: float
 ) -> Predictions:
     answers = []
+    names = sorted({reviewer for run in seeds for _, reviewer, _ in run.verdicts})
+    hint_by_absent_name = {
+        name: suggest_known_name(name, names) for name in set(part.names).difference(names)
+    }
     for key, score in zip(_rating_keys_of_part(part, seeds), part.score, strict=True):
         verdicts = chain.from_iterable(run.verdicts.get(key, ()) for run in seeds)
         answer = _predict_answer_from_verdicts(list(verdicts), min_confidence)
+        hint = hint_by_absent_name.get(key[1])
+        if hint is not None:
+            problem = f"reviewer {quote(key[1])} is not in the run; {hint}"
+            answer = _JudgeAnswer(problem=problem)
         dimension = seeds[0].dimensions.get(key[0])
         if dimension and np.clip(score, *dimension.scale) != score:
             answer = _JudgeAnswer(problem="rated off the scale")

@@ -78,7 +78,12 @@ def compare_members(
     numbers = {agent: number for number, agent in enumerate(agents)}
     shape = 3, len(agents), max(unit_by_task.values()) + 1
     totals_by_member: dict[_MemberScale, Floats] = defaultdict(lambda: np.zeros(shape))
-    names = dict(zip(run.reviewer_questions(), predicted_score_column_names(run), strict=True))
+    counted_questions: set[str] = set()
+    for decision in run.decisions():
+        for spec in decision.effective_specs:
+            counted_questions.update(*(use.questions for use in spec.inputs.values()))
+    questions = list(filter(counted_questions.__contains__, run.reviewer_questions()))
+    names = dict(zip(questions, predicted_score_column_names(questions), strict=True))
     for trace in run.traces():
         agent = numbers.get(trace.agent or "")
         if agent is not None:
@@ -116,6 +121,7 @@ def _read_member_values(
     predictions = {
         verdict.question: (verdict.scale, value)
         for verdict, value in predicted_scores(explained_trace)
+        if verdict.question in names
     }
     for verdict in explained_trace.trace.verdicts:
         if verdict.question in names and verdict.status != "not_applicable":

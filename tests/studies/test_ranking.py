@@ -153,7 +153,9 @@ def test_agents_whose_names_differ_in_case_alone_are_noted(tmp_path: Path) -> No
     with closing(Run.open(tmp_path / "run")) as run:
         notes = measure_ranking(AgentRanker(run)).notes
     assert any(
-        note.startswith("'Kim' and 'kim ' differ only in case or spaces, and count as two;")
+        note.startswith(
+            "'Kim' and 'kim ' differ only in case, spaces or Unicode form, and count as two;"
+        )
         for note in notes
     )
 
