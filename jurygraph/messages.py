@@ -129,8 +129,8 @@ def notes_on_similar_names(names: Iterable[str]) -> Iterator[str]:
         other = first.setdefault("".join(normalize("NFC", name).casefold().split()), name)
         if other != name:
             yield (
-                f"{quote(other)} and {quote(name)} differ only in case, spaces or Unicode form, and count as two; write one name if "
-                "they are one"
+                f"{quote(other)} and {quote(name)} differ only in case, spaces or Unicode form, and count as two; "
+                "write one name if they are one"
             )
 
 

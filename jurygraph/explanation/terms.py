@@ -331,11 +331,6 @@ class ExplainedTrace:
                 columns,
             )
 
-    @property
-    def majority_votes(self) -> Iterator[Ballot]:
-        """Return the votes of all terms."""
-        return chain.from_iterable(term.majority_votes for term in self.terms)
-
     def _to_explained_verdicts(
         self, recorded_verdicts: Iterable[RecordedVerdict]
     ) -> Iterator[ExplainedVerdict]:

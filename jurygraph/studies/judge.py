@@ -222,22 +222,29 @@ def unnamed_question_note(
 def unpredicted_label_notes(
     runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel]
 ) -> Iterator[str]:
-    """Yield notes on the labels that no judge is compared with, as it predicts other reviewers than who gave them."""
-    judges = [judge for run in runs for judge in run.judgements_by_judge if judge.evaluator]
-    left_out = Counter[str]()
+    """Yield notes on labels that no judge is compared with, since it predicts other reviewers than who gave them."""
+    reviewers = {
+        judge.question: judge.reviewer
+        for run in runs
+        for judge in run.judgements_by_judge
+        if judge.evaluator
+    }
+    counts = Counter[str]()
+    of_others = 0
     for _, label in labels.rows:
-        predicted = {judge.reviewer for judge in judges if label.question in (None, judge.question)}
-        if label.reviewer and predicted and predicted.isdisjoint((None, label.reviewer)):
-            left_out[label.reviewer] += 1
-    if left_out:
+        reviewer = label.reviewer or ""
+        counts[reviewer] += 1
+        of_others += reviewer not in ("", reviewers.get(label.question or "") or reviewer)
+    if of_others:
         yield (
-            f"{left_out.total()} of {len(labels.rows)} labels are left out: what they label predicts other reviewers "
-            "than those who gave them"
+            f"{of_others} of {len(labels.rows)} labels are left out: their question predicts another reviewer than "
+            "the one who gave them"
         )
-    reviewers = sorted({judge.reviewer for judge in judges if judge.reviewer})
-    for name in sorted(left_out.keys() - reviewers):
-        hint = suggest_known_name(name, reviewers)
-        yield f"no judge predicts reviewer {quote(name)}; {hint}"
+    names = list(filter(None, reviewers.values()))
+    for name in counts if len(names) == len(reviewers) else ():
+        if name not in ("", *names):
+            hint = suggest_known_name(name, names)
+            yield f"no judge predicts reviewer {quote(name)}, of {counts[name]} labels; {hint}"
 
 
 def unlabelled_row_notes(labels: FileRows[JudgedLabel]) -> list[str]:

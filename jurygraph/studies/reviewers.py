@@ -467,16 +467,11 @@ def _join_seeds(
 ) -> Predictions:
     answers = []
     names = sorted({reviewer for run in seeds for _, reviewer, _ in run.verdicts})
-    hint_by_absent_name = {
-        name: suggest_known_name(name, names) for name in set(part.names).difference(names)
-    }
     for key, score in zip(_rating_keys_of_part(part, seeds), part.score, strict=True):
         verdicts = chain.from_iterable(run.verdicts.get(key, ()) for run in seeds)
         answer = _predict_answer_from_verdicts(list(verdicts), min_confidence)
-        hint = hint_by_absent_name.get(key[1])
-        if hint is not None:
-            problem = f"reviewer {quote(key[1])} is not in the run; {hint}"
-            answer = _JudgeAnswer(problem=problem)
+        if key[1] not in names:
+            answer = _JudgeAnswer(problem=f"not in the run ({suggest_known_name(key[1], names)})")
         dimension = seeds[0].dimensions.get(key[0])
         if dimension and np.clip(score, *dimension.scale) != score:
             answer = _JudgeAnswer(problem="rated off the scale")

@@ -29,6 +29,7 @@ from jurygraph.views.rewards import PREDICTED_COLUMN_PREFIX, predicted_score_col
 _MEMBER_KINDS = ("reviewer", "stakeholder")
 _UTILITY_SCALE = (0.0, 1.0)
 _MemberScale = tuple[str, Limits | None]
+_Outcome = Literal["gains", "pays", "unclear"]
 
 
 class MemberComparison(NamedTuple):
@@ -43,7 +44,7 @@ class MemberComparison(NamedTuple):
     means: Mapping[str, Estimate | None]
     left_out: int
     difference: AgentDifference | None
-    outcome: Literal["gains", "pays", "unclear"]
+    outcome: _Outcome
 
     @property
     def label(self) -> str:
@@ -151,7 +152,7 @@ def _compare_member(
         means[agent] = mean and clip_to_limits(mean, scale)
     first, second = agents[:2]
     difference = None
-    outcome: Literal["gains", "pays", "unclear"] = "unclear"
+    outcome: _Outcome = "unclear"
     if means[first] and means[second]:
         least, most = (sums + (responses - counts) * limit for limit in scale)
         pair = UnitTotals._make(columns[:2] for columns in (*totals, least, most))

@@ -661,7 +661,8 @@ def test_of_votes_that_differ_no_verdict_is_missing():
     decision = Decision(specs=(spec("a", 1.0).model_copy(update={"inputs": {"a": inputs}}),))
     votes = [verdict("a", score=score, sample=sample) for sample, score in enumerate((0, 0.5, 1))]
     lines = explanation_sentences(decide(decision, *votes), decision)
-    assert "No majority on a: the votes are 1 × 0, 1 × 0.5, 1 × 1." in lines
+    (points,) = points_of(lines)
+    assert points.endswith("no majority (0.0000, 0.5000, 1.0000), so the failure rule counts.")
     assert lines[-1] == "With what is missing the reward would be between 0 and 1."
 
 

@@ -1,5 +1,6 @@
 """`jurygraph score`: score responses into a run."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -350,13 +351,13 @@ def _advise_settings(options: ScoreOptions, summary: "Summary", config: "Config"
     """Yield the settings that fail rewards whose verdicts are there, each with the command that changes it."""
     discarded_counts = summary.discarded
     limit = config.panel.min_confidence
+    # a question whose samples are all discarded has no majority either, and no `reduce` would help it
+    undecided_counts = summary.undecided_counts - Counter(discarded_counts)
     undecided_count = 0
     for use in config.evaluators:
-        name = use.known_as
-        if not use.judges and config.reward.get(name, not config.reward):
-            undecided_count += summary.undecided_counts[name] - discarded_counts.get(name, 0)
-    # a question whose samples are all discarded has no majority either, and no `reduce` would help it
-    if undecided_count > 0:
+        if not use.judges and config.reward.get(use.known_as, not config.reward):
+            undecided_count += undecided_counts[use.known_as]
+    if undecided_count:
         command = options.format_rescore_command("panel.reduce=mean")
         yield (
             f"{undecided_count} questions have no majority of samples; to decide without a request:  {command}"

@@ -150,7 +150,7 @@ def test_unsure_answers_go_and_the_majority_of_three_seeds_stays(
         for seed, answer in enumerate(answers)
     ]
     runs = runs or [
-        RunPredictions("run", "personalized", "m", 2, 0, {("score", "bob", "other"): []})
+        RunPredictions("run", "personalized", "m", 2, 0, {("score", "ann", "other"): []})
     ]
     (((found),),) = join_runs(runs, [part])
     if isinstance(predicted, str):
