@@ -503,6 +503,28 @@ def test_nobody_gains_or_pays_where_what_failed_could_be_the_opposite(
     assert outcomes == {"Bea": (0, "gains"), "Walt": (4, "unclear")}
 
 
+def test_a_prediction_that_does_not_count_is_not_told_of_a_reviewer(tmp_path: Path) -> None:
+    """It would double the names, and widen the intervals that hold together."""
+
+    @jg.evaluator(audience="reviewer")
+    def taste(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict(score=float(response.text == "brief"), native=1, scale=(0, 1))
+
+    @jg.evaluator(audience="reviewer")
+    def idle(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict(score=0.5, native=0.5, scale=(0, 1))
+
+    with (
+        jg.Jury(evaluators=[taste, idle], reward={"taste": 1.0}) as jury,
+        jury.record(tmp_path / "run"),
+    ):
+        answers = [jg.Response(id=name, agent=name, text=name) for name in ("wordy", "brief")]
+        jury.score(jg.Task(id="0", query="?", reviewers=["Bea"]), answers)
+    with closing(Run.open(tmp_path / "run")) as run:
+        members = measure_ranking(AgentRanker(run)).figures["members"]
+    assert [member.member for member in members] == ["Bea"]
+
+
 def test_that_nobody_is_told_to_pay_in_a_large_run_is_said_where_there_is_anybody(
     tmp_path: Path, ranker: AgentRanker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
