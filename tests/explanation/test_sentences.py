@@ -675,7 +675,7 @@ def test_a_prediction_without_a_majority_is_not_told_as_the_score_that_fills_it_
         for sample, native in enumerate((2, 4, 1))
     ]
     points = "".join(point_lines(decision, *stars, verdict("b", score=1.0)))
-    assert "no majority on a (2 of 7, 4 of 7, 1 of 7), so the failure rule counts" in points
+    assert "no majority (2 of 7, 4 of 7, 1 of 7), so the failure rule counts" in points
     assert "1 on a scale" not in points
 
 
