@@ -14,6 +14,7 @@ from itertools import chain, islice
 from os import PathLike
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
+from unicodedata import normalize
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -111,6 +112,8 @@ def did_you_mean(name: str, candidates: Iterable[str], min_similarity: float = 0
     if similar_name is None:
         return None
     text = shorten(similar_name) if similar_name == similar_name.strip() else quote(similar_name)
+    if normalize("NFC", similar_name) == normalize("NFC", name):  # they look alike
+        text += ", in another Unicode form"
     return f"did you mean {text}?"
 
 
@@ -120,14 +123,14 @@ def suggest_known_name(name: str, known_names: Collection[str]) -> str:
 
 
 def notes_on_similar_names(names: Iterable[str]) -> Iterator[str]:
-    """Yield a note on each two names of people, or of agents, that differ only in case or spaces, and count as two."""
+    """Yield a note on each two names of people, or of agents, that differ only in case, spaces or Unicode form."""
     first: dict[str, str] = {}
     for name in sorted(set(names)):
-        other = first.setdefault("".join(name.casefold().split()), name)
+        other = first.setdefault("".join(normalize("NFC", name).casefold().split()), name)
         if other != name:
             yield (
-                f"{quote(other)} and {quote(name)} differ only in case or spaces, and count as two; write one name if "
-                "they are one"
+                f"{quote(other)} and {quote(name)} differ only in case, spaces or Unicode form, and count as two; "
+                "write one name if they are one"
             )
 
 

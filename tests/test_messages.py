@@ -1,11 +1,12 @@
 """Words of messages."""
 
+import unicodedata
 from pathlib import Path
 from typing import Self
 
 from pydantic import model_validator
 
-from jurygraph.messages import Problem, notes_on_similar_names, shell_quote, validate
+from jurygraph.messages import Problem, did_you_mean, notes_on_similar_names, shell_quote, validate
 from jurygraph.schema import Config, Criterion, Response, Task, TaskLine
 from jurygraph.schema.frozen_model import FrozenModel
 from tests.rows import all_rows
@@ -72,7 +73,18 @@ def test_a_name_at_hand_is_meant_before_one_at_the_top() -> None:
 
 def test_names_that_differ_in_case_or_spaces_alone_are_noted() -> None:
     (note,) = notes_on_similar_names(["ann b", "Ann  B", "bo", "ann b"])
-    assert note.startswith("'Ann  B' and 'ann b' differ only in case or spaces, and count as two")
+    assert note.startswith(
+        "'Ann  B' and 'ann b' differ only in case, spaces or Unicode form, and count as two"
+    )
+
+
+def test_names_that_look_alike_are_told_apart_by_their_unicode_form() -> None:
+    composed, decomposed = (unicodedata.normalize(form, "José") for form in ("NFC", "NFD"))
+    assert (
+        did_you_mean(decomposed, [composed]) == f"did you mean {composed}, in another Unicode form?"
+    )
+    assert did_you_mean("Jose", [composed]) == f"did you mean {composed}?"
+    assert len(list(notes_on_similar_names([composed, decomposed]))) == 1
 
 
 def test_a_decimal_comma_is_named_with_the_number_that_is_meant() -> None:

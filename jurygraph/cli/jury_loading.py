@@ -1,7 +1,7 @@
 """Open the jury of a config for a command."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,18 +78,8 @@ def collect_jury_notes(jury: "Jury", is_check: bool = False) -> list[str]:
         )
     for gateway in jury.gateways.values():
         notes += gateway.backend.notes
-    for name, use in jury.config.models.items() if is_check else ():
-        if name not in jury.config.judges and use.model != jury.config.model:
-            notes.append(
-                f"models.{name}: is a judge of no evaluator; to ask it, list it in `judges`"
-            )
-    for evaluator_use in jury.config.evaluators if is_check else ():
-        judges = evaluator_use.judges
-        if judges and len(judges) % 2 == 0 and evaluator_use.fold == "majority":
-            notes.append(
-                f"{evaluator_use.known_as}: {len(judges)} judges can tie, and a tie counts as the worst case; "
-                "ask one more, or one less"
-            )
+    if is_check:
+        notes += _describe_doubtful_settings(jury)
     with_judges = {use.known_as for use in jury.config.evaluators if use.all_judges}
     if None in jury.gateways and model_evaluators and with_judges.issuperset(model_evaluators):
         notes.append(
@@ -122,3 +112,22 @@ def find_config(tasks: str) -> Path:
         "no jury.yaml next to the tasks or in the current folder; name a config with --config, or make one with "
         "`jurygraph init`"
     )
+
+
+def _describe_doubtful_settings(jury: "Jury") -> Iterator[str]:
+    config = jury.config
+    for name, use in config.models.items():
+        if name not in config.judges and use.model != config.model:
+            yield f"models.{name}: is a judge of no evaluator; to ask it, list it in `judges`"
+    for evaluator_use in config.evaluators:
+        name = evaluator_use.known_as
+        judges = evaluator_use.judges
+        if judges and len(judges) % 2 == 0 and evaluator_use.fold == "majority":
+            yield (
+                f"{name}: {len(judges)} judges can tie, and a tie counts as the worst case; ask one more, or one less"
+            )
+        if jury.evaluators[name].rarely_has_majority and config.panel.reduce == "majority":
+            yield (
+                f"{name}: samples on a scale of many steps often have no majority, and then give no score; "
+                "`panel: {reduce: mean}` always decides"
+            )

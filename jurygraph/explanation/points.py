@@ -130,7 +130,7 @@ def build_term_line(component: ExplainedTerm) -> PointsLine:
         verdicts = component.verdicts
     if component.combiner.counts_criteria:
         notes.append(component.combiner.describe_rule(component.params))
-    if not component.is_judged:
+    if not component.is_judged and not component.undecided_juries_of(verdicts):
         verdicts = ()
     note = "; ".join(filter(None, notes))
     component_summand = _ComponentPart(term.name, term.value or 0.0, 1.0, verdicts, note)
@@ -496,7 +496,6 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
     yield from _point_sentences(explained_trace, lines)
     yield from _adjustment_sentences(explained_trace)
     yield from _verdict_sentences(explained_trace.verdicts)
-    yield from _majority_sentences(explained_trace)
     yield from _lookup_sentences(explained_trace)
     counts = explained_trace.counts
     judged = f"{counts.judged} judged"
@@ -667,16 +666,6 @@ def _verdict_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
         if reason:
             sentence += f": {reason}"
         yield f"{sentence}."
-
-
-def _majority_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
-    """Return a sentence on the questions of which no majority could be made, by their votes."""
-    labels = defaultdict(list)
-    for majority_vote in explained_trace.majority_votes:
-        if majority_vote.is_undecided:
-            labels[majority_vote.votes].append(majority_vote.voting_verdicts[0].label)
-    for votes, names in labels.items():
-        yield f"No majority on {join_names(dict.fromkeys(names))}: the votes are {votes}."
 
 
 def _describe_effects(explained_verdict: ExplainedVerdict) -> Iterator[tuple[str, str]]:

@@ -206,7 +206,7 @@ class Ballot(NamedTuple):
     def answers(self) -> str:
         """Return the answer of each judge, on its scale if it has one: `mini 4 of 5, strong 5 of 5`."""
         return join_names(
-            f"{vote.verdict.judge} {describe_judge_answer(vote.verdict)}"
+            f"{vote.verdict.judge or ''} {describe_judge_answer(vote.verdict)}".lstrip()
             for vote in self.voting_verdicts
         )
 
@@ -331,11 +331,6 @@ class ExplainedTrace:
                 columns,
             )
 
-    @property
-    def majority_votes(self) -> Iterator[Ballot]:
-        """Return the votes of all terms."""
-        return chain.from_iterable(term.majority_votes for term in self.terms)
-
     def _to_explained_verdicts(
         self, recorded_verdicts: Iterable[RecordedVerdict]
     ) -> Iterator[ExplainedVerdict]:
@@ -441,14 +436,12 @@ class ExplainedTerm:
         return votes
 
     def undecided_juries_of(self, verdicts: Iterable[ExplainedVerdict]) -> list[Ballot]:
-        """Return the votes on the questions of these verdicts in which judges answered without a majority."""
+        """Return the votes on the questions of these verdicts in which answers were given without a majority."""
         questions = {verdict.verdict.question for verdict in verdicts if verdict.score is not None}
         return [
             vote
             for vote in self.majority_votes
-            if vote.has_judges
-            and vote.is_undecided
-            and vote.voting_verdicts[0].verdict.question in questions
+            if vote.is_undecided and vote.voting_verdicts[0].verdict.question in questions
         ]
 
     @property

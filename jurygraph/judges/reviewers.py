@@ -315,6 +315,9 @@ class ReviewerJudge(Evaluator):
         example_prompt_version = load_prompt("example").full_version
         self.version = f"2 prompt {self._prompt.full_version} example {example_prompt_version}"
         self.shares = {name: dimension.share for name, dimension in self._dimensions.items()}
+        for dimension in self._dimensions.values() if self.settings.samples > 1 else ():
+            low, high = dimension.scale
+            self.rarely_has_majority |= high - low > 3.0 * (dimension.step or 0.0)
 
     def _load_history(self) -> ReviewerHistory:
         history = self.settings.history

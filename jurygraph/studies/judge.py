@@ -5,7 +5,7 @@ stays beside it. The figures are those of `judge_report`.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean
@@ -217,6 +217,34 @@ def unnamed_question_note(
     if question or len(questions) < 2 or any(label.question for _, label in labels.rows):
         return None
     return f"no label names a question: each is compared with all {len(questions)}; choose one with --question"
+
+
+def unpredicted_label_notes(
+    runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel]
+) -> Iterator[str]:
+    """Yield notes on labels that no judge is compared with, since it predicts other reviewers than who gave them."""
+    reviewers = {
+        judge.question: judge.reviewer
+        for run in runs
+        for judge in run.judgements_by_judge
+        if judge.evaluator
+    }
+    counts = Counter[str]()
+    of_others = 0
+    for _, label in labels.rows:
+        reviewer = label.reviewer or ""
+        counts[reviewer] += 1
+        of_others += reviewer not in ("", reviewers.get(label.question or "") or reviewer)
+    if of_others:
+        yield (
+            f"{of_others} of {len(labels.rows)} labels are left out: their question predicts another reviewer than "
+            "the one who gave them"
+        )
+    names = list(filter(None, reviewers.values()))
+    for name in counts if len(names) == len(reviewers) else ():
+        if name not in ("", *names):
+            hint = suggest_known_name(name, names)
+            yield f"no judge predicts reviewer {quote(name)}, of {counts[name]} labels; {hint}"
 
 
 def unlabelled_row_notes(labels: FileRows[JudgedLabel]) -> list[str]:

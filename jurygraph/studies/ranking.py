@@ -562,12 +562,12 @@ def _pair_table(
 def _member_table(members: Sequence[MemberComparison], agents: Sequence[str]) -> ReportTable:
     """Return what each reviewer or stakeholder gets from each agent, and who pays for the choice of the first."""
     names = map(agent_label, agents)
-    header = ["reviewer or stakeholder (scale)", *names, "left out"]
-    header += ["lead of the first", "gains or pays"]
-    rows = [
-        (row.label, *row.means.values(), row.left_out, row.difference, row.outcome)
-        for row in members
-    ]
+    header = ["reviewer or stakeholder (scale)", *names, "lead of the first", "gains or pays"]
+    rows = []
+    for row in members:
+        # what is left out could turn a lead whose interval does not contain 0
+        left_out = f", {row.left_out} left out" if row.left_out else ""
+        rows.append((row.label, *row.means.values(), row.difference, row.outcome + left_out))
     return ReportTable(header, rows, digits=2)
 
 

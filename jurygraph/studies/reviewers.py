@@ -35,7 +35,13 @@ from jurygraph.inference.crossed import crossed_interval, t_test_p
 from jurygraph.interchange.rated_table import item_to_task
 from jurygraph.judges.examples import rated_text
 from jurygraph.judges.reviewers import Dimension, Personalized, ReviewerJudge
-from jurygraph.messages import join_names, notes_on_similar_names, quote, shorten
+from jurygraph.messages import (
+    join_names,
+    notes_on_similar_names,
+    quote,
+    shorten,
+    suggest_known_name,
+)
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.run import Run
@@ -460,9 +466,12 @@ def _join_seeds(
     part: DimensionRatings, name: str, seeds: Sequence[RunPredictions], min_confidence: float
 ) -> Predictions:
     answers = []
+    names = sorted({reviewer for run in seeds for _, reviewer, _ in run.verdicts})
     for key, score in zip(_rating_keys_of_part(part, seeds), part.score, strict=True):
         verdicts = chain.from_iterable(run.verdicts.get(key, ()) for run in seeds)
         answer = _predict_answer_from_verdicts(list(verdicts), min_confidence)
+        if key[1] not in names:
+            answer = _JudgeAnswer(problem=f"not in the run ({suggest_known_name(key[1], names)})")
         dimension = seeds[0].dimensions.get(key[0])
         if dimension and np.clip(score, *dimension.scale) != score:
             answer = _JudgeAnswer(problem="rated off the scale")

@@ -29,6 +29,7 @@ from jurygraph.views.rewards import PREDICTED_COLUMN_PREFIX, predicted_score_col
 _MEMBER_KINDS = ("reviewer", "stakeholder")
 _UTILITY_SCALE = (0.0, 1.0)
 _MemberScale = tuple[str, Limits | None]
+_Outcome = Literal["gains", "pays", "unclear"]
 
 
 class MemberComparison(NamedTuple):
@@ -43,7 +44,7 @@ class MemberComparison(NamedTuple):
     means: Mapping[str, Estimate | None]
     left_out: int
     difference: AgentDifference | None
-    outcome: Literal["gains", "pays", "unclear"]
+    outcome: _Outcome
 
     @property
     def label(self) -> str:
@@ -78,7 +79,12 @@ def compare_members(
     numbers = {agent: number for number, agent in enumerate(agents)}
     shape = 3, len(agents), max(unit_by_task.values()) + 1
     totals_by_member: dict[_MemberScale, Floats] = defaultdict(lambda: np.zeros(shape))
-    names = dict(zip(run.reviewer_questions(), predicted_score_column_names(run), strict=True))
+    counted_questions: set[str] = set()
+    for decision in run.decisions():
+        for spec in decision.effective_specs:
+            counted_questions.update(*(use.questions for use in spec.inputs.values()))
+    questions = list(filter(counted_questions.__contains__, run.reviewer_questions()))
+    names = dict(zip(questions, predicted_score_column_names(questions), strict=True))
     for trace in run.traces():
         agent = numbers.get(trace.agent or "")
         if agent is not None:
@@ -116,6 +122,7 @@ def _read_member_values(
     predictions = {
         verdict.question: (verdict.scale, value)
         for verdict, value in predicted_scores(explained_trace)
+        if verdict.question in names
     }
     for verdict in explained_trace.trace.verdicts:
         if verdict.question in names and verdict.status != "not_applicable":
@@ -145,7 +152,7 @@ def _compare_member(
         means[agent] = mean and clip_to_limits(mean, scale)
     first, second = agents[:2]
     difference = None
-    outcome: Literal["gains", "pays", "unclear"] = "unclear"
+    outcome: _Outcome = "unclear"
     if means[first] and means[second]:
         least, most = (sums + (responses - counts) * limit for limit in scale)
         pair = UnitTotals._make(columns[:2] for columns in (*totals, least, most))

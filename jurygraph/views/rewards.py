@@ -233,7 +233,7 @@ def build_reward_table(
         names = [*_FIXED_COLUMNS, *_components_by_column(run)]
         if run.is_continued:
             names.append(_SESSION_COLUMN)
-        predicted_columns = predicted_score_column_names(run)
+        predicted_columns = predicted_score_column_names(run.reviewer_questions())
         # without `best`, which most tables leave out
         if len(names) - 1 + len(predicted_columns) <= _MAX_TABLE_COLUMNS:
             names += predicted_columns
@@ -289,9 +289,8 @@ def _components_by_column(run: Run) -> dict[str, str]:
     }
 
 
-def predicted_score_column_names(run: Run) -> list[str]:
+def predicted_score_column_names(reviewer_questions: Sequence[str]) -> list[str]:
     """Return the columns of what each reviewer is predicted to give, by the reviewer alone where that is enough."""
-    reviewer_questions = run.reviewer_questions()
     counts = Counter(map(_short_question_name, reviewer_questions))
     names = []
     for question in reviewer_questions:
@@ -344,7 +343,12 @@ def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> R
             lambda trace: run.labels_with_session(read(stored_response_location(trace))).get(label),
             True,
         )
-    columns = [*_STANDARD_COLUMNS, *components, *predicted_score_column_names(run), *labels]
+    columns = [
+        *_STANDARD_COLUMNS,
+        *components,
+        *predicted_score_column_names(run.reviewer_questions()),
+        *labels,
+    ]
     short_question_names = [_short_question_name(question) for question in questions]
     hint = did_you_mean(name, [*columns, *short_question_names, *questions])
     hint = hint or f"known: {', '.join(columns)}, and each question"

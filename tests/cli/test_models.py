@@ -448,6 +448,23 @@ def test_a_model_may_be_named_as_in_models_and_one_that_judges_nothing_is_a_note
         )
         dry = project.score("jury", "--dry-run")
         assert dry.err.count("criteria: 2 judges can tie, and a tie counts as") == notes, dry.err
+    for samples, high, reduce, notes in (
+        (3, 7, "majority", 1),
+        (3, 7, "mean", 0),
+        (1, 7, "majority", 0),
+        (3, 4, "majority", 0),
+    ):
+        stars = {"text": "How good it is.", "scale": [1, high]}
+        params = {"dimensions": {"stars": stars}, "samples": samples}
+        reviewer_jury = {
+            "model": model,
+            "evaluators": [{"use": "zero-shot", "params": params}],
+            "panel": {"reduce": reduce},
+            "task_defaults": {"reviewers": ["ann"]},
+        }
+        (project.folder / "jury.yaml").write_text(json.dumps(reviewer_jury))
+        dry = project.score("stars", "--dry-run")
+        assert dry.err.count("zero-shot: samples on a scale of many steps often") == notes, dry.err
     # `none` is no model, whatever is called so.
     (project.folder / "jury.yaml").write_text(json.dumps({**settings, "models": {"none": model}}))
     assert read_config(project.folder / "jury.yaml").judges == ()

@@ -333,6 +333,25 @@ def test_rewards_that_failed_for_low_confidence_name_the_limit_of_it(tmp_path: P
     assert list(_advise_settings(options, summary, config)) == []
 
 
+def test_rewards_that_failed_without_a_majority_of_samples_name_another_reduction(
+    tmp_path: Path,
+) -> None:
+    """A question whose samples were all discarded has none either; neither counts where its weight is 0."""
+    options = ScoreOptions(tasks="tasks.jsonl", run=tmp_path / "run")
+    config = Config(evaluators=["personalized", "aggregate"], reward={"personalized": 1.0})
+    summary = Summary()
+    summary.undecided_counts.update(personalized=9, aggregate=5)
+    summary._discarded_counts.update(personalized=2)
+    (advice,) = _advise_settings(options, summary, config)
+    assert advice == (
+        "7 questions have no majority of samples; to decide without a request:  jurygraph rescore "
+        f"{tmp_path}/run --out {tmp_path}/run-2 --set panel.reduce=mean"
+    )
+    summary._discarded_counts.update(personalized=25)
+    (advice,) = _advise_settings(options, summary, config)
+    assert "panel.min_confidence" in advice
+
+
 def test_a_judge_without_a_model_is_named_before_it_starts(run: Command, tmp_path: Path) -> None:
     criterion = {"id": "kind", "text": "It is kind.", "weight": 1.0}
     judged = [{**task, "rubric": {"criteria": [criterion]}} for task in TASKS]

@@ -661,8 +661,22 @@ def test_of_votes_that_differ_no_verdict_is_missing():
     decision = Decision(specs=(spec("a", 1.0).model_copy(update={"inputs": {"a": inputs}}),))
     votes = [verdict("a", score=score, sample=sample) for sample, score in enumerate((0, 0.5, 1))]
     lines = explanation_sentences(decide(decision, *votes), decision)
-    assert "No majority on a: the votes are 1 × 0, 1 × 0.5, 1 × 1." in lines
+    (points,) = points_of(lines)
+    assert points.endswith("no majority (0.0000, 0.5000, 1.0000), so the failure rule counts.")
     assert lines[-1] == "With what is missing the reward would be between 0 and 1."
+
+
+def test_a_prediction_without_a_majority_is_not_told_as_the_score_that_fills_it_in():
+    """A vote may have the value by which the failure rule replaces them."""
+    inputs = ComponentInput(questions=("a", "b"), weights=(1.0, 1.0), reduce="majority")
+    decision = Decision(specs=(spec("a", 1.0).model_copy(update={"inputs": {"a": inputs}}),))
+    stars = [
+        verdict("a", score=(native - 1) / 6, native=native, scale=(1, 7), sample=sample)
+        for sample, native in enumerate((2, 4, 1))
+    ]
+    points = "".join(point_lines(decision, *stars, verdict("b", score=1.0)))
+    assert "no majority (2 of 7, 4 of 7, 1 of 7), so the failure rule counts" in points
+    assert "1 on a scale" not in points
 
 
 def spec_requiring(confident: float, *questions: str) -> ComponentSpec:

@@ -29,6 +29,7 @@ from jurygraph.studies.judge import (
     join_labels_with_judgements,
     read_labels,
     unlabelled_row_notes,
+    unpredicted_label_notes,
 )
 from jurygraph.studies.judge_report import (
     _compare_judges,
@@ -664,6 +665,23 @@ def test_models_are_judges_of_their_own_and_share_what_no_model_was_asked() -> N
     _copy_modelless_judgements(by_judge)
     assert by_judge == {small: {"a": gated, "b": judged}, large: {"a": gated, "b": judged}}
     assert (nobody.name, small.name) == ("q (criteria)", "q (criteria, small)")
+
+
+def test_labels_of_people_whom_no_judge_predicts_are_counted_and_named() -> None:
+    names = ("ann", "bob")
+    by_judge = {Judge("run", f"q@{name}", "q", reviewer=name): {} for name in names}
+    by_judge[Judge("run", "reward", "")] = {}
+    run = RunJudgements("run", by_judge, {"a": 1}, {})
+    people = [
+        JudgedLabel(id="a", target=1, reviewer=name, question=question)
+        for name, question in (("ann", "q@ann"), ("ann", "q@bob"), ("bob", None), ("bobb", None))
+    ]
+    assert list(unpredicted_label_notes([run], labels(*people))) == [
+        "1 of 4 labels are left out: their question predicts another reviewer than the one who gave them",
+        "no judge predicts reviewer 'bobb', of 1 labels; did you mean bob?",
+    ]
+    by_judge[Judge("run", "kind", "kind")] = {}  # is compared with everybody
+    assert list(unpredicted_label_notes([run], labels(*people[2:]))) == []
 
 
 def test_a_judge_for_a_reviewer_is_compared_with_that_reviewer_alone() -> None:

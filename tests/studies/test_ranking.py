@@ -153,7 +153,9 @@ def test_agents_whose_names_differ_in_case_alone_are_noted(tmp_path: Path) -> No
     with closing(Run.open(tmp_path / "run")) as run:
         notes = measure_ranking(AgentRanker(run)).notes
     assert any(
-        note.startswith("'Kim' and 'kim ' differ only in case or spaces, and count as two;")
+        note.startswith(
+            "'Kim' and 'kim ' differ only in case, spaces or Unicode form, and count as two;"
+        )
         for note in notes
     )
 
@@ -461,7 +463,8 @@ def test_who_pays_for_the_choice_of_the_best_agent_is_named(tmp_path: Path, audi
     assert outcomes == {"Bea": "gains", "Fay": "gains", "Kit": "unclear", "Walt": "pays"}
     (table,) = [table for table in report.tables if table.header[0].startswith("reviewer or")]
     assert [row[0] for row in table.rows] == [f"{name} ({scale})" for name in names]
-    assert [row[-1] for row in table.rows] == ["gains", "gains", "unclear", "pays"]
+    unclear = "unclear, 2 left out" if audience == "reviewer" else "unclear"
+    assert [row[-1] for row in table.rows] == ["gains", "gains", unclear, "pays"]
     assert any("2 of 2 findings that need a quotation" in note for note in report.notes)
 
 
@@ -498,6 +501,28 @@ def test_nobody_gains_or_pays_where_what_failed_could_be_the_opposite(
         members = measure_ranking(AgentRanker(run)).figures["members"]
     outcomes = {row.member: (row.left_out, row.outcome) for row in members}
     assert outcomes == {"Bea": (0, "gains"), "Walt": (4, "unclear")}
+
+
+def test_a_prediction_that_does_not_count_is_not_told_of_a_reviewer(tmp_path: Path) -> None:
+    """It would double the names, and widen the intervals that hold together."""
+
+    @jg.evaluator(audience="reviewer")
+    def taste(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict(score=float(response.text == "brief"), native=1, scale=(0, 1))
+
+    @jg.evaluator(audience="reviewer")
+    def idle(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict(score=0.5, native=0.5, scale=(0, 1))
+
+    with (
+        jg.Jury(evaluators=[taste, idle], reward={"taste": 1.0}) as jury,
+        jury.record(tmp_path / "run"),
+    ):
+        answers = [jg.Response(id=name, agent=name, text=name) for name in ("wordy", "brief")]
+        jury.score(jg.Task(id="0", query="?", reviewers=["Bea"]), answers)
+    with closing(Run.open(tmp_path / "run")) as run:
+        members = measure_ranking(AgentRanker(run)).figures["members"]
+    assert [member.member for member in members] == ["Bea"]
 
 
 def test_that_nobody_is_told_to_pay_in_a_large_run_is_said_where_there_is_anybody(

@@ -1,5 +1,6 @@
 """`jurygraph score`: score responses into a run."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -350,8 +351,19 @@ def _advise_settings(options: ScoreOptions, summary: "Summary", config: "Config"
     """Yield the settings that fail rewards whose verdicts are there, each with the command that changes it."""
     discarded_counts = summary.discarded
     limit = config.panel.min_confidence
+    # a question whose samples are all discarded has no majority either, and no `reduce` would help it
+    undecided_counts = summary.undecided_counts - Counter(discarded_counts)
+    undecided_count = 0
+    for use in config.evaluators:
+        if not use.judges and config.reward.get(use.known_as, not config.reward):
+            undecided_count += undecided_counts[use.known_as]
+    if undecided_count:
+        command = options.format_rescore_command("panel.reduce=mean")
+        yield (
+            f"{undecided_count} questions have no majority of samples; to decide without a request:  {command}"
+        )
     # a component of the config may have a limit of its own
-    if discarded_counts and config.components.keys().isdisjoint(discarded_counts):
+    elif discarded_counts and config.components.keys().isdisjoint(discarded_counts):
         command = options.format_rescore_command(f"panel.min_confidence={limit / 2:g}")
         yield (
             f"{sum(discarded_counts.values())} verdicts count as not given, because their "

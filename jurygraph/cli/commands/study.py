@@ -421,6 +421,7 @@ def judge(
         judged, people_labels, split, consensus, question
     )
     notes = judge_study.unlabelled_row_notes(people_labels)
+    notes += judge_study.unpredicted_label_notes(judged, people_labels)
     notes += notes_on_similar_names(label.reviewer or "" for _, label in people_labels.rows)
     note = judge_study.unnamed_question_note(people_labels, studies, question)
     notes += [note] if note else []

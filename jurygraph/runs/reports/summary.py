@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import NamedTuple
 
+from jurygraph.decision.decide import NO_MAJORITY_DIAGNOSTIC
 from jurygraph.display import format_number
 from jurygraph.messages import format_count, shorten
 from jurygraph.runs.reports.bill import CallBill
@@ -15,7 +16,7 @@ from jurygraph.runs.store.packing import (
     RecordTexts,
     StoredBody,
     compare_judges_by_question,
-    count_discarded,
+    count_by_component,
     unpack_failure_message,
     unpack_verdict_reason,
 )
@@ -286,6 +287,7 @@ class Summary:
     bill: CallBill = field(default_factory=CallBill)
     _rows_by_agent: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
     _discarded_counts: Counter[str] = field(default_factory=Counter, repr=False)
+    undecided_counts: Counter[str] = field(default_factory=Counter, repr=False)
     _failure_rows: dict[tuple[str, str], FailureRow] = field(default_factory=dict, repr=False)
     _parts: ComponentValuesByOutcome = field(
         default_factory=ComponentValuesByOutcome, compare=False, repr=False
@@ -335,7 +337,8 @@ class Summary:
         candidate = (float("-inf") if value is None else value), response_id
         lowest_so_far = self._lowest_reward_and_response or candidate
         self._lowest_reward_and_response = min(lowest_so_far, candidate)
-        self._discarded_counts.update(count_discarded(reward))
+        self._discarded_counts.update(count_by_component(reward, "discarded"))
+        self.undecided_counts.update(count_by_component(reward, NO_MAJORITY_DIAGNOSTIC))
         compared = compare_judges_by_question(body["verdicts"])
         self.judged_by_several += len(compared)
         self.judged_differently += sum(answers_differ for _, answers_differ in compared)

@@ -161,14 +161,14 @@ def unpack_reward(body: StoredBody, decision: Decision) -> Reward:
     return RewardRow(**fields).to_reward(decision)
 
 
-def count_discarded(reward: StoredBody) -> dict[str, int]:
-    """Return the number of verdicts that each component of a stored reward discarded for low confidence, if any."""
-    discarded = {}
+def count_by_component(reward: StoredBody, diagnostic: str) -> dict[str, int]:
+    """Return a count among the diagnostics of each component of a stored reward, such as `discarded`, if any."""
+    counts = {}
     for name, figures in reward.get("diagnostics", {}).items():
-        number = figures.get("discarded")
+        number = figures.get(diagnostic)
         if number:
-            discarded[name] = int(number)
-    return discarded
+            counts[name] = int(number)
+    return counts
 
 
 _VERDICT_COUNT_NAMES = ("judged", "abstained", "failed", "not_applicable")

@@ -370,4 +370,7 @@ def test_classes_that_differ_only_in_case_are_said_to_be_two(run: Command, tmp_p
         "item,annotator,label\na,ann,No\na,bo,no\nb,ann,yes\nb,bo,no\n"
     )
     ended = run("consensus", "words.csv", "--subsets", 0, "--classes", "No,no,yes")
-    assert "'No' and 'no' differ only in case or spaces, and count as two; write one" in ended.err
+    assert (
+        "'No' and 'no' differ only in case, spaces or Unicode form, and count as two; write one"
+        in ended.err
+    )

@@ -273,7 +273,7 @@ def test_a_wide_table_counts_labels_and_says_what_was_pasted_twice(
     table.write_text("id,system,ann,bo\na,x,yes,no\na,x ,yes,yes\na,X,yes,yes\n")
     ended = run(*command, "--column", "agent=system")
     assert ended.err.splitlines()[1:3] == [
-        "'X' and 'x' differ only in case or spaces, and count as two; write one name if they are one",
+        "'X' and 'x' differ only in case, spaces or Unicode form, and count as two; write one name if they are one",
         "votes that repeat an item and annotator, and count, too: 2, on a_x; keep one of each",
     ]
     table.write_text("")

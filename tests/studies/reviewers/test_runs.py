@@ -150,9 +150,11 @@ def test_unsure_answers_go_and_the_majority_of_three_seeds_stays(
         for seed, answer in enumerate(answers)
     ]
     runs = runs or [
-        RunPredictions("run", "personalized", "m", 2, 0, {("score", "bob", "other"): []})
+        RunPredictions("run", "personalized", "m", 2, 0, {("score", "ann", "other"): []})
     ]
     (((found),),) = join_runs(runs, [part])
+    ((stranger,),) = join_runs(runs, read_parts([to_ratings(rows({"anne": (1, 2)}))]))
+    assert stranger.left_out == {"not in the run (did you mean ann?)": 2}
     if isinstance(predicted, str):
         assert (bool(found.answered[0]), found.left_out[predicted] > 0) == (False, True)
     else:
