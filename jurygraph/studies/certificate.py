@@ -5,7 +5,7 @@ It computes nothing itself. What was not measured says so and why, with the comm
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, partial
 from itertools import chain
 from operator import attrgetter
@@ -18,15 +18,10 @@ from jurygraph.inference.clusters import share_with_cluster_interval
 from jurygraph.messages import shell_quote
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
-from jurygraph.sources.ratings import leave_out_raters
 from jurygraph.studies import credit, judge_report, reliability, symbols
 from jurygraph.studies.conclusions import conclude_agreement
-from jurygraph.studies.judge import (
-    join_labels_with_judgements,
-    read_labels,
-    unnamed_question_note,
-)
-from jurygraph.studies.judgements import read_judgements
+from jurygraph.studies.judge import JudgeStudy
+from jurygraph.studies.judgements import RunJudgements, read_judgements
 from jurygraph.studies.presentations import Presentations, RunsReader, read_presentations_of_sources
 from jurygraph.studies.report import (
     Figures,
@@ -125,25 +120,28 @@ def _certified_figure(
     return CertifiedFigure(name, command, *estimate, n, finding=finding)
 
 
+class PeopleStudy(NamedTuple):
+    """The command that compares judges with people, and what joins the judgements of runs with the labels."""
+
+    command: str
+    join: Callable[[Sequence[RunJudgements]], list[JudgeStudy]]
+
+
 def certify(
     runs: Sequence[Path],
     read: RunsReader,
-    labels: str | None = None,
+    people: PeopleStudy | None = None,
     attacks: Path | None = None,
-    columns: Mapping[str, str] = {},
-    question: str | None = None,
-    without: str | None = None,
 ) -> Report:
     """Return the page about runs of one judge, with `figures`, a list of `CertifiedFigure`s.
 
-    `labels`, their `columns` and their `question` are as for `study judge`, as is `without`, and `attacks` is a file
-    with the output of `jurygraph attack --json`. Raises InputError for a run that cannot be read, or labels or attacks
-    of another form, and for labels that name none of several questions.
+    `people` are those of the labels, if there are some, and `attacks` is a file with the output of
+    `jurygraph attack --json`. Raises InputError for a run that cannot be read, or labels or attacks of another form.
     """
     # A run that cannot be read is an error, and no figure that is missing.
     judges = dict.fromkeys(chain.from_iterable(read(runs, lambda run, _: run.judges)))
     # What the user names a file for has to be measured.
-    source_by_section = {AGREEMENT_SECTION: labels, ATTACKS_SECTION: attacks}
+    source_by_section = {AGREEMENT_SECTION: people, ATTACKS_SECTION: attacks}
     quoted_runs = " ".join(map(shell_quote, runs))
     read_presentations = cache(partial(read_presentations_of_sources, runs, read))
     measure_noise = cache(lambda: measure_stability(read_presentations()).figures)
@@ -153,7 +151,7 @@ def certify(
         (
             AGREEMENT_SECTION,
             f"jurygraph study judge {quoted_runs} --labels F",
-            partial(_people_figures, runs, read, quoted_runs, labels, columns, question, without),
+            partial(_people_figures, runs, read, people),
         ),
         (ATTACKS_SECTION, "jurygraph attack --config F --json", partial(_attack_figures, attacks)),
         (
@@ -341,27 +339,11 @@ def _attack_figures(file: Path | None) -> CertifiedFigures:
 
 
 def _people_figures(
-    runs: Sequence[Path],
-    read: RunsReader,
-    quoted_runs: str,
-    labels: str | None,
-    columns: Mapping[str, str],
-    question: str | None,
-    without: str | None,
+    runs: Sequence[Path], read: RunsReader, people: PeopleStudy | None
 ) -> CertifiedFigures:
-    if labels is None:
+    if people is None:
         raise InputError("no labels of people are given; name them with --labels")
-    judged = read(runs, read_judgements)
-    command = f"jurygraph study judge {quoted_runs} --labels {shell_quote(labels)}"
-    if without is not None:
-        command += f" --without {shell_quote(without)}"
-    all_labels = read_labels(labels, judged, columns)
-    (people_labels,) = leave_out_raters([all_labels], "reviewer", without)
-    studies = join_labels_with_judgements(judged, people_labels, question=question)
-    note = unnamed_question_note(people_labels, studies, question)
-    if note is not None:
-        raise InputError(f"{labels}: {note}")
-    report = judge_report.report(studies).figures
+    report = judge_report.report(people.join(read(runs, read_judgements))).figures
     names = judge_report.judge_display_names(
         [(judge["run"], judge["judge"]) for judge in report["judges"]]
     )
@@ -369,7 +351,7 @@ def _people_figures(
         closeness = "accuracy" if judge["distance"] is None else "distance"
         for name in (closeness, "kappa", "rank_correlation", "corrected"):
             label = f"{_LABEL_BY_AGREEMENT_FIGURE.get(name, name)} of {judge_name}"
-            figure = _certified_figure(label, judge[name], judge["n"], command)
+            figure = _certified_figure(label, judge[name], judge["n"], people.command)
             if judge["distance"] is not None and name in ("distance", "corrected"):
                 figure = figure._replace(unit=", in units of the labels")
             if name == closeness:

@@ -71,6 +71,8 @@ def test_a_judge_of_shares_is_near_to_people_on_their_scale_and_not_right_in_non
     assert (of_none.code, "choose one with --question" in of_none.err) == (2, True)
     named = (*options, "--question", "manners.polite", "--json")
     page = json.loads(run_command("study", "certify", scored_folder, *named).out)
+    (command,) = {one["command"] for one in page["figures"] if " of manners.polite" in one["name"]}
+    assert command.endswith("--target-column how --question manners.polite")
     (distance,) = [one for one in page["figures"] if one["name"].startswith("mean distance")]
     assert distance["name"] == "mean distance from people of manners.polite"
     assert 0.0 < distance["value"] < 1.0

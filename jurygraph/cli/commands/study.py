@@ -66,6 +66,10 @@ from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
     from jurygraph.cli.scoring import ScoreOptions
+    from jurygraph.schema.rating import JudgedLabel
+    from jurygraph.sources.ratings import FileRows
+    from jurygraph.studies.judge import JudgeStudy
+    from jurygraph.studies.judgements import RunJudgements
 
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.",
@@ -318,7 +322,9 @@ def certify(
         jurygraph study certify lab/variants lab/repeats
         jurygraph study certify run --labels people.csv --attacks attacks.json --html judge.html
     """
+    from jurygraph.studies.certificate import PeopleStudy
     from jurygraph.studies.certificate import certify as certify_runs
+    from jurygraph.studies.judge import unnamed_question_note
 
     sources = [name for name in (labels, attacks) if name is not None]
     output = ReportOutputOptions(
@@ -328,10 +334,42 @@ def certify(
         title="Certificate of a judge",
         sources=tuple(map(str, sources)),
     )
-    columns = select_named_columns(id=item, target=target, reviewer=reviewer)
-    output.write(
-        certify_runs(runs, read_from_each_run, labels, attacks, columns, question, without)
-    )
+    people = None
+    if labels is not None:
+        columns = select_named_columns(id=item, target=target, reviewer=reviewer)
+        words = ["jurygraph", "study", "judge", *map(str, runs), "--labels", labels]
+        for field_name, column in columns.items():
+            words += [COLUMN_OPTION_BY_RATING_FIELD[field_name], column]
+        for name, value in (("--without", without), ("--question", question)):
+            words += [name, value] if value else []
+
+        def join(judged: "Sequence[RunJudgements]") -> "list[JudgeStudy]":
+            people_labels, studies = _join_labels(judged, labels, columns, without, question)
+            note = unnamed_question_note(people_labels, studies, question)
+            if note is not None:
+                raise InputError(f"{labels}: {note}")
+            return studies
+
+        people = PeopleStudy(" ".join(map(shell_quote, words)), join)
+    output.write(certify_runs(runs, read_from_each_run, people, attacks))
+
+
+def _join_labels(
+    judged: "Sequence[RunJudgements]",
+    labels: str,
+    columns: Mapping[str, str],
+    without: str | None,
+    question: str | None,
+    split: str | None = None,
+    consensus: bool = False,
+) -> "tuple[FileRows[JudgedLabel], list[JudgeStudy]]":
+    """Return the labels of people who are not left out, and the judges of runs with them."""
+    from jurygraph.studies.judge import join_labels_with_judgements, read_labels
+
+    all_labels = read_labels(labels, judged, columns, COLUMN_OPTION_BY_RATING_FIELD)
+    (people_labels,) = leave_out_raters([all_labels], "reviewer", without)
+    studies = join_labels_with_judgements(judged, people_labels, split, consensus, question)
+    return people_labels, studies
 
 
 @study.command(cls=CommandWithSingleColumns)
@@ -415,10 +453,8 @@ def judge(
     thresholds = parse_ci_thresholds(gate, judge_report.GATE_STATISTIC_NAMES, _GATE_OPTION_EXAMPLE)
     judged = read_from_each_run(runs, read_judgements)
     columns = select_named_columns(id=item, target=target, reviewer=reviewer)
-    all_labels = judge_study.read_labels(labels, judged, columns, COLUMN_OPTION_BY_RATING_FIELD)
-    (people_labels,) = leave_out_raters([all_labels], "reviewer", without)
-    studies = judge_study.join_labels_with_judgements(
-        judged, people_labels, split, consensus, question
+    people_labels, studies = _join_labels(
+        judged, labels, columns, without, question, split, consensus
     )
     notes = judge_study.unlabelled_row_notes(people_labels)
     notes += judge_study.unpredicted_label_notes(judged, people_labels)
