@@ -256,9 +256,8 @@ def _wording_noise_figures(
     # with several judges or bands of quality, the last row of a protocol and size is of all
     for row in [*report["noise"], *report["ratios"]]:
         rows[row["protocol"], row.get("stakeholders")] = row
-    max_size_by_protocol: dict[str, int] = {}
-    for protocol, size in rows:
-        max_size_by_protocol[protocol] = max(max_size_by_protocol.get(protocol, 0), size or 0)
+    sizes = sorted((size or 0, protocol) for protocol, size in rows)
+    max_size_by_protocol = {protocol: size for size, protocol in sizes}
     for (protocol, size), row in rows.items():
         label = protocol if size is None else f"{protocol}, {size} stakeholders"
         for measure, (measure_symbol, why) in _SYMBOL_AND_REASON_BY_MEASURE.items():
@@ -355,8 +354,8 @@ def _people_figures(
     command = f"jurygraph study judge {quoted_runs} --labels {shell_quote(labels)}"
     if without is not None:
         command += f" --without {shell_quote(without)}"
-    all_labels = read_labels(labels, judged, columns)
-    (people_labels,) = leave_out_raters([all_labels], "reviewer", without)
+    files = [read_labels(labels, judged, columns)]
+    (people_labels,) = leave_out_raters(files, "reviewer", without)
     studies = join_labels_with_judgements(judged, people_labels, question=question)
     note = unnamed_question_note(people_labels, studies, question)
     if note is not None:
