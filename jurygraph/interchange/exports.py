@@ -166,8 +166,7 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
         "id",
     }
     for _, row in rows[:1]:
-        unread_names = join_names(sorted(row.keys() - read_names))
-        if unread_names:
+        if unread_names := join_names(sorted(row.keys() - read_names)):
             message = (
                 "%s: not read: %s; --column agent=C names one of agent, domain, group, text, prompt"
             )

@@ -352,10 +352,9 @@ def _people_figures(
         raise InputError("no labels of people are given; name them with --labels")
     judged = read(runs, read_judgements)
     command = f"jurygraph study judge {quoted_runs} --labels {shell_quote(labels)}"
-    if without is not None:
+    if without:
         command += f" --without {shell_quote(without)}"
-    files = [read_labels(labels, judged, columns)]
-    (people_labels,) = leave_out_raters(files, "reviewer", without)
+    (people_labels,) = leave_out_raters([read_labels(labels, judged, columns)], "reviewer", without)
     studies = join_labels_with_judgements(judged, people_labels, question=question)
     note = unnamed_question_note(people_labels, studies, question)
     if note is not None:

@@ -366,9 +366,8 @@ def power(
     if difference is not None and not 0.0 < difference < math.inf:
         raise InputError(f"--difference: is {difference:g}; write a finite number above 0")
     columns = select_named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-    files = [read_ratings(ratings, columns, COLUMN_OPTION_BY_RATING_FIELD)]
-    parts = read_parts(leave_out_raters(files, "reviewer", without))
-    questions = 1 if difference is None else 2
+    file = read_ratings(ratings, columns, COLUMN_OPTION_BY_RATING_FIELD)
+    parts = read_parts(leave_out_raters([file], "reviewer", without))
     power_study = PowerStudy(
         width=width,
         difference=difference,
@@ -377,7 +376,7 @@ def power(
         level=level,
         seed=seed,
     )
-    with progress("resampling", len(parts) * questions, "questions") as advance:
+    with progress("resampling", len(parts) * (1 + bool(difference)), "questions") as advance:
         return power_study.report(parts, advance)
 
 
