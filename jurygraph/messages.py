@@ -16,11 +16,14 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
 from unicodedata import normalize
 
+from jurygraph.errors import InputError
+
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
 
 M = TypeVar("M", bound="BaseModel")
+T = TypeVar("T", bound=str)
 _ModelClass = type["BaseModel"]
 FieldPath = tuple[str | int, ...]
 
@@ -112,7 +115,8 @@ def did_you_mean(name: str, candidates: Iterable[str], min_similarity: float = 0
     if similar_name is None:
         return None
     text = shorten(similar_name) if similar_name == similar_name.strip() else quote(similar_name)
-    if normalize("NFC", similar_name) == normalize("NFC", name):  # they look alike
+    looks_alike = normalize("NFC", similar_name) == normalize("NFC", name)
+    if looks_alike and similar_name != name:
         text += ", in another Unicode form"
     return f"did you mean {text}?"
 
@@ -120,6 +124,18 @@ def did_you_mean(name: str, candidates: Iterable[str], min_similarity: float = 0
 def suggest_known_name(name: str, known_names: Collection[str]) -> str:
     """Return a question for the nearest known name; if none is near, all of them."""
     return did_you_mean(name, known_names) or f"there are {', '.join(known_names) or 'none'}"
+
+
+def split_names(text: str | None) -> list[str]:
+    """Return the names of an option, which are joined by commas; none where the option is not given."""
+    return [] if text is None else [name.strip() for name in text.split(",")]
+
+
+def select_known_names(problem: str, names: Sequence[str], choices: Sequence[T]) -> tuple[T, ...]:
+    for name in names:
+        if name not in choices:
+            raise InputError(f"{problem} {name!r}; {suggest_known_name(name, choices)}")
+    return tuple(choice for choice in choices if choice in names)
 
 
 def notes_on_similar_names(names: Iterable[str]) -> Iterator[str]:

@@ -2,18 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
 
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, quote, suggest_known_name, validate
+from jurygraph.messages import Problem, quote, validate
 
 if TYPE_CHECKING:
     from jurygraph.sources import TableColumns
-
-T = TypeVar("T", bound=str)
 
 
 class CommandWithSingleColumns(TyperCommand):
@@ -151,18 +149,6 @@ def parse_column_options(pairs: Sequence[str] | None) -> dict[str, str]:
             raise InputError(f"--column {pair}: expected NAME=COLUMN, such as label=stars")
         columns[name] = column
     return columns
-
-
-def split_names(text: str | None) -> list[str]:
-    """Return the names of an option, which are joined by commas; none where the option is not given."""
-    return [] if text is None else [name.strip() for name in text.split(",")]
-
-
-def select_known_names(problem: str, names: Sequence[str], choices: Sequence[T]) -> tuple[T, ...]:
-    for name in names:
-        if name not in choices:
-            raise InputError(f"{problem} {name!r}; {suggest_known_name(name, choices)}")
-    return tuple(choice for choice in choices if choice in names)
 
 
 _COLUMN_OPTION_BY_ROLE = {

@@ -436,10 +436,9 @@ def needed_cluster_count(estimate: Estimate, margin: float, largest_loss: float)
     """
 
     def has_enough_clusters(clusters: int) -> bool:
-        lowest = lower_bound(
+        return -margin < lower_bound(
             estimate, largest_loss, clusters=clusters, power_quantile=POWER_QUANTILE
         )
-        return lowest > -margin
 
     counts = range(2, _MAX_PLANNED_CLUSTERS + 1)
     index = bisect_left(counts, True, key=has_enough_clusters)

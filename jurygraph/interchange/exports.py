@@ -157,12 +157,20 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
         )
     rows = leave_out_copies(path, read_rows(path))
     person_by_column = dict(map(_parse_rater, columns.raters))
-    columns_read = {columns.item, "item", "id", *person_by_column, *OTHER_FIELDS}
+    read_names = {
+        *person_by_column,
+        *OTHER_FIELDS,
+        *columns.others.values(),
+        columns.item,
+        "item",
+        "id",
+    }
     for _, row in rows[:1]:
-        unread_columns = sorted(row.keys() - columns_read - set(columns.others.values()))
-        if unread_columns:
-            message = "%s: not read: %s; --column agent=C names one of %s"
-            _LOGGER.warning(message, path, join_names(unread_columns), OTHER_FIELDS)
+        if unread_names := join_names(sorted(row.keys() - read_names)):
+            message = (
+                "%s: not read: %s; --column agent=C names one of agent, domain, group, text, prompt"
+            )
+            _LOGGER.warning(message, path, unread_names)
     read_decimal_commas(path, rows, person_by_column)
     for position, row in rows:
         location = f"{path}, {position}"

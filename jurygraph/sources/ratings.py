@@ -28,8 +28,9 @@ from jurygraph.messages import (
     did_you_mean,
     join_names,
     quote,
+    select_known_names,
     shell_quote,
-    suggest_known_name,
+    split_names,
     validate,
 )
 from jurygraph.schema import FrozenModel, ScoreCalibration
@@ -128,11 +129,9 @@ def leave_out_raters(
     Raises `InputError` for a name of nobody, and if nobody is left.
     """
     raters = {getattr(row, field) for file in files for _, row in file.rows}
-    left_out = set(map(str.strip, names.split(","))) if names is not None else set()
-    for name in sorted(left_out - raters):
-        hint = suggest_known_name(name, sorted(filter(None, raters)))
-        raise InputError(f"--without: nobody is {name!r}; {hint}")
-    if left_out and raters <= left_out:
+    people = sorted(filter(None, raters))
+    left_out = select_known_names("--without: nobody is", split_names(names), people)
+    if left_out and raters <= set(left_out):
         raise InputError(f"--without: is {names}, and nobody is left; leave out fewer")
     kept_files = []
     for file in files:

@@ -140,8 +140,8 @@ def read_items_for_sheets(
     file = read_validated_rows(path, SheetItem, columns, options)
     for name in file.columns:
         unique_value_by_item(file, name)  # which refuses a second one
-    row_by_key = {item.key: (position, item) for position, item in file.rows}
-    return replace(file, rows=tuple(row_by_key.values()))
+    rows = {item.key: (position, item) for position, item in file.rows}.values()
+    return replace(file, rows=tuple(rows))
 
 
 def make_sheets(
@@ -240,8 +240,8 @@ def read_sheet_votes(paths: Sequence[StrPath]) -> Iterator[SheetVote]:
             f"{key}: is the key alone; name it first and then the sheets that were returned"
         )
     if Path(key).suffix == ".csv":
-        keys = [path for path in sheets if Path(path).suffix == ".jsonl"]
-        found = keys[0] if keys else "the key.jsonl that `jurygraph assign` wrote beside the sheets"
+        keys = (path for path in sheets if Path(path).suffix == ".jsonl")
+        found = next(keys, "the key.jsonl that `jurygraph assign` wrote beside the sheets")
         raise InputError(f"{key}: is a sheet; the key comes first: {found}")
     # The key has each question after the one that it depends on; a sheet may have been sorted.
     votes = {}

@@ -337,8 +337,11 @@ def _read_xlsx(path: Path) -> Iterator[RowWithPlace]:
         try:
             workbook = openpyxl.load_workbook(file, read_only=True, data_only=True)
             if len(workbook.sheetnames) > 1:
-                message = "%s: of the sheets %s the first is read; move another one first, or save it as CSV"
-                _LOGGER.warning(message, path, workbook.sheetnames)
+                _LOGGER.warning(
+                    "%s: of the sheets %s the first is read; move another one first, or save it as CSV",
+                    path,
+                    workbook.sheetnames,
+                )
             values = workbook.worksheets[0]
             formula_sheet = openpyxl.load_workbook(file, read_only=True).worksheets[0]
             yield from _read_sheet_rows(path, values, formula_sheet)

@@ -254,9 +254,8 @@ def _wording_noise_figures(
     # with several judges or bands of quality, the last row of a protocol and size is of all
     for row in [*report["noise"], *report["ratios"]]:
         rows[row["protocol"], row.get("stakeholders")] = row
-    max_size_by_protocol: dict[str, int] = {}
-    for protocol, size in rows:
-        max_size_by_protocol[protocol] = max(max_size_by_protocol.get(protocol, 0), size or 0)
+    sizes = sorted((size or 0, protocol) for protocol, size in rows)
+    max_size_by_protocol = {protocol: size for size, protocol in sizes}
     for (protocol, size), row in rows.items():
         label = protocol if size is None else f"{protocol}, {size} stakeholders"
         for measure, (measure_symbol, why) in _SYMBOL_AND_REASON_BY_MEASURE.items():

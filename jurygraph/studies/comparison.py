@@ -23,7 +23,6 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.inference.clusters import (
     CONFIDENCE_LEVEL,
     ONE_SIDED_LEVEL,
-    TEST_POWER,
     Estimate,
     bonferroni_interval,
     cluster_numbers,
@@ -587,8 +586,7 @@ def missing_evidence_messages(figures: Figures) -> Iterator[str]:
             yield (
                 f"{missing} leave a mean difference of {format_number(margin['lowest'])} possible "
                 f"(p = {_format_p(margin['p'])}), as a rare {SINGULAR_UNIT_LABELS[units]} may lose "
-                f"{margin['largest_loss']:g}; {needed_text} {units} like these would do with a chance of "
-                f"{TEST_POWER:.0%}"
+                f"{margin['largest_loss']:g}; {needed_text} {units} like these would do with a chance of 80%"
             )
 
 

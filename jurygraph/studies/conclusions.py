@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from jurygraph.display import format_interval
-from jurygraph.inference.clusters import NORMAL_QUANTILE, POWER_QUANTILE, TEST_POWER, Estimate
+from jurygraph.inference.clusters import NORMAL_QUANTILE, POWER_QUANTILE, Estimate
 from jurygraph.messages import format_count, join_names
 from jurygraph.studies.alternative_annotator import (
     MIN_PASSING_WIN_RATE,
@@ -67,12 +67,11 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
     if distance_to_bound == 0.0:
         return ""
     half_width = value - low if value > bound else high - value
-    half_width_with_power = half_width * (1.0 + POWER_QUANTILE / NORMAL_QUANTILE)
-    needed_factor = (half_width_with_power / distance_to_bound) ** 2
+    needed_factor = (half_width / distance_to_bound * (1.0 + POWER_QUANTILE / NORMAL_QUANTILE)) ** 2
     if needed_factor >= MAX_SAMPLE_FACTOR:
         return f" No number of {noun} that one could collect would tell."
     additional_count = float(f"{count * (needed_factor - 1.0):.2g}")
-    return f" About {additional_count:,.0f} more {noun} like these would tell with a chance of {TEST_POWER:.0%}."
+    return f" About {additional_count:,.0f} more {noun} like these would tell with a chance of 80%."
 
 
 def describe_lead(lead: AgentDifference) -> str:
@@ -94,10 +93,9 @@ def describe_agreement(
     if side < 0:
         return f"{subject} is further from people than guessing would be: {detail}."
     if side == 0:
-        need = describe_needed_count(cell, 0.0, count, noun)
         return (
             f"{subject}: {measure_symbol} {_cell_text(cell)}, but with {count} {noun} its interval contains 0, so that "
-            f"guessing is not ruled out.{need}"
+            f"guessing is not ruled out.{describe_needed_count(cell, 0.0, count, noun)}"
         )
     side_of_threshold = side_of_bound(cell, good_threshold)
     if side_of_threshold == 1:
@@ -105,10 +103,10 @@ def describe_agreement(
     better_than_chance_text = f"{subject} agrees with people more than guessing would"
     if side_of_threshold == -1:
         return f"{better_than_chance_text}, but not well, which takes {good_threshold:g}: {detail}."
-    need = describe_needed_count(cell, good_threshold, count, noun)
     return (
         f"{better_than_chance_text}: {detail}. "
-        f"Whether it agrees well, {good_threshold:g} or more, cannot be told ({_cell_text(cell)}).{need}"
+        f"Whether it agrees well, {good_threshold:g} or more, cannot be told ({_cell_text(cell)})."
+        f"{describe_needed_count(cell, good_threshold, count, noun)}"
     )
 
 
@@ -197,8 +195,9 @@ def conclude_copies(pairs: FigureRows) -> Iterator[str]:
 
 def _are_nearly_copies(pair: Figures) -> bool:
     kappa: IntervalCell = pair["kappa"]
-    is_good = side_of_bound(kappa, GOOD_AGREEMENT_THRESHOLD) == 1
-    return is_good and (kappa.value or 0.0) >= RELIABLE_CORRELATION
+    if side_of_bound(kappa, GOOD_AGREEMENT_THRESHOLD) != 1:
+        return False
+    return (kappa.value or 0.0) >= RELIABLE_CORRELATION
 
 
 def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterator[str]:
@@ -287,10 +286,10 @@ def _describe_nearer(
     """Return who of two is nearer to people, from the first one's mean distance less the second's; `is_clear` is
     whether a test says so, too."""
     value = difference.value or 0.0
-    ends = (difference.value, difference.high, difference.low)
-    nearer, other, gap = first, second, IntervalCell(*(end and -end for end in ends))
-    if value > 0.0:
-        nearer, other, gap = second, first, difference
+    nearer, other, gap = second, first, difference
+    if value <= 0.0:
+        ends = (difference.value, difference.high, difference.low)
+        nearer, other, gap = first, second, IntervalCell(*(end and -end for end in ends))
     side = side_of_bound(gap, 0.0)
     labels = format_count(count, "label")
     detail = f"its mean distance is less by {_cell_text(gap)}, {labels}"
@@ -313,8 +312,10 @@ def _describe_gain_over_constant(judge: Figures) -> Iterator[str]:
         relation = "nearer to" if side > 0 else "farther from"
         yield f"It is {relation} them than {constant}, by {_format_interval_without_sign(cell)} {unit}."
     elif side == 0:
-        need = describe_needed_count(cell, 0.0, judge["n"], "labels")
-        yield f"Whether it is nearer to them than {constant} cannot be told ({_cell_text(cell)} {unit}).{need}"
+        yield (
+            f"Whether it is nearer to them than {constant} cannot be told ({_cell_text(cell)} {unit})."
+            f"{describe_needed_count(cell, 0.0, judge['n'], 'labels')}"
+        )
 
 
 def _describe_test_against_people(test: AlternativeAnnotator, agreement: object) -> str:
@@ -652,8 +653,10 @@ def conclude_credit(figures: Figures) -> Iterator[str]:
         if side is None:
             yield f"Whether the graph {effect} cannot be told: {name} has no interval."
         elif side == 0:
-            need = describe_needed_count(cell, 0.0, count, "rubrics")
-            yield f"Whether the graph {effect} cannot be told: {detail}.{need}"
+            yield (
+                f"Whether the graph {effect} cannot be told: {detail}."
+                f"{describe_needed_count(cell, 0.0, count, 'rubrics')}"
+            )
         elif side == -1:
             yield f"The graph {effect}: {detail} from flat, {count} graphs."
         else:

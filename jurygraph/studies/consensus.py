@@ -479,8 +479,8 @@ def _conclude_items(figures: Figures) -> str:
     )
 
 
-def _describe_labels(fitted_consensus: FittedConsensus) -> Mapping[Any, Figures]:
-    """Return the `spread` of each item's labels, the standard deviation of their credit, and their `mean`.
+def _describe_labels(fitted_consensus: FittedConsensus) -> dict[Any, list[float]]:
+    """Return the spread of each item's labels, the standard deviation of their credit, and their mean.
 
     Where classes have no order, the spread is the share of labels that are not the commonest; words have no mean.
     Without labels both are 0.
@@ -494,10 +494,8 @@ def _describe_labels(fitted_consensus: FittedConsensus) -> Mapping[Any, Figures]
         credit = np.array(fitted_consensus.values)
         variance = shares @ credit**2 - (shares @ credit) ** 2
         spread = np.sqrt(np.maximum(variance, 0.0))
-    rows = {}
-    for index, name in enumerate(fitted_consensus.model.votes.items):
-        rows[name] = {"spread": spread[index], "mean": mean[index]}
-    return rows
+    rows = np.column_stack([spread, mean]).tolist()
+    return dict(zip(fitted_consensus.model.votes.items, rows, strict=True))
 
 
 def _annotator_figures(
@@ -590,7 +588,7 @@ def _find_changes(item_posteriors: ItemPosteriors, comparison: RowsByName) -> Fi
 
 
 def _sections(
-    figures: Figures, settings: ConsensusSettings, labels_by_item: Mapping[Any, Figures]
+    figures: Figures, settings: ConsensusSettings, labels_by_item: Mapping[Any, list[float]]
 ) -> ReportSections:
     """Yield the sizes of the data, the scale, and the tables, those that compare methods only if they are wanted."""
     counts = figures["counts"]
@@ -735,15 +733,16 @@ def _item_table(
 
 
 def _doubtful_item_sections(
-    figures: Figures, labels_by_item: Mapping[Any, Figures]
+    figures: Figures, labels_by_item: Mapping[Any, list[float]]
 ) -> ReportSections:
     """Yield the items with a tie of votes, and those that one vote decides, the labels farthest apart first."""
     decided_by = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
     decided_by |= dict.fromkeys(figures["decided_by_one"], "one vote")
     rows = []
-    for name in sorted(decided_by, key=lambda name: -labels_by_item[name]["spread"]):
-        doubt = {"name": name, "decided_by": decided_by[name], **labels_by_item[name]}
-        rows.append({**figures["items"][name], **doubt})
+    for name in sorted(decided_by, key=lambda name: -labels_by_item[name][0]):
+        spread, mean = labels_by_item[name]
+        doubt = {"name": name, "decided_by": decided_by[name], "spread": spread, "mean": mean}
+        rows.append(figures["items"][name] | doubt)
     columns = {
         "items in doubt": "name",
         "majority decided by": "decided_by",

@@ -16,9 +16,7 @@ from jurygraph.cli.options import (
     argument,
     option,
     parse_column_options,
-    select_known_names,
     select_named_columns,
-    split_names,
 )
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
 from jurygraph.cli.render.text import print_message, print_messages, print_report, print_result
@@ -34,7 +32,14 @@ from jurygraph.interchange.readers import (
     VOTE_READERS,
 )
 from jurygraph.interchange.rows import ImportNote, ImportResult, describe_notes
-from jurygraph.messages import did_you_mean, join_names, notes_on_similar_names, shell_quote
+from jurygraph.messages import (
+    did_you_mean,
+    join_names,
+    notes_on_similar_names,
+    select_known_names,
+    shell_quote,
+    split_names,
+)
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.ratings import NO_LABEL_DESCRIPTION, NameByField, is_no_label

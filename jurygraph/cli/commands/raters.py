@@ -26,7 +26,6 @@ from jurygraph.cli.options import (
     option,
     parse_column_options,
     select_named_columns,
-    split_names,
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.report import make_report_command
@@ -39,6 +38,7 @@ from jurygraph.messages import (
     notes_on_similar_names,
     quote,
     shell_quote,
+    split_names,
 )
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import format_label
@@ -352,7 +352,7 @@ def power(
     """
     from jurygraph.studies.power import PowerStudy
 
-    names = ("own-history", "item-mean") if judges is None else split_names(judges)
+    names = split_names(judges) or ["own-history", "item-mean"]
     if judges is not None and difference is None:
         raise InputError(
             "--judges: needs --difference, the difference of the two that a study is to find"
@@ -366,9 +366,8 @@ def power(
     if difference is not None and not 0.0 < difference < math.inf:
         raise InputError(f"--difference: is {difference:g}; write a finite number above 0")
     columns = select_named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-    files = [read_ratings(ratings, columns, COLUMN_OPTION_BY_RATING_FIELD)]
-    parts = read_parts(leave_out_raters(files, "reviewer", without))
-    questions = 1 if difference is None else 2
+    file = read_ratings(ratings, columns, COLUMN_OPTION_BY_RATING_FIELD)
+    parts = read_parts(leave_out_raters([file], "reviewer", without))
     power_study = PowerStudy(
         width=width,
         difference=difference,
@@ -377,7 +376,7 @@ def power(
         level=level,
         seed=seed,
     )
-    with progress("resampling", len(parts) * questions, "questions") as advance:
+    with progress("resampling", len(parts) * (1 + bool(difference)), "questions") as advance:
         return power_study.report(parts, advance)
 
 
@@ -529,14 +528,16 @@ def _read_sheet_items(
     items: Path, gold: Path | None, columns: NameByField
 ) -> tuple[list[SheetItem], list[SheetItem]]:
     """Return the items of a file or a run, and those of the file that every reviewer gets."""
-    is_run_folder = items.is_dir()
-    if is_run_folder and columns:
+    found = {}
+    paths = list(filter(None, [gold]))
+    if not items.is_dir():
+        paths.insert(0, items)
+    elif columns:
         raise InputError(
             "--id-column and --column: the responses of a run have no columns; leave them out"
         )
-    found = {}
-    paths = [] if is_run_folder else [items]
-    paths += [] if gold is None else [gold]
+    else:
+        found[items] = list(_read_responses_as_items(items))
     for path, file_columns in iter_file_columns(paths, columns):
         file = read_items_for_sheets(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
         if file.unread_columns:
@@ -546,8 +547,6 @@ def _read_sheet_items(
                 "and the texts"
             )
         found[path] = [row for _, row in file.rows]
-    if is_run_folder:
-        found[items] = list(_read_responses_as_items(items))
     return found[items], [] if gold is None else found[gold]
 
 

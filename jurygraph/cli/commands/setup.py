@@ -17,11 +17,11 @@ from typing import Annotated, NamedTuple
 import typer
 
 from jurygraph.cli.jury_loading import collect_jury_notes, open_jury
-from jurygraph.cli.options import JsonOption, argument, option, select_known_names
+from jurygraph.cli.options import JsonOption, argument, option
 from jurygraph.cli.render.text import escape_line, print_message, print_report, print_result
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError, JurygraphError
-from jurygraph.messages import shell_quote
+from jurygraph.messages import select_known_names, shell_quote
 
 _KEY_VARIABLE_PATTERN = re.compile(
     r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|AWS_ACCESS_KEY_ID|JURYGRAPH_FENCE_KEY"

@@ -14,7 +14,6 @@ from jurygraph.cli.options import (
     SortColumnOption,
     StatusOption,
     option,
-    split_names,
 )
 from jurygraph.cli.output_files import (
     compress_lines,
@@ -35,7 +34,7 @@ from jurygraph.cli.render.text import (
 from jurygraph.errors import InputError
 from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.interchange.writers import EXPORTERS, ExportContent, Exporter, read_advantages
-from jurygraph.messages import shell_quote
+from jurygraph.messages import shell_quote, split_names
 from jurygraph.runs.export_table import import_library, json_value_to_text
 from jurygraph.runs.run import Run
 from jurygraph.runs.table_reader import TableOptions

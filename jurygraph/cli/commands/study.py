@@ -39,9 +39,7 @@ from jurygraph.cli.options import (
     WithoutOption,
     argument,
     option,
-    select_known_names,
     select_named_columns,
-    split_names,
 )
 from jurygraph.cli.render.report import ReportOutputOptions, make_report_command, read_from_each_run
 from jurygraph.cli.render.summary import print_missed_conditions
@@ -49,7 +47,7 @@ from jurygraph.cli.render.text import print_message, progress
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import MeasurementLevel
-from jurygraph.messages import notes_on_similar_names, shell_quote
+from jurygraph.messages import notes_on_similar_names, select_known_names, shell_quote, split_names
 from jurygraph.runs.reports.gate import parse_ci_thresholds
 from jurygraph.runs.run import Run
 from jurygraph.sources.ratings import (

@@ -10,7 +10,7 @@ from jurygraph.decision.decide import RewardRow
 from jurygraph.runs.store.packing import (
     ERASED_PLACEHOLDER,
     Texts,
-    count_discarded,
+    count_by_component,
     number_shared_id_lists,
     pack_reward,
     pack_trace,
@@ -60,8 +60,8 @@ class TestReward:
             "wit": {"discarded": 0.0},
             "rubric": {"spread over samples": 0.5},
         }
-        assert count_discarded({"diagnostics": figures}) == {"tone": 2}
-        assert count_discarded({}) == {}
+        assert count_by_component({"diagnostics": figures}, "discarded") == {"tone": 2}
+        assert count_by_component({}, "discarded") == {}
 
     @given(scenes())
     def test_a_reward_survives_bit_for_bit(self, scene: Scene) -> None:
