@@ -3,7 +3,7 @@
 from collections import Counter
 
 from jurygraph.decision.turns import fold_juries, has_judgement
-from jurygraph.messages import join_names
+from jurygraph.messages import format_count, join_names
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema import RecordedVerdict
@@ -31,8 +31,8 @@ def describe_jury_votes(run: Run) -> str:
         return ""
     names = [f"{judge} on {count}" for judge, count in outvoted.most_common()]
     return (
-        f"Judges voted on {vote_count} questions: {undecided_count} had no majority, and counted as the worst case; "
-        f"outvoted: {join_names(names) or 'nobody'}"
+        f"Judges voted on {format_count(vote_count, 'question')}: {undecided_count} had no majority, and counted as the "
+        f"worst case; outvoted: {join_names(names) or 'nobody'}"
     )
 
 

@@ -344,7 +344,7 @@ def test_rewards_that_failed_without_a_majority_of_samples_name_another_reductio
     summary._discarded_counts.update(personalized=2)
     (advice,) = _advise_settings(options, summary, config)
     assert advice == (
-        "7 questions have no majority of samples; to decide without a request:  jurygraph rescore "
+        "7 questions without a majority of samples; to decide without a request:  jurygraph rescore "
         f"{tmp_path}/run --out {tmp_path}/run-2 --set panel.reduce=mean"
     )
     summary._discarded_counts.update(personalized=25)
