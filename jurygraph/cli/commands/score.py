@@ -360,8 +360,8 @@ def _advise_settings(options: ScoreOptions, summary: "Summary", config: "Config"
     if undecided_count:
         command = options.format_rescore_command("panel.reduce=mean")
         yield (
-            f"{format_count(undecided_count, 'question')} without a majority of samples; to decide without a request:  "
-            f"{command}"
+            f"{format_count(undecided_count, 'question')} without a majority of samples; "
+            f"to decide without a request:  {command}"
         )
     # a component of the config may have a limit of its own
     elif discarded_counts and config.components.keys().isdisjoint(discarded_counts):
