@@ -31,8 +31,8 @@ def describe_jury_votes(run: Run) -> str:
         return ""
     names = [f"{judge} on {count}" for judge, count in outvoted.most_common()]
     return (
-        f"Judges voted on {format_count(vote_count, 'question')}: {undecided_count} had no majority, and counted as the "
-        f"worst case; outvoted: {join_names(names) or 'nobody'}"
+        f"Judges voted on {format_count(vote_count, 'question')}: {undecided_count} had no majority, and counted as "
+        f"the worst case; outvoted: {join_names(names) or 'nobody'}"
     )
 
 
