@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -17,7 +18,7 @@ from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources.config import apply_settings
 from jurygraph.studies.compared_responses import iter_compared_responses
 from jurygraph.studies.ranking import AgentRanker
-from jurygraph.viewer.index import RunIndex
+from jurygraph.viewer.index import _CREATE_TABLES_SQL, INDEX_VERSION, RunIndex
 from jurygraph.viewer.overview import run_overview_context
 from jurygraph.viewer.pages import DisplayedRun
 from jurygraph.viewer.table import (
@@ -184,6 +185,12 @@ def test_an_index_grows_with_its_run_and_is_made_anew_where_it_does_not_fit(tmp_
         assert index.fetch_rows("SELECT name, reward FROM responses ORDER BY number") == [
             (row[3], row[6]) for row in grown
         ]
+
+
+def test_an_index_of_other_tables_has_another_version() -> None:
+    """Without one, an index that is there is kept, and lacks a column that is asked for."""
+    tables = sha256(_CREATE_TABLES_SQL.encode()).hexdigest()[:16]
+    assert (INDEX_VERSION, tables) == (18, "e0131e7a0441242a")
 
 
 def test_a_viewer_of_a_growing_run_is_right_and_never_keeps_its_writer_from_the_log(
