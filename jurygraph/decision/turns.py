@@ -131,8 +131,8 @@ def fold_jury(
     decision: Decision,
     use: QuestionUse,
     counted_as_met: Collection[str],
-) -> Iterator[tuple[RecordedVerdict, bool]]:
-    """Yield a verdict on each response with the value that the reward counts of several judges' verdicts, and whether
+) -> Iterator[tuple[Sequence[RecordedVerdict], RecordedVerdict, bool]]:
+    """Yield several judges' verdicts on each response, one with the value that the reward counts of them, and whether
     it is the worst case since these have no majority. What no judge bears out by a quotation is unsupported.
 
     A folded score decides what is met, except where most votes do: in a majority or a hard rule (`counted_as_met`).
@@ -152,13 +152,13 @@ def fold_jury(
             verdict = verdict.model_copy(update={"met": verdict.score >= use.met_from})
         if is_worst_case[row] and any(map(has_judgement, response_verdicts)):
             verdict = verdict.model_copy(update={"status": "abstained", "unsupported": None})
-        yield verdict, verdict.status != "ok" and bool(is_worst_case[row])
+        yield response_verdicts, verdict, verdict.status != "ok" and bool(is_worst_case[row])
 
 
 def fold_juries(
     questions: Iterable[Question], verdicts: Iterable[RecordedVerdict], decision: Decision
 ) -> Iterator[tuple[QuestionUse, Sequence[RecordedVerdict], RecordedVerdict, bool]]:
-    """Yield for each question of several judges its use, their verdicts, and what `fold_jury` makes of them."""
+    """Yield the use of each question of several judges, with each item of its `fold_jury`."""
     uses = read_uses(decision)
     counted_as_met = questions_counted_as_met(decision)
     verdicts_by_question = defaultdict(list)
@@ -167,9 +167,9 @@ def fold_juries(
     for question in questions:
         if is_jury_question(question, uses):
             use = uses[question.id]
-            answers = verdicts_by_question[question.id]
-            for folded, is_undecided in fold_jury(question, answers, decision, use, counted_as_met):
-                yield use, answers, folded, is_undecided
+            judged = verdicts_by_question[question.id]
+            for folded in fold_jury(question, judged, decision, use, counted_as_met):
+                yield use, *folded
 
 
 def is_about_whole_response(question: Question) -> bool:

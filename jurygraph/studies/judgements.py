@@ -263,7 +263,9 @@ def _add_juries(
             seats = tuple(judge for judge in judges if judge != without)
             kept = [v for v in counted[name] if v.judge is None or v.judge in seats]
             smaller_jury_question = question.model_copy(update={"judges": seats})
-            for verdict, _ in fold_jury(smaller_jury_question, kept, decision, use, counted_as_met):
+            for _, verdict, _ in fold_jury(
+                smaller_jury_question, kept, decision, use, counted_as_met
+            ):
                 jury = Judge(
                     str(run.folder),
                     name,

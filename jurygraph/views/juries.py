@@ -21,10 +21,12 @@ def describe_jury_votes(run: Run) -> str:
         for use, answers, folded, _ in fold_juries(survey.questions, verdicts, decision):
             if use.inputs[0].reduce != "majority":
                 continue
-            votes = [vote for vote in answers if vote.about == folded.about and has_judgement(vote)]
+            votes = list(filter(has_judgement, answers))
             vote_count += 1
             if has_judgement(folded):
-                outvoted.update(vote.judge for vote in votes if _answer(vote) != _answer(folded))
+                agreeing = {vote.judge for vote in votes if _answer(vote) == _answer(folded)}
+                others = (vote.judge for vote in votes if vote.judge not in agreeing)
+                outvoted.update(list(dict.fromkeys(others)))  # a judge may have several samples
             else:
                 undecided_count += bool(votes)
     if not vote_count:

@@ -13,12 +13,12 @@ QUOTED = {"met": True, "probability": 0.9, "reason": "so", "quotes": [RESPONSES[
 UNQUOTED = {**QUOTED, "quotes": []}
 
 
-def score(folder: Path, fold: str) -> Run:
+def score(folder: Path, fold: str, samples: int = 1) -> Run:
     """A run of three responses, of whom `strict` finds none clear; the two others find a quotation in the first."""
     says_met = {name: ScriptedJudge({"": QUOTED}, name) for name in ("kind", "mild")}
     models = {**says_met, "strict": ScriptedJudge({"": False}, "strict")}
     criteria = {"use": "criteria", "params": {"criteria": {"clear": "It is clear."}}}
-    use = {**criteria, "judges": list(models), "fold": fold}
+    use = {**criteria, "judges": list(models), "fold": fold, "samples": samples}
     with jg.Jury(models=models, evaluators=[use], record=folder) as jury:
         jury.score(jg.Task(id="t", query="Write."), RESPONSES)
     return Run.open(folder)
@@ -36,3 +36,8 @@ def test_a_run_says_how_many_majorities_failed_and_who_was_outvoted(tmp_path: Pa
         assert [one.status for one in found.values()] == ["judged", "abstained", "abstained"]
     with score(tmp_path / "mean", "mean") as run:
         assert describe_jury_votes(run) == ""
+
+
+def test_a_judge_of_several_samples_is_outvoted_once_on_a_question(tmp_path: Path) -> None:
+    with score(tmp_path / "run", "majority", samples=2) as run:
+        assert describe_jury_votes(run).endswith("outvoted: strict on 1")
