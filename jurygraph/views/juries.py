@@ -25,16 +25,16 @@ def describe_jury_votes(run: Run) -> str:
             vote_count += 1
             if has_judgement(folded):
                 agreeing = {vote.judge for vote in votes if _answer(vote) == _answer(folded)}
-                others = (vote.judge for vote in votes if vote.judge not in agreeing)
-                outvoted.update(list(dict.fromkeys(others)))  # a judge may have several samples
+                # a judge may have several samples
+                outvoted.update({vote.judge: 1 for vote in votes if vote.judge not in agreeing})
             else:
                 undecided_count += bool(votes)
     if not vote_count:
         return ""
     names = [f"{judge} on {count}" for judge, count in outvoted.most_common()]
     return (
-        f"Judges voted on {format_count(vote_count, 'question')}: {undecided_count} had no majority, and counted as "
-        f"the worst case; outvoted: {join_names(names) or 'nobody'}"
+        f"Judges voted on {format_count(vote_count, 'question')}: {undecided_count} had no majority; "
+        f"outvoted: {join_names(names) or 'nobody'}"
     )
 
 

@@ -209,7 +209,9 @@ def _counted_by_question(
     verdicts = [explained_verdict.verdict for explained_verdict in explained_trace.verdicts]
     counted = {}
     for _, _, folded, is_undecided in fold_juries(questions, verdicts, explained_trace.decision):
-        answer = "no majority: worst case" if is_undecided else describe_judge_answer(folded)
+        answer = describe_judge_answer(folded)
+        if folded.status in ("abstained", "failed"):
+            answer = "no majority: worst case" if is_undecided else "not judged: failure rule"
         counted[_key_of_answers(folded)] = answer
     return counted
 

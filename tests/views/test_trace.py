@@ -69,6 +69,16 @@ def test_the_answers_of_several_judges_stand_beside_what_counts() -> None:
     assert shown.terms[0].diagnostics == {"discarded": 0.0}  # those of samples know no judges
 
 
+def test_what_the_failure_rule_fills_in_is_no_answer_of_judges() -> None:
+    use = ComponentInput(questions=("a",), weights=(1.0,), reduce="majority", has_judges=True)
+    decision = Decision(specs=(spec("a", 1.0).model_copy(update={"inputs": {"a": use}}),))
+    answered = verdict("a", score=0.9, judge="mild")
+    failed = {"status": "failed", "failure": Failure(kind="timeout", message="late", cause="infrastructure")}
+    missing = [verdict("a", judge=judge, **failed) for judge in ("fair", "strict")]
+    (row,) = view(decision, answered, *missing).judges
+    assert row.counted == "not judged: failure rule"
+
+
 def test_a_sum_is_followed_by_what_scale_and_clip_make_of_it() -> None:
     decision = Decision(
         specs=(component("kind", "mean", ("next", 1.0)),), scale=2.0, clip=(0.0, 0.5)
