@@ -73,7 +73,10 @@ def test_what_the_failure_rule_fills_in_is_no_answer_of_judges() -> None:
     use = ComponentInput(questions=("a",), weights=(1.0,), reduce="majority", has_judges=True)
     decision = Decision(specs=(spec("a", 1.0).model_copy(update={"inputs": {"a": use}}),))
     answered = verdict("a", score=0.9, judge="mild")
-    failed = {"status": "failed", "failure": Failure(kind="timeout", message="late", cause="infrastructure")}
+    failed = {
+        "status": "failed",
+        "failure": Failure(kind="timeout", message="late", cause="infrastructure"),
+    }
     missing = [verdict("a", judge=judge, **failed) for judge in ("fair", "strict")]
     (row,) = view(decision, answered, *missing).judges
     assert row.counted == "not judged: failure rule"
