@@ -211,7 +211,7 @@ def _counted_by_question(
     for _, _, folded, is_undecided in fold_juries(questions, verdicts, explained_trace.decision):
         answer = describe_judge_answer(folded)
         if folded.status in ("abstained", "failed"):
-            answer = "no majority: worst case" if is_undecided else "not judged: failure rule"
+            answer = "no majority: worst case" if is_undecided else "filled in by the failure rule"
         counted[_key_of_answers(folded)] = answer
     return counted
 

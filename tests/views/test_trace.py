@@ -79,7 +79,7 @@ def test_what_the_failure_rule_fills_in_is_no_answer_of_judges() -> None:
     }
     missing = [verdict("a", judge=judge, **failed) for judge in ("fair", "strict")]
     (row,) = view(decision, answered, *missing).judges
-    assert row.counted == "not judged: failure rule"
+    assert row.counted == "filled in by the failure rule"
 
 
 def test_a_sum_is_followed_by_what_scale_and_clip_make_of_it() -> None:
