@@ -134,14 +134,16 @@ def read_items_for_sheets(
 ) -> FileRows[SheetItem]:
     """Read items of a CSV, JSONL or Parquet file; `columns` and `options` as for `read_ratings`.
 
-    Equal rows, as those of several ratings of an item, are one. Raises `InputError` with file, line and field, also for
-    an item with two texts.
+    Rows of an item, as those of several ratings, are one, with what any of them has. Raises `InputError` with file,
+    line and field, also for an item with two texts.
     """
     file = read_validated_rows(path, SheetItem, columns, options)
+    rows = {item.key: (position, item) for position, item in file.rows}
     for name in file.columns:
-        unique_value_by_item(file, name)  # which refuses a second one
-    rows = {item.key: (position, item) for position, item in file.rows}.values()
-    return replace(file, rows=tuple(rows))
+        for key, (value, _) in unique_value_by_item(file, name).items():
+            position, item = rows[key]  # whose own cell may be empty
+            rows[key] = position, item.model_copy(update={name: value})
+    return replace(file, rows=tuple(rows.values()))
 
 
 def make_sheets(

@@ -195,6 +195,8 @@ def test_an_item_of_several_ratings_is_one_and_has_one_text(tmp_path: Path) -> N
     rows = "item,agent,annotator,label,text\na,x,ann,1,A\na,x,bo,2,A\na,y,ann,1,Y\n"
     path.write_text(rows, encoding="utf-8")
     assert [row.key for _, row in read_items_for_sheets(path).rows] == ["a_x", "a_y"]
+    path.write_text("item,text,prompt\na,Hi.,Greet.\na,Hi.,\n", encoding="utf-8")
+    assert [row.prompt for _, row in read_items_for_sheets(path).rows] == ["Greet."]
     path.write_text(f"{rows}a,x,cy,1,B\n", encoding="utf-8")
     problem = (
         "line 5, field text: is not the text that item 'a_x' has in line 2; give each item one text"
