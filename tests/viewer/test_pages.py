@@ -314,6 +314,8 @@ def test_a_turn_names_today_only_agents_that_have_a_mean_and_no_leader_of_equals
             jury.score(jg.Task(id=str(number), query="?"), responses)
     level = browser.open("/a/ranking?scan=reward.x", tmp_path / "run")
     assert "At 1 (today) <strong>cas</strong> is level with dan." in level
+    turns = browser.open("/a/ranking?far=1", tmp_path / "run")
+    assert re.search(r"cas is level with dan, [^<]*</li>", turns)
     equal = browser.open("/a/response?id=cas0", tmp_path / "run")
     assert ">next equal 1.0000: dan0</a>" in equal
     tried = urlencode({"scan": "failure.min_coverage", "set": "failure.min_coverage=1"})
