@@ -425,6 +425,25 @@ def test_agents_that_differ_in_a_last_nul_stay_two(tmp_path: Path) -> None:
         assert AgentRanker(run).agents == ["a", "a\0"]
 
 
+def record_tastes(
+    folder: Path, taste: Any, audience: str, names: list[str], tasks: int, **settings: Any
+) -> None:
+    """Record what people with a taste get from a wordy and a brief agent."""
+    people: Any = {"reviewers": names}
+    if audience == "stakeholder":
+        people = {"stakeholders": [{"id": name} for name in names]}
+    with (
+        jg.Jury(evaluators=[taste], weights={"method": "uniform"}, **settings) as jury,
+        jury.record(folder),
+    ):
+        for number in range(tasks):
+            answers = [
+                jg.Response(id=f"{number}/{agent}", agent=agent, text=agent)
+                for agent in ("wordy", "brief")
+            ]
+            jury.score(jg.Task(id=f"{number}", query="?", **people), answers)
+
+
 @pytest.mark.parametrize("audience", ["stakeholder", "reviewer"])
 def test_who_pays_for_the_choice_of_the_best_agent_is_named(tmp_path: Path, audience: Any) -> None:
     """Bea and Fay want short answers, and Walt long ones; Kit finds all alike."""
@@ -439,19 +458,7 @@ def test_who_pays_for_the_choice_of_the_best_agent_is_named(tmp_path: Path, audi
         )
 
     names = ["Bea", "Fay", "Kit", "Walt"]
-    people: Any = {"reviewers": names}
-    if audience == "stakeholder":
-        people = {"stakeholders": [{"id": name} for name in names]}
-    with (
-        jg.Jury(evaluators=[taste], weights={"method": "uniform"}) as jury,
-        jury.record(tmp_path / "run"),
-    ):
-        for number in range(6):
-            answers = [
-                jg.Response(id=f"{number}/{agent}", agent=agent, text=agent)
-                for agent in ("wordy", "brief")
-            ]
-            jury.score(jg.Task(id=f"{number}", query="?", **people), answers)
+    record_tastes(tmp_path / "run", taste, audience, names, 6)
     with closing(Run.open(tmp_path / "run")) as run:
         report = measure_ranking(AgentRanker(run))
     scale, lead = ("1 to 5", "2.50 (1.65 to 3.35)")
@@ -482,21 +489,7 @@ def test_nobody_gains_or_pays_where_what_failed_could_be_the_opposite(
         return jg.Verdict(score=(stars - 1) / 4, native=stars, scale=(1, 5))
 
     names = ["Bea", "Walt"]
-    people: Any = {"reviewers": names}
-    if audience == "stakeholder":
-        people = {"stakeholders": [{"id": name} for name in names]}
-    with (
-        jg.Jury(
-            evaluators=[taste], failure={"min_coverage": 0.0}, weights={"method": "uniform"}
-        ) as jury,
-        jury.record(tmp_path / "run"),
-    ):
-        for number in range(8):
-            answers = [
-                jg.Response(id=f"{number}/{agent}", agent=agent, text=agent)
-                for agent in ("wordy", "brief")
-            ]
-            jury.score(jg.Task(id=f"{number}", query="?", **people), answers)
+    record_tastes(tmp_path / "run", taste, audience, names, 8, failure={"min_coverage": 0.0})
     with closing(Run.open(tmp_path / "run")) as run:
         members = measure_ranking(AgentRanker(run)).figures["members"]
     outcomes = {row.member: (row.left_out, row.outcome) for row in members}
