@@ -99,10 +99,6 @@ class LazyJury:
         """Return the traces of groups, in their order. Raises as `Jury.ascore_many`."""
         return await asyncio.wrap_future(self.open().loop.submit(self._score(groups)))
 
-    def score_blocking(self, groups: Sequence[Group]) -> list[list[Trace]]:
-        """Run `score` for callers that no event loop runs."""
-        return self.open().run(self._score(groups))
-
     async def _score(self, groups: Sequence[Group]) -> list[list[Trace]]:
         return [traces async for traces in self.open().ascore_many(groups)]
 

@@ -11,14 +11,13 @@ import logging
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable
 from itertools import chain, pairwise
 from math import fsum
 from pathlib import Path
-from threading import Lock
 from typing import Any, NamedTuple
 
 from jurygraph.agents.maths.answer import NO_ANSWER_REASON
@@ -156,16 +155,14 @@ class ScoredBatch(NamedTuple):
     is_judged: list[bool]
 
 
+@dataclass(eq=False)
 class _SharedTrainerCall:
     """One call of the trainer, which the jury's function and the others make each; it is scored once."""
 
-    def __init__(self, prompts: Sequence[Any], completions: Sequence[Any]) -> None:
-        self.prompts = prompts
-        self.completions = completions
-        self.functions: set[int] = set()
-        self.result_future: Future[ScoredBatch] = Future()
-        self.scoring_loop: asyncio.AbstractEventLoop | None = None
-        """The event loop in which the jury's function scores it; who waits in there waits for ever."""
+    prompts: Sequence[Any]
+    completions: Sequence[Any]
+    scoring: "asyncio.Task[ScoredBatch]"
+    functions: set[int]
 
     def matches(self, prompts: Sequence[Any], completions: Sequence[Any]) -> bool:
         has_same_completions = self.completions is completions or self.completions == completions
@@ -198,7 +195,6 @@ class JuryScorer:
         self._reset_process_state()
 
     def _reset_process_state(self) -> None:
-        self._guard = Lock()
         self._calls: list[_SharedTrainerCall] = []
         self._failed_group_counts: Counter[tuple[str, str]] = Counter()
         self._warnings: set[str] = set()
@@ -221,16 +217,8 @@ class JuryScorer:
         self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
     ) -> ScoredBatch:
         """Return the rewards of a call; the jury's function among several is number 0."""
-        call, is_first_function = self._join_shared_call(0, prompts, completions)
-        if not is_first_function:
-            return await asyncio.wrap_future(call.result_future)
-        call.scoring_loop = asyncio.get_running_loop()
-        with self._pass_errors_on(call):
-            batch = self._read_trainer_batch(prompts, completions, columns)
-            with _name_row_of_task(batch):
-                traces = await self.jury.score(batch.groups)
-            call.result_future.set_result(self._finish_batch(batch, traces, columns))
-        return call.result_future.result()
+        work = self._score_once(0, prompts, completions, columns)
+        return await asyncio.wrap_future(self.jury.open().loop.submit(work))
 
     def score_blocking(
         self,
@@ -239,53 +227,45 @@ class JuryScorer:
         completions: Sequence[Any],
         columns: Mapping[str, Any],
     ) -> ScoredBatch:
-        """Return the rewards of a call for the function of this number, and wait for them.
+        """Return the rewards of a call for the function of this number, and wait for them."""
+        return self.jury.open().run(self._score_once(function, prompts, completions, columns))
 
-        Raises `InputError` in the event loop in which the jury's function scores them.
+    async def _score_once(
+        self,
+        function: int,
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        columns: Mapping[str, Any],
+    ) -> ScoredBatch:
+        """Return the rewards of a call, which the first of its functions to come lets the jury make.
+
+        It runs in the jury's event loop, so that whoever waits for it, in any loop or thread, never keeps it from going
+        on.
         """
-        call, is_first_function = self._join_shared_call(function, prompts, completions)
-        is_scored_in_loop = call.scoring_loop is not None and call.scoring_loop is _running_loop()
-        if is_scored_in_loop and not call.result_future.done():
-            problem = "a function beside the jury waits for its rewards, which this event loop is about to make"
-            raise InputError(
-                f"{problem}; await the jury's function first, or call the other in a thread (asyncio.to_thread)"
-            )
-        if is_first_function:
-            with self._pass_errors_on(call):
-                batch = self._read_trainer_batch(prompts, completions, columns)
-                with _name_row_of_task(batch):
-                    traces = self.jury.score_blocking(batch.groups)
-                call.result_future.set_result(self._finish_batch(batch, traces, columns))
-        return call.result_future.result()
-
-    def _join_shared_call(
-        self, function: int, prompts: Sequence[Any], completions: Sequence[Any]
-    ) -> tuple[_SharedTrainerCall, bool]:
-        """Return the call that a function is part of, and whether it is the first to come, which scores it."""
-        with self._guard:
-            for call in self._calls:
-                if function not in call.functions and call.matches(prompts, completions):
-                    break
-            else:
-                call = _SharedTrainerCall(prompts, completions)
-                self._calls = [*self._calls[-_MAX_CALLS_KEPT + 1 :], call]
-            is_first_function = not call.functions
-            call.functions.add(function)
-            if len(call.functions) == self._others + 1:
-                self._calls.remove(call)
-            return call, is_first_function
-
-    @contextmanager
-    def _pass_errors_on(self, call: _SharedTrainerCall) -> Iterator[None]:
-        """Give an error of the block to those who wait for its result, too; the same call made again is a new one."""
+        for call in self._calls:
+            if function not in call.functions and call.matches(prompts, completions):
+                break
+        else:
+            scoring = asyncio.ensure_future(self._score_batch(prompts, completions, columns))
+            call = _SharedTrainerCall(prompts, completions, scoring, set())
+            self._calls = [*self._calls[-_MAX_CALLS_KEPT + 1 :], call]
+        call.functions.add(function)
+        if len(call.functions) == self._others + 1:
+            self._calls.remove(call)
         try:
-            yield
-        except BaseException as error:
-            with self._guard:
-                if call in self._calls:
-                    self._calls.remove(call)
-            call.result_future.set_exception(error)
+            return await call.scoring
+        except BaseException:  # the same call made again is a new one
+            if call in self._calls:
+                self._calls.remove(call)
             raise
+
+    async def _score_batch(
+        self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
+    ) -> ScoredBatch:
+        batch = self._read_trainer_batch(prompts, completions, columns)
+        with _name_row_of_task(batch):
+            traces = await self.jury.score(batch.groups)
+        return self._finish_batch(batch, traces, columns)
 
     def check(self, dataset: Iterable[Mapping[str, Any]]) -> None:
         """Read the rows of a data set as a training will, and log doubtful references, the first of each kind.
@@ -778,13 +758,6 @@ class MaskedRewardFunction:
                 wrapped_function_values, scored.is_judged, scored.values, strict=True
             )
         ]
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 async def _await_result(result: Awaitable[Sequence[float | None]]) -> Sequence[float | None]:

@@ -41,7 +41,7 @@ def test_a_record_without_a_group_is_begun_by_the_first_session(
     jury = LazyJury(CONFIG, folder)
     assert jury.session == 1
     group = Group(jg.Task(id="a", query="2 + 2?"), [jg.Response(text="it is 0.5")])
-    assert [trace.reward.value for (trace,) in jury.score_blocking([group])] == [0.5]
+    assert [trace.reward.value for (trace,) in asyncio.run(jury.score([group]))] == [0.5]
     jury.close()
     assert caplog.text == ""
 
@@ -65,7 +65,7 @@ def test_sessions_count_on_where_a_response_of_the_last_group_was_erased(tmp_pat
         session = jury.session
         labels = {"step": 1} if session == 1 else {"step": 1, "session": session}
         responses = [jg.Response(text=f"it is {value}", labels=labels) for value in (0.5, 1.0)]
-        jury.score_blocking([Group(jg.Task(id="a", query="2 + 2?"), responses)])
+        asyncio.run(jury.score([Group(jg.Task(id="a", query="2 + 2?"), responses)]))
         jury.close()
         return session
 

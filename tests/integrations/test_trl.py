@@ -443,7 +443,7 @@ def test_functions_beside_the_jury_return_none_where_it_failed(opened: list[Jury
     assert filled[1](**given) == [0.5] * 4, "a filled row is no missing one"
 
 
-def test_a_function_that_would_wait_for_its_own_event_loop_is_refused(
+def test_a_function_that_waits_in_the_event_loop_of_the_jurys_function_gets_the_rewards(
     opened: list[JuryReward],
 ) -> None:
     jury, brief = reward_functions(CONFIG, beside=[lambda completions, **_: [1.0] * 4])
@@ -453,11 +453,9 @@ def test_a_function_that_would_wait_for_its_own_event_loop_is_refused(
     async def call_both() -> Any:
         started = asyncio.ensure_future(jury(**samples))
         await asyncio.sleep(0)
-        with pytest.raises(InputError, match=r"await the jury's function first, or call the other"):
-            brief(**samples)
-        return await started
+        return brief(**samples), await started
 
-    assert asyncio.run(call_both()) == REWARDS
+    assert asyncio.run(call_both()) == ([None if r is None else 1.0 for r in REWARDS], REWARDS)
 
 
 def test_a_function_beside_the_jury_that_is_not_wrapped_is_refused(
