@@ -8,13 +8,14 @@ tests marked `heavy` compare the trainer itself, and `read` where its source was
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from jurygraph.aggregation import advantages, filling_factor
+from jurygraph.aggregation import advantages
 from jurygraph.aggregation.group_advantages import AdvantageNormalization
-from jurygraph.arrays import Floats
+from jurygraph.arrays import Bools, Floats
 from jurygraph.integrations.failed_rewards import FailedRewardRule, fill_failed
 
 RewardGroups = Sequence[Floats]
@@ -26,9 +27,9 @@ ADVANTAGE_TOLERANCE = 1e-3
 """
 
 
-def _nan_std(values: Floats, ddof: int = 1) -> float:
+def _nan_std(values: Floats) -> float:
     count = int((~np.isnan(values)).sum())
-    return float(np.nanstd(values, ddof=ddof)) if count > ddof else 0.0
+    return float(np.nanstd(values, ddof=1)) if count > 1 else 0.0
 
 
 def _sum_reward_functions(group: Floats, has_trainer_nan_masking: bool) -> Floats:
@@ -109,18 +110,13 @@ class TrainerSetting:
     verification_method: str = "read"
 
 
-def _make_trl_trainer_setting(
-    setting: str, compute: Callable[[RewardGroups], Advantages]
-) -> TrainerSetting:
-    return TrainerSetting(
-        trainer="TRL",
-        version="1.16",
-        setting=setting,
-        compute=compute,
-        automatic_rule="mask",
-        verification_method="run",
-    )
-
+_make_trl_setting = partial(
+    TrainerSetting,
+    trainer="TRL",
+    version="1.16",
+    automatic_rule="mask",
+    verification_method="run",
+)
 
 _VERIFICATION_METHOD_BY_TRAINER = {"verl": "read (advantages run)", "OpenRLHF": "read (client run)"}
 
@@ -136,7 +132,7 @@ def _make_unmasked_setting(
         trainer=trainer,
         version=version,
         setting=setting,
-        compute=lambda groups: unmasked_advantages(groups, normalize, epsilon),
+        compute=partial(unmasked_advantages, normalize=normalize, epsilon=epsilon),
         automatic_rule="neutral",
         normalize=normalize,
         accepts_missing_rewards=False,
@@ -145,22 +141,24 @@ def _make_unmasked_setting(
 
 
 TRAINER_SETTINGS: tuple[TrainerSetting, ...] = (
-    _make_trl_trainer_setting(
-        "GRPO, `scale_rewards: group`", lambda groups: trl_grpo_advantages(groups, "group")
+    _make_trl_setting(
+        setting="GRPO, `scale_rewards: group`", compute=partial(trl_grpo_advantages, scale="group")
     ),
-    _make_trl_trainer_setting(
-        "GRPO, `scale_rewards: batch`", lambda groups: trl_grpo_advantages(groups, "batch")
+    _make_trl_setting(
+        setting="GRPO, `scale_rewards: batch`", compute=partial(trl_grpo_advantages, scale="batch")
     ),
-    _make_trl_trainer_setting(
-        "GRPO, `scale_rewards: none`", lambda groups: trl_grpo_advantages(groups, "none")
+    _make_trl_setting(
+        setting="GRPO, `scale_rewards: none`", compute=partial(trl_grpo_advantages, scale="none")
     ),
-    _make_trl_trainer_setting("GRPO, `normalize_then_sum`", trl_normalize_then_sum_advantages),
-    _make_trl_trainer_setting("RLOO", trl_rloo_advantages),
+    _make_trl_setting(
+        setting="GRPO, `normalize_then_sum`", compute=trl_normalize_then_sum_advantages
+    ),
+    _make_trl_setting(setting="RLOO", compute=trl_rloo_advantages),
     TrainerSetting(
         trainer="TRL",
         version="< 1.6; SDPO and online DPO",
         setting="GRPO, `scale_rewards: group`",
-        compute=lambda groups: trl_grpo_advantages(groups, "group", has_trainer_nan_masking=False),
+        compute=partial(trl_grpo_advantages, scale="group", has_trainer_nan_masking=False),
         automatic_rule="neutral",
     ),
     _make_unmasked_setting("verl", "0.9.1", "GRPO", "std", 1e-6),
@@ -202,56 +200,31 @@ def measure_failed_reward_effect(
     judged_groups: list[Floats] = []
     filled_groups: list[Floats] = []
     for rewards in EXAMPLE_JUDGE_REWARDS:
-        is_judged = np.array([reward is not None for reward in rewards])
+        is_judged = _find_judged(rewards)
         filled_rewards = np.array(fill_failed(rewards, rule).values, dtype=np.float64)
-        form = (
-            np.where(is_judged, EXAMPLE_SECOND_FUNCTION_REWARDS, np.nan)
-            if rule == "mask"
-            else np.array(EXAMPLE_SECOND_FUNCTION_REWARDS)
-        )
+        form = np.array(EXAMPLE_SECOND_FUNCTION_REWARDS)
+        if rule == "mask":
+            form[~is_judged] = np.nan
         batch = np.stack([filled_rewards, form][:functions], axis=1)
         judged_groups.append(batch[is_judged])
         filled_groups.append(batch)
     with np.errstate(invalid="ignore"):
-        expected_advantages = np.concatenate(setting.compute(judged_groups))
-        actual_advantages = np.concatenate(setting.compute(filled_groups))
-    judged = np.array(
-        [reward is not None for rewards in EXAMPLE_JUDGE_REWARDS for reward in rewards]
-    )
-    return FailedRewardEffect(
-        _find_advantage_factor(expected_advantages, actual_advantages[judged]),
-        actual_advantages[~judged],
-    )
-
-
-def _find_advantage_factor(expected_advantages: Floats, actual_advantages: Floats) -> float | None:
-    """Return the factor of the advantages in the group with failed rewards, the first."""
-    size = sum(reward is not None for reward in EXAMPLE_JUDGE_REWARDS[0])
-    first, others = slice(0, size), slice(size, None)
-    factor = float(
-        actual_advantages[first]
-        @ expected_advantages[first]
-        / (expected_advantages[first] @ expected_advantages[first])
-    )
+        expected, expected_of_other_group = setting.compute(judged_groups)
+        with_failed, actual_of_other_group = setting.compute(filled_groups)
+    is_judged = _find_judged(EXAMPLE_JUDGE_REWARDS[0])
+    actual = with_failed[is_judged]
+    factor = float(actual @ expected / (expected @ expected))
     is_single_factor = np.allclose(
-        actual_advantages[first],
-        factor * expected_advantages[first],
+        [*actual, *actual_of_other_group],
+        [*(factor * expected), *expected_of_other_group],
         rtol=0,
         atol=ADVANTAGE_TOLERANCE,
     )
-    if not is_single_factor or not np.allclose(
-        actual_advantages[others], expected_advantages[others], rtol=0, atol=ADVANTAGE_TOLERANCE
-    ):
-        return None
-    return factor
+    return FailedRewardEffect(factor if is_single_factor else None, with_failed[~is_judged])
 
 
-def documented_advantage_factor(setting: TrainerSetting) -> float:
-    """Return the factor that `auto` is documented to have in the example: 1 with a mask."""
-    if setting.automatic_rule == "mask":
-        return 1.0
-    judged = sum(reward is not None for reward in EXAMPLE_JUDGE_REWARDS[0])
-    return filling_factor(judged, len(EXAMPLE_JUDGE_REWARDS[0]), normalize=setting.normalize)
+def _find_judged(rewards: Sequence[float | None]) -> Bools:
+    return np.array([reward is not None for reward in rewards])
 
 
 def _describe(effect: FailedRewardEffect) -> str:
@@ -279,29 +252,19 @@ def conformance_table_lines() -> Iterator[str]:
     yield _TABLE_HEAD
     yield "|---|---|---|---|---|---|---|"
     for setting in TRAINER_SETTINGS:
-        counts = (1, 2) if setting.trainer == "TRL" else (1,)
-        for functions in counts:
-            none_rule_effect_text = "stops the run, or spreads to the group as NaN"
+        for functions in (1, 2) if setting.trainer == "TRL" else (1,):
+            none_effect = "stops the run, or spreads to the group as NaN"
+            rule = "error; server: neutral"
             if setting.accepts_missing_rewards:
-                none_rule_effect_text = _describe(
-                    measure_failed_reward_effect(setting, "none", functions)
-                )
-            auto_rule_effect_text = _describe(
+                none_effect = _describe(measure_failed_reward_effect(setting, "none", functions))
+                rule = f"{setting.automatic_rule}"
+            auto_effect = _describe(
                 measure_failed_reward_effect(setting, setting.automatic_rule, functions)
             )
-            auto_rule_text = (
-                setting.automatic_rule
-                if setting.accepts_missing_rewards
-                else "error; server: neutral"
+            yield (
+                f"| {setting.trainer} | {setting.version} | {setting.setting} | {functions} | {none_effect} "
+                f"| {rule}: {auto_effect} | {setting.verification_method} |"
             )
-            cells = (
-                setting.trainer,
-                setting.version,
-                setting.setting,
-                str(functions),
-                none_rule_effect_text,
-            )
-            yield f"| {' | '.join(cells)} | {auto_rule_text}: {auto_rule_effect_text} | {setting.verification_method} |"
     yield from _OTHER_TRAINER_ROWS
 
 
