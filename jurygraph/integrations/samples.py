@@ -139,15 +139,15 @@ def describe_row(index: int, prompt: Any, rows: str = "call") -> str:
     return f"row {index + 1} of the {rows} ({format_value(last_message, 60)})"
 
 
-RowDescription = Callable[[int, Any], str]
-"""Returns how a message names a row, by its index and its prompt."""
+RowDescription = Callable[[int], str]
+"""Returns how a message names a row, by its index."""
 
 
 def read_tasks(
     prompts: Sequence[Any],
     rows: Sequence[Mapping[str, Any]],
     columns: Mapping[str, str | None],
-    describe: RowDescription = describe_row,
+    describe: RowDescription,
 ) -> list[Task]:
     """Return the task of each sample, by its prompt and its row.
 
@@ -171,7 +171,7 @@ def read_tasks(
         task = _validate_task(*content) if is_new_task else tasks[-1]
         if not isinstance(task, Task):
             column = columns.get(str(task.path[0])) if task.path else None
-            location = describe(index, prompt)
+            location = describe(index)
             if column is not None:
                 location += f", column {column!r}"
             raise InputError(f"{location}, `{task.field}`: {task}")

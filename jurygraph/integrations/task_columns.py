@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jurygraph.errors import InputError
-from jurygraph.integrations.samples import RowDescription, describe_row, is_missing_cell
+from jurygraph.integrations.samples import RowDescription, is_missing_cell
 from jurygraph.jury import Jury
 from jurygraph.messages import join_names
 from jurygraph.schema import Task
@@ -36,11 +36,10 @@ def list_task_fields(jury: Jury) -> dict[str, str]:
 
 def refuse_unnamed_columns(
     jury: Jury,
-    prompts: Sequence[Any],
     tasks: Sequence[Task],
     rows: Sequence[Mapping[str, Any]],
     columns: Mapping[str, str | None],
-    describe: RowDescription = describe_row,
+    describe: RowDescription,
 ) -> None:
     """Raise `InputError` for a column that has the name of a parameter, which names no column, and what a task lacks.
 
@@ -51,7 +50,7 @@ def refuse_unnamed_columns(
             continue
         for index, (task, row) in enumerate(zip(tasks, rows, strict=True)):
             if _is_filled(row.get(field)) and _lacks_field(jury, task, field):
-                problem = f"column {field!r} is filled in {describe(index, prompts[index])}"
+                problem = f"column {field!r} is filled in {describe(index)}"
                 raise InputError(
                     f"{problem}, {evaluator} needs it, and no parameter names it; write {field}={field!r}, or remove "
                     "or rename the column"

@@ -308,20 +308,20 @@ class JuryScorer:
             raise InputError(f"row {index + 1} of the data set: has no `prompt`; it has {names}")
         prompt = cells.pop("prompt")
 
-        def describe(_: int, prompt: Any) -> str:
-            return describe_row(index, prompt, "data set")
+        place = describe_row(index, prompt, "data set")
 
-        self._check_columns({name: [cell] for name, cell in cells.items()}, [prompt], describe)
+        def describe(_: int) -> str:
+            return place
+
+        self._check_columns({name: [cell] for name, cell in cells.items()}, 1, describe)
         tasks = read_tasks([prompt], [cells], self._columns, describe)
         if is_empty_query(tasks[0].query):
-            raise InputError(
-                f"{describe(0, prompt)}: the prompt is empty; write one, or leave the row out"
-            )
+            raise InputError(f"{place}: the prompt is empty; write one, or leave the row out")
         jury = self.jury.open()
-        refuse_unnamed_columns(jury, [prompt], tasks, [cells], self._columns, describe)
+        refuse_unnamed_columns(jury, tasks, [cells], self._columns, describe)
         if has_nothing_to_judge_by(jury, tasks[0]):
             lack = describe_missing_fields(jury, tasks[0], cells, self._columns)
-            raise InputError(f"{describe(0, prompt)} has nothing to be judged by: {lack}")
+            raise InputError(f"{place} has nothing to be judged by: {lack}")
         return tasks[0]
 
     def _read_trainer_batch(
@@ -331,10 +331,14 @@ class JuryScorer:
             raise InputError(f"there are {len(prompts)} prompts and {len(completions)} completions")
         trainer = read_trainer_settings(columns.get("log_metric"))
         rule = self._choose_failed_reward_rule(trainer)
-        self._check_columns(columns, prompts)
+
+        def describe(index: int) -> str:
+            return describe_row(index, prompts[index])
+
+        self._check_columns(columns, len(prompts), describe)
         rows = list(_read_rows(columns, len(prompts)))
-        tasks = read_tasks(prompts, rows, self._columns)
-        refuse_unnamed_columns(self.jury.open(), prompts, tasks, rows, self._columns)
+        tasks = read_tasks(prompts, rows, self._columns, describe)
+        refuse_unnamed_columns(self.jury.open(), tasks, rows, self._columns, describe)
         self._warn_of_differing_ids(prompts, tasks)
         phase = EVALUATION_PHASE if trainer.is_evaluating else None
         finished_step = getattr(columns.get("trainer_state"), "global_step", None)
@@ -357,13 +361,13 @@ class JuryScorer:
                 groups.append(Group(tasks[part[0]], responses, phase=phase))
                 members.append(part)
         record_count = self.jury.count_records()
-        return _TrainerBatch(groups, members, prompts, rows, rule, trainer, record_count)
+        return _TrainerBatch(groups, members, describe, rows, rule, trainer, record_count)
 
     def _check_columns(
         self,
         columns: Mapping[str, Any],
-        prompts: Sequence[Any],
-        describe: RowDescription = describe_row,
+        size: int,
+        describe: RowDescription,
     ) -> None:
         """Raise `InputError` for a column of the jury's without a value for each prompt, or with an empty cell.
 
@@ -373,14 +377,13 @@ class JuryScorer:
             values = columns.get(column) if column is not None else None
             if not isinstance(values, list | tuple):
                 continue
-            if len(values) != len(prompts):
-                problem = f"has {len(values)} values, and there are {len(prompts)} prompts"
+            if len(values) != size:
+                problem = f"has {len(values)} values, and there are {size} prompts"
                 raise InputError(f"{part}: column {column!r} {problem}")
             index = next((i for i, cell in enumerate(values) if _is_empty_cell(part, cell)), None)
             if index is not None:
                 form = "list" if isinstance(values[index], list) else "text"
-                row = describe(index, prompts[index])
-                problem = f"{part}: column {column!r} is an empty {form} in {row}"
+                problem = f"{part}: column {column!r} is an empty {form} in {describe(index)}"
                 remedy = f"make it None where a prompt has no {part}"
                 if part != "reference":
                     raise InputError(f"{problem}; {remedy}")
@@ -458,7 +461,7 @@ class JuryScorer:
         judged_rewards = self._find_judged_rewards(scored)
         for unscored_group, members, group in zip(batch.groups, batch.members, scored, strict=True):
             rewards = [trace.reward.value for trace in group]
-            row = describe_row(members[0], batch.prompts[members[0]])
+            row = batch.describe(members[0])
             lack = self._describe_missing_fields(batch, members[0], unscored_group.task, group)
             why = _describe_why(group, row, lack)
             self._warn_of_failure(group, row, lack)
@@ -564,11 +567,11 @@ class JuryScorer:
 
 
 class _TrainerBatch(NamedTuple):
-    """The groups of a call, the positions of their members in it, and its prompts and rows."""
+    """The groups of a call, the positions of their members in it, and its rows with what messages call them."""
 
     groups: list[Group]
     members: list[list[int]]
-    prompts: Sequence[Any]
+    describe: RowDescription
     rows: list[dict[str, Any]]
     rule: FailedRewardRule
     trainer: TrainerSettings
@@ -584,8 +587,7 @@ def _name_row_of_task(batch: _TrainerBatch) -> Iterator[None]:
     except PlanError as error:
         for group, members in zip(batch.groups, batch.members, strict=True):
             if repr(group.task.id) in str(error):
-                row = describe_row(members[0], batch.prompts[members[0]])
-                raise PlanError(f"{row}: {error}") from error
+                raise PlanError(f"{batch.describe(members[0])}: {error}") from error
         raise
 
 
