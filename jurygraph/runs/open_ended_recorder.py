@@ -20,12 +20,11 @@ from typing import NamedTuple, Self
 from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group, GroupOutcome
 from jurygraph.messages import quote
-from jurygraph.models.request import CallSink
 from jurygraph.runs.calls import find_call_record
-from jurygraph.runs.recorder import RecordedJury, RunRecorder, open_open_ended_run, reusable_results
+from jurygraph.runs.recorder import RecordedJury, open_open_ended_run, reusable_results
 from jurygraph.runs.run import ERASED_CHANGE_TEXT, ScoredResponse, changes_by_response
-from jurygraph.runs.store.ledger import LedgerRecord, RecordDraft
-from jurygraph.runs.writable_run import append_close_record
+from jurygraph.runs.store.ledger import LedgerRecord, RecordDraft, Writer
+from jurygraph.runs.writable_run import CallStore, append_close_record
 from jurygraph.schema import Call, Material, Plan, RecordedVerdict, Task, Trace, Verdict
 from jurygraph.schema.frozen_model import JsonFields, StrPath
 from jurygraph.schema.verdict import has_transient_failure
@@ -93,8 +92,10 @@ class OpenEndedRecorder:
             self._rank = str(os.getpid()) if "{pid}" in str(folder) else _read_rank()
         self.phase = phase
         self._defaults = jury.config.task_defaults
-        self._recorder = RunRecorder(open_open_ended_run(self.folder, jury))
-        self._run = self._recorder.run
+        self._run = open_open_ended_run(self.folder, jury)
+        self._writer = Writer(self._run.ledger)
+        self.sink = CallStore(self._run.ledger, writer=self._writer)
+        """The sink of the run, in which a repeated request finds its reply."""
         self._guard = threading.Lock()
         self._ended: str | None = None
         """Why nothing more is recorded, and what to do."""
@@ -102,7 +103,7 @@ class OpenEndedRecorder:
         """The groups that are durable."""
         for record in self._run.ledger.records("group"):
             self._stored.add(GroupName.read(record))
-            self._recorder.sink.note_unusable(record.content.get("unusable", {}))
+            self.sink.note_unusable(record.content.get("unusable", {}))
         self._last_steps: Counter[tuple[str, str | None]] = Counter()
         """The last step of each task and phase. One that was counted is not given out again, if its group fails."""
         for name in self._stored:
@@ -116,11 +117,6 @@ class OpenEndedRecorder:
         self._read_plan = lru_cache(maxsize=_MAX_PLANS_IN_MEMORY)(self._run.plan_of)
         self._appended_plans: dict[str, str] = {}
         """Digests of the plans that were appended here, of which the last may not be durable yet."""
-
-    @property
-    def sink(self) -> CallSink:
-        """The sink of the run, in which a repeated request finds its reply."""
-        return self._recorder.sink
 
     def count_records(self) -> int:
         """Return the number of records of the run so far."""
@@ -245,14 +241,14 @@ class OpenEndedRecorder:
         unusable_calls = dict(self._find_unusable_calls(traces))
         with self._guard:  # two groups of a new task do not both bring its plan
             drafts = self._draft_records(group, traces, plan, unusable_calls)
-            self._recorder.append(list(drafts), commit_future)
+            self._writer.append(list(drafts), commit_future)
             # before the wait, which may be cancelled while the group becomes durable
             self._id_hashes.update(hash(response.id) for response in group.responses)
         await commit_future
         with self._guard:
             self._tasks.add(group.task.id)
             self._stored.add(GroupName.of(group))
-            self._recorder.sink.note_unusable(unusable_calls)
+            self.sink.note_unusable(unusable_calls)
 
     def _find_unusable_calls(self, traces: Sequence[Trace]) -> Iterator[tuple[str, int]]:
         """Yield the calls on which only judgements rest that failed by the reply, each with its record's number.
@@ -302,16 +298,19 @@ class OpenEndedRecorder:
         """End the run: what is recorded stays, and nothing more can be recorded into it."""
         self._ended = "was closed; record into another folder"
         try:
-            self._recorder.flush()
+            self._writer.close()
             append_close_record(self._run)
         finally:
-            self._recorder.close()
+            self._run.close()
 
     def release_run(self) -> None:
         """Release the run for other processes, which may continue it. May be called more than once."""
         if self._ended is None:
             self._ended = "was released; begin to record into it again"
-            self._recorder.close()
+            try:
+                self._writer.close()
+            finally:
+                self._run.close()
 
 
 def _group_and_response_names(group: Group) -> set[str]:

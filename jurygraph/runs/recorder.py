@@ -1,9 +1,4 @@
-"""Write the run of a jury: its plans, its groups and its calls, from whatever loop scores them.
-
-A recorder knows nothing of files of tasks, of limits or of progress: the command line, a notebook, a trainer and a
-server are callers of the same one. What it appends is durable once the future that came with it is settled, or after
-`flush`.
-"""
+"""Begin the run of a jury: its header, an open-ended run that goes on, and the results that need no second request."""
 
 import uuid
 from collections import Counter
@@ -20,8 +15,7 @@ from jurygraph.models.gateway import Gateways
 from jurygraph.runs.run import Run, is_verdict_reusable
 from jurygraph.runs.store.folder import relative_folder
 from jurygraph.runs.store.header import ModelIdentity, RunHeader, differences
-from jurygraph.runs.store.ledger import CommitFuture, Ledger, RecordDraft, Writer
-from jurygraph.runs.writable_run import CallStore, WritableRun, open_run_if_exists
+from jurygraph.runs.writable_run import WritableRun, open_run_if_exists
 from jurygraph.schema import Call, Config, Lookup, Material, RecordedVerdict, Trace
 from jurygraph.sources.files import close_on_error
 
@@ -65,35 +59,6 @@ def build_run_header(jury: RecordedJury, folder: Path, **inputs: Any) -> RunHead
         code=relative_folder(folder, jury.code_folder),
         **inputs,
     )
-
-
-class RunRecorder:
-    """Appends to a run that this process has locked, until `close`. Calls go through `sink`.
-
-    Replies that are in `reusable_ledgers` are found there, and not copied.
-    """
-
-    def __init__(self, run: WritableRun, reusable_ledgers: Sequence[Ledger] = ()) -> None:
-        self.run = run
-        self._writer = Writer(run.ledger)
-        self.sink = CallStore(run.ledger, *reusable_ledgers, writer=self._writer)
-
-    def append(
-        self, drafts: Sequence[RecordDraft], commit_future: CommitFuture | None = None
-    ) -> None:
-        """Append records, all or none; they are durable once `commit_future` is. Raises what stopped the writing."""
-        self._writer.append(drafts, commit_future)
-
-    def flush(self) -> None:
-        """Write what was appended and stop writing; the run stays locked. Raises the error that stopped it."""
-        self._writer.close()
-
-    def close(self) -> None:
-        """Write what was appended, and release the run for other processes."""
-        try:
-            self.flush()
-        finally:
-            self.run.close()
 
 
 def open_open_ended_run(folder: Path, jury: RecordedJury) -> WritableRun:

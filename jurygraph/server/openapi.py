@@ -2,23 +2,23 @@
 
 from importlib.metadata import version
 
-from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 
 from jurygraph.schema import Trace
 from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.server.protocols import PROTOCOL_CLASSES, ScoreProtocol
 
-_SCHEMA_REFERENCE_TEMPLATE = "#/components/schemas/{model}"
-
 
 def openapi_document() -> JsonFields:
     """Return the OpenAPI document."""
-    schemas: JsonFields = {}
+    bodies = [protocol.body for protocol in PROTOCOL_CLASSES]
+    references, schemas = models_json_schema(
+        [(model, "validation") for model in (Trace, *bodies)],
+        ref_template="#/components/schemas/{model}",
+    )
     paths = {}
-    _add_schema(schemas, Trace)
     for protocol in PROTOCOL_CLASSES:
-        _add_schema(schemas, protocol.body)
-        reference = {"$ref": _SCHEMA_REFERENCE_TEMPLATE.format(model=protocol.body.__name__)}
+        reference = references[protocol.body, "validation"]
         reply = _SCORE_REPLY_SCHEMA if protocol is ScoreProtocol else {}
         paths[protocol.path] = {
             "post": {
@@ -43,7 +43,10 @@ def openapi_document() -> JsonFields:
         "openapi": "3.1.0",
         "info": {"title": "jurygraph serve", "version": version("jurygraph")},
         "paths": paths,
-        "components": {"schemas": schemas, "securitySchemes": {"token": _TOKEN_SECURITY_SCHEME}},
+        "components": {
+            "schemas": schemas["$defs"],
+            "securitySchemes": {"token": _TOKEN_SECURITY_SCHEME},
+        },
         "security": [{"token": []}, {}],
     }
 
@@ -77,12 +80,6 @@ _SCORE_REPLY_SCHEMA = {
     },
     "required": ["traces", "rewards", "filled", "factor"],
 }
-
-
-def _add_schema(schemas: JsonFields, model: type[BaseModel]) -> None:
-    schema = model.model_json_schema(ref_template=_SCHEMA_REFERENCE_TEMPLATE, mode="validation")
-    schemas.update(schema.pop("$defs", {}))
-    schemas[model.__name__] = schema
 
 
 def _json_media_content(schema: JsonFields) -> JsonFields:

@@ -16,8 +16,8 @@ from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.runs.calls import read_calls
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.integrity.verification import verify
-from jurygraph.runs.recorder import RunRecorder
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.ledger import Writer
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import rescore
@@ -110,7 +110,7 @@ def test_an_id_of_a_group_that_was_cancelled_while_it_became_durable_is_not_stor
 ) -> None:
     response = jg.Response(id="mine", text="9")
     with jg.Jury(**CODE, record=tmp_path / "run") as jury:
-        append = RunRecorder.append
+        append = Writer.append
 
         def append_and_cancel(*arguments: Any) -> None:
             append(*arguments)
@@ -118,7 +118,7 @@ def test_an_id_of_a_group_that_was_cancelled_while_it_became_durable_is_not_stor
                 task.cancel()
 
         with monkeypatch.context() as patches:
-            patches.setattr(RunRecorder, "append", append_and_cancel)
+            patches.setattr(Writer, "append", append_and_cancel)
             with pytest.raises(asyncio.CancelledError):
                 asyncio.run(jury.ascore(TASK, [response]))
         jury.score(OTHER, ["4"])  # which is durable after it

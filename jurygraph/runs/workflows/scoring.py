@@ -14,11 +14,12 @@ from jurygraph.errors import (
 )
 from jurygraph.graphs.groups import Group
 from jurygraph.messages import shell_quote
-from jurygraph.runs.recorder import RunRecorder
+from jurygraph.runs.store.ledger import Writer
 from jurygraph.runs.workflows.planning import PlannedTasks
 from jurygraph.runs.workflows.stored_work import StoredJobProgress
 from jurygraph.runs.workflows.task_file_job import StopSwitch, TaskFileJob
 from jurygraph.runs.workflows.totals import RunTotals
+from jurygraph.runs.writable_run import CallStore
 from jurygraph.schema import Trace
 
 _SETUP_ERRORS = (UnusableRepliesError, EvaluatorError)
@@ -42,14 +43,16 @@ class JobScorer:
         """
         jury = self.job.jury
         branch = self.job.branch
-        recorder = RunRecorder(self.planned_tasks.run, branch.reusable_ledgers if branch else ())
+        ledger = self.planned_tasks.run.ledger
+        writer = Writer(ledger)
+        sink = CallStore(ledger, *(branch.reusable_ledgers if branch else ()), writer=writer)
         try:
-            scoring = jury.ascore_as_finished(self._remaining_groups(), recorder.sink)
+            scoring = jury.ascore_as_finished(self._remaining_groups(), sink)
             async with aclosing(scoring) as batches:
                 async for finished in batches:
                     for _, group, outcome in finished:
                         if isinstance(outcome, list):
-                            self._store_group(recorder, group, outcome)
+                            self._store_group(writer, group, outcome)
                             report(len(outcome))
                     for _, _, outcome in finished:
                         if isinstance(outcome, BaseException):
@@ -62,7 +65,7 @@ class JobScorer:
             raise
         finally:
             await jury.gateways.close()
-            recorder.flush()
+            writer.close()
         self.stored_work.close_run_if_complete()
 
     def _remaining_groups(self) -> Iterator[Group]:
@@ -73,12 +76,12 @@ class JobScorer:
             reusable_results = self.job.find_reusable_results(task, responses, plan)
             yield Group(task, responses, plan, reusable_results)
 
-    def _store_group(self, recorder: RunRecorder, group: Group, traces: Sequence[Trace]) -> None:
+    def _store_group(self, writer: Writer, group: Group, traces: Sequence[Trace]) -> None:
         """Append the traces of a group, and count them."""
         assert group.plan is not None, "every group starts with its plan"
         run = self.planned_tasks.run
         drafts = run.group_drafts(group.plan, traces, group.responses)
-        recorder.append(drafts)
+        writer.append(drafts)
         _, *trace_record_drafts = drafts  # the first is the group's own
         self.run_totals.add_group(run, group, traces, trace_record_drafts)
         if self.job.branch is not None:
