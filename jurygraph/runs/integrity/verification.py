@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -39,7 +38,7 @@ from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.offline_verifier import RecordChain, VerificationError
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.atomic_files import write_atomically
-from jurygraph.runs.store.folder import CONFIG_FILE, SEAL_FILE
+from jurygraph.runs.store.folder import CONFIG_FILE, SEAL_FILE, require_config_file_as_written
 from jurygraph.runs.store.header import changes, format_value
 from jurygraph.runs.store.ledger import Ledger, LedgerRecord, Text, record_label
 from jurygraph.runs.store.packing import RecordBody, pack_reward
@@ -170,11 +169,7 @@ def _verify_snapshot(
     except VerificationError as difference:
         owner = _describe_call_owner(ledger, len(record_chain.links))
         raise TraceMismatch(f"{ledger.path}: {difference}{owner}") from None
-    path = run.folder / CONFIG_FILE
-    if not path.is_file():
-        raise TraceMismatch(f"{path}: is missing; put it back from a copy of this run")
-    if sha256(path.read_bytes()).hexdigest() != run.header.config_file:
-        raise TraceMismatch(f"{path}: is not the config that was written; it has been changed")
+    require_config_file_as_written(run.folder, run.header.config_file)
     if expected is not None and expected not in record_chain.head_digests_by_record().values():
         raise TraceMismatch(
             f"{ledger.path}: the head is {ledger.head.hex()}, not {expected}: no record has it, "

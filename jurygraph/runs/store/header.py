@@ -168,13 +168,9 @@ def _describe_branch_origin(header: RunHeader) -> str:
 
 def _version_differences(run: RunHeader, current: RunHeader, role: str) -> Iterator[str]:
     run_versions = _versions_by_name(run, role)
-    current_versions = _versions_by_name(current, role)
-    if role == "combiner":  # the config determines which of them are used
-        run_versions = {
-            name: value for name, value in run_versions.items() if name in current_versions
-        }
-        current_versions = {name: current_versions[name] for name in run_versions}
-    for name, value_in_run, value in changes(run_versions, current_versions):
+    for name, value_in_run, value in changes(run_versions, _versions_by_name(current, role)):
+        if role == "combiner" and MISSING in (value_in_run, value):
+            continue  # the config determines which of them are used
         yield f"{role} {name} has version {format_value(value_in_run)} in the run and {format_value(value)} here"
 
 

@@ -500,17 +500,14 @@ class Ledger:
         for seq, expected in commitments.items():
             for index, digest in enumerate(expected):
                 number = seq * MAX_TEXTS_PER_RECORD + index
-                problem = None
                 text = stored.get(number)
-                if text is None:
-                    is_erased = self._is_erased(seq, index)
-                    problem = None if is_erased else "is missing without an erasure"
-                elif commitment(text.salt, text.content) != digest:
-                    problem = "differs from what was written"
-                else:
+                if text is not None and commitment(text.salt, text.content) == digest:
                     found[seq][index] = text.content
-                if problem is not None:
+                elif text is not None or not self._is_erased(seq, index):
                     label = record_label(self.record_at(seq))
+                    problem = "differs from what was written"
+                    if text is None:
+                        problem = "is missing without an erasure"
                     raise TraceMismatch(f"{self.path}, text {number} of {label}: {problem}")
         return found
 
@@ -555,7 +552,6 @@ class Ledger:
         """Yield the errors that SQLite finds in the file, and deviations of its tables from those of a ledger."""
         faults = self._iter_rows("PRAGMA integrity_check")
         yield from (f"{fault}" for (fault,) in faults if fault != "ok")
-        schema = sorted(self._iter_rows("SELECT name, sql FROM sqlite_schema"))
         unlinked_records = self._iter_rows(
             "SELECT seq FROM records WHERE seq NOT BETWEEN 1 AND ?", self.count
         )
@@ -568,13 +564,11 @@ class Ledger:
             extra = file.seek(0, os.SEEK_END) - max(page_count, header_page_count) * size
         if extra > 0:  # SQLite ignores them
             yield f"{extra} bytes follow the end of the database"
-        expected = sorted(CREATE_TABLE_STATEMENTS.items())
-        if schema != expected:
-            mismatched_table_names = [name for name, sql in schema if (name, sql) not in expected]
-            mismatched_table_names += sorted(CREATE_TABLE_STATEMENTS.keys() - dict(schema).keys())
-            name = (
-                mismatched_table_names[0] if mismatched_table_names else "of a name that is taken"
-            )
+        schema = self._rows("SELECT name, sql FROM sqlite_schema")
+        if sorted(schema) != sorted(CREATE_TABLE_STATEMENTS.items()):
+            changed_tables = CREATE_TABLE_STATEMENTS.items() ^ set(schema)
+            names = {name for name, _ in changed_tables}
+            name = min(names, default="of a name that is taken")
             yield f"table or index {name!r} is not as jurygraph made it"
 
     def close(self) -> None:

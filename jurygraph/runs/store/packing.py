@@ -355,10 +355,10 @@ def _pack_verdict(
 
 def _pack_evidence(evidence: Evidence) -> list[Any]:
     """Return the fields of `_EVIDENCE_FIELDS` after the quotation, without those at the end that are None."""
-    fields = [evidence.start, evidence.end, evidence.source, evidence.verified]
-    if evidence.message is not None:
-        return [*fields, evidence.of, evidence.message]
-    return fields if evidence.of is None else [*fields, evidence.of]
+    fields = [getattr(evidence, name) for name in _EVIDENCE_FIELDS[1:]]
+    while fields[-1] is None:
+        fields.pop()
+    return fields
 
 
 _EVIDENCE_FIELDS = ("quote", "start", "end", "source", "verified", "of", "message")

@@ -10,7 +10,6 @@ import uuid
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from hashlib import sha256
 from heapq import merge as merge_sorted
 from itertools import chain, pairwise, product
 from operator import attrgetter
@@ -21,7 +20,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.messages import quote, shell_quote
 from jurygraph.runs.run import Run, relocated_header_fields
-from jurygraph.runs.store.folder import CONFIG_FILE, list_run_folders
+from jurygraph.runs.store.folder import list_run_folders, require_config_file_as_written
 from jurygraph.runs.store.header import RunHeader, differences
 from jurygraph.runs.store.ledger import LedgerRecord, RecordCopy, record_label
 from jurygraph.runs.store.packing import RecordBody
@@ -64,7 +63,7 @@ def merge_shards(
         refuse_existing_run(out)
         for run in shards:
             stack.enter_context(run.ledger.snapshot_transaction())
-            _verify_config_file(run)
+            require_config_file_as_written(run.folder, run.header.config_file)
         header = _merged_header(shards, out)
         report = stack.enter_context(progress(header.extent.responses))
         with WritableRun.create(
@@ -124,12 +123,6 @@ def _require_all_shards(shards: Sequence[Run]) -> None:
 
 def _branched_run_head(header: RunHeader) -> str | None:
     return None if header.branch is None else header.branch.head
-
-
-def _verify_config_file(run: Run) -> None:
-    config = run.folder / CONFIG_FILE
-    if not config.is_file() or sha256(config.read_bytes()).hexdigest() != run.header.config_file:
-        raise TraceMismatch(f"{config}: is not the config that was written; it has been changed")
 
 
 def _merged_header(shards: Sequence[Run], out: Path) -> RunHeader:

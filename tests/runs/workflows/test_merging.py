@@ -115,6 +115,11 @@ def _change_config(shards: list[Path]) -> list[Path]:
     return shards
 
 
+def _remove_config(shards: list[Path]) -> list[Path]:
+    (shards[1] / "config.yaml").unlink()
+    return shards
+
+
 def _score_again(index: int, of: int, config: Any = SIMPLE_CONFIG, **more: Any) -> Any:
     """Return a function that puts another shard in the place of the second."""
 
@@ -145,6 +150,7 @@ REFUSED = [
     (_score_again(2, 2, limit=1), InputError, "2: is not complete: 1 of its 2 tasks are scored"),
     (_close_early, InputError, "2: is not complete: 1 of its 2 tasks"),
     (_change_config, TraceMismatch, "2/config.yaml: is not the config that was written"),
+    (_remove_config, TraceMismatch, "2/config.yaml: is missing; put it back from a copy"),
     (_change("UPDATE texts SET content = x'00' WHERE id % 2 = 0"), TraceMismatch, "2/run.sqlite"),
     (_change("DELETE FROM texts WHERE id >= 8 << 20"), TraceMismatch, "2/run.sqlite, rec"),
     (_change("DELETE FROM records WHERE kind = 'trace'"), TraceMismatch, "2/run.sqlite: record"),
