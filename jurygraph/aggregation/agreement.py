@@ -185,12 +185,11 @@ def _encode_labels(
         )
     # Equal weights allow words, so that these are numbered.
     numbers = np.arange(float(len(labels))) if weights == "equal" else labels.astype(np.float64)
-    label_differences = np.abs(numbers[:, None] - numbers)
-    label_distances = {
-        "equal": np.where(label_differences > 0.0, 1.0, 0.0),
-        "linear": label_differences,
-        "quadratic": label_differences * label_differences,
-    }
+    label_distances = np.abs(numbers[:, None] - numbers)
+    if weights == "equal":
+        label_distances = np.where(label_distances > 0.0, 1.0, 0.0)
+    elif weights == "quadratic":
+        label_distances = label_distances * label_distances
     row_label_codes = np.searchsorted(labels, rows)
     column_label_codes = np.searchsorted(labels, columns)
-    return row_label_codes, column_label_codes, label_distances[weights]
+    return row_label_codes, column_label_codes, label_distances

@@ -268,8 +268,7 @@ def _make_user_calls(
     if evaluator.batched:
         return UserCalls(evaluator.answer_all, [tuple(inputs)], limits, is_batch_function=True)
     runs_inline = evaluator.runs_inline and limits.seconds is None
-    has_listener = context.listener is not None
-    return UserCalls(evaluator.answer, inputs, limits, runs_inline, has_answer_report=has_listener)
+    return UserCalls(evaluator.answer, inputs, limits, runs_inline)
 
 
 def _make_call_time_limits(component: Evaluator | Deriver, context: GraphContext) -> CallTimeLimits:

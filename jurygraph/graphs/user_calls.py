@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from jurygraph.agents.roles import Configurable
+from jurygraph.agents.roles import Configurable, EvaluatorInput
 from jurygraph.concurrency import is_interrupt
 from jurygraph.decision.combiners import raise_as_plan_error
 from jurygraph.errors import RUN_ENDING
@@ -34,8 +34,8 @@ class UserCalls:
 
     Coroutines run concurrently, each in an asyncio task of its own. Plain functions run one after another in a thread,
     or with `runs_inline` in the event loop's own. With `is_batch_function` a function has one input, of several parts,
-    and returns a sequence of answers to them. With `has_answer_report` an input gets its answer to `report`; the
-    function does that for the parts of a batch.
+    and returns a sequence of answers to them. The input of an evaluator gets its answer to `report`; the function does
+    that for the parts of a batch.
     """
 
     function: Callable[[Any], Any]
@@ -43,7 +43,6 @@ class UserCalls:
     limits: CallTimeLimits
     runs_inline: bool = False
     is_batch_function: bool = False
-    has_answer_report: bool = False
     _results_or_tasks: list[Any] = field(default_factory=list, init=False)
     """The answer of each call, or its asyncio task. Those in a thread are one task, with all their answers."""
 
@@ -133,7 +132,7 @@ class UserCalls:
 
     def _report_call_result(self, call_input: Any, result: Any) -> Any:
         """Return the result of a call, after it was reported."""
-        if self.has_answer_report and not isinstance(result, RUN_ENDING):
+        if isinstance(call_input, EvaluatorInput) and not isinstance(result, RUN_ENDING):
             call_input.report(result)
         return result
 

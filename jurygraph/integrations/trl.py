@@ -475,7 +475,10 @@ class JuryScorer:
         self._warn_of_quotations(scored_traces)
         self._warn_of_missing_answers(scored_traces)
         is_free = partial(self.jury.is_answered_without_request, record_count=batch.record_count)
-        _log_metrics(columns.get("log_metric"), self._name, scored_traces, factors, is_free)
+        log_metric = columns.get("log_metric")
+        if log_metric is not None:
+            for name, value in _measure_call(scored_traces, factors, is_free):
+                log_metric(f"{self._name}/{name}", value)
         _log_trace_columns(columns.get("log_extra"), self._name, scored_traces, factors)
         return ScoredBatch(values, [trace.reward.value is not None for trace in scored_traces])
 
@@ -633,24 +636,18 @@ def _read_rows(columns: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]
         yield {name: values[index] for name, values in lists.items()}
 
 
-def _log_metrics(
-    log_metric: Any,
-    jury_name: str,
-    traces: Sequence[Trace],
-    factors: Iterable[float | None],
-    is_free: Callable[[Call], bool],
-) -> None:
-    if log_metric is None:
-        return
-    failed_count = sum(trace.reward.value is None for trace in traces)
-    log_metric(f"{jury_name}/failed", failed_count / len(traces))
-    figures: dict[str, list[float]] = {}
+def _measure_call(
+    traces: Sequence[Trace], factors: Iterable[float | None], is_free: Callable[[Call], bool]
+) -> Iterator[tuple[str, float]]:
+    """Yield the names and values of the figures of a call that the trainer logs."""
+    yield "failed", sum(trace.reward.value is None for trace in traces) / len(traces)
     findings = count_trace_findings(traces)
     if findings.quotable:
-        log_metric(f"{jury_name}/unsupported", findings.unsupported / findings.quotable)
-    _log_reply_shares(log_metric, jury_name, traces, is_free)
+        yield "unsupported", findings.unsupported / findings.quotable
+    yield from _measure_replies(traces, is_free)
     if missing_count := sum(map(_states_no_answer, traces)):
-        log_metric(f"{jury_name}/no_answer", missing_count / len(traces))
+        yield "no_answer", missing_count / len(traces)
+    figures: dict[str, list[float]] = {}
     # where a reward failed, its components are the failure rule's
     rewards = [trace.reward for trace in traces if trace.reward.value is not None]
     for reward in rewards:
@@ -661,25 +658,24 @@ def _log_metrics(
     if len(known_factors) == len(traces):  # a mean would hide those that are not known
         figures["factor"] = known_factors
     for name, values in figures.items():
-        log_metric(f"{jury_name}/{name}", fsum(values) / len(values))
+        yield name, fsum(values) / len(values)
 
 
-def _log_reply_shares(
-    log_metric: Any, jury_name: str, traces: Sequence[Trace], is_free: Callable[[Call], bool]
-) -> None:
-    """Log how many of the judge's replies cost no request, and how many repair another."""
+def _measure_replies(
+    traces: Sequence[Trace], is_free: Callable[[Call], bool]
+) -> Iterator[tuple[str, float]]:
+    """Yield how many of the judge's replies cost no request, and how many repair another."""
     calls = chain.from_iterable(trace.calls for trace in traces)
     replies = {call.id: call for call in calls if call.fault is None}
     if not replies:
         return
-    cached_count = sum(map(is_free, replies.values()))
-    log_metric(f"{jury_name}/cached", cached_count / len(replies))
+    yield "cached", sum(map(is_free, replies.values())) / len(replies)
     repair_ids: set[str] = set()
     for trace in traces:
         verdicts_and_material: list[RecordedVerdict | Material] = [*trace.verdicts, *trace.material]
         for user in verdicts_and_material:
             repair_ids.update(use.id for use in user.calls if use.purpose == REPAIR_CALL_PURPOSE)
-    log_metric(f"{jury_name}/repaired", len(repair_ids & replies.keys()) / len(replies))
+    yield "repaired", len(repair_ids & replies.keys()) / len(replies)
 
 
 def _log_trace_columns(

@@ -55,8 +55,12 @@ class ReusedRun:
     def __init__(self, runs: Sequence[Run], jury: Jury) -> None:
         self.reused = self.requested = 0
         self.run = runs[0]
-        owners = [*jury.evaluators.items(), *jury.derivers.items()]
-        self._asking_model = {name for name, owner in owners if owner.uses_model}
+        self._asking_model = {
+            name for name, evaluator in jury.evaluators.items() if evaluator.uses_model
+        }
+        self._asking_model |= {
+            name for name, deriver in jury.derivers.items() if deriver.uses_model
+        }
         self._reads_quotations_anew = self.run.config.safety.evidence != jury.config.safety.evidence
         self._changed_models = _changed_models(self.run, jury)
         self.ledgers = [run.ledger for run in runs]

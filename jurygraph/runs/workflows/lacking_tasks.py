@@ -50,10 +50,8 @@ def _will_fail(decision: Decision, left_out: Collection[str]) -> bool:
     """Return whether no component with a weight applies, or one that a gate reads does not, without these questions."""
     gates = {gate.component for gate in decision.gates}
     weighted = [spec for spec in decision.specs if spec.weight]
-    gate_specs = [spec for spec in decision.specs if spec.name in gates]
-    return _lack_questions(weighted, left_out) or any(
-        _lack_questions([spec], left_out) for spec in gate_specs
-    )
+    needed = [weighted, *([spec] for spec in decision.specs if spec.name in gates)]
+    return any(_lack_questions(specs, left_out) for specs in needed)
 
 
 def _lack_questions(specs: Sequence[ComponentSpec], left_out: Collection[str]) -> bool:

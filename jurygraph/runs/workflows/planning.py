@@ -1,8 +1,7 @@
 """Plan the tasks of a job that are left, all or none of them."""
 
-from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import tee
 from typing import NamedTuple
 
 from jurygraph.display import ProgressCallback
@@ -13,7 +12,6 @@ from jurygraph.runs.workflows.task_file_job import StopSwitch, TaskFileJob
 from jurygraph.runs.workflows.totals import RunTotals
 from jurygraph.runs.writable_run import PlanningCallStore, WritableRun
 from jurygraph.schema import Plan, Task
-from jurygraph.schema.task import ProfilesLine
 
 _MAX_KEPT_QUESTIONS = 4096
 """Number of questions in the plans that are kept until their tasks are scored; others are read again."""
@@ -122,10 +120,13 @@ class JobPlanner:
         self, run: WritableRun, sink: CallSink | None, report: ProgressCallback
     ) -> PlannedTasks:
         planned_tasks = PlannedTasks(run)
-        started: deque[Task] = deque()
-        with self.job.add_location_to_errors(started):
-            async for plan in self.job.jury.aprepare_many(self._tasks_to_plan(run, started), sink):
-                task = started.popleft()
+        unplanned_tasks = self.job.source.pairs(run.planned_task_count, self.job.limit)
+        started_tasks = self.stop_switch.items_until_stopped(unplanned_tasks)
+        tasks, tasks_ahead = tee(task for task, _ in started_tasks)
+        inputs = ((task, self.job.profiles_of(task)) for task in tasks_ahead)
+        with self.job.add_location_to_errors(tasks):
+            async for plan in self.job.jury.aprepare_many(inputs, sink):
+                task = next(tasks)
                 run.ledger.append(*run.plan_drafts(task, plan, self._task_number_in_file(task)))
                 planned_tasks.add(task, plan)
                 self.run_totals.count_calls(run, plan.calls)
@@ -138,12 +139,3 @@ class JobPlanner:
         """Return the number by which `merge` orders the tasks of shards; a run of the whole file needs none."""
         source = self.job.source
         return None if source.shard is None else source.task_number(task.id)
-
-    def _tasks_to_plan(
-        self, run: WritableRun, started: deque[Task]
-    ) -> Iterator[tuple[Task, ProfilesLine | None]]:
-        """Yield the tasks that are left to plan with their profiles, and append them to `started`."""
-        unplanned_tasks = self.job.source.pairs(run.planned_task_count, self.job.limit)
-        for task, _ in self.stop_switch.items_until_stopped(unplanned_tasks):
-            started.append(task)
-            yield task, self.job.profiles_of(task)

@@ -5,9 +5,9 @@ with the parts that the config gave it, and its plan. Lines are read when their 
 """
 
 import json
-from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import lru_cache, partial
+from itertools import tee
 from pathlib import Path
 from typing import Literal
 
@@ -20,7 +20,6 @@ from jurygraph.runs.store.header import RunHeader, differences
 from jurygraph.runs.workflows.lacking_tasks import LackingTasks
 from jurygraph.schema import Plan, Task
 from jurygraph.schema.frozen_model import FrozenModel, StrPath
-from jurygraph.schema.task import ProfilesLine
 from jurygraph.sources.files import (
     ByteRange,
     TextFile,
@@ -59,23 +58,17 @@ async def write_plans(
     """
     lacking_tasks = LackingTasks(jury)
     header = PlansFileHeader(made_with=build_run_header(jury, path.resolve().parent))
-    started: deque[tuple[int, Task]] = deque()
-
-    def unplanned_tasks() -> Iterator[tuple[Task, ProfilesLine | None]]:
-        for number, task in tasks.tasks():
-            started.append((number, task))
-            yield task, None
-
+    numbered_tasks, tasks_ahead = tee(tasks.tasks())
     with open_replacement_file(path, private=False) as replacement, replacement.open("wb") as file:
         file.write(header.model_dump_json().encode() + b"\n")
         try:
-            async for plan in jury.aprepare_many(unplanned_tasks()):
-                _, task = started.popleft()
+            async for plan in jury.aprepare_many((task, None) for _, task in tasks_ahead):
+                _, task = next(numbered_tasks)
                 file.write(PlannedTask(task=task, plan=plan).model_dump_json().encode() + b"\n")
                 lacking_tasks.add(plan)
                 report(1)
         except (PlanError, ModelError, BudgetExceeded) as error:
-            number, _ = started[0]
+            number, _ = next(numbered_tasks)
             # changed in place, to keep its class and attributes
             error.args = (f"{name}, line {number}: {error}",)
             raise

@@ -140,12 +140,12 @@ class TaskFileJob:
         return found
 
     @contextmanager
-    def add_location_to_errors(self, tasks: Sequence[Task]) -> Iterator[None]:
+    def add_location_to_errors(self, tasks: Iterable[Task]) -> Iterator[None]:
         """Add the file and line of the first of the tasks to errors of planning that are raised inside."""
         try:
             yield
         except (PlanError, ModelError, BudgetExceeded) as error:
-            line = self.source.place(tasks[0].id)
+            line = self.source.place(next(iter(tasks)).id)
             location = self.source.tasks_file.name + ("" if line is None else f", {line}")
             kept = "from the cache" if self.jury.config.calls.cache else "with the stored replies"
             retry_hint = f"; nothing was written; run the same command again: it continues {kept}"
