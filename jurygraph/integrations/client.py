@@ -67,7 +67,7 @@ class RewardClient:
         body["responses"] = list(responses)
         if cohort_size is not None:
             body["cohort"] = {"size": cohort_size}
-        reply = await self._post("/v1/score", body)
+        reply = await self._post(body)
         rewards = reply.get("rewards")
         if not isinstance(rewards, list) or len(rewards) != len(responses):
             raise NoRewardError(f"{self._url}: replied without a reward for each response")
@@ -79,7 +79,7 @@ class RewardClient:
         """Run `score` for callers that no event loop runs."""
         return asyncio.run(self.score(responses, **settings))
 
-    async def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    async def _post(self, body: Mapping[str, Any]) -> dict[str, Any]:
         content = json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "Idempotency-Key": uuid4().hex}
         if self._token is not None:
@@ -94,15 +94,20 @@ class RewardClient:
                 problem, pause_seconds = "", _RETRY_PAUSE_SECONDS
                 try:
                     response = await client.post(
-                        f"{self._url}{path}", content=content, headers=headers
+                        f"{self._url}/v1/score", content=content, headers=headers
                     )
                 except httpx.TransportError as error:
                     problem = f"{type(error).__name__} {error}".strip()
                 else:
                     self._is_silence_logged = False
+                    reply = _read_json_object(response)
                     if response.status_code == httpx.codes.OK:
-                        return _read_reply(self._url, response)
-                    problem = _read_error_message(response)
+                        if reply is None:
+                            raise NoRewardError(
+                                f"{self._url}: replied without a JSON object; is it `jurygraph serve`?"
+                            )
+                        return reply
+                    problem = str((reply or {}).get("error") or response.reason_phrase)
                     if response.status_code != httpx.codes.TOO_MANY_REQUESTS:
                         is_request_invalid = response.status_code in (400, 401, 403, 404, 413, 422)
                         error_class = InputError if is_request_invalid else NoRewardError
@@ -133,23 +138,13 @@ def _tls_context() -> ssl.SSLContext:
     return ssl.create_default_context()  # made once, because it takes as long as many requests
 
 
-def _read_reply(url: str, response: httpx.Response) -> dict[str, Any]:
-    try:
-        reply = response.json()
-    except ValueError:
-        reply = None
-    if not isinstance(reply, dict):
-        raise NoRewardError(f"{url}: replied without a JSON object; is it `jurygraph serve`?")
-    return reply
-
-
-def _read_error_message(response: httpx.Response) -> str:
+def _read_json_object(response: httpx.Response) -> dict[str, Any] | None:
+    """Return the JSON object that a server replied with; None for anything else."""
     try:
         content = response.json()
     except ValueError:
-        return response.reason_phrase
-    error = content.get("error") if isinstance(content, dict) else None
-    return str(error or response.reason_phrase)
+        return None
+    return content if isinstance(content, dict) else None
 
 
 def _read_retry_pause(response: httpx.Response) -> float:

@@ -58,12 +58,8 @@ def trl_normalize_then_sum_advantages(groups: RewardGroups) -> Advantages:
     """Return TRL's advantages with `normalize_then_sum` (trl 1.16.0, grpo_trainer.py:2790)."""
     sums = []
     for group in groups:
-        scaled_rewards = np.empty_like(group)
-        for function in range(group.shape[1]):
-            rewards = group[:, function]
-            scaled_rewards[:, function] = (rewards - np.nanmean(rewards)) / (
-                _nan_std(rewards) + 1e-4
-            )
+        std_by_function = np.apply_along_axis(_nan_std, 0, group)
+        scaled_rewards = (group - np.nanmean(group, axis=0)) / (std_by_function + 1e-4)
         sums.append(_sum_reward_functions(scaled_rewards, has_trainer_nan_masking=True))
     batch = np.concatenate(sums)
     mean, std = np.nanmean(batch), _nan_std(batch)

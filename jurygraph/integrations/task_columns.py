@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jurygraph.agents.roles import Evaluator
 from jurygraph.errors import InputError
 from jurygraph.integrations.samples import RowDescription, is_missing_cell
 from jurygraph.jury import Jury
@@ -28,10 +29,13 @@ def list_task_fields(jury: Jury) -> dict[str, str]:
     """Return the fields of a task that evaluators of a jury need, each with the name of the first that does."""
     evaluator_by_field: dict[str, str] = {}
     for name, evaluator in jury.evaluators.items():
-        for field in (_FIELD_BY_AUDIENCE.get(evaluator.audience), *evaluator.task_fields):
-            if field is not None:
-                evaluator_by_field.setdefault(field, name)
+        for field in _needed_fields(evaluator):
+            evaluator_by_field.setdefault(field, name)
     return evaluator_by_field
+
+
+def _needed_fields(evaluator: Evaluator) -> list[str]:
+    return list(filter(None, (_FIELD_BY_AUDIENCE.get(evaluator.audience), *evaluator.task_fields)))
 
 
 def refuse_unnamed_columns(
@@ -59,15 +63,11 @@ def refuse_unnamed_columns(
 
 def has_nothing_to_judge_by(jury: Jury, task: Task) -> bool:
     """Return whether every evaluator of a jury needs a field of the task that it lacks."""
-    needed_fields = list_task_fields(jury)
-    needing_evaluators = {
-        name
-        for name, evaluator in jury.evaluators.items()
-        if evaluator.task_fields or evaluator.audience in _FIELD_BY_AUDIENCE
-    }
-    return needing_evaluators == jury.evaluators.keys() and all(
-        _lacks_field(jury, task, field) for field in needed_fields
-    )
+    for evaluator in jury.evaluators.values():
+        fields = _needed_fields(evaluator)
+        if not fields or not all(_lacks_field(jury, task, field) for field in fields):
+            return False
+    return True
 
 
 def list_lacking_fields(jury: Jury, task: Task) -> list[str]:

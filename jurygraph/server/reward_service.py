@@ -79,30 +79,6 @@ class RewardServiceCounts:
     unsupported: int = 0
 
 
-class FailureLogger:
-    """Logs the judgements that failed, by evaluator and kind: the first, the tenth, the hundredth and so on.
-
-    A line has no message of a fault, which may quote a response.
-    """
-
-    def __init__(self) -> None:
-        self._counts: Counter[tuple[str, str, str]] = Counter()
-
-    def add(self, traces: Sequence[Trace]) -> None:
-        for verdict in chain.from_iterable(trace.verdicts for trace in traces):
-            failure = verdict.failure
-            if failure is None or verdict.superseded:
-                continue
-            key = verdict.evaluator, failure.cause, failure.kind
-            count = self._counts[key] = self._counts[key] + 1
-            if is_power_of_ten(count):
-                what = "a judgement" if count == 1 else f"{count} judgements so far"
-                log.warning(
-                    "%s: %s failed (%s, cause %s); %s",
-                    *(verdict.evaluator, what, failure.kind, failure.cause, _FAILURE_HINT),
-                )
-
-
 class RewardService:
     """The jury of a server, with its tasks and its cohorts."""
 
@@ -121,7 +97,7 @@ class RewardService:
         self.cohorts = CohortTable(settings.cohort_wait)
         self.jury = jury
         self.counts = RewardServiceCounts()
-        self._failures = FailureLogger()
+        self._failure_counts: Counter[tuple[str, str, str]] = Counter()
         self._last_outage: str | None = None
         """Why groups got no rewards; None since one got some."""
         self._compares = compares_responses(jury)
@@ -224,7 +200,7 @@ class RewardService:
             self._begin_outage(error)
             raise
         rewards = [trace.reward.value for trace in traces]
-        self._failures.add(traces)
+        self._log_failures(traces)
         self.counts.groups += 1
         self.counts.rewards += len(rewards)
         self.counts.failed += rewards.count(None)
@@ -240,6 +216,25 @@ class RewardService:
         if rewards.count(None) < len(rewards):
             self._last_outage = None
         return traces
+
+    def _log_failures(self, traces: Sequence[Trace]) -> None:
+        """Log the judgements that failed, by evaluator and kind: the first, the tenth, the hundredth and so on.
+
+        A line has no message of a fault, which may quote a response.
+        """
+        for verdict in chain.from_iterable(trace.verdicts for trace in traces):
+            failure = verdict.failure
+            if failure is None or verdict.superseded:
+                continue
+            key = verdict.evaluator, failure.cause, failure.kind
+            self._failure_counts[key] += 1
+            count = self._failure_counts[key]
+            if is_power_of_ten(count):
+                what = "a judgement" if count == 1 else f"{count} judgements so far"
+                log.warning(
+                    "%s: %s failed (%s, cause %s); %s",
+                    *(verdict.evaluator, what, failure.kind, failure.cause, _FAILURE_HINT),
+                )
 
     def _begin_outage(self, error: JurygraphError) -> None:
         if self._last_outage is None:

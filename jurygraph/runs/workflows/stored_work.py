@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
@@ -11,15 +11,14 @@ from jurygraph.errors import InputError
 from jurygraph.jury import check_unchanged_inputs
 from jurygraph.messages import shell_quote
 from jurygraph.runs.recorder import build_run_header
-from jurygraph.runs.run import ERASED_CHANGE_TEXT, Run, changes_by_response, open_ledger
-from jurygraph.runs.store.folder import LEDGER_FILE, remove_discarded_run
+from jurygraph.runs.run import ERASED_CHANGE_TEXT, Run, changes_by_response
+from jurygraph.runs.store.folder import remove_discarded_run
 from jurygraph.runs.store.header import (
     RunExtent,
     RunHeader,
     changes,
     differences,
     format_value,
-    read_run_header,
 )
 from jurygraph.runs.workflows.task_file_job import TaskFileJob
 from jurygraph.runs.writable_run import WritableRun, append_close_record, open_run_if_exists
@@ -185,13 +184,13 @@ def choose_chat_columns(
         if user_columns is None
         else add_columns_of_chats(path, user_columns)
     )
-    if columns is None or columns == user_columns or not (folder / LEDGER_FILE).is_file():
+    if columns is None or columns == user_columns:
         return columns
-    ledger = open_ledger(folder)
-    if ledger is None:
+    run = Run.open_if_begun(folder)
+    if run is None:
         return columns
-    with closing(ledger):
-        stored_columns = read_run_header(ledger).columns
+    with run:
+        stored_columns = run.header.columns
     if stored_columns is None:
         return columns
     missing_column_roles = [
