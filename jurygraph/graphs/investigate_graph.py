@@ -386,8 +386,6 @@ def build() -> CompiledStateGraph[
     graph.add_conditional_edges(
         "ask", _node_after_reply, {"look_up": "look_up", "conclude": "conclude", "end": END}
     )
-    graph.add_conditional_edges(
-        "look_up", _node_after_lookups, {"ask": "ask", "conclude": "conclude"}
-    )
+    graph.add_conditional_edges("look_up", _node_after_lookups)
     graph.add_edge("conclude", "ask")
     return graph.compile(name="investigate")

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import chain, combinations, permutations
+from itertools import chain, combinations, permutations, product
 from operator import ge, gt, le, lt
 from typing import NamedTuple
 
@@ -273,19 +273,21 @@ class _WorkCollector:
             unit = response_combination.about[0], response_combination.turn
             if verdict_by_unit[unit] is not None:
                 continue
-            for judge in question.first_judges:
-                unsettled_judgements += self._list_sample_judgements(
-                    question, response_combination, judge
-                )
+            unsettled_judgements += self._list_judgements(
+                question, response_combination, question.first_judges
+            )
         self._add_judgements(question, unsettled_judgements)
 
-    def _list_sample_judgements(
-        self, question: Question, response_combination: _ResponseCombination, judge: str | None
+    def _list_judgements(
+        self,
+        question: Question,
+        response_combination: _ResponseCombination,
+        judges: Iterable[str | None],
     ) -> list[DueJudgement]:
-        """Return the judgements of one judge about a combination, one for each sample."""
+        """Return the judgements of some judges about a combination, one for each sample."""
         shown_responses, owner_responses, about, turn = response_combination
         judgements = []
-        for sample in range(question.samples):
+        for judge, sample in product(judges, range(question.samples)):
             responses = tuple(
                 self._with_derived_data(response, owner, question.needs).view(
                     question.shown_part, turn, question.names_turn
@@ -337,14 +339,12 @@ class _WorkCollector:
         ]
         unsettled_judgements = []
         for response_combination in self._list_combinations(question, unsettled_responses):
-            keys = []
-            for judge in escalation_rule.first:
-                for judgement in self._list_sample_judgements(
-                    question, response_combination, judge
-                ):
-                    keys += judgement.keys
-            escalated_judgements = self._list_sample_judgements(
-                question, response_combination, escalation_rule.then
+            first_judgements = self._list_judgements(
+                question, response_combination, escalation_rule.first
+            )
+            keys = list(chain.from_iterable(judgement.keys for judgement in first_judgements))
+            escalated_judgements = self._list_judgements(
+                question, response_combination, [escalation_rule.then]
             )
             is_already_escalated = escalated_judgements[0].keys[0] in verdicts
             if is_already_escalated or not all(key in verdicts for key in keys):

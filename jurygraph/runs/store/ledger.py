@@ -179,10 +179,11 @@ class Ledger:
         self.path = path
         self._connection = connection
         self._is_prepared = False
-        self._read_head()
+        self.refresh()
         self._committed = (self.count, self.head)
 
-    def _read_head(self) -> None:
+    def refresh(self) -> None:
+        """Take note of the records that another process has appended."""
         rows = self._rows("SELECT seq, link FROM records ORDER BY seq DESC LIMIT 1")
         self.count: int
         self.head: bytes
@@ -348,16 +349,12 @@ class Ledger:
                 f"{self.path}: another program reads the run just now; end it, and try again"
             ) from None
 
-    def refresh(self) -> None:
-        """Take note of the records that another process has appended."""
-        self._read_head()
-
     @contextmanager
     def snapshot_transaction(self) -> Iterator[None]:
         """Read the ledger in its current state inside the context, whatever another process writes."""
         with _translate_sqlite_errors(self.path):
             self._connection.execute("BEGIN")
-        self._read_head()
+        self.refresh()
         try:
             yield
         finally:

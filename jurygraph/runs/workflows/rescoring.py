@@ -101,10 +101,8 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     combiners = run.load_combiners(config)
     check_recipe(config, run.header.evaluators)
     refuse_existing_run(folder)
-    new_run = WritableRun.create(
-        folder, _build_run_header(run, folder, config, combiners), uuid.uuid4().hex
-    )
-    try:
+    header = _build_run_header(run, folder, config, combiners)
+    with WritableRun.create(folder, header, uuid.uuid4().hex) as new_run:
         decision_for_task = make_decision_finder(run, config, combiners)
         decision_by_task = {
             group.key: decision_for_task(group.key) for group in run.group_records()
@@ -122,8 +120,6 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
             new_run.ledger.append(*draft_batch)
             report(sum(draft.kind == "trace" for draft in draft_batch))
         append_close_record(new_run)
-    finally:
-        new_run.close()
     before = [old for old, _ in values]
     after = [new for _, new in values]
     return RescoringResult(
