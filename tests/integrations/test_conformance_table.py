@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jurygraph.aggregation import filling_factor
-from jurygraph.integrations.conformance import (
+from tests.integrations.trainer_arithmetic import (
     ADVANTAGE_TOLERANCE,
     TRAINER_SETTINGS,
     TrainerSetting,

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jurygraph.integrations.conformance import (
+from jurygraph.integrations.trl import reward_functions
+from jurygraph.runs.run import Run
+from tests.integrations.trainer_arithmetic import (
     trl_grpo_advantages,
     trl_normalize_then_sum_advantages,
     trl_rloo_advantages,
 )
-from jurygraph.integrations.trl import reward_functions
-from jurygraph.runs.run import Run
 from tests.integrations.trainers import QUESTIONS
 
 pytestmark = [

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from jurygraph.arrays import Floats
-from jurygraph.integrations.conformance import unmasked_advantages
 from jurygraph.integrations.verl import compute_score
+from tests.integrations.trainer_arithmetic import unmasked_advantages
 
 pytestmark = pytest.mark.heavy
 REWARDS = [np.array([[0.2], [0.9], [0.64], [0.4]]), np.array([[0.1], [0.5], [0.3], [0.8]])]

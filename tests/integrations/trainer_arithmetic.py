@@ -1,8 +1,8 @@
 """Proof of what a failed reward does in each trainer: its siblings' advantages do not change, or by a stated factor.
 
 The arithmetic of each trainer is written again in NumPy, after the source that is named, and fed with what its adapter
-returns. `python -m jurygraph.integrations.conformance` prints the table of docs/training.md. A row is `run` where the
-tests marked `heavy` compare the trainer itself, and `read` where its source was read, or a part of it was run.
+returns. `python -m tests.integrations.trainer_arithmetic` prints the table of docs/training.md. A row is `run` where
+the tests marked `heavy` compare the trainer itself, and `read` where its source was read, or a part of it was run.
 """
 
 import sys
