@@ -185,8 +185,7 @@ def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:
     # scaled by the largest number first, so that no square overflows or underflows
     row_maxima = np.abs(rows).max(axis=1, keepdims=True)
     rows = rows / np.where(row_maxima > 0.0, row_maxima, 1.0)
-    squares = np.square(rows).sum(axis=1, keepdims=True)
-    length = np.sqrt(squares)
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(length > 0.0, length, 1.0))
 
 

@@ -215,12 +215,8 @@ def parse_reply(
         answer = find_reply_problem(answer, json_reply) or answer
     if isinstance(answer, Problem):
         location = f"field {answer.field}:" if answer.path else "the reply"
-        fault = Fault(
-            "malformed", shorten(f"{location} {answer.problem}", _MAX_FAULT_MESSAGE_CHARACTERS)
-        )
-        fault.remedy = answer.remedy
-        fault.setting = setting
-        raise fault
+        message = shorten(f"{location} {answer.problem}", _MAX_FAULT_MESSAGE_CHARACTERS)
+        raise Fault("malformed", message, remedy=answer.remedy, setting=setting)
     return answer
 
 
