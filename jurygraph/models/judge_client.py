@@ -12,14 +12,14 @@ import math
 import re
 from bisect import bisect_right
 from codecs import getincrementaldecoder
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from jurygraph.messages import FieldPath, Problem, describe_validation_error, quote, shorten
 from jurygraph.models.backend import EndpointCapabilities
@@ -620,14 +620,13 @@ class JudgeClient:
     those of tools; the clients of several models share them.
 
     `safety` selects the defences; `key` is the project's, for the marks of fences. Replies are kept in `sink`. Of the
-    `settings` of calls, a client itself follows `reply` and `system`; the others are the gateway's. The client of an
-    `EvaluatorInput` or `DeriverInput` lists its calls with the verdict or material, under a `purpose`.
+    `settings` of calls, a client itself follows `parameters`, `reply` and `system`; the others are the gateway's. The
+    client of an `EvaluatorInput` or `DeriverInput` lists its calls with the verdict or material, under a `purpose`.
     """
 
     def __init__(
         self,
         gateway: Gateway,
-        parameters: Mapping[str, JsonValue],
         safety: SafetyConfig = DEFAULT_SAFETY_CONFIG,
         key: bytes = b"",
         sink: CallSink | None = None,
@@ -643,7 +642,7 @@ class JudgeClient:
         )
         self._gateway = gateway
         self._sink = sink
-        self._parameters = parameters
+        self._parameters = settings.parameters
         self._reads_among_words = settings.reply == "one-object" and safety.whole_reply
         self._joins_system = settings.system == "joined"
         self._deadline_time: float | None = None

@@ -32,7 +32,7 @@ from jurygraph.agents.trajectory.calls import (
     list_tool_calls,
 )
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.messages import join_names, nearest_name, quote, shorten
+from jurygraph.messages import format_field_path, join_names, nearest_name, quote, shorten
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
 from jurygraph.schema.conversation import ChatMessage, RenderedText
@@ -355,8 +355,7 @@ def _find_call_problem(
         return f"cannot be validated: {shorten(str(beyond))}"
     if error is None:
         return None
-    path = "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in error.path)
-    where = path.removeprefix(".") or "the arguments"
+    where = format_field_path(tuple(error.path)) or "the arguments"
     return f"{where}: {shorten(error.message, 150)}"
 
 
