@@ -189,9 +189,11 @@ def make_deadline_fault() -> "Fault":
 async def fault_at_deadline(until: float | None) -> AsyncIterator[None]:
     """Raise `Fault` of kind `deadline` if the context is still open at `until`, a time of the running loop."""
     try:
-        async with asyncio.timeout_at(until):
+        async with asyncio.timeout_at(until) as timer:
             yield
     except TimeoutError:
+        if not timer.expired():  # one of another kind, such as of a disk
+            raise
         raise make_deadline_fault() from None
 
 
