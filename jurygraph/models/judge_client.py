@@ -190,8 +190,8 @@ def parse_reply(
 ) -> T:
     """Parse the whole reply, unwrapped, as `reply_model`, a pydantic model; only JSON's white space may surround it.
 
-    With `allow_words_around`, words may surround the only JSON object in it. If not `strict`, the first object in it
-    that validates counts: many programs read replies like this, and the option makes its effect measurable.
+    With `allow_words_around`, words may surround the only JSON object in it. If not `strict`, and without that, the
+    first object in it that validates counts: many programs read replies so, and the option makes its effect measurable.
     `find_reply_problem` gets the answer with the unwrapped reply. An object between words that `request` has, too, may
     be a quotation from the response, and is no answer. A backslash that begins no escape of JSON stands for itself.
 
@@ -201,7 +201,7 @@ def parse_reply(
     Raises `Fault`, in this order: `truncated`, `refused`, `empty`, `malformed`, which has a `remedy` for the model.
     """
     refuse_unfinished_reply(reply)
-    answer = _find_and_parse_json(reply, reply_model, allow_words_around and strict, request)
+    answer = _find_and_parse_json(reply, reply_model, allow_words_around, request)
     setting = None
     if isinstance(answer, Problem) and not strict:
         answer = next(_json_objects_inside(extract_reply_json(reply).text, reply_model), answer)
@@ -210,7 +210,7 @@ def parse_reply(
             _find_and_parse_json(reply, reply_model, True, request), Problem
         )
         setting = "calls.reply: one-object" if is_readable_among_words else None
-    json_reply = extract_reply_json(reply, allow_words_around=allow_words_around and strict)
+    json_reply = extract_reply_json(reply, allow_words_around=allow_words_around)
     if find_reply_problem is not None and not isinstance(answer, Problem):
         answer = find_reply_problem(answer, json_reply) or answer
     if isinstance(answer, Problem):

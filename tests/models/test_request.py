@@ -160,6 +160,6 @@ def test_the_deadline_ends_what_waits() -> None:
         async with fault_at_deadline(now() + 60.0):
             await asyncio.sleep(100.0)
 
-    with pytest.raises(Fault, match="raise calls.deadline") as caught:
+    with pytest.raises(Fault, match="the time for this group") as caught:
         run(wait())
     assert caught.value.kind == "deadline"
