@@ -36,7 +36,14 @@ from jurygraph.messages import format_field_path, join_names, nearest_name, quot
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
 from jurygraph.schema.conversation import ChatMessage, RenderedText
-from jurygraph.schema.frozen_model import Count, Id, ParamsModel, ReadOnlyFields, canonical_json
+from jurygraph.schema.frozen_model import (
+    Count,
+    Id,
+    ParamsModel,
+    ReadOnlyFields,
+    canonical_json,
+    iter_json_values,
+)
 from jurygraph.schema.task import ReferenceCall
 
 _MAX_LISTED_ITEMS = 5
@@ -309,13 +316,9 @@ def _refuse_missing_argument(where: str, action: ReferenceCall, schema: ReadOnly
 
 def _refuse_unsafe_patterns(schema: Any, error_location: str) -> None:
     """Refuse a pattern that RE2 cannot search, and a keyword whose patterns Python's engine would search."""
-    parts = [schema]
-    for part in parts:  # grows with the parts of its parts
-        if isinstance(part, list):
-            parts += part
+    for _, part in iter_json_values(schema):
         if not isinstance(part, dict):
             continue
-        parts += part.values()
         if "patternProperties" in part:
             raise PlanError(
                 f"{error_location}: `parameters`: `patternProperties` cannot be checked in time; name the properties"
