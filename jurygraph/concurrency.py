@@ -5,7 +5,15 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -57,6 +65,11 @@ async def gather_in_order(
         for task in waiting_tasks:
             task.cancel()
         await asyncio.gather(*waiting_tasks, return_exceptions=True)
+
+
+def split_into_batches(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    """Return the items in batches of so many, of which the last may have fewer."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:

@@ -24,7 +24,7 @@ from pydantic import Field, create_model
 
 from jurygraph.agents.roles import ask_model
 from jurygraph.aggregation import gear
-from jurygraph.concurrency import gather_all
+from jurygraph.concurrency import gather_all, split_into_batches
 from jurygraph.errors import ConfigError, ModelError
 from jurygraph.messages import quote, quote_prose, shorten, suggest_known_name
 from jurygraph.models.request import Fault, Request
@@ -675,7 +675,6 @@ _REPLY_TOKENS_PER_ROLE = 80
 _MAX_REPLY_TOKENS_PER_EDGE = 110
 _BASE_REPLY_TOKENS = 200
 
-T = TypeVar("T")
 AnnotationReplyT = TypeVar("AnnotationReplyT", RolesReply, EdgesReply)
 CheckedReplyT = TypeVar("CheckedReplyT", CheckedRoles, CheckedEdges)
 
@@ -701,7 +700,7 @@ class GraphAnnotator:
         """Return the roles of these criteria. Raises `ModelError` or `BudgetExceeded` if the model gave no answer."""
         parts = await gather_all(
             self._ask_roles(batch)
-            for batch in _split_into_batches(sorted(names), MAX_ROLES_PER_CALL)
+            for batch in split_into_batches(sorted(names), MAX_ROLES_PER_CALL)
         )
         checked_roles = CheckedRoles()
         for part in parts:
@@ -725,7 +724,7 @@ class GraphAnnotator:
         query = self._shared_variables["query"]
         batches = [
             sorted(group, key=lambda pair: digest_of([query, *pair]))
-            for group in _split_into_batches(pairs, batch)
+            for group in split_into_batches(pairs, batch)
         ]
         questions = []
         for group in batches:
@@ -734,7 +733,7 @@ class GraphAnnotator:
                 rotated_pairs = [*group[first:], *group[:first]]
                 questions.append(self._ask_edges(rotated_pairs, roles, sample))
         results = await gather_all(questions)
-        return list(zip(batches, _split_into_batches(results, votes), strict=True))
+        return list(zip(batches, split_into_batches(results, votes), strict=True))
 
     @property
     def source(self) -> EdgeProvenance:
@@ -849,7 +848,3 @@ def _max_tokens_of_ids(ids: Iterable[str]) -> int:
 
 def _to_json_lines(entries: Iterable[Any]) -> str:
     return "\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
-
-
-def _split_into_batches(items: Sequence[T], size: int) -> list[Sequence[T]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]

@@ -663,7 +663,7 @@ QUOTE_TOO_WEAK_REASON = "too short, or cut within a word or number"
 QUOTE_WITHOUT_CONTENT_REASON = "announces an answer, or fills a line, and says nothing"
 
 
-def describe_missing_quotes(problems: Iterable[str], source: str = "the response") -> str | None:
+def describe_missing_quotes(problems: Iterable[str], source: str) -> str | None:
     """Return the problems of a reply that lacks quotations from the source, with what to do; None if there is none."""
     problems_text = "; ".join(problems)
     hint = f"quote from {source} letter by letter, eight letters or more, or decide anew"

@@ -127,7 +127,6 @@ class GraphContext(ShortRepr):
         client_by_judge = {
             name: JudgeClient(
                 gateway,
-                self.settings[name].parameters,
                 safety_config,
                 key,
                 sink,

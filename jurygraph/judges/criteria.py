@@ -42,7 +42,7 @@ from jurygraph.agents.roles import (
     share_client,
     shared_prompt_variables,
 )
-from jurygraph.concurrency import gather_all
+from jurygraph.concurrency import gather_all, split_into_batches
 from jurygraph.display import ShortRepr
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem
@@ -490,8 +490,7 @@ class JudgeEvaluator(BatchEvaluator):
         calls = []
         for _, indices in sorted(indices_by_key.items()):
             indices.sort(key=lambda index: batch[index].question.id)
-            for start in range(0, len(indices), MAX_ITEMS_PER_CALL):
-                calls.append(indices[start : start + MAX_ITEMS_PER_CALL])
+            calls += split_into_batches(indices, MAX_ITEMS_PER_CALL)
         results = await gather_all(
             self._judge_batch([batch[index] for index in indices]) for indices in calls
         )

@@ -26,17 +26,19 @@ from jurygraph.safety.redaction import make_process_redactor
 from jurygraph.schema import Price
 
 _MAX_MESSAGE_LENGTH = 300
-_HINT_BY_PARAMETER = {
-    "max_completion_tokens": "calls.parameters: {max_tokens: null, max_completion_tokens: 1024}",
-    "temperature": "calls.parameters: {temperature: null}",
-    "logprobs": "calls.parameters: {logprobs: false}",
-    "json_schema|response_format": "calls.form: instructed",
-    r"(?i:\btools?\b|tool[_ -](?:choice|call|use)|function call)": "calls.tools: instructed",
-    r"(?i:system role|\bsystem (?:message|prompt)|does not support 'system'|got system\b)": "calls.system: joined",
-    r"(?i:role[: ]+['\"]?system\b|invalid value: 'system'|only user and assistant roles)": "calls.system: joined",
-    "(?i:developer instruction|roles must alternate)": "calls.system: joined",  # Google of Gemma, old Mistral
+_PATTERN_BY_SETTING = {
+    "calls.parameters: {max_tokens: null, max_completion_tokens: 1024}": "max_completion_tokens",
+    "calls.parameters: {temperature: null}": "temperature",
+    "calls.parameters: {logprobs: false}": "logprobs",
+    "calls.form: instructed": "json_schema|response_format",
+    "calls.tools: instructed": r"(?i:\btools?\b|tool[_ -](?:choice|call|use)|function call)",
+    "calls.system: joined": (
+        r"(?i:system role|\bsystem (?:message|prompt)|does not support 'system'|got system\b"
+        r"|role[: ]+['\"]?system\b|invalid value: 'system'|only user and assistant roles"
+        "|developer instruction|roles must alternate)"  # Google of Gemma, old Mistral
+    ),
 }
-"""The setting to change, by a pattern in the message of a server that rejects a field or a role of the request."""
+"""What a server's message says that rejects a field or a role of the request, by the setting to change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +117,24 @@ class Backend(ABC):
         """The name of the model in messages."""
         return self.model
 
-    def fault(self, kind: str, problem: str, headers: Mapping[str, str] | None = None) -> Fault:
+    def fault(
+        self,
+        kind: str,
+        problem: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        is_unsent: bool = False,
+        code: str | None = None,
+    ) -> Fault:
         """Return a fault that names the model, on one line without secrets; `headers` may give the time of a retry."""
         redactor = make_process_redactor(self.secrets)
         whole_message = " ".join(redactor.redact_text(problem[:MAX_ERROR_BODY_BYTES]).split())
         message = whole_message[:_MAX_MESSAGE_LENGTH]
-        settings = []
-        for pattern, setting in _HINT_BY_PARAMETER.items():
-            if setting not in settings and re.search(pattern, message):
-                settings.append(setting)
+        settings = [
+            setting
+            for setting, pattern in _PATTERN_BY_SETTING.items()
+            if re.search(pattern, message)
+        ]
         if kind == "server" and message == whole_message and settings:
             # some servers fail at a field that they do not know; a long message may repeat the request
             kind = "rejected"
@@ -136,16 +147,18 @@ class Backend(ABC):
         if kind != "rejected":
             settings = []
         message += "".join(f"; try {setting} in the config" for setting in settings)
-        fault = Fault(kind, f"{self.label}: {message}", wait)
-        fault.setting = next(iter(settings), None)
-        return fault
+        return Fault(
+            kind,
+            f"{self.label}: {message}",
+            wait,
+            is_unsent=is_unsent,
+            code=code,
+            setting=next(iter(settings), None),
+        )
 
     def to_model_fault(self, fault: Fault) -> Fault:
         """Return a fault of the HTTP client as one that names the model."""
-        restated_fault = self.fault(fault.kind, str(fault))
-        restated_fault.is_unsent = fault.is_unsent
-        restated_fault.code = fault.code
-        return restated_fault
+        return self.fault(fault.kind, str(fault), is_unsent=fault.is_unsent)
 
     def _access_advice(self, kind: str) -> str:
         server = "the server" if self.endpoint == self.label else self.endpoint or "the provider"

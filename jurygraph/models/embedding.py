@@ -10,7 +10,7 @@ import hashlib
 import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -23,6 +23,7 @@ from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from jurygraph.arrays import Floats
+from jurygraph.concurrency import split_into_batches
 from jurygraph.errors import ConfigError
 from jurygraph.models.factory import PACKAGED_MODEL_PREFIX, find_model_folder, split_model_url
 from jurygraph.models.limits import RetryPolicy, call_with_retries
@@ -143,34 +144,39 @@ async def embed_distinct_texts(embedder: Embedder, texts: Sequence[str]) -> list
     A fault of cause `infrastructure` applies to a whole batch; one that a text provoked, such as by its length, to that
     text alone. A zero vector of a text that is not blank is a fault. Raises the errors that end a run.
     """
-    vectors: dict[str, Floats | Fault] = {}
     distinct_texts = list(dict.fromkeys(texts))
-    for start in range(0, len(distinct_texts), MAX_TEXTS_PER_REQUEST):
-        batch = distinct_texts[start : start + MAX_TEXTS_PER_REQUEST]
-        vectors |= zip(batch, await _embed_batch(embedder, batch), strict=True)
-    return [vectors[text] for text in texts]
-
-
-async def _embed_batch(embedder: Embedder, batch: Sequence[str]) -> list[Floats | Fault]:
-    try:
-        rows = await embedder.embed(batch)
-    except Fault as fault:
-        fault.raise_if_run_ends()
-        if fault.cause == "infrastructure" or len(batch) == 1:
-            return [fault] * len(batch)
-        # A server refuses the batch and does not say for which of its texts.
-        results = []
-        for text in batch:
-            results += await _embed_batch(embedder, [text])
-        return results
+    rows = await send_in_batches(embedder.embed, distinct_texts)
     zero_vector_fault = Fault(
         "unreadable", f"{embedder.name}: gives a vector of nothing for a text that is not blank"
     )
-    vectors = []
-    for text, row in zip(batch, rows, strict=True):
-        is_zero_vector = text.strip() and not np.any(row)
-        vectors.append(zero_vector_fault if is_zero_vector else row)
-    return vectors
+    vectors = dict(zip(distinct_texts, rows, strict=True))
+    for text, row in vectors.items():
+        if not isinstance(row, Fault) and text.strip() and not np.any(row):
+            vectors[text] = zero_vector_fault
+    return [vectors[text] for text in texts]
+
+
+async def send_in_batches(
+    send: Callable[[Sequence[str]], Awaitable[Floats]],
+    texts: Sequence[str],
+    size: int = MAX_TEXTS_PER_REQUEST,
+) -> list[Any | Fault]:
+    """Return for each text its row of what `send` gives for a batch, or the fault in its place.
+
+    A server refuses a batch and does not say for which of its texts: those are sent one by one then. Raises the errors
+    that end a run.
+    """
+    rows: list[Any] = []
+    for batch in split_into_batches(texts, size):
+        try:
+            rows.extend(await send(batch))  # `+=` would be that of NumPy
+        except Fault as fault:
+            fault.raise_if_run_ends()
+            if fault.cause == "infrastructure" or len(batch) == 1:
+                rows += [fault] * len(batch)
+            else:
+                rows += await send_in_batches(send, batch, size=1)
+    return rows
 
 
 def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:
@@ -185,8 +191,7 @@ def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:
     # scaled by the largest number first, so that no square overflows or underflows
     row_maxima = np.abs(rows).max(axis=1, keepdims=True)
     rows = rows / np.where(row_maxima > 0.0, row_maxima, 1.0)
-    squares = np.square(rows).sum(axis=1, keepdims=True)
-    length = np.sqrt(squares)
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(length > 0.0, length, 1.0))
 
 

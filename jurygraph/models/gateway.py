@@ -208,25 +208,28 @@ class Gateway:
         self, request: Request, sink: CallSink | None = None
     ) -> Literal["sink", "cache"] | None:
         """Return where the reply is stored, so that nothing is sent; None if the request would be sent."""
-        answered_call, cached = self._find_stored(request, sink)
-        if answered_call is not None:
-            return "sink"
-        return None if cached is None else "cache"
+        stored = self._find_stored(request, sink)
+        if stored is None:
+            return None
+        return "sink" if isinstance(stored, AnsweredCall) else "cache"
 
-    def find_stored_reply(self, request: Request, sink: CallSink | None = None) -> Reply | None:
+    def find_stored_reply(self, request: Request, sink: CallSink | None) -> Reply | None:
         """Return the reply that `sink` or the cache has, None if the request would be sent; nothing is recorded."""
-        answered_call, cached = self._find_stored(request, sink)
-        if answered_call is not None:
-            return answered_call.reply
-        return None if cached is None else self._redact_reply(cached.reply)
+        stored = self._find_stored(request, sink)
+        return None if stored is None else stored.reply
 
     def _find_stored(
         self, request: Request, sink: CallSink | None
-    ) -> tuple[AnsweredCall | None, CachedReply | None]:
-        """Return the call that `sink` has, or else the reply that the cache has; None for what is not there."""
+    ) -> AnsweredCall | CachedReply | None:
+        """Return the call that `sink` has, or else the reply that the cache has."""
         answered_call = None if sink is None else sink.find(request.digest)
-        cached = self.cache.get(request.digest) if self.cache and answered_call is None else None
-        return answered_call, cached
+        if answered_call is not None or self.cache is None:
+            return answered_call
+        cached = self.cache.get(request.digest)
+        # the run that cached it may have known fewer secrets
+        if cached is None:
+            return None
+        return cached._replace(reply=self._redact_reply(cached.reply))
 
     def drop_from_cache(self, key: str) -> None:
         """Drop a useless reply from the cache, so that other runs request it again; this run keeps it.
@@ -298,19 +301,19 @@ class Gateway:
         self, request: Request, until: float | None, sink: CallSink | None
     ) -> AnsweredCall:
         """Return the stored reply, else the model's; recorded in both cases, so that a replay has it."""
-        answered_call, cached = self._find_stored(request, sink)
-        if cached is not None:
-            # the run that cached it may have known fewer secrets
-            reply = self._redact_reply(cached.reply)
-            answered_call = await self._store_call(
-                request, reply, sink, cost=cached.cost, cache_hit=True, attempts=0, latency=0.0
-            )
-        is_sent = answered_call is None
-        if answered_call is None:
+        stored = self._find_stored(request, sink)
+        if stored is None:
             answered_call = await self._request_model(request, until, sink)
+        elif isinstance(stored, AnsweredCall):
+            answered_call = stored
+        else:
+            reply, billed_cost = stored
+            answered_call = await self._store_call(
+                request, reply, sink, cost=billed_cost, cache_hit=True, attempts=0, latency=0.0
+            )
         if self._recorder is not None:
             reply, call = answered_call
-            self._recorder.add(request, reply, call.cost, is_sent=is_sent)
+            self._recorder.add(request, reply, call.cost, is_sent=stored is None)
         return answered_call
 
     async def _store_call(
@@ -359,10 +362,7 @@ class Gateway:
         sent_count = 0
         repeats = 0
         earlier_probe_count: float = inf  # of those before it first failed in an outage
-        size = request_byte_count(request)
-        max_reply_tokens = max_reply_tokens_of(request.parameters, self.limits.max_tokens)
-        tokens = size // _BYTES_PER_TOKEN + max_reply_tokens
-        max_cost = highest_request_cost(self.price, size, len(request.messages), max_reply_tokens)
+        tokens, max_cost = self._bound_usage(request)
 
         async def attempt() -> AnsweredCall:
             nonlocal sent_count, repeats, earlier_probe_count
@@ -410,23 +410,28 @@ class Gateway:
             if fault.kind in OUTAGE_FAULT_KINDS and has_answered_probe:
                 message = f"the server answers a probe, and this request gets only: {message}"
             # without secrets that a server may have echoed, and the errors that caused it
-            redacted_fault = Fault(fault.kind, message, fault.retry_after)
-            redacted_fault.attempts = sent_count
-            redacted_fault.setting = fault.setting
-            raise redacted_fault from None
+            raise Fault(
+                fault.kind, message, fault.retry_after, attempts=sent_count, setting=fault.setting
+            ) from None
         if not self.backend.is_recording:
             self.first_replies.note_arrived_reply(answered_call.call.id)
-        self._keep_for_cache(
-            request.digest, CachedReply(answered_call.reply, answered_call.call.cost)
-        )
+        self._keep_for_cache(answered_call)
         return answered_call
 
-    def _keep_for_cache(self, key: str, reply: CachedReply) -> None:
+    def _keep_for_cache(self, answered_call: AnsweredCall) -> None:
         if not self._uncached:
             asyncio.get_running_loop().call_soon(self._cache_replies)
-        self._uncached[key] = reply
+        reply, call = answered_call
+        self._uncached[call.id] = CachedReply(reply, call.cost)
         if self._unproven is not None:
-            self._unproven.add(key)
+            self._unproven.add(call.id)
+
+    def _bound_usage(self, request: Request) -> tuple[int, float | None]:
+        """Return the tokens that a request may take, estimated, and the most that it may cost."""
+        size = request_byte_count(request)
+        max_reply_tokens = max_reply_tokens_of(request.parameters, self.limits.max_tokens)
+        max_cost = highest_request_cost(self.price, size, len(request.messages), max_reply_tokens)
+        return size // _BYTES_PER_TOKEN + max_reply_tokens, max_cost
 
     def _redact_reply(self, reply: Reply) -> Reply:
         """Return a reply without secrets that a server may have echoed; one that had any loses its tokens."""
@@ -455,10 +460,7 @@ class Gateway:
             messages=(question,),
             parameters=replace_token_limits(waiting_request.parameters, _MAX_PROBE_TOKENS),
         )
-        max_reply_tokens = max_reply_tokens_of(request.parameters, self.limits.max_tokens)
-        max_cost = highest_request_cost(
-            self.price, request_byte_count(request), 1, max_reply_tokens
-        )
+        _, max_cost = self._bound_usage(request)
         # a check of its own: a probe says nothing about the settings of the run's requests
         first_replies = FirstRepliesCheck()
         with await self.budget.reserve_when_free(max_cost, until) as cost_reservation:

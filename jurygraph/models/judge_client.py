@@ -12,14 +12,14 @@ import math
 import re
 from bisect import bisect_right
 from codecs import getincrementaldecoder
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from jurygraph.messages import FieldPath, Problem, describe_validation_error, quote, shorten
 from jurygraph.models.backend import EndpointCapabilities
@@ -190,8 +190,8 @@ def parse_reply(
 ) -> T:
     """Parse the whole reply, unwrapped, as `reply_model`, a pydantic model; only JSON's white space may surround it.
 
-    With `allow_words_around`, words may surround the only JSON object in it. If not `strict`, the first object in it
-    that validates counts: many programs read replies like this, and the option makes its effect measurable.
+    With `allow_words_around`, words may surround the only JSON object in it. If not `strict`, and without that, the
+    first object in it that validates counts: many programs read replies so, and the option makes its effect measurable.
     `find_reply_problem` gets the answer with the unwrapped reply. An object between words that `request` has, too, may
     be a quotation from the response, and is no answer. A backslash that begins no escape of JSON stands for itself.
 
@@ -201,7 +201,7 @@ def parse_reply(
     Raises `Fault`, in this order: `truncated`, `refused`, `empty`, `malformed`, which has a `remedy` for the model.
     """
     refuse_unfinished_reply(reply)
-    answer = _find_and_parse_json(reply, reply_model, allow_words_around and strict, request)
+    answer = _find_and_parse_json(reply, reply_model, allow_words_around, request)
     setting = None
     if isinstance(answer, Problem) and not strict:
         answer = next(_json_objects_inside(extract_reply_json(reply).text, reply_model), answer)
@@ -210,17 +210,13 @@ def parse_reply(
             _find_and_parse_json(reply, reply_model, True, request), Problem
         )
         setting = "calls.reply: one-object" if is_readable_among_words else None
-    json_reply = extract_reply_json(reply, allow_words_around=allow_words_around and strict)
+    json_reply = extract_reply_json(reply, allow_words_around=allow_words_around)
     if find_reply_problem is not None and not isinstance(answer, Problem):
         answer = find_reply_problem(answer, json_reply) or answer
     if isinstance(answer, Problem):
         location = f"field {answer.field}:" if answer.path else "the reply"
-        fault = Fault(
-            "malformed", shorten(f"{location} {answer.problem}", _MAX_FAULT_MESSAGE_CHARACTERS)
-        )
-        fault.remedy = answer.remedy
-        fault.setting = setting
-        raise fault
+        message = shorten(f"{location} {answer.problem}", _MAX_FAULT_MESSAGE_CHARACTERS)
+        raise Fault("malformed", message, remedy=answer.remedy, setting=setting)
     return answer
 
 
@@ -624,14 +620,13 @@ class JudgeClient:
     those of tools; the clients of several models share them.
 
     `safety` selects the defences; `key` is the project's, for the marks of fences. Replies are kept in `sink`. Of the
-    `settings` of calls, a client itself follows `reply` and `system`; the others are the gateway's. The client of an
-    `EvaluatorInput` or `DeriverInput` lists its calls with the verdict or material, under a `purpose`.
+    `settings` of calls, a client itself follows `parameters`, `reply` and `system`; the others are the gateway's. The
+    client of an `EvaluatorInput` or `DeriverInput` lists its calls with the verdict or material, under a `purpose`.
     """
 
     def __init__(
         self,
         gateway: Gateway,
-        parameters: Mapping[str, JsonValue],
         safety: SafetyConfig = DEFAULT_SAFETY_CONFIG,
         key: bytes = b"",
         sink: CallSink | None = None,
@@ -647,7 +642,7 @@ class JudgeClient:
         )
         self._gateway = gateway
         self._sink = sink
-        self._parameters = parameters
+        self._parameters = settings.parameters
         self._reads_among_words = settings.reply == "one-object" and safety.whole_reply
         self._joins_system = settings.system == "joined"
         self._deadline_time: float | None = None

@@ -44,7 +44,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
@@ -185,17 +185,15 @@ def make_deadline_fault() -> "Fault":
     return Fault("deadline", "the time for this group of responses is over; raise calls.deadline")
 
 
-def fault_at_deadline(until: float | None) -> AbstractAsyncContextManager[None]:
-    """Raise `Fault` of kind `deadline` if the context is still open at `until`, a time of the running loop."""
-    return nullcontext() if until is None else _fault_at_deadline(until)
-
-
 @asynccontextmanager
-async def _fault_at_deadline(until: float) -> AsyncIterator[None]:
+async def fault_at_deadline(until: float | None) -> AsyncIterator[None]:
+    """Raise `Fault` of kind `deadline` if the context is still open at `until`, a time of the running loop."""
     try:
-        async with asyncio.timeout_at(until):
+        async with asyncio.timeout_at(until) as timer:
             yield
     except TimeoutError:
+        if not timer.expired():  # one of another kind, such as of a disk
+            raise
         raise make_deadline_fault() from None
 
 
@@ -218,16 +216,27 @@ class Fault(ModelError):
     the line of the config that mends the fault, as `calls.form: instructed`.
     """
 
-    def __init__(self, kind: str, message: str, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        retry_after: float | None = None,
+        *,
+        attempts: int = 0,
+        remedy: str | None = None,
+        is_unsent: bool = False,
+        code: str | None = None,
+        setting: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.retry_after = retry_after
-        self.attempts = 0
+        self.attempts = attempts
         self.call: str | None = None
-        self.remedy: str | None = None
-        self.is_unsent = False
-        self.code: str | None = None
-        self.setting: str | None = None
+        self.remedy = remedy
+        self.is_unsent = is_unsent
+        self.code = code
+        self.setting = setting
 
     @property
     def cause(self) -> FailureCause:
@@ -504,15 +513,13 @@ class Reply(FrozenModel):
     tool_calls: tuple[ToolCall, ...] = OMITTED_IF_EMPTY
 
 
-def read_tool_calls(message: ReadOnlyFields, request: Request | None) -> tuple[ToolCall, ...]:
+def read_tool_calls(message: ReadOnlyFields, request: Request) -> tuple[ToolCall, ...]:
     """Return the calls of tools in a message of a reply, in OpenAI's form, if the request offers any.
 
     A call that is malformed is left out, and one without an id gets one that every provider accepts.
     """
     calls = []
-    raw_tool_calls = (
-        message.get("tool_calls") if request is not None and request.offers_tools else None
-    )
+    raw_tool_calls = message.get("tool_calls") if request.offers_tools else None
     for number, entry in enumerate(raw_tool_calls if isinstance(raw_tool_calls, list) else ()):
         function = entry.get("function") if isinstance(entry, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):

@@ -77,27 +77,23 @@ def _make_tool(use: ToolUse, target: Any) -> Tool:
             add_settings_to_version(tool, target)
         return tool
     if inspect.isroutine(target):
-        return FunctionTool(target, _check_name(_choose_tool_name(use, target)), use.params)
+        return FunctionTool(target, _check_name(use.name or target.__name__), use.params)
     if is_runnable(target):
         if use.params:
             raise ConfigError(
                 f"tool {use.use!r} is a Runnable and takes no params; bind them to it instead"
             )
-        return RunnableTool(target, _choose_tool_name(use, target))
+        return RunnableTool(target, use.name or _name_of_runnable(use, target))
     raise ConfigError(
         f"{use.use!r} is no tool: it is a {kind.__name__}; write a function with a docstring, subclass "
         "jurygraph.Tool, or name a LangChain tool or a compiled graph"
     )
 
 
-def _choose_tool_name(use: ToolUse, target: Any) -> str:
-    """Return the name for a target that is no `Tool`. A graph is called LangGraph by itself, which says nothing."""
-    if use.name is not None:
-        return use.name
-    if is_runnable(target) and is_langchain_tool(target):
+def _name_of_runnable(use: ToolUse, target: Any) -> str:
+    """Return the name of a LangChain tool or a graph, which by itself is called LangGraph: that says nothing."""
+    if is_langchain_tool(target):
         return str(target.name)
-    if inspect.isroutine(target):
-        return str(target.__name__)
     if use.target is None:
         return use.use.replace(":", ".").rpartition(".")[2]
     raise ConfigError(

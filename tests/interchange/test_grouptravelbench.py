@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import Jury, Response
-from jurygraph.agents.checks.evaluators import iter_stated_preferences
+from jurygraph.agents.checks.evaluators import iter_stated_values
 from jurygraph.interchange.grouptravelbench import GroupTrip
 from jurygraph.schema import Stakeholder
 from tests.interchange.published import (
@@ -241,7 +241,7 @@ def test_every_constraint_is_found_in_the_table_that_it_was_read_from(
     users = {"Ann": {"role": "", "preference": preference}}
     row = GroupTrip.model_validate({"task_id": "t", "query": "Q", "user_preferences": users})
     content, _ = row.to_content()
-    found = set(iter_stated_preferences(preference))
+    found = set(iter_stated_values(preference))
     wanted = {
         one["id"]
         for person in (content or {}).get("stakeholders", ())

@@ -1,5 +1,6 @@
 """A request: its identity is its whole content, written as pydantic writes it."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -7,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import PydanticSerializationError
 
-from jurygraph.models.request import Request, encode_compact_json
+from jurygraph.models.request import Fault, Request, encode_compact_json, fault_at_deadline
 from jurygraph.safety.gates import TextFence
 from jurygraph.schema import Message
 from jurygraph.schema.frozen_model import digest_of
+from tests.virtual_time import now, run
 
 texts = st.text(min_size=1, max_size=12)
 values = st.recursive(
@@ -138,3 +140,26 @@ def test_few_marks_and_many_are_found_alike(monkeypatch: pytest.MonkeyPatch) -> 
     assert few["messages"][0]["content"] == expected
     monkeypatch.setattr("jurygraph.models.request._MAX_MARKS_SEARCHED_SINGLY", 0)
     assert request.to_identity_fields() == few
+
+
+@pytest.mark.parametrize("seconds_left", [None, 60.0])
+def test_an_error_that_another_timeout_raises_is_not_the_deadline(
+    seconds_left: float | None,
+) -> None:
+    async def store() -> None:
+        until = None if seconds_left is None else now() + seconds_left
+        async with fault_at_deadline(until):
+            raise TimeoutError("the disk of the run does not answer")
+
+    with pytest.raises(TimeoutError, match="disk"):
+        run(store())
+
+
+def test_the_deadline_ends_what_waits() -> None:
+    async def wait() -> None:
+        async with fault_at_deadline(now() + 60.0):
+            await asyncio.sleep(100.0)
+
+    with pytest.raises(Fault, match="the time for this group") as caught:
+        run(wait())
+    assert caught.value.kind == "deadline"

@@ -747,12 +747,6 @@ def _require_known_sources(error_location: str, facts: Facts, check: Check) -> N
         )
 
 
-def _is_empty_data(data: JsonValue) -> bool:
-    if isinstance(data, dict | list):
-        return all(map(_is_empty_data, data.values() if isinstance(data, dict) else data))
-    return data is None or data == ""
-
-
 def _items_at_path(path: str, data: JsonValue) -> list[ListedItem]:
     nodes = notation.compile_jsonpath(path).find(data)
     return [
@@ -765,7 +759,7 @@ def _items_at_path(path: str, data: JsonValue) -> list[ListedItem]:
 
 def _decide_check_of_response(check: Check, inputs: EvaluatorInput) -> CheckResult:
     """Decide a check; a response whose data contains nothing that exists fails, though it breaks no rule."""
-    if _is_empty_data(inputs.response.data):
+    if next(iter_stated_values(inputs.response.data), None) is None:
         return CheckResult(False, 0.0, "the response has no data in which this could be looked for")
     items = {path: _items_at_path(path, inputs.response.data) for path in check.paths}
     if not check.claim_kinds:
@@ -825,7 +819,7 @@ class CollectedPreferences(CodeEvaluator):
         if table is None:
             reason = f"the response's data has no `{_PREFERENCES_KEY}` of {inputs.task.member}"
             return Verdict(score=0.0, met=False, reason=reason)
-        is_preference_collected = constraint_id in set(iter_stated_preferences(table))
+        is_preference_collected = constraint_id in set(iter_stated_values(table))
         words = "is" if is_preference_collected else "is not"
         return Verdict(
             score=float(is_preference_collected),
@@ -834,13 +828,13 @@ class CollectedPreferences(CodeEvaluator):
         )
 
 
-def iter_stated_preferences(table: JsonValue, path: str = "") -> Iterator[str]:
-    """Yield `path: value` for every value of nested preferences; the entries of a list share the path of the list."""
-    if isinstance(table, Mapping):
-        for key, value in table.items():
-            yield from iter_stated_preferences(value, f"{path}.{key}" if path else key)
-    elif isinstance(table, list):
-        for value in table:
-            yield from iter_stated_preferences(value, path)
-    elif table not in (None, ""):
-        yield f"{path}: {value_to_text(table)}"
+def iter_stated_values(data: JsonValue, path: str = "") -> Iterator[str]:
+    """Yield `path: value` for every value in data that is not empty; the entries of a list share the list's path."""
+    if isinstance(data, Mapping):
+        for key, value in data.items():
+            yield from iter_stated_values(value, f"{path}.{key}" if path else key)
+    elif isinstance(data, list):
+        for value in data:
+            yield from iter_stated_values(value, path)
+    elif data not in (None, ""):
+        yield f"{path}: {value_to_text(data)}"

@@ -2,17 +2,19 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
 from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput, failed_verdict
 from jurygraph.arrays import Floats
 from jurygraph.models.embedding import (
-    MAX_TEXTS_PER_REQUEST,
     embed_distinct_texts,
     open_embedder,
     open_reranker,
+    send_in_batches,
 )
 from jurygraph.models.request import Fault
 from jurygraph.schema import Verdict
@@ -121,34 +123,18 @@ class QueryRelevance(BatchEvaluator):
             batch, key=lambda inputs: query_to_text(inputs.task.query)
         ):
             documents = [inputs.response.text for inputs in query_inputs]
-            scored_verdicts = iter(
-                await self._score_documents(query, list(filter(str.strip, documents)))
-            )
+            score = partial(self._reranker.score, query)
+            scores = iter(await send_in_batches(score, list(filter(str.strip, documents))))
             verdicts += [
-                next(scored_verdicts) if document.strip() else _EMPTY_TEXT_VERDICT
+                self._build_verdict(next(scores)) if document.strip() else _EMPTY_TEXT_VERDICT
                 for document in documents
             ]
         return verdicts
 
-    async def _score_documents(
-        self, query: str, documents: Sequence[str], size: int = MAX_TEXTS_PER_REQUEST
-    ) -> list[Verdict]:
-        """Score documents in batches; one that causes a fault, for example by its length, fails alone."""
-        verdicts = []
-        for start in range(0, len(documents), size):
-            batch = documents[start : start + size]
-            try:
-                scores = await self._reranker.score(query, batch)
-                verdicts += [self._build_verdict(float(score)) for score in scores]
-            except Fault as fault:
-                fault.raise_if_run_ends()
-                if fault.cause != "infrastructure" and len(batch) > 1:
-                    verdicts += await self._score_documents(query, batch, size=1)
-                else:
-                    verdicts += [failed_verdict(fault)] * len(batch)
-        return verdicts
-
-    def _build_verdict(self, score: float) -> Verdict:
+    def _build_verdict(self, score_or_fault: Any) -> Verdict:
+        if isinstance(score_or_fault, Fault):
+            return failed_verdict(score_or_fault)
+        score = float(score_or_fault)
         if self._reranker.logits:
             reason = f"logit {score:.3f} of {self._reranker.name}"
             return Verdict(score=sigmoid(score), native=score, reason=reason)

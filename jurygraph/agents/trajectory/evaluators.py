@@ -32,11 +32,18 @@ from jurygraph.agents.trajectory.calls import (
     list_tool_calls,
 )
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.messages import join_names, nearest_name, quote, shorten
+from jurygraph.messages import format_field_path, join_names, nearest_name, quote, shorten
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
 from jurygraph.schema.conversation import ChatMessage, RenderedText
-from jurygraph.schema.frozen_model import Count, Id, ParamsModel, ReadOnlyFields, canonical_json
+from jurygraph.schema.frozen_model import (
+    Count,
+    Id,
+    ParamsModel,
+    ReadOnlyFields,
+    canonical_json,
+    iter_json_values,
+)
 from jurygraph.schema.task import ReferenceCall
 
 _MAX_LISTED_ITEMS = 5
@@ -309,13 +316,9 @@ def _refuse_missing_argument(where: str, action: ReferenceCall, schema: ReadOnly
 
 def _refuse_unsafe_patterns(schema: Any, error_location: str) -> None:
     """Refuse a pattern that RE2 cannot search, and a keyword whose patterns Python's engine would search."""
-    parts = [schema]
-    for part in parts:  # grows with the parts of its parts
-        if isinstance(part, list):
-            parts += part
+    for _, part in iter_json_values(schema):
         if not isinstance(part, dict):
             continue
-        parts += part.values()
         if "patternProperties" in part:
             raise PlanError(
                 f"{error_location}: `parameters`: `patternProperties` cannot be checked in time; name the properties"
@@ -355,8 +358,7 @@ def _find_call_problem(
         return f"cannot be validated: {shorten(str(beyond))}"
     if error is None:
         return None
-    path = "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in error.path)
-    where = path.removeprefix(".") or "the arguments"
+    where = format_field_path(tuple(error.path)) or "the arguments"
     return f"{where}: {shorten(error.message, 150)}"
 
 

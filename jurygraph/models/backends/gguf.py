@@ -1,7 +1,6 @@
 """Backend for a GGUF model in this process, by llama.cpp: no network, and a grammar enforces the schema of replies."""
 
 import asyncio
-import hashlib
 import os
 import threading
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from jurygraph.models.judge_client import read_token_logprobs
 from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.safety.gates import SHORT_FENCE_MARK_LENGTH
 from jurygraph.schema.frozen_model import JsonFields
+from jurygraph.sources.files import sha256_of_file
 
 _GGUF_SIGNATURE = b"GGUF"
 _FIRST_CALL_TIMEOUT_SECONDS = 600.0  # seconds
@@ -187,8 +187,7 @@ def _gguf_digest(path: Path) -> str:
             if start != _GGUF_SIGNATURE:
                 problem = f"is no GGUF file, it begins with {start!r}" if start else "is empty"
                 raise ConfigError(f"gguf: {path}: {problem}; name a model in the GGUF format")
-            file.seek(0)
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return sha256_of_file(path)
     except FileNotFoundError:
         raise ConfigError(
             f"gguf: {path}: there is no such file; name a model in the GGUF format"

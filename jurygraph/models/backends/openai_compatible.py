@@ -103,9 +103,7 @@ class HttpClient:
             problem = f"{error}" or type(error).__name__
             if is_connection_refused:
                 problem = "connection refused; start the server, or check the port"
-            fault = Fault("connection", problem)
-            fault.is_unsent = cause is not None
-            raise fault from None
+            raise Fault("connection", problem, is_unsent=cause is not None) from None
         if 300 <= response.status < 400:
             raise Fault(
                 fault_kind_of_status(response.status),
@@ -254,9 +252,11 @@ class OpenAICompatibleBackend(Backend):
                     "POST", f"{self.endpoint}/{path}", encode_compact_json(body)
                 )
         except PydanticSerializationError as error:
-            fault = Fault("rejected", f"the request cannot be written as JSON in UTF-8: {error}")
-            fault.is_unsent = True
-            raise fault from None
+            raise Fault(
+                "rejected",
+                f"the request cannot be written as JSON in UTF-8: {error}",
+                is_unsent=True,
+            ) from None
         except TimeoutError:
             raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
         except Fault as fault:
@@ -293,9 +293,8 @@ class OpenAICompatibleBackend(Backend):
             message += "; most servers want /v1 at the end of the URL"
         if status in (404, 405) and self.endpoint.endswith("/chat/completions"):
             message += "; drop /chat/completions from the URL, as it is added to it"
-        fault = self.fault(kind, message, headers)
-        fault.code = f"{status} {error.code}" if error.code else None
-        return fault
+        code = f"{status} {error.code}" if error.code else None
+        return self.fault(kind, message, headers, code=code)
 
 
 def _normalize_endpoint_url(url: str) -> str:
@@ -316,7 +315,7 @@ def _normalize_endpoint_url(url: str) -> str:
     return url.strip().rstrip("/")
 
 
-def read_chat_completion(chat_completion: _ChatCompletion, request: Request | None = None) -> Reply:
+def read_chat_completion(chat_completion: _ChatCompletion, request: Request) -> Reply:
     """Return the reply in an envelope, from its first choice; with its calls of tools if the request offers some."""
     choice = chat_completion["choices"][0]
     message = choice["message"]

@@ -158,9 +158,7 @@ def answer_questions(
 
     async def ask() -> list[Verdict]:
         gateway = Gateway(judge, RequestLimiter(32), RequestLimits())
-        verdicts = await evaluator.answer_all(
-            build(JudgeClient(gateway, {}, safety or SafetyConfig()))
-        )
+        verdicts = await evaluator.answer_all(build(JudgeClient(gateway, safety or SafetyConfig())))
         await gateway.close()
         return verdicts
 

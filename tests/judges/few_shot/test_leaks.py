@@ -218,7 +218,7 @@ def prompts(cases: Iterable[Case], params: Row) -> Iterator[tuple[Case, str]]:
         )
         (view,) = view_task(one.about, ["reviewer"])
         (question,) = judging.questions(view)
-        model = JudgeClient(Gateway(backend, RequestLimiter(8), RequestLimits()), {})
+        model = JudgeClient(Gateway(backend, RequestLimiter(8), RequestLimits()))
         await judging.answer(EvaluatorInput(question, view, (one.judged,), ({},), 0, model))
         said = [
             "\n".join(message.content for message in request.messages)
