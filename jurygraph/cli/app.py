@@ -20,7 +20,6 @@ from jurygraph.cli.streams import ExitCode, make_current_redactor
 from jurygraph.errors import BudgetExceeded, JurygraphError, ModelError, TraceMismatch
 from jurygraph.messages import escape_multiline_text
 
-
 COMMANDS_BY_HEADING = {
     "Begin": {
         "demo": "Show on real data what a reward can tell, without a key or a model.",

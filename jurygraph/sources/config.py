@@ -109,11 +109,9 @@ class Document:
     def line_number_of_key(self, key: str) -> int | None:
         """Return the line of a key written as `gates[0].kind`, or of its nearest parent; None if there is neither."""
         lines = {format_field_path(path): line for path, line in self._lines.items() if path}
-        enclosing_keys = []
-        for name in lines:
-            if key == name or key.startswith((f"{name}.", f"{name}[")):
-                enclosing_keys.append(name)
-        return lines[max(enclosing_keys, key=len)] if enclosing_keys else None
+        while key and key not in lines:
+            key = key[: max(key.rfind("."), key.rfind("["), 0)]
+        return lines.get(key)
 
     def _record_line_numbers(self, node: Node, path: FieldPath) -> None:
         """Note the line of every part of a node, and refuse keys that a JSON object could not have."""

@@ -199,14 +199,15 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
         reader = csv.reader(chain([header], lines), strict=True, delimiter=separator)
         if header_line > 1:
             next(reader)
-        last_line_number = reader.line_num
+        next_row_line = header_line
         try:
             columns = next(reader, [])
             _check_column_names(path, columns, header_line)
-            last_line_number = reader.line_num
+            next_row_line = reader.line_num + 1
             for values in reader:
+                row_line = next_row_line
+                next_row_line = reader.line_num + 1
                 if not any(value.strip() for value in values):
-                    last_line_number = reader.line_num
                     continue  # such as the last rows of a sheet
                 if len(values) > len(columns):
                     problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
@@ -215,26 +216,22 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
                         f"quote a value that holds {_DELIMITER_DESCRIPTIONS[separator]}"
                     )
                 if values == columns and len(columns) > 1:
-                    location = f"{path}, line {last_line_number + 1}"
-                    raise InputError(f"{location}: is the header once more; remove the line")
+                    raise InputError(
+                        f"{path}, line {row_line}: is the header once more; remove the line"
+                    )
                 missing = len(columns) - len(values)
                 row = dict(zip(columns, [*values, *[None] * missing], strict=True))
-                yield f"line {last_line_number + 1}", row
-                last_line_number = reader.line_num
+                yield f"line {row_line}", row
         except csv.Error as error:
-            line = reader.line_num
-            row_line = last_line_number + 1
             problem = (
                 f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
             )
             if "unexpected end of data" in str(error):
                 problem = "a quote that opens in this row is never closed; close it, or double it"
-                line = row_line
-            elif line > row_line:
-                end = f"ends in line {line}, with text after it"
+            elif reader.line_num > next_row_line:
+                end = f"ends in line {reader.line_num}, with text after it"
                 problem = f"a quote that opens in this row {end}; close it before, or double it"
-                line = row_line
-            raise InputError(f"{path}, line {line}: {problem}") from None
+            raise InputError(f"{path}, line {next_row_line}: {problem}") from None
 
 
 def _check_column_names(path: Path, columns: list[str], line: int = 1) -> None:
