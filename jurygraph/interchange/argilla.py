@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_located_entries
 from jurygraph.interchange.rows import ImportedRow, RowKey
-from jurygraph.schema.frozen_model import JsonObject
+from jurygraph.schema.frozen_model import EMPTY_OBJECT, JsonObject
 
 _SUBMITTED_RESPONSE_STATUSES = (None, "submitted")
 
@@ -20,8 +20,8 @@ class _Response(ImportedRow):
 
 class _Record(ImportedRow):
     id: RowKey
-    fields: JsonObject = Field(default_factory=dict)
-    metadata: JsonObject = Field(default_factory=dict)
+    fields: JsonObject = EMPTY_OBJECT
+    metadata: JsonObject = EMPTY_OBJECT
     responses: dict[str, tuple[_Response, ...]]
 
 

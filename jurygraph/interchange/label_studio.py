@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_located_entries
 from jurygraph.interchange.rows import ImportedRow, RowKey
-from jurygraph.schema.frozen_model import JsonObject
+from jurygraph.schema.frozen_model import EMPTY_OBJECT, JsonObject
 
 _RESULT_VALUE_KEYS = ("rating", "number", "choices", "selected")
 """The keys under which a result has its value."""
@@ -33,7 +33,7 @@ class _Annotation(ImportedRow):
 
 class _AnnotatedTask(ImportedRow):
     id: RowKey
-    data: JsonObject = Field(default_factory=dict)
+    data: JsonObject = EMPTY_OBJECT
     annotations: tuple[_Annotation, ...]
 
 

@@ -147,6 +147,9 @@ PositiveNumber = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False
 JsonObject = dict[str, JsonValue]
 """An object of JSON, whatever is in it."""
 
+EMPTY_OBJECT: Any = Field(default_factory=dict)
+"""The default of a field: an object or a dict of its own, without entries."""
+
 Id = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 LongId = Annotated[str, StringConstraints(min_length=1)]
 """An id composed of other ids, without a limit on its length."""

@@ -21,6 +21,7 @@ from jurygraph.schema.conversation import (
     is_empty_value,
 )
 from jurygraph.schema.frozen_model import (
+    EMPTY_OBJECT,
     FrozenModel,
     Id,
     JsonFields,
@@ -131,7 +132,7 @@ class Question(FrozenModel):
     when: Condition | None = None
     pairs: PairOrder = "ordered"
     samples: PositiveInt = 1
-    params: JsonObject = Field(default_factory=dict)
+    params: JsonObject = EMPTY_OBJECT
     standby: StrictBool = False
     judges: tuple[Id, ...] = ()
     escalate: Escalation | None = None
@@ -189,7 +190,7 @@ class Derivation(FrozenModel):
     version: str
     view: str
     needs: tuple[Id, ...] = ()
-    params: JsonObject = Field(default_factory=dict)
+    params: JsonObject = EMPTY_OBJECT
     tools: tuple[ToolSpec, ...] = OMITTED_IF_EMPTY
     max_steps: PositiveInt | None = OMITTED_IF_NONE
     max_tokens: PositiveInt | None = OMITTED_IF_NONE
@@ -304,7 +305,7 @@ class ComponentInput(FrozenModel):
     if_skipped: SkippedQuestionTreatment = "left-out"
     reviewer: Id | None = None
     judge: Id | None = None
-    calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict)
+    calibration: dict[LongId, ScoreCalibration] = EMPTY_OBJECT
     turns: dict[LongId, TurnReduction] = Field(default_factory=dict, exclude_if=is_empty_value)
 
     @property
@@ -350,7 +351,7 @@ class ComponentSpec(FrozenModel):
     combiner: Id
     version: str
     inputs: dict[str, ComponentInput]
-    params: JsonObject = Field(default_factory=dict)
+    params: JsonObject = EMPTY_OBJECT
     _implementation: ImplementationHolder = PrivateAttr(default_factory=ImplementationHolder)
 
     @property
