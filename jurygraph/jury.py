@@ -31,7 +31,7 @@ from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.concurrency import EventLoopThread, gather_in_order
 from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
-from jurygraph.display import ShortRepr
+from jurygraph.display import ReprParts, ShortRepr
 from jurygraph.errors import InputError
 from jurygraph.graphs.active_groups import ActiveGroups
 from jurygraph.graphs.answers import result_or_error
@@ -208,7 +208,7 @@ class Jury(ShortRepr):
             versions |= {f"{owner} {name}": tool.version for name, tool in toolset.tools.items()}
         return versions
 
-    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+    def _repr_parts(self) -> ReprParts:
         yield from (("model", self.config.model), ("evaluators", [*self.evaluators]))
         if self.config.reward:  # else the only component with weight 1
             yield "reward", self.config.reward

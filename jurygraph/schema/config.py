@@ -419,14 +419,6 @@ class FailureConfig(FrozenModel):
 EvidencePolicy = Literal["required", "preferred", "off"]
 
 
-def _refuse_boolean(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError(
-            f"is {str(value).lower()}; write {'required' if value else 'off'} (or preferred)"
-        )
-    return value
-
-
 class SafetyConfig(FrozenModel):
     """Defences of a judge. Disable one only to measure its effect (`jurygraph attack`).
 
@@ -440,7 +432,7 @@ class SafetyConfig(FrozenModel):
     fence: StrictBool = True
     reminder: StrictBool = True
     whole_reply: StrictBool = True
-    evidence: Annotated[EvidencePolicy, BeforeValidator(_refuse_boolean)] = "required"
+    evidence: EvidencePolicy = "required"
     gates: Annotated[
         tuple[ResponseGate, ...],
         AfterValidator(lambda gates: tuple(gate for gate in RESPONSE_GATES if gate in gates)),

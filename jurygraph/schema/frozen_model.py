@@ -23,7 +23,7 @@ from pydantic import (
     ValidationError,
 )
 
-from jurygraph.display import ShortRepr
+from jurygraph.display import ReprParts, ShortRepr
 from jurygraph.errors import InputError, JurygraphError
 from jurygraph.messages import (
     FieldPath,
@@ -369,7 +369,7 @@ class FrozenModel(ShortRepr, BaseModel):
                     f"{kind}.{name}: a {kind} cannot be changed; make a changed copy with `.model_copy(update={{…}})`"
                 ) from None
 
-    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+    def _repr_parts(self) -> ReprParts:
         """Return the fields that are not at their defaults."""
         for name, field in type(self).model_fields.items():
             value = getattr(self, name, None)
@@ -378,7 +378,7 @@ class FrozenModel(ShortRepr, BaseModel):
             if field.is_required() or value != field.get_default(call_default_factory=True):
                 yield name, value
 
-    def __repr_args__(self) -> Iterable[tuple[str, Any]]:
+    def __repr_args__(self) -> ReprParts:
         return self._repr_parts()  # for rich and other printers of pydantic models
 
     @cached_property

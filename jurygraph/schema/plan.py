@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from jurygraph.display import ReprParts
 from jurygraph.schema.conversation import (
     OMITTED_IF_EMPTY,
     OMITTED_IF_NONE,
@@ -503,7 +504,7 @@ class Plan(FrozenModel):
             "`fact` and `check` in weights.layers",
         )
 
-    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+    def _repr_parts(self) -> ReprParts:
         reward = {spec.name: spec.weight for spec in self.decision.specs if spec.weight}
         yield from (
             ("task", self.task_id),

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, computed_field, model_validator
 
+from jurygraph.display import ReprParts
 from jurygraph.errors import ConfigError, TraceMismatch
 from jurygraph.schema.config import JudgePurpose, PurposeConfig
 from jurygraph.schema.conversation import OMITTED_IF_EMPTY
@@ -188,7 +189,7 @@ class Trace(FrozenModel):
     previous: str | None = None
     plan: Plan | None = Field(default=None, exclude=True, repr=False)
 
-    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+    def _repr_parts(self) -> ReprParts:
         yield from (("task", self.task_id), ("response", self.response_id))
         yield from (("reward", self.reward.value), ("status", self.reward.status))
         yield from (("components", self.reward.components), ("verdicts", len(self.verdicts)))

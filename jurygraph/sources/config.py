@@ -12,7 +12,7 @@ macrm-multi-head      several heads: the flat mean of the rule-based components"
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -512,7 +512,7 @@ def _config_error(location: str, problem: Problem) -> ConfigError:
 
 def _read_config_text(path: Path) -> str:
     try:
-        with closing(TextFile(path)) as file:
+        with TextFile(path) as file:
             return file.read_whole(_MAX_CONFIG_BYTES, "name the config file")
     except InputError as error:
         raise ConfigError(str(error)) from None

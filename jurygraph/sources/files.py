@@ -114,7 +114,20 @@ _FOREIGN_FILE_SIGNATURES = (
 """The first bytes of files that are no text, what they are, and what would be right."""
 
 
-class TextFile:
+class ClosedAtExit:
+    """Something that is closed where its `with` block ends."""
+
+    def close(self) -> None:
+        """Release what it holds open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class TextFile(ClosedAtExit):
     """A file of numbered lines, kept open so that later reads return the same content as the first one.
 
     Anything but a regular file, such as standard input (`-`), is copied to a temporary file; a gzip file is unpacked
@@ -377,7 +390,7 @@ def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
     raise_field_error(f"{name}, line {line}", problem)
 
 
-class TaskKeyedFile(Generic[N]):
+class TaskKeyedFile(ClosedAtExit, Generic[N]):
     """A file with a line for each of some tasks, validated as a whole; lines are read again when needed.
 
     Open until `close`.
@@ -450,12 +463,6 @@ class TaskKeyedFile(Generic[N]):
 
     def close(self) -> None:
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def parse_json_line(text: str, model: type[N]) -> N | Problem:

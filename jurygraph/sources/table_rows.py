@@ -6,7 +6,6 @@ import logging
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
@@ -92,7 +91,7 @@ def is_json_array(path: Path) -> bool:
     """Return whether a file is an array of rows in a `.json`, and not lines."""
     if table_suffix(path) != ".json":
         return False
-    with closing(TextFile(path)) as file:
+    with TextFile(path) as file:
         first = next(file.lines(), None)
     return first is not None and first.text.lstrip().startswith("[")
 
@@ -168,7 +167,7 @@ class CsvLayout(NamedTuple):
 
 def read_csv_layout(path: StrPath) -> CsvLayout:
     """Return the layout of a CSV file, by its first line. Raises `InputError` for a file that cannot be read."""
-    with closing(TextFile(path, str(path))) as file:
+    with TextFile(path, str(path)) as file:
         return _layout_of_first_line(next((line.text for line in file.iter_all_lines()), ""))
 
 
@@ -192,7 +191,7 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
     """Yield the rows of a CSV file that are not empty; cells that are missing at the end of a line are None."""
     # By default 128 KB, which long prompts exceed.
     csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))
-    with closing(TextFile(path, str(path))) as file:
+    with TextFile(path, str(path)) as file:
         lines = (line.text for line in file.iter_all_lines())
         header = next(lines, "")
         separator, header_line = _layout_of_first_line(header)
@@ -253,7 +252,7 @@ def _check_column_names(path: Path, columns: list[str], line: int = 1) -> None:
 
 
 def _read_json_lines(path: Path) -> Iterator[RowWithPlace]:
-    with closing(TextFile(path, str(path))) as file:
+    with TextFile(path, str(path)) as file:
         for line in file.lines():
             position = f"line {line.number}"
             location = f"{path}, {position}"
@@ -293,7 +292,7 @@ def _require_json_object(value: Any, location: str) -> TableRow:
 
 
 def _read_json(path: Path) -> Iterator[RowWithPlace]:
-    with closing(TextFile(path, str(path))) as file:
+    with TextFile(path, str(path)) as file:
         text = file.read_whole(_MAX_JSON_BYTES, "give it as JSON lines")
         rows = _parse_json_text(text, str(path))
     if not isinstance(rows, list):

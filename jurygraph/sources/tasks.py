@@ -6,7 +6,7 @@ Only ids, places and the first tasks are kept in memory.
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from jurygraph.schema.task import (
 )
 from jurygraph.sources.files import (
     ByteRange,
+    ClosedAtExit,
     FileDigest,
     TaskKeyedFile,
     TextFile,
@@ -206,7 +207,7 @@ TaskAndResponses = tuple[Task, tuple[Response, ...]]
 _EMPTY_TASKS_FILE_HINT = "write one task per line, each a JSON object"
 
 
-class TaskSource(AbstractContextManager["TaskSource"]):
+class TaskSource(ClosedAtExit):
     """Tasks with their responses, in the order of the tasks file.
 
     `tasks_file`, `responses_file` and `edges_file` are the digests of the source files, which stay open until `close`;
@@ -240,13 +241,13 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             self.responses_file: FileDigest | None = None
             self._tasks: TextFile
             if columns is not None:  # the responses of a table have the table's digest
-                self._tasks = tasks = enter_context(closing(ConvertedTable()))
-                self._responses = table_responses = enter_context(closing(ConvertedTable()))
+                self._tasks = tasks = enter_context(ConvertedTable())
+                self._responses = table_responses = enter_context(ConvertedTable())
                 convert_table(path, columns, tasks, table_responses)
             else:
-                self._tasks = enter_context(closing(TextFile(path)))
+                self._tasks = enter_context(TextFile(path))
                 if responses is not None:
-                    self._responses = enter_context(closing(TextFile(responses)))
+                    self._responses = enter_context(TextFile(responses))
                     self.responses_file = self._responses.file_digest
             self.tasks_file = self._tasks.file_digest
             self._edges: AnnotatedTasksFile | None = None
@@ -419,9 +420,6 @@ class TaskSource(AbstractContextManager["TaskSource"]):
 
     def close(self) -> None:
         self._resources.close()
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def read_tasks(
