@@ -20,7 +20,6 @@ from functools import partial
 from inspect import iscoroutinefunction
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, cast
 
 from pydantic_core import PydanticSerializationError
@@ -743,12 +742,7 @@ class Jury(ShortRepr):
         self._require_open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
