@@ -36,9 +36,9 @@ from jurygraph.schema.frozen_model import (
     JsonObject,
     LongId,
     Number,
-    NumberRange,
     PositiveInt,
     PositiveNumber,
+    RisingRange,
     StrictBool,
     UnitInterval,
     iter_json_values,
@@ -599,7 +599,7 @@ class Config(ModelWithCode):
     reward: dict[Id, Number] = EMPTY_OBJECT
     gates: tuple[RewardGate, ...] = ()
     scale: PositiveNumber = 1.0
-    clip: NumberRange | None = None
+    clip: RisingRange | None = None
     weights: WeightsConfig = WeightsConfig()
     rubric: RubricConfig = RubricConfig()
     criteria: dict[Id, CriterionConfig] = Field(default_factory=dict, exclude_if=is_empty_value)
@@ -646,9 +646,3 @@ class Config(ModelWithCode):
         first_choices += [escalation.first for escalation in escalations]
         fallback_models = frozenset(escalation.then for escalation in escalations)
         return fallback_models.difference(*first_choices)
-
-    @model_validator(mode="after")
-    def _require_ascending_clip(self) -> Self:
-        if self.clip is not None and not self.clip[0] < self.clip[1]:
-            raise ValueError("`clip` does not rise; write the lower end first, such as [0, 1]")
-        return self

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 import orjson
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -137,6 +138,16 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 NumberRange = tuple[Number, Number]
 """The lower and the upper end of a range."""
+
+
+def _require_rising_ends(ends: tuple[float, float]) -> tuple[float, float]:
+    if not ends[0] < ends[1]:
+        raise ValueError("does not rise; write the lower end first, such as [0, 1]")
+    return ends
+
+
+RisingRange = Annotated[NumberRange, AfterValidator(_require_rising_ends)]
+"""A range whose upper end is above its lower one."""
 
 UnitInterval = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
 """A number in [0, 1]."""

@@ -54,8 +54,8 @@ from jurygraph.schema.frozen_model import (
     JsonFields,
     JsonObject,
     Number,
-    NumberRange,
     PositiveNumber,
+    RisingRange,
     UnitInterval,
     decode_json_strictly,
     digest_of,
@@ -85,7 +85,7 @@ class Criterion(FrozenModel):
     text: str
     weight: Number
     role: CriterionRole | None = None
-    scale: NumberRange | None = None
+    scale: RisingRange | None = None
     anchors: dict[Id, str] = EMPTY_OBJECT
     parts: tuple[Part, ...] = Field(default=(), max_length=20)
 
@@ -98,8 +98,6 @@ class Criterion(FrozenModel):
             raise ValueError(
                 "`weight` is 0, so it would not count; give it a weight, or leave the criterion out"
             )
-        if self.scale is not None and not self.scale[0] < self.scale[1]:
-            raise ValueError("`scale` does not rise; write the lower end first, such as [1, 10]")
         if self.scale is not None and self.parts:
             raise ValueError("it has both a `scale` and `parts`; keep one of them")
         if self.anchors and self.scale is None:
