@@ -13,12 +13,16 @@ ProgressCallback = Callable[[int], None]
 """A callback that receives the number of newly finished items of long work: tasks, records, seeds, texts."""
 
 
+ReprParts = Iterable[tuple[str, Any]]
+"""The names and values that a `repr` shows, the most important first."""
+
+
 class ShortRepr:
     """Base class of objects with a short `repr`; `_repr_parts` returns what it shows, the most important first."""
 
     __slots__ = ()
 
-    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+    def _repr_parts(self) -> ReprParts:
         """Return names and values; unless overridden the fields of a dataclass, or the name and version of code."""
         names = ["name", "version"]
         if is_dataclass(self):
@@ -42,7 +46,7 @@ def draw_notebook_html(drawing_function_name: str, subject: object) -> str:
     return html
 
 
-def format_repr_line(kind: str, parts: Iterable[tuple[str, Any]]) -> str:
+def format_repr_line(kind: str, parts: ReprParts) -> str:
     """Return `kind(name=value, …)`, without the parts that are too long for the line."""
     line = f"{format_value(kind, 50)[1:-1]}("
     separator = ""

@@ -20,7 +20,6 @@ from functools import partial
 from inspect import iscoroutinefunction
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, cast
 
 from pydantic_core import PydanticSerializationError
@@ -31,7 +30,7 @@ from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.concurrency import EventLoopThread, gather_in_order
 from jurygraph.decision.combiners import Combiner
 from jurygraph.decision.recipe import check_recipe
-from jurygraph.display import ShortRepr
+from jurygraph.display import ReprParts, ShortRepr
 from jurygraph.errors import InputError
 from jurygraph.graphs.active_groups import ActiveGroups
 from jurygraph.graphs.answers import result_or_error
@@ -208,7 +207,7 @@ class Jury(ShortRepr):
             versions |= {f"{owner} {name}": tool.version for name, tool in toolset.tools.items()}
         return versions
 
-    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+    def _repr_parts(self) -> ReprParts:
         yield from (("model", self.config.model), ("evaluators", [*self.evaluators]))
         if self.config.reward:  # else the only component with weight 1
             yield "reward", self.config.reward
@@ -743,12 +742,7 @@ class Jury(ShortRepr):
         self._require_open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

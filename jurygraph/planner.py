@@ -1,12 +1,12 @@
 """Prepare and estimate the work of a jury: read profiles, annotate rubrics, list the requests of a dry run."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from jurygraph.agents.profile import read_profiles
-from jurygraph.display import ShortRepr
+from jurygraph.display import ReprParts, ShortRepr
 from jurygraph.errors import ConfigError, ModelError
 from jurygraph.graphs import annotate_graph
 from jurygraph.graphs.context import GraphContext
@@ -44,7 +44,7 @@ class Planner(ShortRepr):
         self._jury = jury
         self._config = jury.config
 
-    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+    def _repr_parts(self) -> ReprParts:
         return self._jury._repr_parts()
 
     async def aread_profiles(self, task: Task) -> "Profiles | None":

@@ -9,7 +9,7 @@ from functools import cache
 import grimp
 import pytest
 
-from jurygraph.cli.app import COMMANDS
+from jurygraph.cli.app import COMMANDS, command_module
 from tests.graphs.scripted import evaluator_use, jury, response, task
 
 DECIDE = """
@@ -33,9 +33,7 @@ def imports() -> dict[str, set[str]]:
     """The modules that each module imports: at its head, in a function, for type checkers, or as a command by name."""
     graph = grimp.build_graph("jurygraph")
     found = {name: set(graph.find_modules_directly_imported_by(name)) for name in graph.modules}
-    found["jurygraph.cli.app"] |= {
-        f"jurygraph.cli.commands.{one.module}" for one in COMMANDS.values()
-    }
+    found["jurygraph.cli.app"] |= set(map(command_module, COMMANDS))
     return found
 
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated, Any, NamedTuple, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -20,106 +20,71 @@ from jurygraph.cli.streams import ExitCode, make_current_redactor
 from jurygraph.errors import BudgetExceeded, JurygraphError, ModelError, TraceMismatch
 from jurygraph.messages import escape_multiline_text
 
-
-class CommandEntry(NamedTuple):
-    """The module of a command in `jurygraph.cli.commands`, and the first sentence of its help."""
-
-    module: str
-    summary: str
-
-
 COMMANDS_BY_HEADING = {
     "Begin": {
-        "demo": CommandEntry(
-            "demo", "Show on real data what a reward can tell, without a key or a model."
-        ),
-        "init": CommandEntry("setup", "Create a small project that runs as it is."),
-        "doctor": CommandEntry("setup", "Check models, keys, extras and write access."),
-        "preset": CommandEntry("setup", "List the presets, or print one as a config."),
-        "schema": CommandEntry(
-            "draw", "Print the JSON Schema of tasks, responses, config, params or trace."
-        ),
-        "prompts": CommandEntry("prompts", "List, show or render the prompts of models."),
-        "import": CommandEntry(
-            "import_data", "Convert a file of another project to TASKS or RATINGS."
-        ),
-        "integrate": CommandEntry(
-            "integrate", "Write an example that gives a trainer the rewards of a jury."
-        ),
+        "demo": "Show on real data what a reward can tell, without a key or a model.",
+        "init": "Create a small project that runs as it is.",
+        "doctor": "Check models, keys, extras and write access.",
+        "preset": "List the presets, or print one as a config.",
+        "schema": "Print the JSON Schema of tasks, responses, config, params or trace.",
+        "prompts": "List, show or render the prompts of models.",
+        "import": "Convert a file of another project to TASKS or RATINGS.",
+        "integrate": "Write an example that gives a trainer the rewards of a jury.",
     },
     "Judge": {
-        "score": CommandEntry(
-            "score", "Score responses and store every reward with its full trace."
-        ),
-        "merge": CommandEntry(
-            "merge", "Merge the shards of a run into one run, in the order of TASKS."
-        ),
-        "plan": CommandEntry("plan", "Plan tasks before there are responses, for `serve --tasks`."),
-        "serve": CommandEntry("serve", "Serve rewards to trainers over HTTP."),
-        "profiles": CommandEntry("annotate", "Read profiles in text as constraints, with a model."),
-        "annotate": CommandEntry(
-            "annotate", "Annotate which criteria depend on which (GEAR), with a model."
-        ),
-        "assign": CommandEntry(
-            "raters", "Assign items to reviewers, as balanced and blinded sheets."
-        ),
+        "score": "Score responses and store every reward with its full trace.",
+        "merge": "Merge the shards of a run into one run, in the order of TASKS.",
+        "plan": "Plan tasks before there are responses, for `serve --tasks`.",
+        "serve": "Serve rewards to trainers over HTTP.",
+        "profiles": "Read profiles in text as constraints, with a model.",
+        "annotate": "Annotate which criteria depend on which (GEAR), with a model.",
+        "assign": "Assign items to reviewers, as balanced and blinded sheets.",
     },
     "Look": {
-        "show": CommandEntry(
-            "show",
-            "Show the rewards of a run, the full trace of a response, or the calls behind it.",
-        ),
-        "explain": CommandEntry(
-            "show", "Explain a reward: the points gained and lost, in order of cost."
-        ),
-        "view": CommandEntry(
-            "view", "Look at a run in a browser: what its responses lost, and why."
-        ),
-        "report": CommandEntry(
-            "report", "Write a run, or one response, as a page that stands alone."
-        ),
-        "export": CommandEntry("show", "Export a run in another format."),
-        "graph": CommandEntry(
-            "draw", "Draw a state machine, or the rubric graph of a task, as Mermaid."
-        ),
+        "show": "Show the rewards of a run, the full trace of a response, or the calls behind it.",
+        "explain": "Explain a reward: the points gained and lost, in order of cost.",
+        "view": "Look at a run in a browser: what its responses lost, and why.",
+        "report": "Write a run, or one response, as a page that stands alone.",
+        "export": "Export a run in another format.",
+        "graph": "Draw a state machine, or the rubric graph of a task, as Mermaid.",
     },
     "Decide again, compare": {
-        "rescore": CommandEntry(
-            "rescore", "Compute a run's rewards again from its verdicts, without a request."
-        ),
-        "compare": CommandEntry(
-            "compare", "Compare two runs: rewards, paired tests, flipped verdicts."
-        ),
+        "rescore": "Compute a run's rewards again from its verdicts, without a request.",
+        "compare": "Compare two runs: rewards, paired tests, flipped verdicts.",
     },
     "Measure": {
-        "study": CommandEntry(
-            "study", "Apply the measurements of the papers, to runs or simulations."
-        ),
-        "consensus": CommandEntry(
-            "raters", "Aggregate annotators' labels, with their disagreement (STABLEVAL)."
-        ),
-        "watch": CommandEntry(
-            "watch", "Watch a run's rewards, and alert when they are being gamed."
-        ),
-        "attack": CommandEntry(
-            "attack", "Attack the config's judge, and measure its false positives."
-        ),
-        "power": CommandEntry(
-            "raters",
-            "Estimate how many items or reviewers a study needs, from ratings of a first one.",
-        ),
+        "study": "Apply the measurements of the papers, to runs or simulations.",
+        "consensus": "Aggregate annotators' labels, with their disagreement (STABLEVAL).",
+        "watch": "Watch a run's rewards, and alert when they are being gamed.",
+        "attack": "Attack the config's judge, and measure its false positives.",
+        "power": "Estimate how many items or reviewers a study needs, from ratings of a first one.",
     },
     "Prove": {
-        "verify": CommandEntry("audit", "Verify a run: its records, texts, rewards and seal."),
-        "seal": CommandEntry("audit", "Verify a closed run and sign its head, into seal.json."),
-        "close": CommandEntry("audit", "Close a run, so that nothing more is scored into it."),
-        "erase": CommandEntry("audit", "Erase texts for good."),
+        "verify": "Verify a run: its records, texts, rewards and seal.",
+        "seal": "Verify a closed run and sign its head, into seal.json.",
+        "close": "Close a run, so that nothing more is scored into it.",
+        "erase": "Erase texts for good.",
     },
 }
-"""The commands as the help groups them."""
+"""The first sentence of the help of each command, as the help groups them."""
 COMMANDS = {}
 for _commands in COMMANDS_BY_HEADING.values():
     COMMANDS.update(_commands)
+_MODULE_BY_COMMAND = {
+    **dict.fromkeys(("init", "doctor", "preset"), "setup"),
+    **dict.fromkeys(("schema", "graph"), "draw"),
+    **dict.fromkeys(("assign", "consensus", "power"), "raters"),
+    **dict.fromkeys(("explain", "export"), "show"),
+    **dict.fromkeys(("verify", "seal", "close", "erase"), "audit"),
+    "import": "import_data",
+    "profiles": "annotate",
+}
+"""The modules in `jurygraph.cli.commands` of the commands that have none of their own name."""
+
+
+def command_module(name: str) -> str:
+    """Return the full name of the module of a command."""
+    return f"jurygraph.cli.commands.{_MODULE_BY_COMMAND.get(name, name)}"
 
 
 _MESSAGE_BY_NUMBER_ERROR = {
@@ -138,7 +103,7 @@ class _LazyCommandGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in COMMANDS and self.commands[cmd_name] is None:
-            module = import_module(f"jurygraph.cli.commands.{COMMANDS[cmd_name].module}")
+            module = import_module(command_module(cmd_name))
             function_name = "import_" if cmd_name == "import" else cmd_name  # `import` is a keyword
             self.commands[cmd_name] = _to_click_command(cmd_name, getattr(module, function_name))
         return self.commands.get(cmd_name)
@@ -162,7 +127,7 @@ class _LazyCommandGroup(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for heading, commands in COMMANDS_BY_HEADING.items():
             with formatter.section(heading):
-                formatter.write_dl([(name, entry.summary) for name, entry in commands.items()])
+                formatter.write_dl(list(commands.items()))
 
 
 def _find_command_example(error: typer.BadParameter) -> str:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from jurygraph.sources import Shard
 
 
+@contextmanager
 def open_jury(
     path: Path,
     model: str | None = None,
@@ -24,13 +26,13 @@ def open_jury(
     max_cost: float | None = None,
     max_calls: int | None = None,
     shard: "Shard | None" = None,
-) -> "Jury":
-    """Return the jury of a config, after `settings` and `revise` have changed it. Modules may lie in its folder.
+) -> "Iterator[Jury]":
+    """Open the jury of a config, after `settings` and `revise` have changed it. Modules may lie in its folder.
 
     With a `shard`, it keeps to that share of the limits on cost and calls, and of the rates in the config.
 
-    A dry run records nothing, and uses the cache only if it exists already. Raises ConfigError that names the file, the
-    line and the key.
+    A dry run records nothing, and uses the cache only if it exists already. A ConfigError, also one that is raised
+    inside the block, names the file, the line and the key.
     """
     from jurygraph.sources import locate_config_errors, read_config
 
@@ -52,12 +54,14 @@ def open_jury(
     if shard is not None:
         max_cost = shard.budget_share(max_cost)
         max_calls = shard.call_limit_share(max_calls)
-    with locate_config_errors(path, model):
-        jury = Jury(config, max_cost=max_cost, max_calls=max_calls, code_folder=folder)
-    add_secrets_to_redact(jury.gateways.secrets)
-    if shard is not None:
-        jury.gateways.divide_rate_limits(shard.of)
-    return jury
+    with (
+        locate_config_errors(path, model),
+        Jury(config, max_cost=max_cost, max_calls=max_calls, code_folder=folder) as jury,
+    ):
+        add_secrets_to_redact(jury.gateways.secrets)
+        if shard is not None:
+            jury.gateways.divide_rate_limits(shard.of)
+        yield jury
 
 
 def collect_jury_notes(jury: "Jury", is_check: bool = False) -> list[str]:

@@ -136,7 +136,8 @@ def score_presentation_variants(
     if not texts:
         generate_presentations(pairs, 0)
     # What is wrong with the responses or the config is said before a reader or writer is paid for.
-    open_jury(config, options.model, dry_run=True).close()
+    with open_jury(config, options.model, dry_run=True):
+        pass
     prose = models.read_prose(texts)
     model_written_presentations = models.write_presentation_variants(pairs, versions, prose)
     if options.dry_run and texts:

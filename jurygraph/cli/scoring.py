@@ -143,7 +143,7 @@ def open_scoring_jury(
     revise = options.revise
     if options.rewards_from:
         revise = partial(_to_evaluation_config, options.rewards_from)
-    jury = open_jury(
+    with open_jury(
         path,
         options.model,
         options.dry_run,
@@ -152,10 +152,7 @@ def open_scoring_jury(
         max_cost=options.max_cost,
         max_calls=options.max_calls,
         shard=options.shard,
-    )
-    from jurygraph.sources import locate_config_errors  # loaded by `open_jury`
-
-    with jury, locate_config_errors(path, options.model):
+    ) as jury:
         for note in collect_jury_notes(jury, is_check=options.dry_run):
             if note not in printed_notes:
                 print_message(note)
@@ -318,7 +315,7 @@ def score_remaining(opened_job: OpenedJob, runner: asyncio.Runner) -> None:
             stop_switch=stop_switch,
         )
         gateways = job.jury.gateways
-        suffix = RequestCounter(gateways).describe if gateways else str
+        suffix = make_request_counter(gateways) if gateways else str
         with progress("scoring", stored_work.remaining.responses, "responses", suffix) as report:
             run_interruptible(runner, job_scorer.score(report), threads, stop_switch.stop)
     except KeyboardInterrupt:
@@ -326,20 +323,19 @@ def score_remaining(opened_job: OpenedJob, runner: asyncio.Runner) -> None:
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-class RequestCounter:
-    """Counts requests as they are sent, so that the display moves while a judge is slow."""
+def make_request_counter(gateways: "Gateways") -> Callable[[], str]:
+    """Return what describes the requests sent from now on, so that the display moves while a judge is slow."""
+    calls_before = gateways.budget.calls
+    began = time.monotonic()
 
-    def __init__(self, gateways: "Gateways") -> None:
-        self._gateways = gateways
-        self._calls_before = gateways.budget.calls
-        self._began = time.monotonic()
-
-    def describe(self) -> str:
-        calls = self._gateways.budget.calls - self._calls_before
-        elapsed_minutes = (time.monotonic() - self._began) / 60.0
+    def describe() -> str:
+        calls = gateways.budget.calls - calls_before
+        elapsed_minutes = (time.monotonic() - began) / 60.0
         if elapsed_minutes < _MIN_PACE_MINUTES:
             return f"{calls} requests"
         return f"{calls} requests, {calls / elapsed_minutes:.0f} a minute"
+
+    return describe
 
 
 def _print_nothing_to_score(opened_job: OpenedJob) -> None:

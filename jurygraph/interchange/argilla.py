@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
-from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_located_rows
+from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_located_entries
 from jurygraph.interchange.rows import ImportedRow, RowKey
-from jurygraph.schema.frozen_model import JsonObject
-from jurygraph.sources.files import validate_at_location
+from jurygraph.schema.frozen_model import EMPTY_OBJECT, JsonObject
 
 _SUBMITTED_RESPONSE_STATUSES = (None, "submitted")
 
@@ -21,15 +20,14 @@ class _Response(ImportedRow):
 
 class _Record(ImportedRow):
     id: RowKey
-    fields: JsonObject = Field(default_factory=dict)
-    metadata: JsonObject = Field(default_factory=dict)
+    fields: JsonObject = EMPTY_OBJECT
+    metadata: JsonObject = EMPTY_OBJECT
     responses: dict[str, tuple[_Response, ...]]
 
 
 def read_argilla_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
     """Yield the submitted responses; an item is the record's id, or one of its fields or metadata."""
-    for location, row in read_located_rows(path):
-        record = validate_at_location(location, _Record, row)
+    for location, record in read_located_entries(path, _Record):
         fields: JsonObject = {"id": record.id}
         if columns.item is not None:
             fields = {**record.fields, **record.metadata}

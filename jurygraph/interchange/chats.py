@@ -1,10 +1,10 @@
 """Chats in OpenAI's form: a line has the messages of one, and perhaps the tools that it may call."""
 
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator
 
-from jurygraph.interchange.rows import ImportNote, RowKey, TaskFieldsAndNotes, TaskRow
+from jurygraph.interchange.rows import NOT_EMPTY, ImportNote, RowKey, TaskFieldsAndNotes, TaskRow
 from jurygraph.schema.conversation import (
     ChatMessage,
     MessageContent,
@@ -31,18 +31,12 @@ class Chat(TaskRow):
 
     id: RowKey | None = None
     agent: Id | None = None
-    messages: TranscriptMessages
+    messages: TranscriptMessages = NOT_EMPTY
     system: Annotated[MessageContent, AfterValidator(refuse_single_word)] = None
     """The first message, which Anthropic's form has outside the list."""
     tools: ToolDefinitions | None = None
     reference_actions: tuple[ReferenceCall, ...] | None = None
     reference_messages: TranscriptMessages | None = None
-
-    @model_validator(mode="after")
-    def _require_messages(self) -> Self:
-        if not self.messages:
-            raise ValueError("`messages` is an empty list; give it one message at least")
-        return self
 
     def to_content(self) -> TaskFieldsAndNotes:
         """Return the conversation as a task with one response; without any where it ends with the user.

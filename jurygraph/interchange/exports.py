@@ -7,7 +7,7 @@ counts may be named by a user, and an answer of several values is no label.
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from jurygraph.errors import InputError
 from jurygraph.interchange.rows import WHOLE_NUMBER_AS_TEXT, RowKey, StrippedKey
@@ -19,8 +19,9 @@ from jurygraph.messages import (
     quote,
     validate,
 )
-from jurygraph.schema.frozen_model import JsonMapping, LongId
+from jurygraph.schema.frozen_model import FrozenModel, JsonMapping, LongId
 from jurygraph.schema.rating import Vote
+from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.ratings import (
     NO_NAMES,
     NUMERAL_PATTERN,
@@ -37,6 +38,8 @@ from jurygraph.sources.table_rows import (
 )
 
 _LOGGER = logging.getLogger(__name__)
+
+M = TypeVar("M", bound=FrozenModel)
 
 OTHER_FIELDS = ("agent", "domain", "group", "text", "prompt")
 """What a row says of the rated item: who wrote it, its domain, what it shares with other items, and its texts."""
@@ -121,6 +124,12 @@ def read_export(read: AnswerReader, path: Path, columns: ExportColumns) -> Itera
 def read_located_rows(path: Path) -> Iterator[tuple[str, TableRow]]:
     """Yield the rows of a table or a JSON list, each with file and place."""
     return ((f"{path}, {position}", row) for position, row in read_rows(path))
+
+
+def read_located_entries(path: Path, model: type[M]) -> Iterator[tuple[str, M]]:
+    """Yield the rows as models, each with file and place. Raises `InputError` with these and the field."""
+    for location, row in read_located_rows(path):
+        yield location, validate_at_location(location, model, row)
 
 
 def get_export_field(location: str, row: JsonMapping, name: str, option: str) -> Any:

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 from pydantic_core import from_json
 
 from jurygraph.errors import InputError
-from jurygraph.interchange.exports import read_located_rows
+from jurygraph.interchange.exports import read_located_entries
 from jurygraph.interchange.rows import (
     NOT_EMPTY,
     ImportedRow,
@@ -28,7 +28,7 @@ from jurygraph.interchange.rows import (
     nonempty_fields,
 )
 from jurygraph.messages import quote
-from jurygraph.schema import FrozenModel, TaskLine
+from jurygraph.schema import TaskLine
 from jurygraph.schema.frozen_model import (
     Count,
     JsonFields,
@@ -59,8 +59,6 @@ OMITTED_EDGES_IMPORT_NOTE = (
 )
 NO_GRAPH_IMPORT_NOTE = "rubrics have no graph in `reward_model.graph`"
 NO_TEXT_IMPORT_NOTE = "responses without text are left out"
-
-M = TypeVar("M", bound=FrozenModel)
 
 
 def _parse_json_if_text(value: Any) -> Any:
@@ -126,10 +124,10 @@ def read_gear_graphs(path: StrPath, scores: StrPath | None = None) -> Iterator[I
 
     Raises `InputError` naming file, row and field; also where the dump's lines are no multiple of the rows.
     """
-    rows = _read_located_rows(path, AnnotatedRow)
+    rows = list(read_located_entries(Path(path), AnnotatedRow))
     if not rows:
         raise InputError(f"{path}: holds no rows; name a file that GEAR's rubric_graph.py wrote")
-    lines = [] if scores is None else _read_located_rows(scores, DumpRow)
+    lines = [] if scores is None else list(read_located_entries(Path(scores), DumpRow))
     lines_per_row, rest = divmod(len(lines), len(rows))
     if scores is not None and (rest or not lines):
         raise InputError(
@@ -141,14 +139,6 @@ def read_gear_graphs(path: StrPath, scores: StrPath | None = None) -> Iterator[I
         fields, notes = _to_task_content(f"{row.data_source}-{number}", row, dump_lines)
         task = None if fields is None else validate_at_location(where, TaskLine, fields)
         yield ImportResult(task, tuple(notes))
-
-
-def _read_located_rows(path: StrPath, model: type[M]) -> list[tuple[str, M]]:
-    """Return the rows of a file, each with its place for an error."""
-    rows = []
-    for where, values in read_located_rows(Path(path)):
-        rows.append((where, validate_at_location(where, model, values)))
-    return rows
 
 
 def _to_task_content(

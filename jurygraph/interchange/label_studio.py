@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
-from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_located_rows
+from jurygraph.interchange.exports import ExportColumns, ExportedAnswer, read_located_entries
 from jurygraph.interchange.rows import ImportedRow, RowKey
-from jurygraph.schema.frozen_model import JsonObject
-from jurygraph.sources.files import validate_at_location
+from jurygraph.schema.frozen_model import EMPTY_OBJECT, JsonObject
 
 _RESULT_VALUE_KEYS = ("rating", "number", "choices", "selected")
 """The keys under which a result has its value."""
@@ -34,7 +33,7 @@ class _Annotation(ImportedRow):
 
 class _AnnotatedTask(ImportedRow):
     id: RowKey
-    data: JsonObject = Field(default_factory=dict)
+    data: JsonObject = EMPTY_OBJECT
     annotations: tuple[_Annotation, ...]
 
 
@@ -43,8 +42,7 @@ def read_label_studio_answers(path: Path, columns: ExportColumns) -> Iterator[Ex
 
     An item is the task's id, or a field of its data.
     """
-    for location, row in read_located_rows(path):
-        task = validate_at_location(location, _AnnotatedTask, row)
+    for location, task in read_located_entries(path, _AnnotatedTask):
         fields = task.data if columns.item is not None else {"id": task.id}
         for number, annotation in enumerate(task.annotations):
             field_path = f"annotations[{number}]"

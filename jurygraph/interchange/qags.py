@@ -1,7 +1,6 @@
 """QAGS (W4ngatang/qags): workers' votes on whether an article supports each sentence of its summary."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
@@ -46,7 +45,7 @@ def read_qags(paths: Sequence[StrPath]) -> Iterator[Vote]:
             )
         seen_dataset_names.update(names)
         votes = 0
-        with closing(TextFile(path)) as file:
+        with TextFile(path) as file:
             for number, (_, summary) in enumerate(read_lines(file, ImportedSummary), start=1):
                 for vote in _to_votes(f"{names[0]}_{number}", names[0].upper(), summary):
                     votes += 1

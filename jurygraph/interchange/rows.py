@@ -8,7 +8,6 @@ import re
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
@@ -154,7 +153,7 @@ def read_entries(path: StrPath, model: type[M]) -> Iterator[tuple[str, M]]:
             location = f"{Path(path).name}, {position}"
             yield location, validate_at_location(location, model, row)
         return
-    with closing(TextFile(path)) as file:
+    with TextFile(path) as file:
         for line, value in read_lines(file, model):
             yield f"{file.name}, line {line.number}", value
 

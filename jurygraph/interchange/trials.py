@@ -7,7 +7,6 @@ words: these then stand at the beginning of its response, because a task has one
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NoReturn, TypeVar
@@ -169,7 +168,7 @@ def read_located_lines(path: StrPath, model: type[M]) -> Iterator[tuple[FileLoca
 
 def read_json_document(path: StrPath) -> tuple[FileLocation, Any]:
     """Return the value of a JSON file; a NaN in it, as some tools write, is null. Raises InputError for no JSON."""
-    with closing(TextFile(path)) as file:
+    with TextFile(path) as file:
         location = FileLocation(place=file.name)
         text = file.read_whole(_MAX_JSON_BYTES, "split it into smaller files")
     try:

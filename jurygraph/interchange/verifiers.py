@@ -16,7 +16,15 @@ from jurygraph.interchange.trials import (
     make_trials_reader,
     read_located_lines,
 )
-from jurygraph.schema.frozen_model import Count, JsonFields, JsonObject, Number, StrPath, digest_of
+from jurygraph.schema.frozen_model import (
+    EMPTY_OBJECT,
+    Count,
+    JsonFields,
+    JsonObject,
+    Number,
+    StrPath,
+    digest_of,
+)
 
 OMITTED_BRANCHES_IMPORT_NOTE = "messages off the path to the last one are left out"
 NO_MESSAGES_IMPORT_NOTE = "traces without messages are left out"
@@ -55,7 +63,7 @@ class AgentTrace(ImportedRow):
     agent: Agent = Field(default_factory=Agent)
     nodes: tuple[Node, ...] = ()
     tools: tuple[JsonFields, ...] = ()
-    rewards: dict[str, WeightedReward | None] = Field(default_factory=dict)
+    rewards: dict[str, WeightedReward | None] = EMPTY_OBJECT
     ok: bool = False
 
 

@@ -4,7 +4,7 @@ A format is a module next to this one, and an entry here; the formats that are r
 direction loads the other.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,12 +27,13 @@ ExportContent = Iterable[bytes] | Callable[[Path], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Exporter:
-    """One form of a format: how its files end, which options it takes, and what it writes.
+    """One form of the format `name`: how its files end, which options it takes, and what it writes.
 
     What it reads is opened in the stack, until it is written. `library` is one that it needs, and `needs_file` says
     that it cannot go to standard output.
     """
 
+    name: str
     suffix: str
     read: Callable[[Run, TableOptions, ExitStack], ExportContent]
     option_names: frozenset[str] = frozenset()
@@ -82,21 +83,23 @@ _RESPONSE_TABLE_OPTIONS = frozenset({"texts", "questions", "reasons", "advantage
 _VERDICT_TABLE_OPTIONS = frozenset({"texts"})
 
 
-def _make_csv_exporter(name: TableName, option_names: frozenset[str]) -> Exporter:
+def _make_csv_exporter(name: str, table: TableName, option_names: frozenset[str]) -> Exporter:
     return Exporter(
+        name=name,
         suffix=".csv",
         read=lambda run, options, exit_stack: table_to_csv(
-            _open_table(run, name, options, exit_stack)
+            _open_table(run, table, options, exit_stack)
         ),
         option_names=option_names,
     )
 
 
-def _make_parquet_exporter(name: TableName, option_names: frozenset[str]) -> Exporter:
+def _make_parquet_exporter(name: str, table: TableName, option_names: frozenset[str]) -> Exporter:
     return Exporter(
+        name=name,
         suffix=".parquet",
         read=lambda run, options, exit_stack: partial(
-            write_parquet, _open_table(run, name, options, exit_stack)
+            write_parquet, _open_table(run, table, options, exit_stack)
         ),
         option_names=option_names,
         needs_file=True,
@@ -104,30 +107,26 @@ def _make_parquet_exporter(name: TableName, option_names: frozenset[str]) -> Exp
     )
 
 
-EXPORTERS: Mapping[str, Sequence[Exporter]] = {
-    "jsonl": [Exporter(suffix=".jsonl", read=lambda run, *_: export_traces_as_jsonl(run))],
-    "csv": [_make_csv_exporter("rewards", _RESPONSE_TABLE_OPTIONS)],
-    "parquet": [_make_parquet_exporter("rewards", _RESPONSE_TABLE_OPTIONS)],
-    "xlsx": [
-        Exporter(
-            suffix=".xlsx",
-            read=_read_workbook,
-            option_names=_RESPONSE_TABLE_OPTIONS,
-            needs_file=True,
-            required_library="openpyxl",
-        )
-    ],
-    "verdicts": [
-        _make_csv_exporter("verdicts", _VERDICT_TABLE_OPTIONS),
-        _make_parquet_exporter("verdicts", _VERDICT_TABLE_OPTIONS),
-    ],
-    "ratings": [Exporter(suffix=".jsonl", read=lambda run, *_: export_votes(run))],
-    "audit-bundle": [
-        Exporter(
-            suffix=".zip",
-            read=lambda run, *_: partial(write_audit_bundle, run),
-            needs_file=True,
-        )
-    ],
-}
-"""The forms of each format, of which the name of the file chooses; the first without one."""
+EXPORTERS = (
+    Exporter(name="jsonl", suffix=".jsonl", read=lambda run, *_: export_traces_as_jsonl(run)),
+    _make_csv_exporter("csv", "rewards", _RESPONSE_TABLE_OPTIONS),
+    _make_parquet_exporter("parquet", "rewards", _RESPONSE_TABLE_OPTIONS),
+    Exporter(
+        name="xlsx",
+        suffix=".xlsx",
+        read=_read_workbook,
+        option_names=_RESPONSE_TABLE_OPTIONS,
+        needs_file=True,
+        required_library="openpyxl",
+    ),
+    _make_csv_exporter("verdicts", "verdicts", _VERDICT_TABLE_OPTIONS),
+    _make_parquet_exporter("verdicts", "verdicts", _VERDICT_TABLE_OPTIONS),
+    Exporter(name="ratings", suffix=".jsonl", read=lambda run, *_: export_votes(run)),
+    Exporter(
+        name="audit-bundle",
+        suffix=".zip",
+        read=lambda run, *_: partial(write_audit_bundle, run),
+        needs_file=True,
+    ),
+)
+"""The forms of all formats, of which the name of the file chooses; the first of a format without one."""

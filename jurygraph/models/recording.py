@@ -8,7 +8,7 @@ import logging
 import os
 import re
 from collections import defaultdict
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from statistics import mode
@@ -85,7 +85,7 @@ def read_recording(path: str | Path) -> Recording:
     lookups: dict[str, StoredLookup] = {}
     size = 0
     has_incomplete_last_line = False
-    with closing(TextFile(path)) as file:
+    with TextFile(path) as file:
         try:
             for line in file.lines():
                 if _LOOKUP_LINE_PATTERN.match(line.text):

@@ -30,14 +30,15 @@ from jurygraph.schema.conversation import (
     is_empty_value,
 )
 from jurygraph.schema.frozen_model import (
+    EMPTY_OBJECT,
     FrozenModel,
     Id,
     JsonObject,
     LongId,
     Number,
-    NumberRange,
     PositiveInt,
     PositiveNumber,
+    RisingRange,
     StrictBool,
     UnitInterval,
     iter_json_values,
@@ -106,7 +107,7 @@ class EvaluatorRecord(FrozenModel):
     version: str
     audience: Audience
     combiner: Id = "mean"
-    shares: dict[Id, NonNegativeNumber] = Field(default_factory=dict)
+    shares: dict[Id, NonNegativeNumber] = EMPTY_OBJECT
     depends_on: str = ""
 
 
@@ -188,7 +189,7 @@ class ToolUse(ModelWithCode, ModelWithShorthand):
     code_field = "use"
     use: Id
     name: ToolName | None = None
-    params: JsonObject = Field(default_factory=dict)
+    params: JsonObject = EMPTY_OBJECT
     deterministic: StrictBool | None = None
     timeout: PositiveNumber | None = None
 
@@ -204,7 +205,7 @@ class _EvaluatorOrDeriverUse(ModelWithCode, ModelWithShorthand):
     code_field = "use"
     use: Id
     name: Id | None = None
-    params: JsonObject = Field(default_factory=dict)
+    params: JsonObject = EMPTY_OBJECT
     timeout: PositiveNumber | None = None
     tools: tuple[ToolUse, ...] = OMITTED_IF_EMPTY
     max_steps: Annotated[int, Field(strict=True, ge=2, le=100)] | None = OMITTED_IF_NONE
@@ -306,7 +307,7 @@ class ComponentConfig(ModelWithCode):
     code_field = "combiner"
     combiner: Id = "mean"
     inputs: dict[Id, InputConfig] = Field(min_length=1)
-    params: JsonObject = Field(default_factory=dict)
+    params: JsonObject = EMPTY_OBJECT
 
 
 def _check_utility_cap(value: object) -> object:
@@ -335,8 +336,8 @@ class WeightsConfig(FrozenModel):
     gamma: OpenUnitInterval = 0.5
     beta: OpenUnitInterval = 0.5
     temperature: PositiveNumber = 5.0
-    fixed: dict[Id, PositiveNumber] = Field(default_factory=dict)
-    layers: dict[Layer, PositiveNumber] = Field(default_factory=dict)
+    fixed: dict[Id, PositiveNumber] = EMPTY_OBJECT
+    layers: dict[Layer, PositiveNumber] = EMPTY_OBJECT
     cap: UtilityCap = "none"
     welfare: WelfareCombinerName = "stakeholders"
     floor: UnitInterval = 0.5
@@ -418,14 +419,6 @@ class FailureConfig(FrozenModel):
 EvidencePolicy = Literal["required", "preferred", "off"]
 
 
-def _refuse_boolean(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError(
-            f"is {str(value).lower()}; write {'required' if value else 'off'} (or preferred)"
-        )
-    return value
-
-
 class SafetyConfig(FrozenModel):
     """Defences of a judge. Disable one only to measure its effect (`jurygraph attack`).
 
@@ -439,7 +432,7 @@ class SafetyConfig(FrozenModel):
     fence: StrictBool = True
     reminder: StrictBool = True
     whole_reply: StrictBool = True
-    evidence: Annotated[EvidencePolicy, BeforeValidator(_refuse_boolean)] = "required"
+    evidence: EvidencePolicy = "required"
     gates: Annotated[
         tuple[ResponseGate, ...],
         AfterValidator(lambda gates: tuple(gate for gate in RESPONSE_GATES if gate in gates)),
@@ -511,7 +504,7 @@ class CallsConfig(FrozenModel):
     the system text begins the first user message, for a model without that role.
     """
 
-    parameters: JsonObject = Field(default_factory=dict)
+    parameters: JsonObject = EMPTY_OBJECT
     max_tokens: PositiveInt = 1024
     form: Literal["native", "instructed"] | None = None
     tools: Literal["native", "instructed"] | None = OMITTED_IF_NONE
@@ -528,7 +521,7 @@ class CallsConfig(FrozenModel):
     key: Annotated[str, AfterValidator(_check_environment_name)] = "JURYGRAPH_API_KEY"
     cache: StrictBool = True
     record: Id | None = None
-    prices: dict[Id, Price] = Field(default_factory=dict)
+    prices: dict[Id, Price] = EMPTY_OBJECT
 
     @field_validator("parameters")
     @classmethod
@@ -599,20 +592,20 @@ class Config(ModelWithCode):
     version: Literal[1] = 1
     purpose: PurposeConfig = PurposeConfig()
     model: str = "none"
-    models: dict[Id, ModelUse] = Field(default_factory=dict)
+    models: dict[Id, ModelUse] = EMPTY_OBJECT
     evaluators: tuple[EvaluatorUse, ...] = Field(min_length=1)
     derivers: tuple[DeriverUse, ...] = ()
-    components: dict[Id, ComponentConfig] = Field(default_factory=dict)
-    reward: dict[Id, Number] = Field(default_factory=dict)
+    components: dict[Id, ComponentConfig] = EMPTY_OBJECT
+    reward: dict[Id, Number] = EMPTY_OBJECT
     gates: tuple[RewardGate, ...] = ()
     scale: PositiveNumber = 1.0
-    clip: NumberRange | None = None
+    clip: RisingRange | None = None
     weights: WeightsConfig = WeightsConfig()
     rubric: RubricConfig = RubricConfig()
     criteria: dict[Id, CriterionConfig] = Field(default_factory=dict, exclude_if=is_empty_value)
     task_defaults: TaskDefaults = NO_TASK_DEFAULTS
     panel: PanelConfig = PanelConfig()
-    calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict)
+    calibration: dict[LongId, ScoreCalibration] = EMPTY_OBJECT
     annotation: AnnotationConfig | None = None
     failure: FailureConfig = FailureConfig()
     calls: CallsConfig = CallsConfig()
@@ -653,9 +646,3 @@ class Config(ModelWithCode):
         first_choices += [escalation.first for escalation in escalations]
         fallback_models = frozenset(escalation.then for escalation in escalations)
         return fallback_models.difference(*first_choices)
-
-    @model_validator(mode="after")
-    def _require_ascending_clip(self) -> Self:
-        if self.clip is not None and not self.clip[0] < self.clip[1]:
-            raise ValueError("`clip` does not rise; write the lower end first, such as [0, 1]")
-        return self

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 import orjson
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -23,7 +24,7 @@ from pydantic import (
     ValidationError,
 )
 
-from jurygraph.display import ShortRepr
+from jurygraph.display import ReprParts, ShortRepr
 from jurygraph.errors import InputError, JurygraphError
 from jurygraph.messages import (
     FieldPath,
@@ -138,6 +139,16 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 NumberRange = tuple[Number, Number]
 """The lower and the upper end of a range."""
 
+
+def _require_rising_ends(ends: tuple[float, float]) -> tuple[float, float]:
+    if not ends[0] < ends[1]:
+        raise ValueError("does not rise; write the lower end first, such as [0, 1]")
+    return ends
+
+
+RisingRange = Annotated[NumberRange, AfterValidator(_require_rising_ends)]
+"""A range whose upper end is above its lower one."""
+
 UnitInterval = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
 """A number in [0, 1]."""
 
@@ -146,6 +157,9 @@ PositiveNumber = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False
 
 JsonObject = dict[str, JsonValue]
 """An object of JSON, whatever is in it."""
+
+EMPTY_OBJECT: Any = Field(default_factory=dict)
+"""The default of a field: an object or a dict of its own, without entries."""
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 LongId = Annotated[str, StringConstraints(min_length=1)]
@@ -366,7 +380,7 @@ class FrozenModel(ShortRepr, BaseModel):
                     f"{kind}.{name}: a {kind} cannot be changed; make a changed copy with `.model_copy(update={{…}})`"
                 ) from None
 
-    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+    def _repr_parts(self) -> ReprParts:
         """Return the fields that are not at their defaults."""
         for name, field in type(self).model_fields.items():
             value = getattr(self, name, None)
@@ -375,7 +389,7 @@ class FrozenModel(ShortRepr, BaseModel):
             if field.is_required() or value != field.get_default(call_default_factory=True):
                 yield name, value
 
-    def __repr_args__(self) -> Iterable[tuple[str, Any]]:
+    def __repr_args__(self) -> ReprParts:
         return self._repr_parts()  # for rich and other printers of pydantic models
 
     @cached_property

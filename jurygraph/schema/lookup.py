@@ -2,9 +2,17 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import StringConstraints
 
-from jurygraph.schema.frozen_model import Count, FrozenModel, Id, JsonObject, Number, StrictBool
+from jurygraph.schema.frozen_model import (
+    EMPTY_OBJECT,
+    Count,
+    FrozenModel,
+    Id,
+    JsonObject,
+    Number,
+    StrictBool,
+)
 
 ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
 """A name that every provider accepts for a function."""
@@ -38,7 +46,7 @@ class ToolSpec(FrozenModel):
     name: ToolName
     version: str
     description: str
-    parameters: JsonObject = Field(default_factory=dict)
+    parameters: JsonObject = EMPTY_OBJECT
     deterministic: StrictBool = True
 
 

@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from jurygraph.display import ReprParts
 from jurygraph.schema.conversation import (
     OMITTED_IF_EMPTY,
     OMITTED_IF_NONE,
@@ -21,6 +22,7 @@ from jurygraph.schema.conversation import (
     is_empty_value,
 )
 from jurygraph.schema.frozen_model import (
+    EMPTY_OBJECT,
     FrozenModel,
     Id,
     JsonFields,
@@ -131,7 +133,7 @@ class Question(FrozenModel):
     when: Condition | None = None
     pairs: PairOrder = "ordered"
     samples: PositiveInt = 1
-    params: JsonObject = Field(default_factory=dict)
+    params: JsonObject = EMPTY_OBJECT
     standby: StrictBool = False
     judges: tuple[Id, ...] = ()
     escalate: Escalation | None = None
@@ -189,7 +191,7 @@ class Derivation(FrozenModel):
     version: str
     view: str
     needs: tuple[Id, ...] = ()
-    params: JsonObject = Field(default_factory=dict)
+    params: JsonObject = EMPTY_OBJECT
     tools: tuple[ToolSpec, ...] = OMITTED_IF_EMPTY
     max_steps: PositiveInt | None = OMITTED_IF_NONE
     max_tokens: PositiveInt | None = OMITTED_IF_NONE
@@ -304,7 +306,7 @@ class ComponentInput(FrozenModel):
     if_skipped: SkippedQuestionTreatment = "left-out"
     reviewer: Id | None = None
     judge: Id | None = None
-    calibration: dict[LongId, ScoreCalibration] = Field(default_factory=dict)
+    calibration: dict[LongId, ScoreCalibration] = EMPTY_OBJECT
     turns: dict[LongId, TurnReduction] = Field(default_factory=dict, exclude_if=is_empty_value)
 
     @property
@@ -350,7 +352,7 @@ class ComponentSpec(FrozenModel):
     combiner: Id
     version: str
     inputs: dict[str, ComponentInput]
-    params: JsonObject = Field(default_factory=dict)
+    params: JsonObject = EMPTY_OBJECT
     _implementation: ImplementationHolder = PrivateAttr(default_factory=ImplementationHolder)
 
     @property
@@ -502,7 +504,7 @@ class Plan(FrozenModel):
             "`fact` and `check` in weights.layers",
         )
 
-    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+    def _repr_parts(self) -> ReprParts:
         reward = {spec.name: spec.weight for spec in self.decision.specs if spec.weight}
         yield from (
             ("task", self.task_id),

@@ -47,14 +47,15 @@ from jurygraph.schema.conversation import (
     require_calls_before_results,
 )
 from jurygraph.schema.frozen_model import (
+    EMPTY_OBJECT,
     Count,
     FrozenModel,
     Id,
     JsonFields,
     JsonObject,
     Number,
-    NumberRange,
     PositiveNumber,
+    RisingRange,
     UnitInterval,
     decode_json_strictly,
     digest_of,
@@ -84,8 +85,8 @@ class Criterion(FrozenModel):
     text: str
     weight: Number
     role: CriterionRole | None = None
-    scale: NumberRange | None = None
-    anchors: dict[Id, str] = Field(default_factory=dict)
+    scale: RisingRange | None = None
+    anchors: dict[Id, str] = EMPTY_OBJECT
     parts: tuple[Part, ...] = Field(default=(), max_length=20)
 
     @model_validator(mode="after")
@@ -97,8 +98,6 @@ class Criterion(FrozenModel):
             raise ValueError(
                 "`weight` is 0, so it would not count; give it a weight, or leave the criterion out"
             )
-        if self.scale is not None and not self.scale[0] < self.scale[1]:
-            raise ValueError("`scale` does not rise; write the lower end first, such as [1, 10]")
         if self.scale is not None and self.parts:
             raise ValueError("it has both a `scale` and `parts`; keep one of them")
         if self.anchors and self.scale is None:
@@ -179,8 +178,8 @@ class Annotation(FrozenModel):
 
     domain: str
     candidates: Count
-    roles: dict[Id, CriterionRole] = Field(default_factory=dict)
-    unassigned: dict[Id, str] = Field(default_factory=dict)
+    roles: dict[Id, CriterionRole] = EMPTY_OBJECT
+    unassigned: dict[Id, str] = EMPTY_OBJECT
     seen: dict[Id, str]
     rejected: tuple[RejectedEdge, ...] = ()
     unanswered: tuple[UnansweredPair, ...] = ()
@@ -417,7 +416,7 @@ class ReferenceCall(FrozenModel):
     """A call of a tool that a reference asks for."""
 
     name: Id
-    arguments: JsonObject = Field(default_factory=dict)
+    arguments: JsonObject = EMPTY_OBJECT
 
 
 class ContextPassage(FrozenModel):
@@ -455,7 +454,7 @@ class TaskBackground(FrozenModel):
     reference: str | None = None
     facts: JsonObject | None = None
     group: str | None = None
-    metadata: JsonObject = Field(default_factory=dict)
+    metadata: JsonObject = EMPTY_OBJECT
     reference_messages: Messages | None = OMITTED_IF_NONE
     reference_actions: tuple[ReferenceCall, ...] | None = OMITTED_IF_NONE
     tools: ToolDefinitions | None = OMITTED_IF_NONE
@@ -624,8 +623,8 @@ class Response(FrozenModel):
     text: str = Field(default=cast(str, None), exclude_if=_is_rendered_conversation)
     agent: str | None = None
     data: JsonValue = None
-    labels: JsonObject = Field(default_factory=dict)
-    metadata: JsonObject = Field(default_factory=dict)
+    labels: JsonObject = EMPTY_OBJECT
+    metadata: JsonObject = EMPTY_OBJECT
     messages: TranscriptMessages | None = Field(default=None, min_length=1, exclude_if=is_none)
     rendering: Literal[1] | None = OMITTED_IF_NONE
     workspace: Id | None = OMITTED_IF_NONE

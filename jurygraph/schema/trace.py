@@ -8,10 +8,12 @@ from typing import Any, Literal
 
 from pydantic import Field, computed_field, model_validator
 
+from jurygraph.display import ReprParts
 from jurygraph.errors import ConfigError, TraceMismatch
 from jurygraph.schema.config import JudgePurpose, PurposeConfig
 from jurygraph.schema.conversation import OMITTED_IF_EMPTY
 from jurygraph.schema.frozen_model import (
+    EMPTY_OBJECT,
     Count,
     FrozenModel,
     JsonFields,
@@ -92,8 +94,8 @@ class Reward(FrozenModel):
     components: dict[str, Number | None]
     terms: tuple[Term, ...] = Field(repr=False)
     counts: Counts = Field(repr=False)
-    parts: dict[str, dict[str, Number]] = Field(default_factory=dict)
-    diagnostics: dict[str, dict[str, Number]] = Field(default_factory=dict)
+    parts: dict[str, dict[str, Number]] = EMPTY_OBJECT
+    diagnostics: dict[str, dict[str, Number]] = EMPTY_OBJECT
     adjustments: tuple[Adjustment, ...] = ()
     gates: tuple[GateResult, ...] = ()
     weights_fixed: StrictBool = True
@@ -175,19 +177,19 @@ class Trace(FrozenModel):
     response_id: str
     agent: str | None = None
     group: str
-    labels: JsonObject = Field(default_factory=dict)
+    labels: JsonObject = EMPTY_OBJECT
     plan_digest: str
     reward: Reward
     verdicts: tuple[RecordedVerdict, ...]
     calls: tuple[Call, ...] = ()
     lookups: tuple[Lookup, ...] = OMITTED_IF_EMPTY
     material: tuple[Material, ...] = ()
-    statistics: JsonObject = Field(default_factory=dict)
+    statistics: JsonObject = EMPTY_OBJECT
     purpose: Purpose | None = None
     previous: str | None = None
     plan: Plan | None = Field(default=None, exclude=True, repr=False)
 
-    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+    def _repr_parts(self) -> ReprParts:
         yield from (("task", self.task_id), ("response", self.response_id))
         yield from (("reward", self.reward.value), ("status", self.reward.status))
         yield from (("components", self.reward.components), ("verdicts", len(self.verdicts)))

@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue, ModelWrapValidatorHandler, StringConstrai
 
 from jurygraph.schema.conversation import OMITTED_IF_EMPTY, OMITTED_IF_NONE
 from jurygraph.schema.frozen_model import (
+    EMPTY_OBJECT,
     Count,
     FrozenModel,
     Id,
@@ -415,7 +416,7 @@ class Call(FrozenModel):
     model: str
     served: str | None = None
     endpoint: str | None = None
-    parameters: JsonObject = Field(default_factory=dict)
+    parameters: JsonObject = EMPTY_OBJECT
     prompt: str | None = None
     prompt_version: str | None = None
     tokens_in: Count | None = None

@@ -12,7 +12,7 @@ macrm-multi-head      several heads: the flat mean of the rule-based components"
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -109,11 +109,9 @@ class Document:
     def line_number_of_key(self, key: str) -> int | None:
         """Return the line of a key written as `gates[0].kind`, or of its nearest parent; None if there is neither."""
         lines = {format_field_path(path): line for path, line in self._lines.items() if path}
-        enclosing_keys = []
-        for name in lines:
-            if key == name or key.startswith((f"{name}.", f"{name}[")):
-                enclosing_keys.append(name)
-        return lines[max(enclosing_keys, key=len)] if enclosing_keys else None
+        while key and key not in lines:
+            key = key[: max(key.rfind("."), key.rfind("["), 0)]
+        return lines.get(key)
 
     def _record_line_numbers(self, node: Node, path: FieldPath) -> None:
         """Note the line of every part of a node, and refuse keys that a JSON object could not have."""
@@ -514,7 +512,7 @@ def _config_error(location: str, problem: Problem) -> ConfigError:
 
 def _read_config_text(path: Path) -> str:
     try:
-        with closing(TextFile(path)) as file:
+        with TextFile(path) as file:
             return file.read_whole(_MAX_CONFIG_BYTES, "name the config file")
     except InputError as error:
         raise ConfigError(str(error)) from None

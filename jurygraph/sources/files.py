@@ -114,7 +114,20 @@ _FOREIGN_FILE_SIGNATURES = (
 """The first bytes of files that are no text, what they are, and what would be right."""
 
 
-class TextFile:
+class ClosedAtExit:
+    """Something that is closed where its `with` block ends."""
+
+    def close(self) -> None:
+        """Release what it holds open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class TextFile(ClosedAtExit):
     """A file of numbered lines, kept open so that later reads return the same content as the first one.
 
     Anything but a regular file, such as standard input (`-`), is copied to a temporary file; a gzip file is unpacked
@@ -162,7 +175,7 @@ class TextFile:
             if len(content) > MAX_LINE_BYTES:
                 problem = f"is longer than {MAX_LINE_BYTES >> 20} MB"
                 hint = "write one object a line, ended with LF"
-                raise_line_error(self.name, number, Problem((), problem, hint))
+                self.refuse_line(number, (), problem, hint)
             offset += len(content)
             if number == 1:
                 content = content.removeprefix(UTF8_BYTE_ORDER_MARK)
@@ -195,6 +208,10 @@ class TextFile:
                 f"{self.name}: changed while it was read; leave it as it is and score again"
             )
 
+    def refuse_line(self, number: int, path: FieldPath, problem: str, remedy: str) -> NoReturn:
+        """Raise `InputError` about a field of a line."""
+        raise_line_error(self.name, number, Problem(path, problem, remedy))
+
     def _decompress_gzip(self) -> None:
         """Replace a gzip file by its content, since only that allows to read a line in its middle again."""
         with self._file as compressed_file, gzip.GzipFile(fileobj=compressed_file) as content:
@@ -212,7 +229,7 @@ class TextFile:
         if number == 1 and not self.name.endswith((".xlsx", ".parquet")):
             for signature, problem, hint in _FOREIGN_FILE_SIGNATURES:
                 if content.startswith(signature):
-                    raise_line_error(self.name, 1, Problem((), problem, hint))
+                    self.refuse_line(1, (), problem, hint)
         try:
             return content.decode()
         except UnicodeDecodeError as error:
@@ -220,7 +237,7 @@ class TextFile:
             column = error.start - content.rfind(b"\n", 0, error.start)
             problem = f"byte {column} (0x{content[error.start]:02x}) is not UTF-8"
             hint = "save the file as UTF-8, gzipped or not"
-            raise_line_error(self.name, line, Problem((), problem, hint))
+            self.refuse_line(line, (), problem, hint)
 
 
 def _open_binary_input(path: StrPath) -> IO[bytes]:
@@ -360,24 +377,20 @@ def validate_at_location(location: str, model: type[N], content: Any) -> N:
     return entry
 
 
-def raise_field_error(location: str, problem: Problem) -> NoReturn:
-    raise InputError(_format_problem(location, problem))
-
-
-def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
-    raise InputError(describe_line_error(name, line, problem))
-
-
-def describe_line_error(name: str, line: int, problem: Problem) -> str:
-    return _format_problem(f"{name}, line {line}", problem)
-
-
-def _format_problem(location: str, problem: Problem) -> str:
+def describe_field_error(location: str, problem: Problem) -> str:
     field = f", field {problem.field}" if problem.path else ""
     return f"{location}{field}: {problem}"
 
 
-class TaskKeyedFile(Generic[N]):
+def raise_field_error(location: str, problem: Problem) -> NoReturn:
+    raise InputError(describe_field_error(location, problem))
+
+
+def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
+    raise_field_error(f"{name}, line {line}", problem)
+
+
+class TaskKeyedFile(ClosedAtExit, Generic[N]):
     """A file with a line for each of some tasks, validated as a whole; lines are read again when needed.
 
     Open until `close`.
@@ -385,7 +398,7 @@ class TaskKeyedFile(Generic[N]):
 
     def __init__(
         self,
-        path: StrPath,
+        file: TextFile,
         model: type[N],
         key: str,
         duplicate_hint: str,
@@ -395,16 +408,16 @@ class TaskKeyedFile(Generic[N]):
 
         Raises `InputError` with file, line and field; also for a file without a line if there is an `empty_file_hint`.
         """
-        self._file = self._open_file(path)
+        self._file = file
         self._model = model
         self._key = key
         self._lines: dict[str, tuple[int, ByteRange]] = {}
         with close_on_error(self.close):
-            for line, entry in read_lines(self._file, model):
+            for line, entry in read_lines(file, model):
                 task_id = getattr(entry, key)
                 if task_id in self._lines:
                     first, _ = self._lines[task_id]
-                    self._raise_line_error(
+                    file.refuse_line(
                         line.number,
                         (key,),
                         f"task {quote(task_id)} is already in line {first}",
@@ -413,11 +426,7 @@ class TaskKeyedFile(Generic[N]):
                 self._lines[task_id] = line.number, line.place
                 self._check(line.number, entry)
             if empty_file_hint is not None and not self._lines:
-                raise InputError(f"{self._file.name}: the file is empty; {empty_file_hint}")
-
-    def _open_file(self, path: StrPath) -> TextFile:
-        """Open the lines of the file."""
-        return TextFile(path)
+                raise InputError(f"{file.name}: the file is empty; {empty_file_hint}")
 
     def _check(self, number: int, entry: N) -> None:
         """Check a line beyond its model."""
@@ -429,14 +438,9 @@ class TaskKeyedFile(Generic[N]):
         for name, (number, _) in self._lines.items():
             if not is_known_task(name):
                 remedy = did_you_mean(name, ids) or hint
-                self._raise_line_error(
+                self._file.refuse_line(
                     number, (self._key,), f"there is no task {quote(name)}", remedy
                 )
-
-    def _raise_line_error(
-        self, number: int, path: FieldPath, problem: str, remedy: str
-    ) -> NoReturn:
-        raise_line_error(self._file.name, number, Problem(path, problem, remedy))
 
     @property
     def file_digest(self) -> FileDigest:
@@ -459,12 +463,6 @@ class TaskKeyedFile(Generic[N]):
 
     def close(self) -> None:
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def parse_json_line(text: str, model: type[N]) -> N | Problem:

@@ -9,7 +9,7 @@ import logging
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -717,7 +717,7 @@ def read_calibrations(path: StrPath) -> JsonFields:
 
 def read_json_object(path: StrPath, subject: str, hint: str) -> JsonFields:
     """Return the object in a JSON file. An `InputError` says `subject`, with its verb, and `hint` if there is none."""
-    with closing(TextFile(path, str(path))) as file:
+    with TextFile(path, str(path)) as file:
         try:
             content = from_json(file.read_whole(_MAX_ARTIFACT_BYTES, hint), allow_inf_nan=False)
         except ValueError as error:

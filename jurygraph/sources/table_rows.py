@@ -6,7 +6,6 @@ import logging
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
@@ -92,7 +91,7 @@ def is_json_array(path: Path) -> bool:
     """Return whether a file is an array of rows in a `.json`, and not lines."""
     if table_suffix(path) != ".json":
         return False
-    with closing(TextFile(path)) as file:
+    with TextFile(path) as file:
         first = next(file.lines(), None)
     return first is not None and first.text.lstrip().startswith("[")
 
@@ -168,7 +167,7 @@ class CsvLayout(NamedTuple):
 
 def read_csv_layout(path: StrPath) -> CsvLayout:
     """Return the layout of a CSV file, by its first line. Raises `InputError` for a file that cannot be read."""
-    with closing(TextFile(path, str(path))) as file:
+    with TextFile(path, str(path)) as file:
         return _layout_of_first_line(next((line.text for line in file.iter_all_lines()), ""))
 
 
@@ -192,21 +191,22 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
     """Yield the rows of a CSV file that are not empty; cells that are missing at the end of a line are None."""
     # By default 128 KB, which long prompts exceed.
     csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))
-    with closing(TextFile(path, str(path))) as file:
+    with TextFile(path, str(path)) as file:
         lines = (line.text for line in file.iter_all_lines())
         header = next(lines, "")
         separator, header_line = _layout_of_first_line(header)
         reader = csv.reader(chain([header], lines), strict=True, delimiter=separator)
         if header_line > 1:
             next(reader)
-        last_line_number = reader.line_num
+        next_row_line = header_line
         try:
             columns = next(reader, [])
             _check_column_names(path, columns, header_line)
-            last_line_number = reader.line_num
+            next_row_line = reader.line_num + 1
             for values in reader:
+                row_line = next_row_line
+                next_row_line = reader.line_num + 1
                 if not any(value.strip() for value in values):
-                    last_line_number = reader.line_num
                     continue  # such as the last rows of a sheet
                 if len(values) > len(columns):
                     problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
@@ -215,26 +215,22 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
                         f"quote a value that holds {_DELIMITER_DESCRIPTIONS[separator]}"
                     )
                 if values == columns and len(columns) > 1:
-                    location = f"{path}, line {last_line_number + 1}"
-                    raise InputError(f"{location}: is the header once more; remove the line")
+                    raise InputError(
+                        f"{path}, line {row_line}: is the header once more; remove the line"
+                    )
                 missing = len(columns) - len(values)
                 row = dict(zip(columns, [*values, *[None] * missing], strict=True))
-                yield f"line {last_line_number + 1}", row
-                last_line_number = reader.line_num
+                yield f"line {row_line}", row
         except csv.Error as error:
-            line = reader.line_num
-            row_line = last_line_number + 1
             problem = (
                 f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
             )
             if "unexpected end of data" in str(error):
                 problem = "a quote that opens in this row is never closed; close it, or double it"
-                line = row_line
-            elif line > row_line:
-                end = f"ends in line {line}, with text after it"
+            elif reader.line_num > next_row_line:
+                end = f"ends in line {reader.line_num}, with text after it"
                 problem = f"a quote that opens in this row {end}; close it before, or double it"
-                line = row_line
-            raise InputError(f"{path}, line {line}: {problem}") from None
+            raise InputError(f"{path}, line {next_row_line}: {problem}") from None
 
 
 def _check_column_names(path: Path, columns: list[str], line: int = 1) -> None:
@@ -256,7 +252,7 @@ def _check_column_names(path: Path, columns: list[str], line: int = 1) -> None:
 
 
 def _read_json_lines(path: Path) -> Iterator[RowWithPlace]:
-    with closing(TextFile(path, str(path))) as file:
+    with TextFile(path, str(path)) as file:
         for line in file.lines():
             position = f"line {line.number}"
             location = f"{path}, {position}"
@@ -296,7 +292,7 @@ def _require_json_object(value: Any, location: str) -> TableRow:
 
 
 def _read_json(path: Path) -> Iterator[RowWithPlace]:
-    with closing(TextFile(path, str(path))) as file:
+    with TextFile(path, str(path)) as file:
         text = file.read_whole(_MAX_JSON_BYTES, "give it as JSON lines")
         rows = _parse_json_text(text, str(path))
     if not isinstance(rows, list):

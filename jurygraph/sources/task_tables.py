@@ -10,7 +10,7 @@ import re
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn, Self, TypeVar
 
@@ -280,7 +280,7 @@ def _read_first_object(path: Path) -> Any:
     try:
         if is_json_array(path):
             return read_first_row(path)
-        with closing(TextFile(path)) as file:
+        with TextFile(path) as file:
             line = next(file.lines(), None)
         return None if line is None else from_json(line.text)
     except ValueError:

@@ -6,8 +6,9 @@ Only ids, places and the first tasks are kept in memory.
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +27,7 @@ from jurygraph.schema.task import (
 )
 from jurygraph.sources.files import (
     ByteRange,
+    ClosedAtExit,
     FileDigest,
     TaskKeyedFile,
     TextFile,
@@ -79,7 +81,11 @@ class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
 
     def __init__(self, path: StrPath) -> None:
         super().__init__(
-            path, TaskLine, "id", "keep one of the two", "name one that `jurygraph annotate` wrote"
+            TextFile(path),
+            TaskLine,
+            "id",
+            "keep one of the two",
+            "name one that `jurygraph annotate` wrote",
         )
 
     def check_unchanged_tasks(self, lines: Iterable[tuple[str, bytes]]) -> None:
@@ -89,7 +95,7 @@ class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
                 continue
             number, span = self._lines[name]
             if _parse_task_without_graph(self._file.read(span)) != _parse_task_without_graph(line):
-                self._raise_line_error(
+                self._file.refuse_line(
                     number,
                     (),
                     f"task {quote(name)} differs from that in TASKS in more than its graph",
@@ -109,11 +115,11 @@ class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
         reviewed_rubric = entry.rubric
         rubric = task.rubric
         if rubric is None:
-            self._raise_line_error(
+            self._file.refuse_line(
                 number, ("rubric",), f"task {quote(task.id)} has none", "leave it out"
             )
         if entry.query != task.query:
-            self._raise_line_error(
+            self._file.refuse_line(
                 number,
                 ("query",),
                 f"is not that of task {quote(task.id)}, and the graph was made for it",
@@ -126,7 +132,7 @@ class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
         reviewed_edges = {(edge.parent, edge.child): edge for edge in reviewed_rubric.edges}
         for ends, edge in hand_written_edges.items():
             if ends not in reviewed_edges:
-                self._raise_line_error(
+                self._file.refuse_line(
                     number,
                     ("rubric", "edges"),
                     f"lacks {edge.parent} -> {edge.child}, which task {quote(task.id)} defines itself",
@@ -159,7 +165,7 @@ class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
         }
         for name in sorted(contents.keys() | reviewed_criterion_by_id.keys()):
             if contents.get(name) != reviewed_criterion_by_id.get(name):
-                self._raise_line_error(
+                self._file.refuse_line(
                     number,
                     ("rubric", "criteria"),
                     f"criterion {quote(name)} is not that of task {quote(task_id)}",
@@ -201,7 +207,7 @@ TaskAndResponses = tuple[Task, tuple[Response, ...]]
 _EMPTY_TASKS_FILE_HINT = "write one task per line, each a JSON object"
 
 
-class TaskSource(AbstractContextManager["TaskSource"]):
+class TaskSource(ClosedAtExit):
     """Tasks with their responses, in the order of the tasks file.
 
     `tasks_file`, `responses_file` and `edges_file` are the digests of the source files, which stay open until `close`;
@@ -235,13 +241,13 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             self.responses_file: FileDigest | None = None
             self._tasks: TextFile
             if columns is not None:  # the responses of a table have the table's digest
-                self._tasks = tasks = enter_context(closing(ConvertedTable()))
-                self._responses = table_responses = enter_context(closing(ConvertedTable()))
+                self._tasks = tasks = enter_context(ConvertedTable())
+                self._responses = table_responses = enter_context(ConvertedTable())
                 convert_table(path, columns, tasks, table_responses)
             else:
-                self._tasks = enter_context(closing(TextFile(path)))
+                self._tasks = enter_context(TextFile(path))
                 if responses is not None:
-                    self._responses = enter_context(closing(TextFile(responses)))
+                    self._responses = enter_context(TextFile(responses))
                     self.responses_file = self._responses.file_digest
             self.tasks_file = self._tasks.file_digest
             self._edges: AnnotatedTasksFile | None = None
@@ -271,10 +277,9 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             if isinstance(task, Problem):
                 if task.path == ("messages",) and self._tasks.name == "standard input":
                     remedy = "chats are read from a file that is named, and tasks have a `query`"
-                    task = Problem(task.path, task.problem, remedy)
+                    task = replace(task, remedy=remedy)
                 raise_line_error(self._tasks.name, line.number, task)
-            for error in self._add_task(line, task):
-                raise_line_error(self._tasks.name, line.number, error)
+            self._add_task(line, task)
         if not self._index:
             raise InputError(f"{self._tasks.name}: the file is empty; {_EMPTY_TASKS_FILE_HINT}")
         if self._responses is not None:
@@ -285,21 +290,21 @@ class TaskSource(AbstractContextManager["TaskSource"]):
             if not entry.responses:
                 problem = f"task {quote(name)} has no responses"
                 hint = "give it one, or leave it out"
-                raise_line_error(
-                    self._tasks.name, entry.line, Problem(("responses",), problem, hint)
-                )
+                self._tasks.refuse_line(entry.line, ("responses",), problem, hint)
 
-    def _add_task(self, line: TextLine, task: TaskLine) -> Iterator[Problem]:
-        """Add a task and its responses to the index, and yield its problems."""
+    def _add_task(self, line: TextLine, task: TaskLine) -> None:
+        """Add a task and its responses to the index. Raises `InputError` with file, line and field."""
+        refuse = partial(self._tasks.refuse_line, line.number)
         if self._responses is not None and task.responses:
-            yield Problem(
+            refuse(
                 ("responses",),
                 "is set although --responses names a file with responses",
                 "leave out one of the two",
             )
         task = _with_absolute_table_files(task, self._tasks_folder)
         if task.id in self._index:
-            yield _repeated_id_problem("task", task.id, self._index[task.id].line, ("id",))
+            problem = f"task {quote(task.id)} is already in line {self._index[task.id].line}"
+            refuse(("id",), problem, "give each task an id of its own")
         span = line.place
         entry = _TaskPlace(len(self._index), line.number, span, len(task.responses))
         self._index[task.id] = entry
@@ -308,35 +313,32 @@ class TaskSource(AbstractContextManager["TaskSource"]):
         for position, response in enumerate(task.responses):
             path = ("responses", position, "id")
             if not response.id:
-                yield Problem(path, "is missing", "every response needs it")
-            elif response.id in self._response_lines:
-                earlier = self._response_lines[response.id]
-                yield _repeated_id_problem("response", response.id, earlier, path)
-            self._response_lines[response.id] = line.number
+                refuse(path, "is missing", "every response needs it")
+            self._add_response_id(self._tasks, line.number, path, response.id)
         if self.columns is not None:
-            self._count_task_fields(task, self.columns)
+            self.field_counts.update(task.model_fields_set)
+            if self.columns.messages and self.columns.response_from is None:
+                self.unjudged_replies += has_replies(task.query)
         if task.query == ():
-            yield Problem(("query",), "is an empty list", "give it one message at least")
+            refuse(("query",), "is an empty list", "give it one message at least")
         outside_file_problem = find_outside_table_error(task.facts, self._folder)
         if outside_file_problem is not None:
-            yield outside_file_problem
+            raise_line_error(self._tasks.name, line.number, outside_file_problem)
 
-    def _count_task_fields(self, task: TaskLine, columns: TableColumns) -> None:
-        self.field_counts.update(task.model_fields_set)
-        if columns.messages and columns.response_from is None:
-            self.unjudged_replies += has_replies(task.query)
+    def _add_response_id(self, file: TextFile, number: int, path: FieldPath, name: str) -> None:
+        """Note the line of a response. Raises `InputError` if another one has its id."""
+        if name in self._response_lines:
+            problem = f"response {quote(name)} is already in line {self._response_lines[name]}"
+            file.refuse_line(number, path, problem, "give each response an id of its own")
+        self._response_lines[name] = number
 
     def _add_responses(self, file: TextFile) -> None:
         for line, response in read_lines(file, ResponseLine):
             if response.task not in self._index:
                 hint = did_you_mean(response.task, self._index) or "name a task of the tasks file"
-                problem = Problem(("task",), f"there is no task {quote(response.task)}", hint)
-                raise_line_error(file.name, line.number, problem)
-            if response.id in self._response_lines:
-                earlier = self._response_lines[response.id]
-                problem = _repeated_id_problem("response", response.id, earlier, ("id",))
-                raise_line_error(file.name, line.number, problem)
-            self._response_lines[response.id] = line.number
+                problem = f"there is no task {quote(response.task)}"
+                file.refuse_line(line.number, ("task",), problem, hint)
+            self._add_response_id(file, line.number, ("id",), response.id)
             entry = self._index[response.task]
             entry.responses += 1
             entry.response_byte_ranges.append(line.place)
@@ -419,9 +421,6 @@ class TaskSource(AbstractContextManager["TaskSource"]):
     def close(self) -> None:
         self._resources.close()
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def read_tasks(
     path: StrPath,
@@ -492,14 +491,6 @@ def _with_absolute_table_files(task: _T, folder: Path) -> _T:
     return task if facts is None else task.model_copy(update={"facts": facts})
 
 
-def _repeated_id_problem(kind: str, name: str, earlier: int, path: FieldPath) -> Problem:
-    return Problem(
-        path,
-        f"{kind} {quote(name)} is already in line {earlier}",
-        f"give each {kind} an id of its own",
-    )
-
-
 def _refuse_yaml_file(path: StrPath) -> None:
     if str(path).lower().endswith((".yaml", ".yml")):
         raise InputError(
@@ -537,24 +528,15 @@ class TaskLinesFile(TaskKeyedFile[TaskLine]):
         self._is_wanted = should_read_task
         self._defaults = defaults
         self._folder = folder
-        self._columns = columns
         self._tasks_folder = folder_of_tasks_file(path)
         self._wanted: list[str] = []
         super().__init__(
-            path, TaskLine, "id", "give each task an id of its own", _EMPTY_TASKS_FILE_HINT
+            _open_tasks_or_chats(path, columns),
+            TaskLine,
+            "id",
+            "give each task an id of its own",
+            _EMPTY_TASKS_FILE_HINT,
         )
-
-    def _open_file(self, path: StrPath) -> TextFile:
-        columns = self._columns
-        columns = (
-            chat_file_columns(path) if columns is None else add_columns_of_chats(path, columns)
-        )
-        if columns is None:
-            return TextFile(path)
-        tasks = ConvertedTable()
-        with close_on_error(tasks.close), explain_full_temp_disk():
-            convert_table(path, columns, tasks)
-        return tasks
 
     def _check(self, number: int, entry: TaskLine) -> None:
         entry = _with_absolute_table_files(entry, self._tasks_folder)
@@ -562,7 +544,7 @@ class TaskLinesFile(TaskKeyedFile[TaskLine]):
         if outside_file_problem is not None:
             raise_line_error(self._file.name, number, outside_file_problem)
         if not isinstance(entry.query, str) and is_empty_query(entry.query):
-            self._raise_line_error(
+            self._file.refuse_line(
                 number, ("query",), "is a chat that asks nothing", "write the last message"
             )
         if self._is_wanted(self._defaults.complete(entry)):
@@ -596,6 +578,17 @@ class TaskLinesFile(TaskKeyedFile[TaskLine]):
         return self._lines.keys()
 
 
+def _open_tasks_or_chats(path: StrPath, columns: TableColumns | None) -> TextFile:
+    """Open a TASKS file, or the tasks of a file of chats, which has columns."""
+    columns = chat_file_columns(path) if columns is None else add_columns_of_chats(path, columns)
+    if columns is None:
+        return TextFile(path)
+    tasks = ConvertedTable()
+    with close_on_error(tasks.close), explain_full_temp_disk():
+        convert_table(path, columns, tasks)
+    return tasks
+
+
 class ProfilesFile(TaskKeyedFile[ProfilesLine]):
     """A PROFILES file: constraints read from textual profiles, one task a line, as `jurygraph profiles` writes them.
 
@@ -603,7 +596,7 @@ class ProfilesFile(TaskKeyedFile[ProfilesLine]):
     """
 
     def __init__(self, path: StrPath, source: TaskSource) -> None:
-        super().__init__(path, ProfilesLine, "task", "keep one of the two")
+        super().__init__(TextFile(path), ProfilesLine, "task", "keep one of the two")
         hint = f"name a task of {source.tasks_file.name}, or leave the line out"
         with close_on_error(self.close):
             self.refuse_unknown(source.place, (), hint)

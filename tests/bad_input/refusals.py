@@ -92,7 +92,7 @@ STORED = {
     ),
     "criterion_scale_falls": Refusal(
         "tasks.jsonl, line 1, field rubric.criteria[0].scale",
-        "write the lower end first, such as [1, 10]",
+        "write the lower end first, such as [0, 1]",
     ),
     "criterion_twice": Refusal(
         "tasks.jsonl, line 1, field rubric.criteria[1].id", "give each criterion an id of its own"

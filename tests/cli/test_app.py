@@ -116,14 +116,14 @@ def test_a_command_imports_its_own_module_alone() -> None:
 @all_rows("name", COMMANDS)
 def test_a_summary_is_the_first_sentence_of_the_command_s_help(name: str) -> None:
     command: Any = root_command.get_command(None, name)  # type: ignore[attr-defined]
-    assert command.get_short_help_str(limit=200) == COMMANDS[name].summary
+    assert command.get_short_help_str(limit=200) == COMMANDS[name]
 
 
 def test_the_help_lists_every_command_with_its_summary(run: Command) -> None:
     assert sorted(chain(*COMMANDS_BY_HEADING.values())) == sorted(COMMANDS)
     printed = " ".join(run("--help").out.split())
     for heading, names in COMMANDS_BY_HEADING.items():
-        listed = " ".join(f"{name} {COMMANDS[name].summary}" for name in names)
+        listed = " ".join(f"{name} {COMMANDS[name]}" for name in names)
         assert f" {heading}: {listed}" in printed
 
 

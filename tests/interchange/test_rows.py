@@ -129,7 +129,7 @@ def test_a_file_without_rows_is_refused(form: str, tmp_path: Path) -> None:
         ("rewardbench", {"prompt": []}, "prompt: is a list; write text, in quotes"),
         ("judgebench", {"label": "A=B"}, "label: is the text 'A=B'; did you mean "),
         ("grouptravelbench", {"query": ""}, "query: is empty"),
-        ("chats", {"messages": []}, "messages: is an empty list; give it one message at least"),
+        ("chats", {"messages": []}, "messages: has 0 entries; give it at least 1"),
         (
             "chats",
             {"messages": [{"role": "user", "content": "Hi."}], "system": "gpt-4o"},

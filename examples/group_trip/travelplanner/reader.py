@@ -24,7 +24,7 @@ from jurygraph.schema.frozen_model import Id
 from jurygraph.sources.files import (
     TaskKeyedFile,
     TextFile,
-    describe_line_error,
+    describe_field_error,
     parse_lines,
     raise_line_error,
     validate_at_location,
@@ -145,7 +145,7 @@ class _Importer:
             return found
         if isinstance(row, _Row):
             self._skipped.add(_id_of(number, row))
-        self._errors.append(describe_line_error(self._name, number, found))
+        self._errors.append(describe_field_error(f"{self._name}, line {number}", found))
         return Skipped(self._errors[-1])
 
     def _convert(self, number: int, row: _Row) -> ImportResult | Problem:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
 
@@ -136,11 +136,11 @@ def annotate(
             raise InputError(
                 f"{lines.file_digest.name}: no task has a `rubric` to annotate; add criteria"
             )
+        existing_graphs = _read_existing_graphs(lines, edges_from, file)
         if dry_run:
-            existing_graphs = _read_existing_graphs(lines, edges_from, file)
             request_estimate = _estimate_requests(jury, lines, existing_graphs)
         else:
-            results = _write_annotated_rubrics(jury, lines, edges_from, file)
+            results = _write_annotated_rubrics(jury, lines, existing_graphs, file)
     if dry_run:
         print_dry_run(json, *request_estimate)
         return
@@ -162,6 +162,7 @@ def annotate(
     raise typer.Exit(ExitCode.SOME_FAILED if missing or results.omitted_tasks else ExitCode.SUCCESS)
 
 
+@contextmanager
 def _open_jury(
     config: Path | None,
     tasks: str,
@@ -171,8 +172,8 @@ def _open_jury(
     annotation_overrides: JsonFields,
     max_cost: float | None,
     max_calls: int | None,
-) -> "Jury":
-    """Return the jury of the config; without a config, a jury with only the model and the evaluator `criteria`.
+) -> "Iterator[Jury]":
+    """Open the jury of the config; without a config, a jury with only the model and the evaluator `criteria`.
 
     `annotation_overrides` are settings of the annotation. Raises ConfigError if there is neither a config nor a model,
     or if the model is none.
@@ -194,15 +195,19 @@ def _open_jury(
         if model is None:
             raise
         minimal_config = Config.model_validate({"model": model, "evaluators": ["criteria"]})
-        jury = Jury(apply_overrides(minimal_config), max_cost=max_cost, max_calls=max_calls)
+        opened_jury: AbstractContextManager[Jury] = Jury(
+            apply_overrides(minimal_config), max_cost=max_cost, max_calls=max_calls
+        )
     else:
-        jury = open_jury(
+        opened_jury = open_jury(
             path, model, dry_run, apply_overrides, max_cost=max_cost, max_calls=max_calls
         )
-    if jury.gateway is None:
-        jury.close()
-        raise ConfigError("model: annotation needs a model; name one in the config or with --model")
-    return jury
+    with opened_jury as jury:
+        if jury.gateway is None:
+            raise ConfigError(
+                "model: annotation needs a model; name one in the config or with --model"
+            )
+        yield jury
 
 
 def _read_existing_graphs(
@@ -258,7 +263,7 @@ def _estimate_requests(
 
 
 def _write_annotated_rubrics(
-    jury: "Jury", lines: TaskLinesFile, edges_file: str | None, file: str
+    jury: "Jury", lines: TaskLinesFile, existing_graphs: Mapping[str, Rubric], file: str
 ) -> TaskResults[Rubric]:
     """Annotate every rubric, and write every line of TASKS with its graph if there is one; return all results.
 
@@ -268,7 +273,6 @@ def _write_annotated_rubrics(
 
     is_new_file = not os.path.exists(file)
     planner = Planner(jury)
-    existing_graphs = _read_existing_graphs(lines, edges_file, file)
 
     def annotate_task(task: Task) -> Awaitable[Rubric | None]:
         return planner.aannotate(task, existing_graphs.get(task.id))

@@ -31,7 +31,6 @@ from jurygraph.errors import RUN_ENDING
 from jurygraph.runs.reports.bill import count_requests
 from jurygraph.runs.reports.gate import parse_ci_thresholds
 from jurygraph.safety.attacks import AttackSuite, load_attack_tasks, load_attacks
-from jurygraph.sources import locate_config_errors
 from jurygraph.sources.files import explain_full_temp_disk
 from jurygraph.sources.task_tables import chat_file_columns, folder_of_tasks_file
 from jurygraph.sources.tasks import TaskAndResponses, TaskLinesFile, read_tasks
@@ -88,8 +87,7 @@ def attack(
         attacked_tasks = (
             load_attack_tasks() if tasks is None else _read_tasks(tasks, allow_files_outside)
         )
-        with locate_config_errors(config, model):
-            study = AttackStudy(jury, attacked_tasks, load_attacks(suite))
+        study = AttackStudy(jury, attacked_tasks, load_attacks(suite))
         activity_label = "estimating" if dry_run else "attacking"
         threads = jury.context.threads
         total = len(study.arms) * study.responses

@@ -60,30 +60,30 @@ def plan(
     refuse_unwritable(out, *([] if tasks == "-" else [tasks]))
     columns = build_table_columns(tasks, group_by=group_by, response_from=response_from)
     path = config or find_config(tasks)
-    with redirect_stdout_to_stderr():
-        jury = open_jury(path, model, max_cost=max_cost, max_calls=max_calls)
+    with (
+        redirect_stdout_to_stderr(),
+        open_jury(path, model, max_cost=max_cost, max_calls=max_calls) as jury,
+    ):
         from jurygraph.runs.reports.bill import count_requests
         from jurygraph.runs.workflows.plans_file import write_plans
-        from jurygraph.sources import locate_config_errors
         from jurygraph.sources.task_tables import folder_of_tasks_file
         from jurygraph.sources.tasks import TaskLinesFile
 
         folder = None if allow_files_outside else folder_of_tasks_file(tasks)
-        with jury, locate_config_errors(path, model):
-            print_messages(collect_jury_notes(jury))
-            with (
-                TaskLinesFile(
-                    tasks, defaults=jury.config.task_defaults, folder=folder, columns=columns
-                ) as lines,
-                open_runner() as runner,
-                progress("planning", len(lines), "tasks") as report,
-            ):
-                name = Path(tasks).name
-                written_plans = write_plans(jury, lines, name, Path(out), report)
-                with exit_on_interrupt("interrupted; nothing was written"):
-                    lacking = run_interruptible(runner, written_plans, jury.context.threads)
-            print_messages(lacking.describe())
-            requests = count_requests(jury)
+        print_messages(collect_jury_notes(jury))
+        with (
+            TaskLinesFile(
+                tasks, defaults=jury.config.task_defaults, folder=folder, columns=columns
+            ) as lines,
+            open_runner() as runner,
+            progress("planning", len(lines), "tasks") as report,
+        ):
+            name = Path(tasks).name
+            written_plans = write_plans(jury, lines, name, Path(out), report)
+            with exit_on_interrupt("interrupted; nothing was written"):
+                lacking = run_interruptible(runner, written_plans, jury.context.threads)
+        print_messages(lacking.describe())
+        requests = count_requests(jury)
     content = {"plans": out, "tasks": len(lines), "requests": requests and requests.to_json()}
     print_report(
         json, content, [f"wrote {len(lines)} plans to {out}", *format_request_lines(requests)]

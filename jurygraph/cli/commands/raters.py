@@ -4,7 +4,6 @@ import math
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
@@ -593,7 +592,7 @@ def _read_reviewer_names(text: str) -> list[str]:
     """Return the names of reviewers, which are names of files, too."""
     # Unlike `Path.is_file`, `isfile` is also false for what is too long to be a path.
     if os.path.isfile(text) or text.endswith((".txt", ".csv")):
-        with closing(TextFile(text, text)) as file:
+        with TextFile(text, text) as file:
             located_names = [
                 (f"{text}, line {line.number}", line.text.strip()) for line in file.lines()
             ]

@@ -24,7 +24,6 @@ from jurygraph.cli.options import (
 from jurygraph.cli.render.text import print_message, print_messages, print_result, progress
 from jurygraph.cli.streams import ExitCode, add_secrets_to_redact
 from jurygraph.errors import InputError
-from jurygraph.sources import locate_config_errors
 from jurygraph.sources.files import explain_unreadable_file
 
 if TYPE_CHECKING:
@@ -95,14 +94,12 @@ def serve(
         jurygraph serve --config jury.yaml --group-size 8 --host 0.0.0.0 --token-file token
     """
     path = config or find_config(tasks or "-")
-    jury = open_jury(path, model, max_cost=max_cost, max_calls=max_calls)
-    from jurygraph.integrations.failed_rewards import read_failed_reward_rule
-    from jurygraph.server.settings import ServerSettings
-    from jurygraph.web_access import LOOPBACK_HOSTS
+    opened_jury = open_jury(path, model, max_cost=max_cost, max_calls=max_calls)
+    with opened_jury as jury, ExitStack() as stack:
+        from jurygraph.integrations.failed_rewards import read_failed_reward_rule
+        from jurygraph.server.settings import ServerSettings
+        from jurygraph.web_access import LOOPBACK_HOSTS
 
-    with ExitStack() as stack:
-        stack.enter_context(locate_config_errors(path, model))
-        stack.enter_context(jury)
         settings = ServerSettings(
             failed=None if failed == "auto" else read_failed_reward_rule(failed, "raise"),
             group_size=group_size,

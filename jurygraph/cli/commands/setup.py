@@ -173,10 +173,8 @@ _MODULES_BY_EXTRA = {
 
 
 def _check_config(path: Path) -> Iterator[SetupCheck]:
-    from jurygraph.sources import locate_config_errors  # lazily: only needed with a config
-
     try:
-        with open_jury(path) as jury, locate_config_errors(path):
+        with open_jury(path) as jury:
             jury.open()
             reviewers = jury.config.task_defaults.reviewers
             for evaluator in jury.evaluators.values():

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -353,8 +352,7 @@ def export(
         jurygraph export run --to audit-bundle -o run.zip
     """
     output = None if output == "-" else output
-    form = to or _choose_format_by_suffix(output)
-    exporter = _choose_exporter(form, output or "")
+    exporter = _choose_exporter(to, output)
     requested_export_options = {
         "texts": texts,
         "questions": questions,
@@ -363,16 +361,16 @@ def export(
     }
     for name, is_option_requested in requested_export_options.items():
         if is_option_requested and name not in exporter.option_names:
-            *others, last = [
-                other for other, forms in EXPORTERS.items() if name in forms[0].option_names
-            ]
+            *others, last = dict.fromkeys(
+                form.name for form in EXPORTERS if name in form.option_names
+            )
             missing_table_part = "columns" if name == "texts" else "rows of responses"
             raise InputError(
-                f"--{name}: --to {form} has no {missing_table_part} to add to; "
+                f"--{name}: --to {exporter.name} has no {missing_table_part} to add to; "
                 f"use {', '.join(others)} or {last}"
             )
     if output is None and exporter.needs_file:
-        raise InputError(f"--to {form}: needs an output file; name one with -o")
+        raise InputError(f"--to {exporter.name}: needs an output file; name one with -o")
     if exporter.required_library:
         import_library(exporter.required_library)  # before a large run is read
     with Run.open(run) as stored_run:
@@ -395,41 +393,27 @@ def export(
             _write_or_print_lines(output, content)
 
 
-def _choose_format_by_suffix(output: str | None) -> str:
-    """Return the first format whose files end like this one. Raises `InputError` where none does."""
-    if output is None:
-        names = ", ".join(EXPORTERS)
-        raise InputError(f"--to: is missing; name one of {names}, or a file with -o")
-    suffix = _suffix_of(output)
-    format_by_suffix: dict[str, str] = {}
-    for name, (form, *_) in EXPORTERS.items():
-        format_by_suffix.setdefault(form.suffix, name)
-    if suffix not in format_by_suffix:
-        suffixes_text = ", ".join(format_by_suffix)
-        hint = f"end it in {suffixes_text}, or use --to"
-        if suffix in (".html", ".pdf"):
-            hint = f"{hint}; `jurygraph report` writes a page that can be printed"
-        raise InputError(f"{output}: its ending names no format; {hint}")
-    return format_by_suffix[suffix]
-
-
-def _suffix_of(output: str) -> str:
-    return Path(output.lower().removesuffix(".gz")).suffix
-
-
 _UNSUPPORTED_SUFFIXES = {".json", ".tsv", ".xls", ".ods", ".html", ".md", ".yaml", ".yml"}
 """Endings of formats that no export writes: a program that goes by the ending could not read the file."""
 
 
-def _choose_exporter(to: str, output: str) -> Exporter:
-    """Return the form of a format that the name of a file means. Raises `InputError` for another one's name."""
-    forms = EXPORTERS[to]
-    suffix = _suffix_of(output)
+def _choose_exporter(to: str | None, output: str | None) -> Exporter:
+    """Return the form that the names of a format and a file mean. Raises `InputError` where they do not fit."""
+    suffix = Path((output or "").lower().removesuffix(".gz")).suffix
+    forms = [form for form in EXPORTERS if to in (None, form.name)]
     for form in forms:
         if form.suffix == suffix:
             return form
-    supported_suffixes = {form.suffix for form in chain.from_iterable(EXPORTERS.values())}
-    if suffix in supported_suffixes | _UNSUPPORTED_SUFFIXES:
+    suffixes = dict.fromkeys(form.suffix for form in EXPORTERS)
+    if to is None and output is None:
+        names = ", ".join(dict.fromkeys(form.name for form in EXPORTERS))
+        raise InputError(f"--to: is missing; name one of {names}, or a file with -o")
+    if to is None:
+        hint = f"end it in {', '.join(suffixes)}, or use --to"
+        if suffix in (".html", ".pdf"):
+            hint = f"{hint}; `jurygraph report` writes a page that can be printed"
+        raise InputError(f"{output}: its ending names no format; {hint}")
+    if suffix in suffixes.keys() | _UNSUPPORTED_SUFFIXES:
         raise InputError(
             f"{output}: --to {to} writes {forms[0].suffix.removeprefix('.')}; "
             f"name a file that ends in {forms[0].suffix}"

@@ -168,7 +168,7 @@ def test_a_task_that_cannot_be_read_is_omitted_and_named_and_exits_with_1(
         (
             ["--model", "none"],
             2,
-            "error: model: none answers nothing; name one in the config or with --model",
+            "error: --model: none answers nothing; name one in the config or with --model",
         ),
         (
             ["--out", "tasks.jsonl"],
