@@ -6,7 +6,6 @@ Each class may be created outside of an event loop, and used in several.
 import asyncio
 import logging
 import math
-import random
 import re
 import threading
 from collections import Counter, deque
@@ -18,10 +17,17 @@ from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from fractions import Fraction
 from math import inf
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception,
+    stop_after_attempt,
+    wait_random_exponential,
+)
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.request import (
@@ -478,33 +484,68 @@ async def call_with_retries(
     `MAX_RETRY_AFTER_SECONDS`: then its message includes this. `until` is a time of the running loop's clock: a wait
     that would last until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`.
     """
-    attempt = 1
-    longest_jitter = policy.first
-    while True:
-        try:
-            return await once()
-        except Fault as fault:
-            if fault.kind not in RETRYABLE_FAULT_KINDS:
-                raise
-            requested = fault.retry_after or 0.0
-            if requested > MAX_RETRY_AFTER_SECONDS:
-                raise Fault(
-                    fault.kind,
-                    f"the provider asks for a wait of {requested:.0f} s, more than the limit of "
-                    f"{MAX_RETRY_AFTER_SECONDS:.0f} s: {fault}",
-                    fault.retry_after,
-                ) from fault.__cause__
-            if attempt >= policy.attempts:
-                raise
-            # Jitter is added to the provider's wait, so that a burst does not return as a burst.
-            wait = requested + random.uniform(0.0, min(longest_jitter, policy.longest))
-            if until is not None and _loop_time() + wait >= until:
-                raise Fault(
-                    "deadline", f"no time is left to ask again after {fault.kind}: {fault}"
-                ) from fault
-        await asyncio.sleep(wait)
-        attempt += 1
-        longest_jitter *= 2.0
+    failed = []
+    try:
+        return await once()  # most requests succeed at once, without what a retry loop costs
+    except Fault as fault:
+        failed.append(fault)
+    random_wait_strategy = wait_random_exponential(multiplier=policy.first, max=policy.longest)
+
+    def wait(state: RetryCallState) -> float:
+        # Jitter is added to the provider's wait, so that a burst does not return as a burst.
+        return _requested_wait(_last_error(state)) + random_wait_strategy(state)
+
+    def check_time_left(state: RetryCallState) -> None:
+        last = _last_error(state)
+        ends = _loop_time() + (state.next_action.sleep if state.next_action else 0.0)
+        if isinstance(last, Fault) and until is not None and ends >= until:
+            raise Fault(
+                "deadline", f"no time is left to ask again after {last.kind}: {last}"
+            ) from last
+
+    async def attempt() -> T:
+        if failed:
+            raise failed.pop()  # the first attempt, for tenacity to count
+        return await once()
+
+    loop = AsyncRetrying(
+        retry=retry_if_exception(_should_retry),
+        wait=wait,
+        stop=stop_after_attempt(policy.attempts),
+        before_sleep=check_time_left,
+        sleep=asyncio.sleep,
+        reraise=True,
+    )
+    try:
+        return await loop(attempt)
+    except Fault as fault:
+        requested = _requested_wait(fault)
+        if fault.kind not in RETRYABLE_FAULT_KINDS or requested <= MAX_RETRY_AFTER_SECONDS:
+            raise
+        raise Fault(
+            fault.kind,
+            f"the provider asks for a wait of {requested:.0f} s, more than the limit of "
+            f"{MAX_RETRY_AFTER_SECONDS:.0f} s: {fault}",
+            fault.retry_after,
+        ) from fault.__cause__
+
+
+def _last_error(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None
+
+
+def _should_retry(error: BaseException) -> bool:
+    """Return True if another attempt may succeed, and may start soon enough."""
+    return (
+        isinstance(error, Fault)
+        and error.kind in RETRYABLE_FAULT_KINDS
+        and _requested_wait(error) <= MAX_RETRY_AFTER_SECONDS
+    )
+
+
+def _requested_wait(error: BaseException | None) -> float:
+    """Return the seconds of the provider's `Retry-After`, 0 without one."""
+    return (isinstance(error, Fault) and error.retry_after) or 0.0
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
@@ -570,22 +611,27 @@ def max_reply_tokens_of(parameters: Mapping[str, JsonValue], default_max_reply_t
     )
 
 
-def replace_token_limits(value: Any, max_reply_tokens: int) -> Any:
+def replace_token_limits(
+    parameters: Mapping[str, JsonValue], max_reply_tokens: int
+) -> dict[str, JsonValue]:
     """Return parameters with another number wherever a limit on the reply's tokens stands (in `extra_body` too).
 
     What has the name of a limit and is no number stays, such as a property of a JSON schema.
     """
+    return {
+        name: max_reply_tokens
+        if name in TOKEN_LIMIT_PARAMETERS and isinstance(value, int)
+        else _replace_nested_token_limits(value, max_reply_tokens)
+        for name, value in parameters.items()
+    }
+
+
+def _replace_nested_token_limits(value: JsonValue, max_reply_tokens: int) -> JsonValue:
+    if isinstance(value, dict):
+        return replace_token_limits(value, max_reply_tokens)
     if isinstance(value, list):
-        return [replace_token_limits(inner, max_reply_tokens) for inner in value]
-    if not isinstance(value, Mapping):
-        return value
-    replaced = {}
-    for name, inner in value.items():
-        is_limit = name in TOKEN_LIMIT_PARAMETERS and isinstance(inner, int)
-        replaced[name] = (
-            max_reply_tokens if is_limit else replace_token_limits(inner, max_reply_tokens)
-        )
-    return replaced
+        return [_replace_nested_token_limits(inner, max_reply_tokens) for inner in value]
+    return value
 
 
 class Budget:
