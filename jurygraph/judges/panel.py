@@ -21,7 +21,7 @@ from math import comb
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import AfterValidator, Field, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from jurygraph import aggregation
 from jurygraph.aggregation.consensus import Consensus
@@ -226,17 +226,10 @@ def _require_rising_levels(levels: tuple[float, ...]) -> tuple[float, ...]:
     return levels
 
 
-def _check_confusions_digest(value: Any, build: ValidatorFunctionWrapHandler) -> Confusions:
-    """Return confusions whose digest, if it is given, is that of the rest."""
+def _refuse_file_name(value: Any) -> Any:
     if isinstance(value, str):
         raise ValueError(f"names {quote(value)}, which was not read; write the content of the file")
-    if not isinstance(value, Mapping):
-        return build(value)  # type: ignore[no-any-return]  # it raises
-    fields = {key: content for key, content in value.items() if key != "digest"}
-    confusions: Confusions = build(fields)
-    if value.get("digest", confusions.digest) != confusions.digest:
-        raise ValueError("the digest is not that of the rest, which was changed; leave it out")
-    return confusions
+    return value
 
 
 class ConsensusOfJudges(Combiner):
@@ -260,7 +253,7 @@ class ConsensusOfJudges(Combiner):
             Annotated[tuple[UnitInterval, ...], AfterValidator(_require_rising_levels)] | None
         ) = Field(None, min_length=2)
         """The values of the classes, rising in [0, 1]; 0 and 1 unless the confusions have other classes."""
-        confusions: Annotated[Confusions, WrapValidator(_check_confusions_digest)] | None = None
+        confusions: Annotated[Confusions, BeforeValidator(_refuse_file_name)] | None = None
         """The judges' learned confusions: a file, or its content. Without, the majority counts."""
 
     name = "consensus"

@@ -20,8 +20,10 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
+    ModelWrapValidatorHandler,
     StringConstraints,
     ValidationError,
+    model_validator,
 )
 
 from jurygraph.display import ReprParts, ShortRepr
@@ -455,6 +457,23 @@ M = TypeVar("M", bound="ParamsModel")
 
 RawParams = Mapping[str, Any]
 """Params as a config has them, or as a plan stores them."""
+
+
+class FittedModel(FrozenModel):
+    """Base class of what was fitted to data, and is kept in a file; a `digest` among its fields is that of the rest."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _require_matching_digest(cls, value: Any, build: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(value, Mapping) or "digest" not in value:
+            return build(value)
+        fields = {name: content for name, content in value.items() if name != "digest"}
+        model = build(fields)
+        if value["digest"] != model.digest:
+            raise ValueError(
+                "`digest` is not that of the rest, which was changed; leave it out, or fit it again"
+            )
+        return model
 
 
 class ParamsModel(FrozenModel):

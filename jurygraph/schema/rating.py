@@ -6,7 +6,15 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from jurygraph.schema.frozen_model import FrozenModel, Id, LongId, Number, StrictBool, UnitInterval
+from jurygraph.schema.frozen_model import (
+    FittedModel,
+    FrozenModel,
+    Id,
+    LongId,
+    Number,
+    StrictBool,
+    UnitInterval,
+)
 
 Label = Number | Annotated[str, StringConstraints(min_length=1, max_length=512)]
 """A class label: a number or a word."""
@@ -97,7 +105,7 @@ class JudgedLabel(FrozenModel):
     split: str | None = None
 
 
-class Confusions(FrozenModel):
+class Confusions(FittedModel):
     """The class shares and confusion matrices of a fitted consensus, without its items.
 
     `classes` [K] are sorted from low to high, and `prior` [K] are their shares. `annotators` holds a matrix [K][K] by

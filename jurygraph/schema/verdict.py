@@ -1,16 +1,16 @@
 """The results of evaluators and derivers, verdicts and material, with their evidence, calls, gates and calibration."""
 
-from collections.abc import Mapping
 from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 
-from pydantic import Field, JsonValue, ModelWrapValidatorHandler, StringConstraints, model_validator
+from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from jurygraph.schema.conversation import OMITTED_IF_EMPTY, OMITTED_IF_NONE
 from jurygraph.schema.frozen_model import (
     EMPTY_OBJECT,
     Count,
+    FittedModel,
     FrozenModel,
     Id,
     JsonObject,
@@ -27,11 +27,10 @@ from jurygraph.schema.task import Response
 CalibrationMethod = Literal["isotonic", "platt"]
 
 
-class ScoreCalibration(FrozenModel):
+class ScoreCalibration(FittedModel):
     """A map from a judge's score to the mean label of people, linear between knots and constant outside of them.
 
     `scores` rise, and their `calibrated` values do not fall. `labels` is the number of responses that it was fitted to.
-    A `digest` among the fields must be that of the rest.
     """
 
     format: Literal["jurygraph-calibration/1"] = "jurygraph-calibration/1"
@@ -39,19 +38,6 @@ class ScoreCalibration(FrozenModel):
     labels: PositiveInt
     scores: tuple[UnitInterval, ...] = Field(min_length=1, max_length=1000)
     calibrated: tuple[UnitInterval, ...]
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _require_matching_digest(cls, value: Any, build: ModelWrapValidatorHandler[Self]) -> Self:
-        if not isinstance(value, Mapping) or "digest" not in value:
-            return build(value)
-        fields = {name: content for name, content in value.items() if name != "digest"}
-        expected_calibration = build(fields)
-        if value["digest"] != expected_calibration.digest:
-            raise ValueError(
-                "`digest` is not that of the rest, which was changed; leave it out, or fit it again"
-            )
-        return expected_calibration
 
     @model_validator(mode="after")
     def _check_knots(self) -> Self:

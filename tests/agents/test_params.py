@@ -139,7 +139,7 @@ COMBINERS = {
         ),
         (
             {"confusions": {**CONFUSIONS, "digest": "x"}},
-            "confusions: the digest is not that of the rest",
+            "confusions.digest: is not that of the rest",
         ),
         ({"confusions": {"classes": [0, 1]}}, "confusions.prior: is missing; confusions need it"),
     ],
