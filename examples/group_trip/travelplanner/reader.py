@@ -6,7 +6,7 @@ plans are read as claims about tables.
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, cast
 
@@ -80,7 +80,7 @@ class _ProfilesFile(TaskKeyedFile[_Profiles]):
     """The profiles of a file by task."""
 
     def __init__(self, path: str | Path) -> None:
-        super().__init__(path, _Profiles, "task", "keep one of them")
+        super().__init__(TextFile(path), _Profiles, "task", "keep one of them")
 
     def _check(self, number: int, entry: _Profiles) -> None:
         location = f"{self._file.name}, line {number}"
@@ -124,7 +124,7 @@ def _read_rows(path: str | Path, stack: ExitStack) -> Iterator[tuple[int, _Row |
             filled = {column: value for column, value in values.items() if value != ""}
             yield int(place.removeprefix("line ")), validate(_Row, filled)
     else:
-        file = stack.enter_context(closing(TextFile(path)))
+        file = stack.enter_context(TextFile(path))
         for line, entry in parse_lines(file, _Row):
             yield line.number, entry
 
