@@ -253,10 +253,13 @@ class JuryScorer:
         if len(call.functions) == self._others + 1:
             self._calls.remove(call)
         try:
-            return await call.scoring
-        except BaseException:  # the same call made again is a new one
-            if call in self._calls:
-                self._calls.remove(call)
+            return await asyncio.shield(call.scoring)  # for which another function may wait, too
+        except BaseException:
+            call.functions.remove(function)
+            if not call.functions:
+                call.scoring.cancel()
+                if call in self._calls:  # the same call made again is a new one
+                    self._calls.remove(call)
             raise
 
     async def _score_batch(

@@ -458,6 +458,23 @@ def test_a_function_that_waits_in_the_event_loop_of_the_jurys_function_gets_the_
     assert asyncio.run(call_both()) == ([None if r is None else 1.0 for r in REWARDS], REWARDS)
 
 
+def test_a_call_that_was_cancelled_and_is_made_again_is_a_new_one(opened: list[JuryReward]) -> None:
+    jury, brief = reward_functions(CONFIG, beside=[lambda completions, **_: [1.0] * 4])
+    opened.append(jury)  # type: ignore[arg-type]
+    samples: dict[str, Any] = {"prompts": ["2 + 2?"] * 4, "completions": texts(REWARDS)}
+
+    async def begin_and_cancel() -> None:
+        started = asyncio.ensure_future(jury(**samples))
+        await asyncio.sleep(0)
+        started.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await started
+
+    asyncio.run(begin_and_cancel())
+    assert brief(**samples) == [None if r is None else 1.0 for r in REWARDS]
+    assert asyncio.run(jury(**samples)) == REWARDS  # type: ignore[arg-type]
+
+
 def test_a_function_beside_the_jury_that_is_not_wrapped_is_refused(
     opened: list[JuryReward],
 ) -> None:
