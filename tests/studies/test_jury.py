@@ -312,6 +312,20 @@ def test_a_judge_is_dropped_over_all_questions_and_equal_ones_are_named_together
     assert sentence in conclusion
 
 
+def test_a_jury_that_may_tie_without_a_judge_is_said_to() -> None:
+    voted = {"jury": "jury, majority of 3"}
+    rows = [part("without", name, UNSURE, 9) | voted for name in "abc"]
+    (told,) = conclude_smaller_juries([JURY | voted, *rows])
+    ties = " The 2 others may tie, and without a majority the worst case counts; `fold: mean` has no ties."
+    assert told.endswith(f"(20.0%).{ties}")
+    rows.append(part("without", "d", UNSURE, 9) | voted)  # the three others of four cannot
+    assert "may tie" not in "".join(conclude_smaller_juries([JURY | voted, *rows]))
+    rows = [part("without", name, UNSURE, 1) | voted for name in "abc"]
+    assert "may tie" not in "".join(conclude_smaller_juries([JURY | voted, *rows]))
+    means = [part("without", name, UNSURE, 9) for name in "abc"]
+    assert "may tie" not in "".join(conclude_smaller_juries([JURY, *means]))
+
+
 def test_whom_two_copies_outvote_is_not_missed_least() -> None:
     rows = [part(seat, name, UNSURE) for seat in ("alone", "without") for name in "abc"]
     pair = {"first": "a", "second": "b", "both": 200, "differ": 2}
