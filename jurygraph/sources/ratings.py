@@ -284,12 +284,12 @@ def read_judged_labels(
                     hint = f"keep one label of each person and `question`{_question_hint(file)}"
                 column = file.columns["id"]
                 raise_field_error(f"{path}, {position}", Problem((column,), problem, hint))
-    if not labelled_rows:
-        column = quote(columns.get("target", file.columns["target"]))
-        raise InputError(f"{path}: no row has a label in column {column}; write one at least")
     column_by_field = dict(file.columns)
     if fields:
         column_by_field |= dict.fromkeys(("target", "question"), columns["target"])
+    if not labelled_rows:
+        column = quote(column_by_field["target"])
+        raise InputError(f"{path}: no row has a label in column {column}; write one at least")
     return FileRows(
         file.path,
         tuple(labelled_rows),

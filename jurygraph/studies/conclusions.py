@@ -260,7 +260,7 @@ def _describe_least_missed_judge(
             f"{format_count(row['labels'], 'label')}"
         )
     ties = ""
-    if "majority" in jury["jury"] and others % 2 == 0 and row["undecided"] > jury["undecided"]:
+    if "majority" in jury["jury"] and others % 2 == 0:
         ties = f" The {others} others may tie, and without a majority the worst case counts; `fold: mean` has no ties."
     return (
         f"{subject}: {name} is missed least; without it {join_names(outcomes)}."

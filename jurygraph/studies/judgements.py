@@ -391,8 +391,7 @@ def resolve_label_questions(
     question_ids = list(dict.fromkeys(judge.question for judge, _ in judges))
     names = {label.question for _, label in chosen}
     label_questions = [name and find_questions_by_name(name, question_ids) for name in names]
-    is_column_named = labels.columns.get("question") == labels.columns.get("target")
-    column_hint = "" if is_column_named or any(label_questions) else _UNRELATED_COLUMN_HINT
+    column_hint = "" if any(label_questions) else _UNRELATED_COLUMN_HINT
     if question is not None:
         named_questions = find_questions_by_name(question, question_ids)
         if not named_questions:

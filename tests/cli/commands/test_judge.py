@@ -141,6 +141,5 @@ def test_a_sheet_has_a_column_for_each_question(
         "people.csv, line 1: has no column 'door'; name one that is there with --target-column: id, shaky, mood\n"
     )
     ended = run(*command, "mood,moood=mood")
-    assert ended.err.endswith(
-        "line 2, field mood,moood=mood: there is no question 'mood'; there are manners.polite, manners.shaky, reward\n"
-    )
+    hint = "there is no question 'mood'; there are manners.polite, manners.shaky, reward"
+    assert f"line 2, field mood,moood=mood: {hint}" in ended.err
