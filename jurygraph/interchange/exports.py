@@ -27,6 +27,7 @@ from jurygraph.sources.ratings import (
     NUMERAL_PATTERN,
     NameByField,
     read_decimal_commas,
+    split_column_subject,
 )
 from jurygraph.sources.table_rows import (
     TableRow,
@@ -195,6 +196,5 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
 
 def _parse_rater(text: str) -> tuple[str, tuple[str, str | None]]:
     """Return a column, with its person and the dimension: COLUMN, PERSON=COLUMN or PERSON:DIMENSION=COLUMN."""
-    subject, _, column = text.rpartition("=")
-    person, _, dimension = subject.partition(":")
+    column, person, dimension = split_column_subject(text)
     return column, (person or column, dimension or None)

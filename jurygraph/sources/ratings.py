@@ -29,7 +29,6 @@ from jurygraph.messages import (
     join_names,
     quote,
     select_known_names,
-    shell_quote,
     split_names,
     validate,
 )
@@ -256,37 +255,81 @@ def read_judged_labels(
 ) -> FileRows[JudgedLabel]:
     """Read people's labels of judged responses; `true`, `false` and numbers are targets in CSV, too.
 
-    `columns` maps `id`, `target`, … to the file's columns; `options` as for `read_ratings`. An item that is none of the
-    `responses` is, with its `agent`, that agent's response. Rows without a label are left out, and counted as `empty`.
+    `columns` maps `id`, `target`, … to the file's columns; `options` as for `read_ratings`. Several of `target` are
+    joined by commas, each as COLUMN, QUESTION=COLUMN or PERSON:QUESTION=COLUMN. An item that is none of the `responses`
+    is, with its `agent`, that agent's response. Rows without a label are left out, and counted as `empty`.
 
     Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice, or nobody any.
     """
-    file = read_validated_rows(path, _LabelRow, columns, options)
     labelled_rows = []
+    row_count = 0
     first_position_by_key: dict[tuple[str | None, ...], str] = {}
-    for position, row in file.rows:
-        if row.target is None:
-            continue
-        if row.agent is not None and row.id not in responses:
-            row = row.model_copy(update={"id": f"{row.id}_{row.agent}"})
-        labelled_rows.append((position, JudgedLabel(**row.model_dump(exclude={"agent"}))))
-        subject = (row.id, row.other, row.question, row.reviewer)
-        first = first_position_by_key.setdefault(subject, position)
-        if first != position:
-            problem = f"{quote(row.id)} has a label in {first} already"
-            hint = f"keep one, or {_reviewer_hint(file, options)}"
-            if row.reviewer is not None:
-                problem = f"{quote(row.reviewer)} labelled {quote(row.id)} in {first} already"
-                hint = f"keep one label of each person and `question`{_question_hint(file)}"
-            column = file.columns["id"]
-            raise_field_error(f"{path}, {position}", Problem((column,), problem, hint))
-    empty_label_count = len(file.rows) - len(labelled_rows)
+    for target_columns, fields in _label_columns(path, columns, options):
+        file = read_validated_rows(path, _LabelRow, target_columns, options)
+        row_count += len(file.rows)
+        for position, row in file.rows:
+            if row.target is None:
+                continue
+            row = row.model_copy(update=fields)
+            if row.agent is not None and row.id not in responses:
+                row = row.model_copy(update={"id": f"{row.id}_{row.agent}"})
+            labelled_rows.append((position, JudgedLabel(**row.model_dump(exclude={"agent"}))))
+            subject = (row.id, row.other, row.question, row.reviewer)
+            first = first_position_by_key.setdefault(subject, position)
+            if first != position:
+                problem = f"{quote(row.id)} has a label in {first} already"
+                hint = f"keep one, or {_reviewer_hint(file, options)}"
+                if row.reviewer is not None:
+                    problem = f"{quote(row.reviewer)} labelled {quote(row.id)} in {first} already"
+                    hint = f"keep one label of each person and `question`{_question_hint(file)}"
+                column = file.columns["id"]
+                raise_field_error(f"{path}, {position}", Problem((column,), problem, hint))
+    column_by_field = dict(file.columns)
+    if fields:
+        column_by_field |= dict.fromkeys(("target", "question"), columns["target"])
     if not labelled_rows:
-        column = quote(file.columns["target"])
+        column = quote(column_by_field["target"])
         raise InputError(f"{path}: no row has a label in column {column}; write one at least")
     return FileRows(
-        file.path, tuple(labelled_rows), file.columns, file.unread_columns, empty_label_count
+        file.path,
+        tuple(labelled_rows),
+        column_by_field,
+        file.unread_columns,
+        row_count - len(labelled_rows),
     )
+
+
+def _label_columns(
+    path: StrPath, columns: NameByField, options: NameByField
+) -> Iterator[tuple[NameByField, dict[str, str]]]:
+    """Yield the columns for each `target`, with the `question`, and the `reviewer`, that its labels are of, if named.
+
+    A name that the file has is one column, whatever is in it. Raises `InputError` for two of one question and person.
+    """
+    targets = columns.get("target", "")
+    if not set(targets) & set(",=") or targets in read_first_row(path):
+        yield columns, {}
+        return
+    subjects = []
+    for text in split_names(targets):
+        column, name, question = split_column_subject(text)
+        fields = {"question": question or name or column}
+        if question:
+            fields["reviewer"] = name
+        if fields in subjects:
+            raise InputError(
+                f"{options.get('target', 'target')}: has two columns of {join_names(fields.values())}; name one, or "
+                "each person's as PERSON:QUESTION=COLUMN"
+            )
+        subjects.append(fields)
+        yield {**columns, "target": column}, fields
+
+
+def split_column_subject(text: str) -> tuple[str, str, str]:
+    """Return the column in COLUMN, NAME=COLUMN or PERSON:NAME=COLUMN, and both names, each empty if it is not there."""
+    subject, _, column = text.rpartition("=")
+    first, _, second = subject.partition(":")
+    return column, first, second
 
 
 def _question_hint(file: FileRows[_LabelRow]) -> str:
@@ -544,15 +587,8 @@ def _rating_column_error(
     if "responses" in present_columns:
         return InputError(f"{location}: has `responses`, as TASKS; name the file of their RATINGS")
     error = missing_column_error(location, columns, present_columns, option)
-    if option is None:
-        return error
-    names = columns[0].split(",")
-    if set(names) <= set(present_columns):
-        commands = ", then ".join(f"{option} {shell_quote(name)}" for name in names)
-        error = InputError(
-            f"{location}: has no column {quote(columns[0])}; name each in a command of its own: {commands}"
-        )
-    elif columns[-1] not in ("item", "label", "annotator") and len(names) == 1:
+    may_be_wide = columns[-1] in ("item", "label", "annotator") or "," in columns[0]
+    if option is None or not may_be_wide:
         return error
     return InputError(f"{error}; or {_WIDE_TABLE_HINT}")
 

@@ -219,7 +219,8 @@ def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterato
             if row["without"] and row["answers"] and names - {row["without"]} not in copies
         ]
         if smaller_juries:
-            yield _describe_least_missed_judge(subject, jury, smaller_juries)
+            others = sum(row["without"] is not None for row in parts) - 1
+            yield _describe_least_missed_judge(subject, jury, smaller_juries, others)
         labelled_judges = [row for row in parts if row["alone"] and row["farther"]]
         if labelled_judges:
             best, best_name = _pick_best(labelled_judges, "alone", _distance_key)
@@ -245,7 +246,9 @@ def _pick_best(rows: FigureRows, name: str, key: Callable[[Figures], Any]) -> tu
     return best, f"{names[0]}{equal_names}"
 
 
-def _describe_least_missed_judge(subject: str, jury: Figures, smaller_juries: FigureRows) -> str:
+def _describe_least_missed_judge(
+    subject: str, jury: Figures, smaller_juries: FigureRows, others: int
+) -> str:
     row, name = _pick_best(smaller_juries, "without", _loss_key)
     outcomes = [
         f"the undecided answers go from {jury['undecided']} to {row['undecided']} of {row['answers']}",
@@ -256,9 +259,12 @@ def _describe_least_missed_judge(subject: str, jury: Figures, smaller_juries: Fi
             f"the mean distance from people by {_cell_text(row['farther'])}, "
             f"{format_count(row['labels'], 'label')}"
         )
+    ties = ""
+    if "majority" in jury["jury"] and others % 2 == 0:
+        ties = f" The {others} others may tie, and without a majority the worst case counts; `fold: mean` has no ties."
     return (
         f"{subject}: {name} is missed least; without it {join_names(outcomes)}."
-        f"{_describe_saving(jury, row, ' That')}"
+        f"{_describe_saving(jury, row, ' That')}{ties}"
     )
 
 

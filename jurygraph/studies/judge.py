@@ -248,10 +248,10 @@ def unpredicted_label_notes(
 
 
 def unlabelled_row_notes(labels: FileRows[JudgedLabel]) -> list[str]:
-    """Return what to say of the rows that were left out because they have no label; nothing if none was."""
+    """Return what to say of the rows, or cells, that were left out because they have no label; nothing if none was."""
     total = labels.empty + len(labels.rows)
     empty_text = (
-        f"{labels.empty} of {total} rows have no label ({NO_LABEL_DESCRIPTION}) and are left out"
+        f"{labels.empty} of {total} labels are missing ({NO_LABEL_DESCRIPTION}) and are left out"
     )
     return [empty_text] if labels.empty else []
 

@@ -262,6 +262,26 @@ def test_labels_of_an_agents_answer_to_an_item_are_of_its_response(tmp_path: Pat
     assert {label.reviewer for _, label in file.rows} == {"ann"}
 
 
+def test_labels_of_several_questions_have_a_column_each(tmp_path: Path) -> None:
+    cells = {"helpful": "yes", "stars": 4, "bo": "", "a,b": 1}
+    path = table(tmp_path / "wide.csv", {"id": "r", "question": "What?", **cells})
+
+    def read(target: str) -> Any:
+        file = read_judged_labels(path, {"target": target}, {"target": "--target-column"})
+        labels = [(row.question, row.reviewer, row.target) for _, row in file.rows]
+        return file.empty, labels
+
+    expected = [("helpful", None, True), ("tone", None, 4.0)]
+    assert read("helpful, tone=stars") == (0, expected)
+    expected = [("tone", "ann", 4.0)]
+    assert read("ann:tone=stars,bo:tone=bo") == (1, expected)
+    assert read("a,b") == (0, [("What?", None, 1.0)])  # the name of one column
+    with pytest.raises(InputError, match="--target-column: has two columns of tone; name one, or"):
+        read("tone=stars,tone=bo")
+    with pytest.raises(InputError, match="no row has a label in column 'ann:tone=bo'"):
+        read("ann:tone=bo")
+
+
 # Places of rows
 
 

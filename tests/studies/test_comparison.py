@@ -306,6 +306,21 @@ def test_agents_are_listed_by_name_with_what_was_left_out():
     ]
 
 
+def test_the_first_sentence_has_the_order_of_the_agents():
+    def sentence(*pairs: tuple[float, float]) -> str:
+        sides = [
+            [response(f"r{n}", f"t{n}", pair[side], "xyz"[n]) for n, pair in enumerate(pairs)]
+            for side in (0, 1)
+        ]
+        return str(compare(*sides).conclusion[0])
+
+    assert sentence((0.5, 0.25), (0.25, 0.125)).endswith("; by mean x > y in both")
+    assert sentence((0.5, 0.25), (0.25, 0.5)).endswith("; by mean x > y in A, y > x in B")
+    tied = sentence((0.5, 0.1 + 0.2), (0.5, 0.3), (0.75, 0.0))
+    assert tied.endswith("; by mean z > x = y in A, x = y > z in B")
+    assert "by mean" not in sentence((0.5, 0.5), (0.25, 0.25)) + sentence((0.5, 0.25))
+
+
 def test_agents_have_intervals_and_tests_adjusted_for_their_number():
     """Six gains of one agent (p = 1/32), and six changes of another of which one is a loss; a third has none."""
     agents = ["alice"] * 6 + ["bob"] * 6 + ["carol"] * 6

@@ -1025,7 +1025,7 @@ def test_responses_with_an_empty_label_are_left_out_and_the_report_counts_them()
     people = read_labels("label.gold", [run])
     notes = unlabelled_row_notes(people)
     words = "an empty cell, or n/a, NA, unsure, ? or -"
-    assert notes == [f"2 of 4 rows have no label ({words}) and are left out"]
+    assert notes == [f"2 of 4 labels are missing ({words}) and are left out"]
     measured = report(join_labels_with_judgements([run], people), notes=notes)
     assert measured.notes[0] == notes[0]
     assert figures_of(measured).judges[0].n == 2

@@ -409,7 +409,8 @@ def judge(
     A row of the labels has `id` (a response) and `target` (true, false, or a number in the judge's units), and may have
     `question` (its last part is enough; `reward` is the reward), `reviewer` and `split`. Labels on another scale, such
     as 1 to 5 for a criterion that is met or not, are compared by their order. With `other` it is of a pair: 1 if `id`
-    is better, 0 if `other` is, 0.5 for a tie.
+    is better, 0 if `other` is, 0.5 for a tie. Where each question has a column, --target-column takes all, each as
+    COLUMN (called by the question's last part), QUESTION=COLUMN or PERSON:QUESTION=COLUMN.
 
     A judge is a question with its evaluator and model, and so are several models as folded, a jury; below stand a
     constant and the length of the response. Then: each jury beside its judges, and without each of them (intervals
@@ -429,6 +430,7 @@ def judge(
     \b
     Example:
         jurygraph study judge run --labels people.csv
+        jurygraph study judge run --labels wide.csv --target-column helpful,tone=friendliness
         jurygraph study judge run --labels label.gold --need 0.02 --gate "tpr>=0.9, tnr>=0.9"
     """
     from jurygraph.studies import judge as judge_study

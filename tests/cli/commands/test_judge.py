@@ -105,13 +105,6 @@ def test_options_name_the_columns_of_labels(
     command = ("study", "judge", scored_folder, "--labels", labels, "--json")
     ended = run(*command, "--id-column", "row", "--target-column", "gold")
     assert json.loads(ended.out)["judges"][0]["n"] == 4
-    ended = run(*command, "--id-column", "row", "--target-column", "gold,row")
-    hint = "if each person has a column, make a label of each cell by `jurygraph import wide`"
-    assert (
-        "has no column 'gold,row'; name each in a command of its own: --target-column gold, then --target-column row"
-        in ended.err
-    )
-    assert f"; or {hint}\n" in ended.err
     ended = run(*command, "--id-column", "row")
     assert (
         "has no column 'label' or 'target'; name one that is there with --target-column"
@@ -130,3 +123,23 @@ def test_wrong_labels_end_with_code_2_and_their_place(
     ended = run("study", "judge", scored_folder, "--labels", labels)
     assert (ended.code, ended.out) == (2, "")
     assert "line 2 (door/a), field target: is the text 'good'; write true or false" in ended.err
+
+
+def test_a_sheet_has_a_column_for_each_question(
+    scored_folder: Path, tmp_path: Path, run: Command
+) -> None:
+    rows = ["door/a,true,0", "door/b,false,0", "salt/a,true,1", "salt/b,false,1"]
+    labels = write_labels(tmp_path, "\n".join(["id,shaky,mood", *rows, ""]))
+    command = ("study", "judge", scored_folder, "--labels", labels, "--json", "--target-column")
+    found = json.loads(run(*command, "shaky,polite=mood").out)["judges"]
+    accuracies = {judge["question"]: (judge["n"], judge["accuracy"]["value"]) for judge in found}
+    assert accuracies == {"manners.polite": (4, 0.25), "manners.shaky": (4, 0.75)}
+    certificate = run("study", "certify", *command[2:5], *command[6:], "shaky,polite=mood").out
+    assert "--target-column shaky,polite=mood" in certificate
+    ended = run(*command, "mood,door")
+    assert ended.err.endswith(
+        "people.csv, line 1: has no column 'door'; name one that is there with --target-column: id, shaky, mood\n"
+    )
+    ended = run(*command, "mood,moood=mood")
+    hint = "there is no question 'mood'; there are manners.polite, manners.shaky, reward"
+    assert f"line 2, field mood,moood=mood: {hint}" in ended.err
