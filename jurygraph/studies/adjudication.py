@@ -37,6 +37,7 @@ class _ConsensusItem(FrozenModel):
     posterior: tuple[UnitInterval, ...]
     ambiguity: UnitInterval
     mean: Number | None = None
+    adjusted_mean: Number | None = None
     annotators: tuple[str, ...] = ()
 
 
