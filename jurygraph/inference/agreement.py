@@ -458,15 +458,15 @@ def means_without_leniency(rater: Ints, item: Ints, score: Floats) -> Floats:
     from scipy import sparse  # imported lazily: every `study` command would wait for it
 
     counts = sparse.coo_array((np.ones(len(score)), (rater, item))).tocsr()
-    per_item = np.bincount(item)
-    weights = np.divide(1.0, per_item, out=np.zeros(len(per_item)), where=per_item > 0)
+    has_score = np.bincount(item) > 0
+    weights = 1.0 / np.maximum(np.bincount(item), 1)
     # b solves Q b = q, the equations of both lines above without m.
     shared = counts @ sparse.diags_array(weights) @ counts.T
     matrix = sparse.diags_array(np.bincount(rater).astype(np.float64)) - shared
     means = np.bincount(item, score) * weights
     sums = np.bincount(rater, score - means[item])
     # Of all solutions this is the shortest one, in which connected raters sum to 0.
-    settings = {"atol": 1e-12, "btol": 1e-12, "conlim": 0.0, "maxiter": 20 * len(sums)}
-    leniency = sparse.linalg.lsmr(matrix, sums, **settings)[0]
+    steps = 20 * len(sums)
+    leniency = sparse.linalg.lsmr(matrix, sums, 0.0, 1e-12, 1e-12, 0.0, maxiter=steps)[0]
     corrected_sums = np.bincount(item, score - leniency[rater])
-    return np.where(per_item > 0, corrected_sums * weights, np.nan)
+    return np.where(has_score, corrected_sums * weights, np.nan)

@@ -177,16 +177,23 @@ class FittedConsensus:
         return dict(zip(self.model.votes.items, spread.tolist(), strict=True))
 
     @cached_property
+    def tied_items(self) -> list[Any]:
+        """The items for which several classes have the majority."""
+        items = self.majority.items
+        return [items[index] for index in np.flatnonzero(self.majority.tied).tolist()]
+
+    @cached_property
     def doubts(self) -> dict[Any, str]:
         """Why items are in doubt, which are those that `assign --ambiguous` selects."""
-        posteriors = self.get_item_posteriors(self.method)
-        items = posteriors.votes.items
         if self.method != "majority":
+            posteriors = self.get_item_posteriors(self.method)
+            items = posteriors.votes.items
             ambiguous = np.flatnonzero(posteriors.ambiguity() > consensus.HIGH_AMBIGUITY)
             return {items[index]: "ambiguous" for index in ambiguous.tolist()}
-        tied = [items[index] for index in np.flatnonzero(self.majority.tied).tolist()]
         decided_by_one = self.majority.items_decided_by_one_vote()
-        return dict.fromkeys(tied, "tie") | dict.fromkeys(decided_by_one, "one vote decides")
+        return dict.fromkeys(self.tied_items, "tie") | dict.fromkeys(
+            decided_by_one, "one vote decides"
+        )
 
     @property
     def has_one_resampling_unit(self) -> bool:
@@ -345,8 +352,6 @@ def report(
             intervals = "t, with refits"
             scores = refits.agents
     agent_comparison_rows = _compare_methods(fitted_consensus)
-    majority = fitted_consensus.majority
-    tied_items = [majority.items[index] for index in np.flatnonzero(majority.tied).tolist()]
     reasons = {}
     if ballots.agent is not None or settings.compare:
         reasons["no stability of a ranking"] = fitted_consensus.no_stability_reason
@@ -373,8 +378,8 @@ def report(
             agent_comparison_rows,
         ),
         "further_labels": forecasts,
-        "decided_by_one": majority.items_decided_by_one_vote(),
-        "ties": {"rule": _tie_rule(settings), "items": tied_items},
+        "decided_by_one": fitted_consensus.majority.items_decided_by_one_vote(),
+        "ties": {"rule": _tie_rule(settings), "items": fitted_consensus.tied_items},
         "log_likelihood": model.log_likelihood,
         "converged": model.converged,
         "iterations": model.iterations,
@@ -503,7 +508,7 @@ def _accuracy_cell(person: Figures) -> IntervalCell:
 
 
 def _conclude_annotators(figures: Figures) -> Iterator[str]:
-    """Yield whom not to trust, and who is lenient or strict, if the labels show it."""
+    """Return whom not to trust, and who is lenient or strict, if the labels show it."""
     people = figures["annotators"]
     measure, chance = "correlation", 0.0
     cells = {name: person["correlation"] for name, person in people.items()}
@@ -512,10 +517,7 @@ def _conclude_annotators(figures: Figures) -> Iterator[str]:
         cells = {name: _accuracy_cell(person) for name, person in people.items()}
     shifts = {name: person["shift"] for name, person in people.items()}
     unit = "credit" if has_words(figures["classes"]) else "labels"
-    sentences = list(describe_raters(cells, measure, chance, shifts, unit))
-    yield from sentences
-    if sentences:
-        yield "a majority counts all annotators alike, the model by their confusions"
+    return describe_raters(cells, measure, chance, shifts, unit)
 
 
 def _conclude_items(figures: Figures) -> str:
@@ -721,11 +723,11 @@ def _annotator_sections(figures: Figures) -> ReportSections:
 def list_consensus_labels(
     fitted_consensus: FittedConsensus, question: str | None = None
 ) -> list[dict[str, str]]:
-    """Return `item`, `agent` if votes name one, `label`, `doubt` and its `reason` of each item, as the files name them.
+    """Return `item`, `agent` if votes name one, `label`, `spread` and `doubt` of each item, as the files name them.
 
     The label is the likeliest class, and none where several are as likely; of numbers there are also the `mean` and the
-    `adjusted_mean`, the lowest first. `doubt` is the ambiguity, or by majority vote, which has none, the spread of
-    labels. All are of the `question`, if there is one.
+    `adjusted_mean`, the lowest first. `spread` is that of its labels, `doubt` why it is in doubt, if it is.
+    All are of the `question`, if there is one.
     """
     ballots = fitted_consensus.ballots
     agents: Sequence[str | None] = ballots.agent or [None] * len(ballots.item)
@@ -744,9 +746,8 @@ def list_consensus_labels(
         if item["mean"] is not None:
             row["mean"] = f"{item['mean']:.6g}"
             row["adjusted_mean"] = f"{adjusted_means[key]:.6g}" if key in adjusted_means else ""
-        is_majority = fitted_consensus.method == "majority"
-        doubt = fitted_consensus.spreads[key] if is_majority else item["ambiguity"]
-        row |= {"doubt": f"{doubt:.3g}", "reason": fitted_consensus.doubts.get(key, "")}
+        row["spread"] = f"{fitted_consensus.spreads[key]:.3g}"
+        row["doubt"] = fitted_consensus.doubts.get(key, "")
         rows.append({column: text for column, text in row.items() if text is not None})
     return rows
 
@@ -774,9 +775,9 @@ def _doubtful_item_sections(figures: Figures, fitted_consensus: FittedConsensus)
     doubts, spreads = fitted_consensus.doubts, fitted_consensus.spreads
     rows = []
     for name in sorted(doubts, key=lambda name: -spreads[name]):
-        doubt = {"name": name, "reason": doubts[name], "spread": spreads[name]}
+        doubt = {"name": name, "doubt": doubts[name], "spread": spreads[name]}
         rows.append(figures["items"][name] | doubt)
-    columns = {"items in doubt": "name", "reason": "reason", "spread of labels": "spread"}
+    columns = {"items in doubt": "name", "doubt": "doubt", "spread of labels": "spread"}
     yield _item_table(columns, rows, figures["classes"])
     if rows:
         yield (
