@@ -347,11 +347,11 @@ def _notes_on_gaps(votes: Sequence[SheetVote]) -> Iterator[str]:
             if items:
                 yield f"{reviewer}: {len(items)} of {len(sheet)} rows are {problem}: {join_names(items)}"
     labelled_items = {vote.key for vote in votes if vote.label is not None}
-    items = dict.fromkeys(vote.key for vote in votes)
-    unlabelled_items = [item for item in items if item not in labelled_items]
+    all_items = dict.fromkeys(vote.key for vote in votes)
+    unlabelled_items = [item for item in all_items if item not in labelled_items]
     if unlabelled_items:
         yield (
-            f"items without a label: {len(unlabelled_items)} of {len(items)}: "
+            f"items without a label: {len(unlabelled_items)} of {len(all_items)}: "
             f"{join_names(unlabelled_items)}"
         )
 
