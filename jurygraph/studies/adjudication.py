@@ -15,7 +15,7 @@ from jurygraph.aggregation.consensus import HIGH_AMBIGUITY, AgentScore
 from jurygraph.aggregation.consensus.fitting import ConsensusMethod
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.messages import quote, shell_quote
+from jurygraph.messages import join_names, quote, shell_quote
 from jurygraph.schema.frozen_model import FrozenModel, JsonFields, Number, UnitInterval
 from jurygraph.schema.rating import Label, format_label
 from jurygraph.sources.files import validate_at_location
@@ -37,6 +37,7 @@ class _ConsensusItem(FrozenModel):
     posterior: tuple[UnitInterval, ...]
     ambiguity: UnitInterval
     mean: Number | None = None
+    adjusted_mean: Number | None = None
     annotators: tuple[str, ...] = ()
 
 
@@ -65,6 +66,11 @@ class SavedConsensus(FrozenModel):
     def doubtful_items(self) -> frozenset[str]:
         """Return the items that one vote decides, of a majority, for which these are as doubtful as a tie."""
         return frozenset(self.decided_by_one if self.method == "majority" else ())
+
+    @property
+    def annotators(self) -> frozenset[str]:
+        """Return who labelled any of the items."""
+        return frozenset().union(*(item.annotators for item in self.items.values()))
 
     @property
     def high_ambiguity_count(self) -> int:
@@ -165,6 +171,12 @@ def report(
                 classes = ",".join(map(format_label, before.classes))
                 hint = f"give that consensus's: --classes {shell_quote(classes)}"
             raise InputError(f"--before: has other {name}; {hint}")
+    lost_annotators = sorted(before.annotators - new_consensus.annotators)
+    if lost_annotators:
+        raise InputError(
+            f"--before: that consensus has labels of {join_names(lost_annotators)}, and this one has none; name the "
+            "files of both, or leave the same people out of both (--without)"
+        )
     has_other_items = before.items.keys() - new_consensus.items.keys()
     if has_other_items or new_consensus.counts.rows <= before.counts.rows:
         raise InputError(

@@ -7,13 +7,13 @@ the width falls with the root of the number.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 
 from jurygraph.display import format_interval
 from jurygraph.inference.clusters import NORMAL_QUANTILE, POWER_QUANTILE, Estimate
-from jurygraph.messages import format_count, join_names
+from jurygraph.messages import format_count, join_names, shell_quote
 from jurygraph.studies.alternative_annotator import (
     MIN_PASSING_WIN_RATE,
     MIN_SHARED_ITEMS_BY_PERSON,
@@ -354,13 +354,15 @@ def _describe_test_against_people(test: AlternativeAnnotator, agreement: object)
 def _describe_guessers(test: AlternativeAnnotator) -> str:
     """Return who of the beaten persons may be guessing, and ω without them, as a sentence without its end."""
     names = [f"{name} {format_cell(cell, 2)}" for name, cell in test.guessers.items()]
-    without = "without them, there are too few persons to test"
-    if test.winning_rate_without_guessers is not None:
-        without = f"without them, ω is {test.winning_rate_without_guessers:.2f}"
+    without = f"without them ({_without_option(test.guessers)}), "
+    if test.winning_rate_without_guessers is None:
+        without += "there are too few persons to test"
+    else:
+        without += f"ω is {test.winning_rate_without_guessers:.2f}"
         if test.winning_rate_without_guessers < MIN_PASSING_WIN_RATE:
             without += ", and it is not shown to be as near"
     return (
-        "Of the persons whom it beats, perhaps no better than guessing (rank correlation with the others): "
+        "Warning: of the persons whom it beats, these may be guessing (rank correlation with the others): "
         f"{join_names(names)}; {without}"
     )
 
@@ -550,34 +552,39 @@ def describe_raters(
 ) -> Iterator[str]:
     """Yield who may guess, and who is lenient or strict, if the labels show it of some.
 
-    Who may guess has an interval of the measure around chance; apart from the others are those whose interval does not
-    reach half way from there to full agreement. Who is surely below chance judges the other way round. `shifts` are
-    those of `shifts_from_others`, by name, of labels or another `unit`.
+    A warning ends with the option that leaves its people out. Who may guess has an interval of the measure around
+    chance; those agree little whose interval does not reach half way from there to full agreement. Who is surely below
+    chance judges the other way round. `shifts` are those of `shifts_from_others`, by name, of labels or another `unit`.
     """
     half_way = (1.0 + chance) / 2.0
-    below_half_way = f"guessing ({measure} {chance:.2g}), and surely below {half_way:.2g}"
     text_by_finding = {
-        "opposite": f"surely below guessing ({measure} {chance:.2g}), as who judges the other way round",
-        "guessing": f"perhaps no better than {below_half_way}",
-        "weak": f"better than {below_half_way}",
+        "opposite": f"Warning: judges the other way round ({measure} surely below {chance:.2g}, of guessing)",
+        "guessing": f"Warning: may be guessing ({measure} near {chance:.2g}, surely below {half_way:.2g})",
+        "weak": f"Warning: agrees little ({measure} surely below {half_way:.2g}, though not guessing)",
         "unsure": "guessing is not ruled out, and more labels would tell",
     }
     names_by_finding = defaultdict(list)
+    texts = {name: f"{name} {format_cell(cell, 3)}" for name, cell in cells.items()}
     shifted_names = []
     for name, cell in cells.items():
-        text = f"{name} {format_cell(cell, 3)}"
         finding = _classify_rater(cell, chance, half_way)
         if finding is not None:
-            names_by_finding[finding].append(text)
+            names_by_finding[finding].append(name)
         elif shifts[name] and side_of_bound(cell, half_way) is not None:
-            shifted_names.append(text)
+            shifted_names.append(texts[name])
     for finding, finding_text in text_by_finding.items():
-        if names_by_finding[finding]:
-            yield f"{finding_text}: {join_names(names_by_finding[finding])}"
+        people = names_by_finding[finding]
+        if people:
+            remedy = "" if finding == "unsure" else f"; to leave out: {_without_option(people)}"
+            yield f"{finding_text}: {join_names(map(texts.__getitem__, people))}{remedy}"
     for relation, names in _join_names_by_side(shifts, "higher", "lower"):
         yield f"{unit} surely {relation} than the others' of the same items, on average by: {names}"
     if shifted_names:
         yield f"shifted, but ranks items like the others ({measure}): {join_names(shifted_names)}"
+
+
+def _without_option(names: Iterable[str]) -> str:
+    return f"--without {shell_quote(','.join(names))}"
 
 
 def conclude_reliability(

@@ -24,7 +24,11 @@ from jurygraph.aggregation.consensus.fitting import (
 from jurygraph.aggregation.consensus.model import class_credit_values
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.inference.agreement import correlations_with_others, shifts_from_others
+from jurygraph.inference.agreement import (
+    correlations_with_others,
+    means_without_leniency,
+    shifts_from_others,
+)
 from jurygraph.inference.clusters import Estimate, cluster_numbers
 from jurygraph.messages import (
     join_names,
@@ -140,6 +144,56 @@ class FittedConsensus:
             "bootstrap" if self.settings.uses_paper_preset else "t",
         )
         return {str(agent): score for agent, score in scores.items()}
+
+    @cached_property
+    def adjusted_means(self) -> dict[Any, float]:
+        """The mean label of each item without its annotators' leniency, within the scale; empty for words."""
+        classes = self.ballots.classes
+        if has_words(classes):
+            return {}
+        votes = self.model.votes
+        labels = np.array(classes, np.float64)[votes.label]
+        means = means_without_leniency(votes.annotator, votes.item, labels)
+        # equal means can differ in their last bits
+        means = np.clip(means, min(classes), max(classes)).round(9)
+        named_means = zip(
+            votes.items, means.tolist(), strict=False
+        )  # the last ones may lack labels
+        return {item: mean for item, mean in named_means if not math.isnan(mean)}
+
+    @cached_property
+    def spreads(self) -> dict[Any, float]:
+        """The spread of each item's labels: the standard deviation of their credit, and 0 without labels.
+
+        Where classes have no order, it is the share of labels that are not the commonest.
+        """
+        counts = self.model.votes.counts
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        spread = shares.sum(axis=1) - shares.max(axis=1)
+        if self.ballots.has_order:
+            credit = np.array(self.values)
+            variance = shares @ credit**2 - (shares @ credit) ** 2
+            spread = np.sqrt(np.maximum(variance, 0.0))
+        return dict(zip(self.model.votes.items, spread.tolist(), strict=True))
+
+    @cached_property
+    def tied_items(self) -> list[Any]:
+        """The items for which several classes have the majority."""
+        items = self.majority.items
+        return [items[index] for index in np.flatnonzero(self.majority.tied).tolist()]
+
+    @cached_property
+    def doubts(self) -> dict[Any, str]:
+        """Why items are in doubt, which are those that `assign --ambiguous` selects."""
+        if self.method != "majority":
+            posteriors = self.get_item_posteriors(self.method)
+            items = posteriors.votes.items
+            ambiguous = np.flatnonzero(posteriors.ambiguity() > consensus.HIGH_AMBIGUITY)
+            return {items[index]: "ambiguous" for index in ambiguous.tolist()}
+        decided_by_one = self.majority.items_decided_by_one_vote()
+        return dict.fromkeys(self.tied_items, "tie") | dict.fromkeys(
+            decided_by_one, "one vote decides"
+        )
 
     @property
     def has_one_resampling_unit(self) -> bool:
@@ -298,8 +352,6 @@ def report(
             intervals = "t, with refits"
             scores = refits.agents
     agent_comparison_rows = _compare_methods(fitted_consensus)
-    majority = fitted_consensus.majority
-    tied_items = [majority.items[index] for index in np.flatnonzero(majority.tied).tolist()]
     reasons = {}
     if ballots.agent is not None or settings.compare:
         reasons["no stability of a ranking"] = fitted_consensus.no_stability_reason
@@ -326,8 +378,8 @@ def report(
             agent_comparison_rows,
         ),
         "further_labels": forecasts,
-        "decided_by_one": majority.items_decided_by_one_vote(),
-        "ties": {"rule": _tie_rule(settings), "items": tied_items},
+        "decided_by_one": fitted_consensus.majority.items_decided_by_one_vote(),
+        "ties": {"rule": _tie_rule(settings), "items": fitted_consensus.tied_items},
         "log_likelihood": model.log_likelihood,
         "converged": model.converged,
         "iterations": model.iterations,
@@ -336,7 +388,7 @@ def report(
     }
     return Report(
         figures,
-        _sections(figures, settings, _describe_labels(fitted_consensus)),
+        _sections(figures, fitted_consensus),
         [*fitted_consensus.warnings, *limits],
         _plots(figures),
         [
@@ -382,8 +434,9 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
 
     In `counts`, `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items have only
     abstentions. Items have the posterior probability of each class, [K], the ambiguity, 1 minus the greatest, and the
-    names of the annotators who labelled them; of classes that are numbers also their mean by these probabilities, else
-    None. `values` are empty if the classes have no order.
+    names of the annotators who labelled them; of classes that are numbers also their mean by these probabilities, and
+    the `adjusted_mean` of their labels (`means_without_leniency`), else None. `values` are empty if the classes have no
+    order.
     """
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     votes = item_posteriors.votes
@@ -408,6 +461,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
             "posterior": posterior,
             "ambiguity": ambiguity,
             "mean": mean,
+            "adjusted_mean": fitted_consensus.adjusted_means.get(name),
             "annotators": [],
         }
     pairs = np.unique(np.stack([votes.item, votes.annotator], axis=1), axis=0)
@@ -454,7 +508,7 @@ def _accuracy_cell(person: Figures) -> IntervalCell:
 
 
 def _conclude_annotators(figures: Figures) -> Iterator[str]:
-    """Yield whom not to trust, and who is lenient or strict, if the labels show it."""
+    """Return whom not to trust, and who is lenient or strict, if the labels show it."""
     people = figures["annotators"]
     measure, chance = "correlation", 0.0
     cells = {name: person["correlation"] for name, person in people.items()}
@@ -463,10 +517,7 @@ def _conclude_annotators(figures: Figures) -> Iterator[str]:
         cells = {name: _accuracy_cell(person) for name, person in people.items()}
     shifts = {name: person["shift"] for name, person in people.items()}
     unit = "credit" if has_words(figures["classes"]) else "labels"
-    sentences = list(describe_raters(cells, measure, chance, shifts, unit))
-    yield from sentences
-    if sentences:
-        yield "to leave people out: --without NAMES; a majority counts all alike, the model by their confusions"
+    return describe_raters(cells, measure, chance, shifts, unit)
 
 
 def _conclude_items(figures: Figures) -> str:
@@ -477,25 +528,6 @@ def _conclude_items(figures: Figures) -> str:
         f"an item {agreement.pairwise:.1%} agree; items decided by one vote: "
         f"{len(figures['decided_by_one'])}, ties: {len(figures['ties']['items'])}."
     )
-
-
-def _describe_labels(fitted_consensus: FittedConsensus) -> dict[Any, list[float]]:
-    """Return the spread of each item's labels, the standard deviation of their credit, and their mean.
-
-    Where classes have no order, the spread is the share of labels that are not the commonest; words have no mean.
-    Without labels both are 0.
-    """
-    ballots = fitted_consensus.ballots
-    counts = fitted_consensus.model.votes.counts
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    spread = shares.sum(axis=1) - shares.max(axis=1)
-    mean = spread if has_words(ballots.classes) else shares @ np.array(ballots.classes, float)
-    if ballots.has_order:
-        credit = np.array(fitted_consensus.values)
-        variance = shares @ credit**2 - (shares @ credit) ** 2
-        spread = np.sqrt(np.maximum(variance, 0.0))
-    rows = np.column_stack([spread, mean]).tolist()
-    return dict(zip(fitted_consensus.model.votes.items, rows, strict=True))
 
 
 def _annotator_figures(
@@ -587,10 +619,9 @@ def _find_changes(item_posteriors: ItemPosteriors, comparison: RowsByName) -> Fi
     }
 
 
-def _sections(
-    figures: Figures, settings: ConsensusSettings, labels_by_item: Mapping[Any, list[float]]
-) -> ReportSections:
+def _sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSections:
     """Yield the sizes of the data, the scale, and the tables, those that compare methods only if they are wanted."""
+    settings = fitted_consensus.settings
     counts = figures["counts"]
     sizes = {
         "labels": counts["rows"] - counts["abstained"],
@@ -622,7 +653,7 @@ def _sections(
             yield _stability_table(figures)
     yield from _annotator_sections(figures)
     if method == "majority":
-        yield from _doubtful_item_sections(figures, labels_by_item)
+        yield from _doubtful_item_sections(figures, fitted_consensus)
     else:
         yield _ambiguity_table(figures)
     forecasts = figures["further_labels"]
@@ -692,17 +723,21 @@ def _annotator_sections(figures: Figures) -> ReportSections:
 def list_consensus_labels(
     fitted_consensus: FittedConsensus, question: str | None = None
 ) -> list[dict[str, str]]:
-    """Return `item`, `agent` if votes name one, and `label` of each item, as the files name them.
+    """Return `item`, `agent` if votes name one, `label`, `spread` and `doubt` of each item, as the files name them.
 
-    The label is the likeliest class, and none where several are as likely; of numbers there is also the `mean`. All are
-    of the `question`, if there is one.
+    The label is the likeliest class, and none where several are as likely; of numbers there are also the `mean` and the
+    `adjusted_mean`, the lowest first. `spread` is that of its labels, `doubt` why it is in doubt, if it is.
+    All are of the `question`, if there is one.
     """
     ballots = fitted_consensus.ballots
     agents: Sequence[str | None] = ballots.agent or [None] * len(ballots.item)
     names = zip(ballots.item_id_in_file, agents, strict=True)
     names_by_key = dict(zip(ballots.item, names, strict=True))
+    adjusted_means = fitted_consensus.adjusted_means
+    items = describe_fit(fitted_consensus)["items"]
     rows = []
-    for key, item in describe_fit(fitted_consensus)["items"].items():
+    for key in sorted(items, key=lambda key: adjusted_means.get(key, math.inf)):
+        item = items[key]
         name, agent = names_by_key[key]
         posterior = item["posterior"]
         is_tied = posterior.count(max(posterior)) > 1
@@ -710,6 +745,9 @@ def list_consensus_labels(
         row = {"item": name, "agent": agent, "question": question, "label": label}
         if item["mean"] is not None:
             row["mean"] = f"{item['mean']:.6g}"
+            row["adjusted_mean"] = f"{adjusted_means[key]:.6g}" if key in adjusted_means else ""
+        row["spread"] = f"{fitted_consensus.spreads[key]:.3g}"
+        row["doubt"] = fitted_consensus.doubts.get(key, "")
         rows.append({column: text for column, text in row.items() if text is not None})
     return rows
 
@@ -724,30 +762,22 @@ def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float])
 def _item_table(
     columns: Mapping[str, str], items: FigureRows, classes: Sequence[Label]
 ) -> ReportTable:
-    """Return the table of some items, also with the likeliest classes, and the mean if classes are numbers."""
+    """Return the table of some items, also with the likeliest classes, and the means if classes are numbers."""
     rows = [{**item, "class": name_likeliest_classes(classes, item["posterior"])} for item in items]
     columns = {**columns, "class": "class"}
     if not has_words(classes):
-        columns["mean"] = "mean"
+        columns["adjusted mean"] = "adjusted_mean"
     return ReportTable.of(columns, rows, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
 
 
-def _doubtful_item_sections(
-    figures: Figures, labels_by_item: Mapping[Any, list[float]]
-) -> ReportSections:
+def _doubtful_item_sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSections:
     """Yield the items with a tie of votes, and those that one vote decides, the labels farthest apart first."""
-    decided_by = dict.fromkeys(figures["ties"]["items"], "nothing, a tie")
-    decided_by |= dict.fromkeys(figures["decided_by_one"], "one vote")
+    doubts, spreads = fitted_consensus.doubts, fitted_consensus.spreads
     rows = []
-    for name in sorted(decided_by, key=lambda name: -labels_by_item[name][0]):
-        spread, mean = labels_by_item[name]
-        doubt = {"name": name, "decided_by": decided_by[name], "spread": spread, "mean": mean}
+    for name in sorted(doubts, key=lambda name: -spreads[name]):
+        doubt = {"name": name, "doubt": doubts[name], "spread": spreads[name]}
         rows.append(figures["items"][name] | doubt)
-    columns = {
-        "items in doubt": "name",
-        "majority decided by": "decided_by",
-        "spread of labels": "spread",
-    }
+    columns = {"items in doubt": "name", "doubt": "doubt", "spread of labels": "spread"}
     yield _item_table(columns, rows, figures["classes"])
     if rows:
         yield (

@@ -175,6 +175,11 @@ OTHER = [Vote(item="j", annotator="dee", label=1.0)]
         ([VOTES], PAPER, "--before: these ratings are not those of that consensus and new ones; "),
         ([VOTES[3:], OTHER * 9], PAPER, "--before: these ratings are not those of that consensus"),
         (
+            [[vote for vote in VOTES if vote.annotator != "bob"], OTHER * 30],
+            PAPER,
+            "--before: that consensus has labels of bob, and this one has none; ",
+        ),
+        (
             [VOTES, NEW],
             ConsensusSettings(subsets=0, method="stableval"),
             "--before: has other preset; give",

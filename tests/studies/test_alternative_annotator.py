@@ -137,9 +137,13 @@ def test_a_beaten_person_who_may_be_guessing_is_named_with_the_rate_without_them
     figures |= {"answers": 5, "scale": "ordered", "bias": None, "above_constant": None}
     figures |= {"constant": 3, "alternative_annotator": test._replace(winning_rate=0.5)}
     *_, words = conclude_judge(figures, None)
-    assert "not compared, with fewer than 30 shared items: p4. Of the persons whom" in words
+    assert (
+        "not compared, with fewer than 30 shared items: p4. Warning: of the persons whom" in words
+    )
     assert ": p3 " in words
-    assert words.endswith("; without them, ω is 0.00, and it is not shown to be as near.")
+    assert words.endswith(
+        "; without them (--without p3), ω is 0.00, and it is not shown to be as near."
+    )
     others = people_of(table[1:], judge, are_classes=False)
     alone = compare_judge_with_people(others)
     assert list(alone.guessers) == ["p2"]

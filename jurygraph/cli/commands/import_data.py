@@ -1,6 +1,6 @@
 """`jurygraph import`: convert data of other projects to TASKS, or to RATINGS if it consists of people's labels."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -42,7 +42,11 @@ from jurygraph.messages import (
 )
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote
-from jurygraph.sources.ratings import NO_LABEL_DESCRIPTION, NameByField, is_no_label
+from jurygraph.sources.ratings import (
+    NO_LABEL_DESCRIPTION,
+    NameByField,
+    is_no_label,
+)
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
 
@@ -251,12 +255,13 @@ def _print_label_counts(counts: Mapping[str, int], votes: Sequence[Vote]) -> Non
     label_counts = Counter(vote.subject for vote in votes)
     repeated = len(votes) - len(label_counts)
     if repeated:
-        items = sorted({subject[0] for subject, count in label_counts.items() if count > 1})
+        subjects = [subject for subject, count in label_counts.items() if count > 1]
+        names = [f"{item} by {annotator}" for item, annotator, _ in subjects]
         remedy = "keep one of each"
         if all(vote.agent is None for vote in votes):
             remedy += ", or name the column of agents (--column agent=C)"
         print_message(
-            f"votes that repeat an item and annotator, and count, too: {repeated}, on {join_names(items)}; {remedy}"
+            f"votes that repeat an item and annotator, and count, too: {repeated}, on {join_names(names)}; {remedy}"
         )
 
 
@@ -321,17 +326,33 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
                 f"{row.location}: is empty, and was not to be skipped; write a score, "
                 "unless you abstain"
             )
-    returned_reviewers = {row.annotator for row in rows}
-    for reviewer, count in Counter(vote.annotator for vote in missing).items():
-        missing_rows_text = (
-            f"{count} rows of the key are"
-            if reviewer in returned_reviewers
-            else "the whole sheet is"
-        )
-        print_message(f"{reviewer}: {missing_rows_text} missing")
+    print_messages(_notes_on_gaps(sheet_votes))
     if target != "-":
         print_message(
             f"next: jurygraph consensus {_format_consensus_arguments(target, votes, rows)}"
+        )
+
+
+def _notes_on_gaps(votes: Sequence[SheetVote]) -> Iterator[str]:
+    """Yield which rows of the key each reviewer did not return or left empty, and which items nobody labelled."""
+    votes_by_reviewer = defaultdict(list)
+    for vote in votes:
+        votes_by_reviewer[vote.annotator].append(vote)
+    for reviewer, sheet in votes_by_reviewer.items():
+        missing = [vote.key for vote in sheet if not vote.is_returned]
+        empty = [
+            vote.key for vote in sheet if vote.is_returned and vote.label is vote.is_due is None
+        ]
+        for problem, items in {"missing": missing, "empty": empty}.items():
+            if items:
+                yield f"{reviewer}: {len(items)} of {len(sheet)} rows are {problem}: {join_names(items)}"
+    labelled_items = {vote.key for vote in votes if vote.label is not None}
+    all_items = dict.fromkeys(vote.key for vote in votes)
+    unlabelled_items = [item for item in all_items if item not in labelled_items]
+    if unlabelled_items:
+        yield (
+            f"items without a label: {len(unlabelled_items)} of {len(all_items)}: "
+            f"{join_names(unlabelled_items)}"
         )
 
 

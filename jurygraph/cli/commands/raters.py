@@ -163,8 +163,8 @@ def consensus(
         Path | None,
         option(
             "F",
-            "Write a label of each item (and the `question` D) as CSV for `study judge`: none at ties, and of "
-            "numbers a `mean`.",
+            "Write a label of each item (and the `question` D) as CSV for `study judge`, none at ties, and why it is "
+            "in doubt; of numbers also the mean, and with each person's leniency taken out, lowest first.",
         ),
     ] = None,
     plot: PlotFileOption = None,

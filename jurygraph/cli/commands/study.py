@@ -364,7 +364,8 @@ def _join_labels(
     """Return the labels of people who are not left out, and the judges of runs with them."""
     from jurygraph.studies.judge import join_labels_with_judgements, read_labels
 
-    all_labels = read_labels(labels, judged, columns, COLUMN_OPTION_BY_RATING_FIELD)
+    options = {**COLUMN_OPTION_BY_RATING_FIELD, "agent": "--agent-column"}
+    all_labels = read_labels(labels, judged, columns, options)
     (people_labels,) = leave_out_raters([all_labels], "reviewer", without)
     studies = join_labels_with_judgements(judged, people_labels, split, consensus, question)
     return people_labels, studies
@@ -382,6 +383,7 @@ def judge(
     item: ItemColumnOption = None,
     target: ScoreColumnOption = None,
     reviewer: ReviewerColumnOption = None,
+    agent: AgentColumnOption = None,
     without: WithoutOption = None,
     question: QuestionOption = None,
     split: Annotated[str | None, option("S", "Use the labels of this split only.")] = None,
@@ -452,7 +454,7 @@ def judge(
     )
     thresholds = parse_ci_thresholds(gate, judge_report.GATE_STATISTIC_NAMES, _GATE_OPTION_EXAMPLE)
     judged = read_from_each_run(runs, read_judgements)
-    columns = select_named_columns(id=item, target=target, reviewer=reviewer)
+    columns = select_named_columns(id=item, target=target, reviewer=reviewer, agent=agent)
     people_labels, studies = _join_labels(
         judged, labels, columns, without, question, split, consensus
     )

@@ -197,13 +197,44 @@ def test_what_is_screened_out_is_no_abstention_and_no_score(
     }
     assert figures["screened_out"] == screened_out
     # Of 24 rows, the other two without a score are the abstention and the forgotten one, and six are of the last idea.
-    assert (figures["votes"], figures["omitted"], len(read.err.splitlines())) == (9, 8, 6)
+    assert (figures["votes"], figures["omitted"], len(read.err.splitlines())) == (9, 8, 8)
     assert "screened out, and not omitted: " in read.err
     assert "2 innovativeness" in read.err
     named = re.findall(r"ann.csv, line (\d+), field score: is empty, and was not", read.err)
     assert sorted(named) == ["10", "3"]
     written = [json.loads(line) for line in Path("r.jsonl").read_text("utf-8").splitlines()]
     assert [row["label"] for row in written if row["item"] == "vague"] == [2.0]
+
+
+def test_sheets_that_come_back_in_part_name_the_rows_that_are_missing_or_empty_and_items_without_a_label(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table(Path("items.csv"), *({"item": f"i{number}", "text": "A text"} for number in range(6)))
+    asked = ("--reviewers", "ann,bo,cy", "--per-item", 1, "--out", "out")
+    assert run("assign", "items.csv", *asked).code == 0
+    key = [json.loads(line) for line in Path("out/key.jsonl").read_text("utf-8").splitlines()]
+    names = {row["id"]: row["item"] for row in key}
+    items_by_reviewer = {}
+    for reviewer in ("ann", "bo", "cy"):
+        sheet = Path(f"out/sheets/{reviewer}.csv")
+        header, first, second = sheet.read_text("utf-8").splitlines()
+        items_by_reviewer[reviewer] = [names[line.split('"')[1]] for line in (first, second)]
+        scored = first.replace('"",""', '"4",""')
+        sheet.write_text("\n".join((header, scored, *[second] * (reviewer == "ann"))), "utf-8")
+    returned = ("out/sheets/ann.csv", "out/sheets/bo.csv")
+    read = run("import", "sheets", "out/key.jsonl", *returned, "--out", "r.jsonl")
+    assert read.code == 0, read.err
+    ann, bo, cy = items_by_reviewer.values()
+    unlabelled = [row["item"] for row in key if row["item"] in (ann[1], bo[1], *cy)]
+    cy = [item for item in unlabelled if item in cy]
+    for note in (
+        f"ann: 1 of 2 rows are empty: {ann[1]}",
+        f"bo: 1 of 2 rows are missing: {bo[1]}",
+        f"cy: 2 of 2 rows are missing: {', '.join(cy)}",
+        f"items without a label: 4 of 6: {', '.join(unlabelled)}",
+    ):
+        assert note in read.err.splitlines()
 
 
 @all_rows(

@@ -1,5 +1,6 @@
 """`jurygraph consensus`: what is computed of which votes is tested in `tests/studies/consensus`."""
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ large is level with small, though how sure that is cannot be told from 4 answers
 0.0000 (-1.0000 to 1.0000, all that is possible, unpaired over 4 answers or more of each; rough, with fewer than 20). \
 Let both answer the same tasks: harder ones then count for both.
 guessing is not ruled out, and more labels would tell: cy 0.000 (-0.752 to 0.752)
-to leave people out: --without NAMES; a majority counts all alike, the model by their confusions
 41.7% of 12 items are unanimous, and of the pairs of labels of an item 68.1% agree; items decided by one vote: 0, \
 ties: 2.
 labels: 48, items: 12, annotators: 4
@@ -75,7 +75,7 @@ def test_the_agents_are_compared_by_all_methods(run: Command) -> None:
     ended = run("consensus", "votes.csv", *QUICK, "--compare")
     assert ended.code == 0
     assert ended.out.startswith(PRINTED)
-    assert "\nmost ambiguous items  ambiguity  posterior  class   mean\n" in ended.out
+    assert "\nmost ambiguous items  ambiguity  posterior  class  adjusted mean\n" in ended.out
     assert ended.err.splitlines() == [
         "the panel's depth is 12, and below 75 the majority is the better guess; about 252 labels more, with new "
         "items, reach that (now 48)",
@@ -123,8 +123,8 @@ def test_words_without_an_order_have_labels_accuracy_and_doubt_but_no_credit(
     assert "\nannotator  accuracy (95 %, refits)  labels\n" in ended.out
     assert "`jurygraph assign ITEMS --ambiguous FILE --reviewers A,B --out DIR`\n" in ended.out
     # cy labelled twelve items, which tell too little
-    assert " (accuracy 0.5), and surely below 0.75: f 0.500 (" in ended.out
-    assert "\nto leave people out: --without NAMES; a majority counts all alike" in ended.out
+    assert " (accuracy near 0.5, surely below 0.75): f 0.500 (" in ended.out
+    assert "); to leave out: --without f\n" in ended.out
     assert "omitted abstentions" not in ended.out
     assert "stability" not in ended.err
     assert "or as one in another spelling: 'BUG' as bug (1)\n" in ended.err
@@ -164,7 +164,9 @@ def test_json_has_the_documented_fields_and_the_artifact_the_confusions(run: Com
     answer = consensus_json(run, "votes.csv", "--artifact", "confusions.json")
     assert set(answer["agents"]["small"]) == {"score", "low", "high", "items"}
     assert {"accuracy", "leniency", "strictness"} <= set(answer["annotators"]["ada"])
-    assert set(answer["items"]["i0_large"]) == {"posterior", "ambiguity", "mean", "annotators"}
+    assert set(answer["items"]["i0_large"]) == {
+        *("posterior", "ambiguity", "mean", "adjusted_mean", "annotators")
+    }
     assert {
         "log_likelihood",
         "agreement",
@@ -227,6 +229,7 @@ def test_credit_gold_and_method_are_options(run: Command, tmp_path: Path) -> Non
         "posterior": [0.0, 1.0],
         "ambiguity": 0.0,
         "mean": 1.0,
+        "adjusted_mean": 0.0,
         "annotators": ["ada", "bo", "cy", "dee"],
     }
 
@@ -334,7 +337,49 @@ def test_labels_of_agents_join_the_responses_however_these_are_named(
     ended = run("consensus", "agents.csv", "--labels-out", "labels.csv")
     assert ended.code == 0, ended.err
     read = read_judged_labels("labels.csv", responses=responses)
-    assert [(row.id, row.target) for _, row in read.rows] == [(responses[0], 1), (responses[1], 0)]
+    assert {row.id: row.target for _, row in read.rows} == {responses[0]: 1, responses[1]: 0}
+
+
+def test_stars_have_a_mean_without_leniency_the_lowest_first_and_why_an_item_is_in_doubt(
+    run: Command, tmp_path: Path
+) -> None:
+    """Dora gives 1.5 stars more than the others do, and has not seen b; nobody gives a star to `empty`."""
+    stars = {
+        "a": (4, 4, 5),
+        "b": (3, 2, None),
+        "c": (2, 2, 3),
+        "d": (1, 2, 4),
+        "empty": (None,) * 3,
+    }
+    rows = []
+    for item, labels in stars.items():
+        for name, label in zip(("ann", "bo", "dora"), labels, strict=True):
+            rows.append({"item": item, "annotator": name, "label": label})
+    table(tmp_path / "stars.csv", *rows)
+    command = ("consensus", "stars.csv", *QUICK, "--labels-out", "labels.csv", "--method")
+    assert run(*command, "majority").code == 0
+    with Path("labels.csv").open(newline="") as file:
+        labels_by_item = {row.pop("item"): row for row in csv.DictReader(file)}
+    assert list(labels_by_item) == ["c", "d", "b", "a", "empty"]
+    # c has the mean, as everybody rated it; b, without the lenient dora, is higher than its two labels
+    assert labels_by_item["c"] == {
+        "label": "2",
+        "mean": "2",
+        "adjusted_mean": "2.33333",
+        "spread": "0.118",
+        "doubt": "one vote decides",
+    }
+    assert labels_by_item["b"]["adjusted_mean"] == "3"
+    assert (labels_by_item["b"]["label"], labels_by_item["b"]["doubt"]) == ("", "tie")
+    assert labels_by_item["empty"]["adjusted_mean"] == ""
+    assert run(*command, "stableval").code == 0
+    ambiguity = {
+        name: item["ambiguity"]
+        for name, item in consensus_json(run, *command[1:2])["items"].items()
+    }
+    with Path("labels.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            assert (row["doubt"] == "ambiguous") == (ambiguity[row["item"]] > 0.3)
 
 
 def test_people_are_left_out_by_name_and_half_stars_are_taken_as_the_nearest_class(

@@ -110,10 +110,21 @@ def test_options_name_the_columns_of_labels(
         "has no column 'label' or 'target'; name one that is there with --target-column"
         in ended.err
     )
-    ended = run("study", "judge", scored_folder, "--labels", "label.gold", "--id-column", "row")
-    assert (
-        "--id-column: is for a file of labels, and label.gold is a label of the runs" in ended.err
-    )
+    for option in ("--id-column", "--agent-column"):
+        ended = run("study", "judge", scored_folder, "--labels", "label.gold", option, "row")
+        assert (
+            f"{option}: is for a file of labels, and label.gold is a label of the runs" in ended.err
+        )
+
+
+def test_labels_of_an_item_and_an_agent_are_of_that_agents_response(
+    scored_folder: Path, tmp_path: Path, run: Command
+) -> None:
+    labels = write_labels(tmp_path, "id,model,target\ndoor/a,first,true\ndoor/b,second,false\n")
+    command = ("study", "judge", scored_folder, "--agent-column", "model", "--labels")
+    assert run(*command, labels).code == 0  # ids of responses need no agent
+    labels = write_labels(tmp_path, "id,model,target\ndoor,a,true\ndoor,b,false\n")
+    assert "'door_a'" in run(*command, labels).err  # this run has door/a
 
 
 def test_wrong_labels_end_with_code_2_and_their_place(
