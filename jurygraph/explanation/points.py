@@ -6,6 +6,8 @@ from itertools import chain
 from math import isclose
 from typing import NamedTuple
 
+from pydantic import Field
+
 from jurygraph.decision.decide import (
     explain_notes,
 )
@@ -31,7 +33,7 @@ from jurygraph.schema import (
     Reward,
     Trace,
 )
-from jurygraph.schema.frozen_model import Number
+from jurygraph.schema.frozen_model import Number, StrictBool
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
 
 MIN_POINTS_SHOWN = 0.5e-4
@@ -53,7 +55,8 @@ class PointsLine(FrozenModel):
 
     `lost` are the points up to the best value: 1, or 0 for a penalty, whose signed weight is negative, or the value
     itself if it is better than that. `answer` is the judge's own value on its scale.
-    `note` says how the value was computed, and `reason` why it is not the best.
+    `note` says how the value was computed, and `reason` why it is not the best; `is_filled_in` if the failure rule gave
+    the value, since no verdict of a judge did.
     """
 
     component: str
@@ -66,11 +69,18 @@ class PointsLine(FrozenModel):
     note: str = ""
     reason: str = ""
     parts: tuple["PointsLine", ...] = ()
+    is_filled_in: StrictBool = Field(default=False, exclude=True)
 
     @property
     def has_loss(self) -> bool:
         """Return True if the points that were lost are printed as more than 0."""
         return self.lost >= MIN_POINTS_SHOWN
+
+    @property
+    def title(self) -> str:
+        """Return the names; of what is filled in, that this is no judgement: nobody is to be blamed for an outage."""
+        names = ", ".join(self.names)
+        return f"{names} (filled in by the failure rule)" if self.is_filled_in else names
 
     def __str__(self) -> str:
         return self.describe({})
@@ -156,10 +166,12 @@ def _points_line(
     points = weight * part.value
     lost_points = max(weight, 0.0, points) - points
     verdict_effects = {verdict.effect for verdict in part.verdicts}
+    is_filled_in = verdict_effects <= {"unjudged", "discarded"}  # none where nothing was judged
     answer = ""
     reason = ""
     predictions = [verdict for verdict in part.verdicts if verdict.prediction]
     undecided = component.undecided_juries_of(part.verdicts)
+    is_filled_in |= not all(ballot.is_worst_case for ballot in undecided)
     # where votes are split, a good one is no reason
     min_shortfall = _SHORTFALL_OF_UNMET if undecided else 0.0
     # Without a loss only what a person is predicted to give is explained: other lossless parts are alike, whatever
@@ -185,6 +197,7 @@ def _points_line(
             filter(None, (part.note, *_describe_judge_votes(component, part.verdicts, undecided)))
         ),
         reason=reason,
+        is_filled_in=is_filled_in,
     )
 
 

@@ -28,12 +28,22 @@ from jurygraph.messages import did_you_mean, format_count, join_names, quote
 from jurygraph.prompts import ShownExample
 from jurygraph.safety.gates import fold_text
 from jurygraph.schema import ExampleUse, FrozenModel, Response, TaskView, digest_of
+from jurygraph.schema.conversation import OMITTED_IF_NONE
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.rating import RatedAnswer, Rating
-from jurygraph.sources.ratings import RatingsFile, read_pairs, read_ratings, read_texts
+from jurygraph.sources.ratings import (
+    RatingsFile,
+    read_pairs,
+    read_prompts,
+    read_ratings,
+    read_texts,
+)
 
 ScaleByDimension = Mapping[str, tuple[float, float]]
 TextPairByKey = Mapping[str, tuple[str, str]]
+
+_PROMPT_COLUMN_NAMES = ("prompt", "question", "query")
+"""What people call the column of what a text answers."""
 
 OMISSION_REASON_TEXTS = {
     "no_dimension": "without a dimension, where others have one",
@@ -51,8 +61,9 @@ OMISSION_REASON_TEXTS = {
 class Example(FrozenModel):
     """A rated item as a judge may be shown it: the score and reason of a reviewer.
 
-    `swapped` is the text with its two parts in each other's place, if it is a pair that is judged in both orders. The
-    `digest` covers all other fields, so that the draw is the same in one order and in both.
+    `prompt` is what the text answers, if it is shown. `swapped` is the text with its two parts in each other's place,
+    if it is a pair that is judged in both orders. The `digest` covers all other fields, so that the draw is the same in
+    one order and in both.
     """
 
     key: str
@@ -64,6 +75,7 @@ class Example(FrozenModel):
     score: Number
     text: str
     reason: str | None
+    prompt: str | None = OMITTED_IF_NONE
     swapped: str | None = Field(default=None, exclude=True)
 
 
@@ -90,8 +102,10 @@ class _ExampleSelection:
         texts: Mapping[str, str],
         scales: ScaleByDimension,
         pairs: TextPairByKey | None,
+        prompts: Mapping[str, str],
     ) -> None:
         self._texts = texts
+        self._prompts = prompts
         self._scales = scales
         self._pairs = pairs
         self._groups = _groups_by_key(ratings)
@@ -144,6 +158,7 @@ class _ExampleSelection:
             score=rating.score + 0.0,  # -0.0 would have another digest than 0.0
             text=text,
             reason=rating.reason or None,
+            prompt=self._prompts.get(rating.key),
             swapped=swapped_text,
         )
         earlier = self.kept.setdefault(cell, example)
@@ -153,6 +168,10 @@ class _ExampleSelection:
             earlier, example, key=lambda e: (e.reason or "", e.domain or "", e.text, e.item)
         )
         return "duplicate"
+
+
+def _find_prompt_column(ratings: RatingsFile) -> str | None:
+    return next(filter(ratings.unread_columns.__contains__, _PROMPT_COLUMN_NAMES), None)
 
 
 def _find_single_dimension(ratings: RatingsFile, scales: ScaleByDimension) -> str:
@@ -199,15 +218,18 @@ class ReviewerHistory:
         *,
         scales: ScaleByDimension,
         pairs: TextPairByKey | None = None,
+        prompts: Mapping[str, str] = {},
     ) -> None:
         """Select the ratings that can be shown. `scales` holds the requested dimensions, each with its ends.
 
         `texts` holds the items' texts by key, for ratings without one. `pairs` holds the two texts of each item, if
-        the items are pairs that are judged in both orders. If no rating names a dimension, all are of the one
-        requested. Raises `InputError` if several are requested then, or if an item has two groups.
+        the items are pairs that are judged in both orders. `prompts` holds what the texts answer, by key, to be shown
+        with them. If no rating names a dimension, all are of the one requested. Raises `InputError` if several are
+        requested then, or if an item has two groups.
         """
         self.has_pairs = pairs is not None
-        selection = _ExampleSelection(ratings, texts, scales, pairs)
+        self.has_prompts = bool(prompts)
+        selection = _ExampleSelection(ratings, texts, scales, pairs, prompts)
         self.examples = tuple(selection.kept[cell] for cell in sorted(selection.kept))
         self.left_out = tuple(
             OmittedRatings(kind, len(rating_locations), f"{ratings.name}, {rating_locations[0]}")
@@ -246,18 +268,32 @@ class ReviewerHistory:
         *,
         scales: ScaleByDimension,
         has_pairs: bool = False,
+        shows_prompts: bool = False,
     ) -> Self:
         """Read the history from a RATINGS file, with texts from it or from a TEXTS file.
 
         `columns` maps our column names to those of the RATINGS file. If the items are pairs that are judged in both
-        orders, the TEXTS file has the columns `first` and `second`, too. Raises `InputError`.
+        orders, the TEXTS file has the columns `first` and `second`, too. If examples show prompts, either file has
+        them, in `prompt` or `question`; that of RATINGS may be `query`, or another in `columns`. Raises `InputError`.
         """
         pairs = read_pairs(texts) if has_pairs and texts is not None else None
         text_by_key = {} if texts is None else read_texts(texts)
         required_columns = ("item", "reviewer", "score")
         settings = {name: f"`columns: {{{name}: …}}`" for name in required_columns}
-        ratings = read_ratings(path, columns, settings)
-        return cls(ratings, text_by_key, scales=scales, pairs=pairs)
+        rating_columns = {name: column for name, column in columns.items() if name != "prompt"}
+        ratings = read_ratings(path, rating_columns, settings)
+        prompts: dict[str, str] = {}
+        if shows_prompts:
+            prompts = {} if texts is None else read_prompts(texts, {})
+            prompt_column = columns.get("prompt", _find_prompt_column(ratings))
+            if prompt_column is not None:
+                prompts |= read_prompts(path, {**columns, "prompt": prompt_column})
+            if not prompts:
+                raise InputError(
+                    f"{ratings.name}: no item has a prompt for `show_prompts`; name the column of what texts answer "
+                    "in `columns`, as in {prompt: task}"
+                )
+        return cls(ratings, text_by_key, scales=scales, pairs=pairs, prompts=prompts)
 
     def examples_by_pool(
         self, reviewer: str, dimension: str, domain: str | None = None
@@ -285,8 +321,16 @@ class ReviewerHistory:
         total = len(self._ratings.rows)
         reviewers = format_count(len({example.reviewer for example in self.examples}), "reviewer")
         yield f"Of {format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
+        prompt_column = _find_prompt_column(self._ratings)
+        if prompt_column is not None and not self.has_prompts:
+            yield (
+                f"Column {quote(prompt_column)} of {self.name} is not shown; if the texts answer it, "
+                "`show_prompts: true` shows it with them."
+            )
         unread_columns = sorted(
-            self._ratings.unread_columns.keys() - RatedAnswer.model_fields.keys()
+            self._ratings.unread_columns.keys()
+            - RatedAnswer.model_fields.keys()
+            - {*_PROMPT_COLUMN_NAMES}
         )
         if unread_columns:
             unread_columns_text = join_names(map(quote, unread_columns))
@@ -483,7 +527,8 @@ def _leak_reason(
         return "it is the judged item"
     if not groups.isdisjoint(history.groups_of_ratings((example.key, example.item))):
         return "it is of the judged item's group"
-    for subject, content in (("it", example.text), ("its reason", example.reason)):
+    contents = {"it": example.text, "its reason": example.reason, "its prompt": example.prompt}
+    for subject, content in contents.items():
         if content is None:
             continue
         if any(is_near_duplicate(content, text) for text in texts):
@@ -498,7 +543,11 @@ def to_prompt_examples(examples: Sequence[Example], target: str) -> tuple[ShownE
         names.setdefault(example.reviewer, f"reviewer {len(names) + 1}")
     return tuple(
         ShownExample(
-            names[example.reviewer], example.text, f"{example.score:.15g}", example.reason or ""
+            names[example.reviewer],
+            example.text,
+            f"{example.score:.15g}",
+            example.reason or "",
+            example.prompt or "",
         )
         for example in examples
     )

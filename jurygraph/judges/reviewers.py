@@ -244,21 +244,24 @@ class ReviewerJudge(Evaluator):
         texts: str | None = None
         """File with the items' texts, if the history has none."""
         columns: dict[str, str] = Field(default_factory=dict)
-        """The history's names of the columns item, reviewer, score, dimension, domain, group, text and reason."""
+        """The history's names of the columns item, reviewer, score, dimension, domain, group, text, reason
+        and prompt."""
         shots: Count = 5
-        """Number of examples that a judge is shown."""
+        """Number of examples shown."""
         choice: ExampleChoiceMethod = "random"
         """`random`, so that a reviewer's base rate survives, or `similar` to the task's query. An item that several
         reviewers rated is shown once."""
         seed: Count = 0
-        """Seed of the draw, or of the draw among equal candidates."""
+        """Seed of the draw, also among equal candidates."""
         samples: PositiveInt = 3
-        """Number of answers to each question, each with the next seed and so with another draw of examples; the
-        config's `panel` combines them."""
+        """Answers to each question, each with the next seed, so another draw of examples; the config's `panel` combines
+        them."""
         both_orders: StrictBool = False
-        """The items are pairs. Each is judged in both orders, in two calls, and the score is (given + 1 - swapped) / 2.
+        """The items are pairs, each judged in both orders, in two calls; the score is (given + 1 - swapped) / 2.
         Its two texts are `first` and `second` in the data of a response and in the file of texts. Reasons are not shown
         then, since they may name a position."""
+        show_prompts: StrictBool = False
+        """Examples show what their texts answer, the column `prompt`."""
         profile: ReplyVerbosity = "full"
         """`full`, or `compact` for fewer tokens."""
 
@@ -314,6 +317,8 @@ class ReviewerJudge(Evaluator):
         self._prompt = load_prompt("reviewer")
         example_prompt_version = load_prompt("example").full_version
         self.version = f"2 prompt {self._prompt.full_version} example {example_prompt_version}"
+        if self.settings.show_prompts:
+            self.version += f" with prompt {load_prompt('example-prompt').full_version}"
         self.shares = {name: dimension.share for name, dimension in self._dimensions.items()}
         for dimension in self._dimensions.values() if self.settings.samples > 1 else ():
             low, high = dimension.scale
@@ -332,6 +337,11 @@ class ReviewerJudge(Evaluator):
                 raise ConfigError(
                     "history: was loaded without the two texts of its pairs; give it `pairs`"
                 )
+            if history.has_prompts != self.settings.show_prompts:
+                raise ConfigError(
+                    "history: was loaded with `prompts`, or is to show them, and not both; "
+                    "give both `prompts` and `show_prompts`, or neither"
+                )
             return history
         if both_orders and texts is None:
             raise ConfigError(
@@ -340,7 +350,12 @@ class ReviewerJudge(Evaluator):
         scales = {name: dimension.scale for name, dimension in self._dimensions.items()}
         try:
             return ReviewerHistory.read(
-                history, texts, self.settings.columns, scales=scales, has_pairs=both_orders
+                history,
+                texts,
+                self.settings.columns,
+                scales=scales,
+                has_pairs=both_orders,
+                shows_prompts=self.settings.show_prompts,
             )
         except InputError as error:
             missing = (

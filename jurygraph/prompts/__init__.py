@@ -22,12 +22,13 @@ from jurygraph.schema.frozen_model import Id, require_argument_type
 
 
 class ShownExample(NamedTuple):
-    """An example as shown: the reviewer's pseudonym, the text, the score, and optionally the reason."""
+    """An example as shown: the reviewer's pseudonym, the text, the score, and optionally the reason and the prompt."""
 
     reviewer: str
     text: str
     score: str
     reason: str = ""
+    prompt: str = ""
 
 
 PromptRole = Message.model_fields["role"].annotation
@@ -185,9 +186,11 @@ def _render_shots(context: Any, shots: Sequence[ShownExample]) -> str:
     fence: TextFence = context[_FENCE_PLACEHOLDER]
     rendered_shots = []
     for shot in shots:
+        prompt = shot.prompt and fence.enclose(shot.prompt, "prompt")
         text = fence.enclose(shot.text, "example")
         reason = shot.reason and fence.enclose(shot.reason, "reason")
-        rendered_shots.append(_render_shot(shot._replace(text=text, reason=reason)))
+        fenced_shot = shot._replace(text=text, reason=reason, prompt=prompt)
+        rendered_shots.append(_render_shot(fenced_shot))
     return "\n\n".join(rendered_shots)
 
 
@@ -196,7 +199,10 @@ def _render_shot(shot: ShownExample) -> str:
     """Render an example; cached, since it is part of many prompts."""
     ((_, template),) = load_prompt("example").sections
     environment = _jinja_environment().overlay(trim_blocks=False, lstrip_blocks=False)
-    return str(environment.from_string(template).render(shot._asdict()))
+    example = str(environment.from_string(template).render(shot._asdict()))
+    if not shot.prompt:
+        return example
+    return f"{_render_prompt_part('example-prompt', prompt=shot.prompt)}\n{example}"
 
 
 def prompt_names() -> tuple[str, ...]:

@@ -596,7 +596,8 @@ def _notes(figures: Figures, others: int, ranker: AgentRanker) -> Iterator[str]:
         yield (
             "reviewers and stakeholders: values of the run as it was scored, on their own scales (what a reviewer is "
             "predicted to give, without unsupported predictions; the utility of a stakeholder); leads are paired over "
-            f"{ranker.units} of both, and their {len(figures['members'])} intervals hold together with 95 %"
+            f"{ranker.units} of both, and their {len(figures['members'])} intervals hold together with 95 %, without "
+            "the error of the judges themselves"
         )
     findings = count_findings(ranker.run, {*ranker.tables.responses})
     if findings.unsupported:

@@ -81,11 +81,15 @@ def draw_waterfall(explanation: Explanation) -> RewardWaterfall:
     bars = []
     before = best
     for line in sort_part_lines(explanation.lines):
-        title = ", ".join(line.names)
         after = before - line.lost
         bars.append(
             WaterfallBar(
-                names=line.names, title=title, lost=line.lost, before=before, after=after, line=line
+                names=line.names,
+                title=line.title,
+                lost=line.lost,
+                before=before,
+                after=after,
+                line=line,
             )
         )
         before = after

@@ -46,6 +46,7 @@ VERSIONS = {
     "turn": ("1", "46a57d71e6c027180e3de3bef12ba4b99e09d5f5cca038c532e454c4213e864a"),
     "goal": ("1", "6ce0aa9f03bcd530635f44639e3263ff0a4312672ef59c02bd1b8fd787c3c3b7"),
     "example": ("1", "bf4b26a6b2657eece5d188dec46ca0d9ece229b1ee7a827afa73b152c716178b"),
+    "example-prompt": ("1", "8a6cccbba0bb60596812ba2b9f0d4bac342adce058e450d3cfd43def02abe5be"),
     "extract": ("1", "9a54dc3697bea8e40230f33f7ac33410d67083ab501673ee0219e5f1a50378e5"),
     "graph-edges": ("2", "c706ae3f6ecc46de3e4e1b1ab7b87920012e5d35aea0d62d21d0aec6ec1eca12"),
     "graph-roles": ("2", "4dd9bb05f2d5ad79ebeca70b42d8cd7208a60a527d39d76d44599fe578e5861f"),
@@ -147,7 +148,7 @@ FILLED: dict[str, dict[str, Any]] = {
         "dimension": "kindness",
         "examples": (
             ShownExample("reviewer 1", "Dear Ben", "4", "it is warm"),
-            ShownExample("reviewer 2", "Sir", "2"),
+            ShownExample("reviewer 2", "Sir", "2", prompt="Write to the king."),
         ),
     },
     "conversation": {"messages": "[0] user:\nHello"},
@@ -167,6 +168,7 @@ FILLED: dict[str, dict[str, Any]] = {
     },
     "conclude": {},
     "example": {"reviewer": "reviewer 1", "text": "Dear Ben", "score": "4", "reason": "it is warm"},
+    "example-prompt": {"prompt": "Write to the king."},
     "protocol": {**SHOWN, "people": PEOPLE, "question": "Is it kind?"},
     "direct": {**SHOWN, "people": PEOPLE},
     "dimensions": {**SHOWN, "people": PEOPLE},
@@ -202,7 +204,15 @@ every_manner = pytest.mark.parametrize(
     "manner", MANNERS, ids=lambda manner: f"{manner.fence}-{manner.reminder}"
 )
 
-PARTS = ("conversation", "turn", "example", "investigate", "result", "conclude")
+PARTS = (
+    "conversation",
+    "turn",
+    "example",
+    "example-prompt",
+    "investigate",
+    "result",
+    "conclude",
+)
 """Parts of other prompts, which get texts that are inside a fence already, and the steps of an investigation."""
 POLICY = "policy"
 """The system prompt of a policy, which no judge gets."""
@@ -300,7 +310,12 @@ def test_foreign_text_is_fenced(name: str) -> None:
     filled = {key: value for key, value in FILLED[name].items() if key not in OURS}
     texts = [value for value in filled.values() if isinstance(value, str)]
     texts += [one["text"] for value in filled.values() if isinstance(value, list) for one in value]
-    texts += [text for one in filled.get("examples", ()) for text in (one.text, one.reason) if text]
+    texts += [
+        text
+        for one in filled.get("examples", ())
+        for text in (one.prompt, one.text, one.reason)
+        if text
+    ]
     texts += [text for passage in filled.get("passages", ()) for text in passage]
     found = [
         re.search(rf"<<<(\w+) ([0-9a-f]{{16}})\n{re.escape(text)}\n\1 \2>>>", message_texts(name))

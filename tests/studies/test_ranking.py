@@ -466,6 +466,7 @@ def test_who_pays_for_the_choice_of_the_best_agent_is_named(tmp_path: Path, audi
         scale, lead = ("0 to 1", "0.62 (0.41 to 0.84)")
     sentence = f"Walt pays for the choice of brief: wordy is ahead there, by {lead} on {scale}."
     assert sentence in report.conclusion
+    assert any(note.endswith("without the error of the judges themselves") for note in report.notes)
     outcomes = {row["member"]: row["outcome"] for row in report.to_json()["members"]}
     assert outcomes == {"Bea": "gains", "Fay": "gains", "Kit": "unclear", "Walt": "pays"}
     (table,) = [table for table in report.tables if table.header[0].startswith("reviewer or")]

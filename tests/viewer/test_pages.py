@@ -295,6 +295,22 @@ def find(letter: str) -> Any:
     return jg.evaluator(layer="check")(evaluate)
 
 
+def test_a_loss_by_an_outage_is_called_filled_in_and_blamed_on_nobody(
+    browser: Browser, tmp_path: Path
+) -> None:
+    settings = {"reward": {"w": 3.0, "x": 1.0}, "failure": {"min_coverage": 0.1}}
+    with (
+        jg.Jury(evaluators=[find("w"), find("x")], **settings) as jury,
+        jury.record(tmp_path / "run"),
+    ):
+        jury.score(jg.Task(id="t", query="?"), [jg.Response(id="r", text="cold W")])
+    page = browser.open("/a/response?id=r", tmp_path / "run")
+    assert "Lost most by w (filled in by the failure rule): 3 of 4 points." in page
+    assert run_command("report", tmp_path / "run", "-o", tmp_path / "report.html").code == 0
+    report = (tmp_path / "report.html").read_text()
+    assert "3 by w (filled in by the failure rule), 1 by x." in report
+
+
 def test_a_turn_names_today_only_agents_that_have_a_mean_and_no_leader_of_equals(
     browser: Browser, tmp_path: Path
 ) -> None:

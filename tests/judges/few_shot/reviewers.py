@@ -91,7 +91,9 @@ def write_history(
 
 
 def load_history(
-    ratings: Sequence[Mapping[str, Any]], dimensions: Mapping[str, Any] = QUALITY
+    ratings: Sequence[Mapping[str, Any]],
+    dimensions: Mapping[str, Any] = QUALITY,
+    prompts: Mapping[str, str] = {},
 ) -> ReviewerHistory:
     """Return a history without a file."""
     placed = tuple(
@@ -100,6 +102,7 @@ def load_history(
     return ReviewerHistory(
         RatingsFile("h.jsonl", placed),
         scales={name: one["scale"] for name, one in dimensions.items()},
+        prompts=prompts,
     )
 
 

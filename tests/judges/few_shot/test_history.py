@@ -297,10 +297,11 @@ def test_shown_examples_are_real_distinct_and_on_their_scale(drawn: list[Rating]
 def test_notes_name_columns_that_are_not_read(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_text("item,reviewer,score,text,product,wave,prompt\na,ada,4,one,kettle,2,Why?\n")
-    assert list(ReviewerHistory.read(path, scales=ONE).notes())[1] == (
+    assert list(ReviewerHistory.read(path, scales=ONE).notes())[1:] == [
+        "Column 'prompt' of r.csv is not shown; if the texts answer it, `show_prompts: true` shows it with them.",
         "Columns of r.csv that examples do not show: 'product', 'wave'; if one is item, agent, reviewer, score, "
-        "dimension, domain, group, text, reason, time, say so in `columns`, as in {text: answer}."
-    )
+        "dimension, domain, group, text, reason, time, say so in `columns`, as in {text: answer}.",
+    ]
 
 
 def test_a_note_names_reviewers_with_fewer_ratings_than_shots() -> None:
