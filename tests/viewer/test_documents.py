@@ -17,6 +17,7 @@ from jurygraph.sources.config import apply_settings
 from jurygraph.viewer.documents import make_template_environment
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import run_overview_context
+from jurygraph.viewer.report import measure_losses
 from jurygraph.viewer.shapes import format_failure
 from tests.cli.conftest import folder_contents
 from tests.command import run_command
@@ -149,6 +150,46 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
         name: text for name, text in folder_contents(letters).items() if "index" not in name
     }
     assert unchanged == before
+
+
+def test_a_report_says_first_which_agent_is_better_and_nothing_of_a_terminal(
+    letters: Path, tmp_path: Path
+) -> None:
+    written = tmp_path / "report.html"
+    run_command("report", letters, "-o", written, "--most", 1)
+    page = written.read_text()
+    first = re.search(r"<h1>.*?</h1>\s*<p><strong>(.*?)</strong></p>", page, flags=re.DOTALL)
+    assert first is not None
+    assert first[1] == "No agent is shown to be better than another."
+    text = check_stands_alone(page).text
+    assert "jurygraph " not in text.replace("jurygraph 0", "")  # its version, in the proof
+    assert "--" not in text
+    assert "Judged: 5 responses of 3 agents to 2 groups" in text
+    assert re.search(
+        r"lost by\s*agent 2\s*agent 0\s*agent 1\s*polite\s*0\.0000\s*0\.5250\s*0\.7", text
+    )
+    # the three that are not drawn have a line each, the last of them the best of all
+    others = re.findall(r'<tr><th scope="row">(\w+/\d)</th><td class="num">([0-9.]+)</td>', page)
+    rewards = [float(reward) for _, reward in others]
+    assert len(others) == 3
+    assert rewards == sorted(rewards)
+    assert others[-1][0] == "ann/2"
+
+
+def test_the_losses_of_an_agent_lead_from_the_best_reward_to_its_mean(
+    letters: Path, tmp_path: Path
+) -> None:
+    with closing(Run.open(letters)) as run:
+        config = apply_settings(run.config, ["scale=2"])
+        rescore(run, tmp_path / "scaled", config, lambda count: None)
+    with Run.open(tmp_path / "scaled") as run, closing(RunIndex(run)) as index:
+        index.update()
+        agents = run_overview_context(index)["agents"]
+        losses = measure_losses(run, agents, lambda count: None)
+    assert [name for name, _ in losses] == ["polite", "brief"]
+    for row, lost in zip(agents, zip(*(points for _, points in losses), strict=True), strict=True):
+        assert row.mean is not None
+        assert 2.0 - sum(lost) == pytest.approx(row.mean.value)
 
 
 def test_the_components_by_agent_are_those_of_study_ranking(letters: Path) -> None:
