@@ -10,7 +10,6 @@ from itertools import islice
 
 from jurygraph.display import ProgressCallback
 from jurygraph.explanation import Explanation
-from jurygraph.explanation.points import MIN_POINTS_SHOWN
 from jurygraph.explanation.terms import find_combiner
 from jurygraph.runs.calls import read_calls
 from jurygraph.runs.run import Run, ScoredResponse
@@ -112,7 +111,7 @@ def measure_losses(run: Run, agents: Sequence[RankedAgent], advance: ProgressCal
         advance(1)
     rows = [(name, list(row.values())) for name, row in means.items()]
     rows.sort(key=lambda row: -sum(row[1]))
-    return [row for row in rows if max(row[1]) >= MIN_POINTS_SHOWN]
+    return rows
 
 
 def render_response_report(run: Run, name: str) -> str:

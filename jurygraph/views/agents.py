@@ -171,12 +171,12 @@ def compare_agents(
 
     The intervals of all `pairs` are to hold together with 95 %.
     """
-    estimate, is_paired = _estimate_mean_difference(totals.total, totals.scored)
+    estimate, is_paired = estimate_mean_difference(totals.total, totals.scored)
     left_out = int((totals.responses - totals.scored).sum())
     ends = []
     if left_out:
         for sums in (totals.least[0], totals.most[1]), (totals.most[0], totals.least[1]):
-            ends.append(_estimate_mean_difference(np.stack(sums), totals.responses)[0])
+            ends.append(estimate_mean_difference(np.stack(sums), totals.responses)[0])
     max_difference = limits[1] - limits[0]
     clipped = []
     for estimate_or_bound in (estimate, *ends):
@@ -210,7 +210,7 @@ def compare_agents(
     )
 
 
-def _estimate_mean_difference(sums: Floats, counts: Floats) -> tuple[Estimate, bool]:
+def estimate_mean_difference(sums: Floats, counts: Floats) -> tuple[Estimate, bool]:
     """Return the difference of two means, from the sums and numbers of each in each unit, and whether it is paired."""
     is_unit_shared = counts.all(axis=0)
     count = int(np.count_nonzero(is_unit_shared))

@@ -140,7 +140,7 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
     behind = "the points by which it is behind agent 2, which add up to the difference of the mean"
     assert behind in markup.text
     assert re.search(
-        r"polite\s*0\.7\s*1\.0000\s*0\.2500 \(\+0\.5250\)\s*0\.0000 \(\+0\.7000\), 1 left out",
+        r"polite\s*0\.7\s*1\.0000\s*0\.2500 \(\+0\.5250\)\s*0\.0000 \(\+0\.7000\)1 left out",
         markup.text,
     )
     failed = r"bob/1\s*agent 1\s*Write to bob.*\s*quixotic\s*Not scored: .*as the response wished"
@@ -186,7 +186,7 @@ def test_the_losses_of_an_agent_lead_from_the_best_reward_to_its_mean(
         index.update()
         agents = run_overview_context(index)["agents"]
         losses = measure_losses(run, agents, lambda count: None)
-    assert [name for name, _ in losses] == ["polite", "brief"]
+    assert [name for name, _ in losses[:2]] == ["polite", "brief"]
     for row, lost in zip(agents, zip(*(points for _, points in losses), strict=True), strict=True):
         assert row.mean is not None
         assert 2.0 - sum(lost) == pytest.approx(row.mean.value)
