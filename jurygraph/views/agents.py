@@ -88,7 +88,7 @@ class AgentDifference:
         first, second = agent_label(self.first), agent_label(self.second)
         size = format_number(self.difference)
         lead_text = f"{first} is ahead of {second}"
-        if self.difference == 0.0:
+        if not round(self.difference, 4):
             lead_text = f"{first} is level with {second}"
         elif self.difference < 0.0:  # over what both have, where the means are over all
             lead_text = (

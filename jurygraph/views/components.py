@@ -137,5 +137,6 @@ def conclude_components(components: Sequence[ComponentByAgent]) -> str:
     points = {row.component: row.agents[1].points for row in components}
     parts = [f"{name} {share:+.4f}" for name, share in points.items() if round(share, 4)]
     best, second = (agent_label(row.agent) for row in components[0].agents[:2])
-    size = format_number(fsum(points.values()))
-    return f"The mean of {best} is {size} above that of {second}: {', '.join(parts) or 'equal in all'}."
+    size = round(fsum(points.values()), 4)
+    order = f"{format_number(size)} above" if size else "level with"
+    return f"The mean of {best} is {order} that of {second}: {', '.join(parts) or 'equal in all'}."

@@ -265,6 +265,21 @@ def test_a_response_as_markdown_has_what_an_issue_needs_and_no_markup_of_its_tex
     assert "| term | weight | × value | × number | = points | lost |" in page
 
 
+def test_passages_stand_in_the_markdown_of_a_response_and_in_a_table_with_texts(
+    tmp_path: Path,
+) -> None:
+    with jg.Jury(**SETTINGS) as jury, jury.record(tmp_path / "run"):
+        passages = ["Ann was born in 1815.", {"text": "She lived in `London`.", "source": "b.txt"}]
+        task = jg.Task.model_validate({"id": "ann", "query": "When?", "context": passages})
+        jury.score(task, [jg.Response(id="ann/0", text="please")])
+    written = tmp_path / "issue.md"
+    assert run_command("report", tmp_path / "run", "-o", written, "--response", "ann/0").code == 0
+    assert "**Passage**\n\n```text\nShe lived in `London`.\n```\n" in written.read_text()
+    table = run_command("export", tmp_path / "run", "--to", "csv", "--texts").out
+    assert "Ann was born in 1815.\n\nShe lived in `London`." in table
+    assert "context" not in run_command("export", tmp_path / "run", "--to", "csv").out
+
+
 def test_a_fence_is_longer_than_those_in_its_text(tmp_path: Path) -> None:
     text = "a\n````\n# not a heading"
     record(tmp_path / "run", {"ann": (text,)})

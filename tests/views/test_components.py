@@ -5,7 +5,14 @@ import pytest
 from jurygraph.inference.clusters import Estimate
 from jurygraph.schema import Config, EvaluatorUse
 from jurygraph.views.agents import RankedAgent
-from jurygraph.views.components import JudgedValues, add_all_else, compare_components
+from jurygraph.views.components import (
+    AgentComponent,
+    ComponentByAgent,
+    JudgedValues,
+    add_all_else,
+    compare_components,
+    conclude_components,
+)
 
 USES = (EvaluatorUse(use="criteria"),)
 
@@ -93,3 +100,11 @@ def test_how_far_a_mean_is_behind_has_an_interval_paired_over_what_both_have() -
             pytest.approx(0.2 + half, abs=1e-4),
         )
     assert str(components[-1].agents[1]) == "0.3000, -0.0411 to 0.4411 behind, 1 left out"
+
+
+def test_means_that_are_printed_alike_have_no_order() -> None:
+    agents = [
+        AgentComponent(agent, 0.5, 6, 0, points) for agent, points in (("ada", 0.0), ("bob", 1e-6))
+    ]
+    sentence = conclude_components([ComponentByAgent("match", 1.0, agents)])
+    assert sentence == "The mean of ada is level with that of bob: equal in all."
