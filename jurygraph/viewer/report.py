@@ -56,12 +56,9 @@ def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCal
     lowest = index.fetch_rows(SELECT_LOWEST_REWARDS_SQL, max(most, _MAX_LISTED_RESPONSES))
     # one by one: a page holds hundreds, of which only what is drawn is kept
     explanations = (
-        (run.explain_trace(trace), texts)
-        for trace, texts in _iter_traces_with_texts(run, [name for (name,) in lowest])
+        (run.explain_trace(trace), texts) for trace, texts in _iter_traces_with_texts(run, lowest)
     )
-    failed_responses = [
-        name for (name,) in index.fetch_rows(_SELECT_FAILED_RESPONSES_SQL, _MAX_TABLE_ROWS)
-    ]
+    failed = index.fetch_rows(_SELECT_FAILED_RESPONSES_SQL, _MAX_TABLE_ROWS)
     overview = run_overview_context(index)
     losses: LossRows = []
     if overview["scored"] <= _MAX_RESPONSES_EXPLAINED:
@@ -69,7 +66,6 @@ def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCal
     context = {
         **overview,
         "losses": losses,
-        "has_gates": bool(run.config.gates),
         "has_criteria": any(
             find_combiner(spec).counts_criteria
             for decision in run.decisions()
@@ -82,7 +78,7 @@ def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCal
         "worst": islice(explanations, most),
         "others": explanations,
         "draw_waterfall": draw_waterfall,
-        "without_reward": _iter_traces_with_texts(run, failed_responses),
+        "without_reward": _iter_traces_with_texts(run, failed),
         "records": index.records,
         "head": run.ledger.record_at(index.records).link.hex(),
     }
@@ -90,9 +86,9 @@ def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCal
 
 
 def _iter_traces_with_texts(
-    run: Run, names: Iterable[str]
+    run: Run, rows: Iterable[tuple[str]]
 ) -> Iterator[tuple[Trace, TaskAndResponseView]]:
-    for name in names:
+    for (name,) in rows:
         scored = run.find_scored_response(name)
         yield scored.trace, build_task_and_response_view(run, scored)
 
@@ -102,16 +98,15 @@ def measure_losses(run: Run, agents: Sequence[RankedAgent], advance: ProgressCal
     scored = {agent.agent: agent.scored for agent in agents}
     means: dict[str, dict[str, float]] = defaultdict(lambda: dict.fromkeys(scored, 0.0))
     for trace in run.traces():
-        agent = trace.agent or ""
         if trace.reward.value is not None:
+            agent = trace.agent or ""
             explanation = run.explain_trace(trace)
-            scale = explanation.explained.decision.scale
+            share = explanation.explained.decision.scale / scored[agent]
             for name, lost in draw_waterfall(explanation).losses_by_name.items():
-                means[name][agent] += lost * scale / scored[agent]
+                means[name][agent] += lost * share
         advance(1)
-    rows = [(name, list(row.values())) for name, row in means.items()]
-    rows.sort(key=lambda row: -sum(row[1]))
-    return rows
+    rows = [(name, [*row.values()]) for name, row in means.items()]
+    return sorted(rows, key=lambda row: -sum(row[1]))
 
 
 def render_response_report(run: Run, name: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from jurygraph.arrays import Floats
 from jurygraph.display import format_number
-from jurygraph.inference.clusters import Bounds, bonferroni_interval
+from jurygraph.inference.clusters import Bounds, bonferroni_interval, ratio_interval
 from jurygraph.schema import Config
 from jurygraph.views.agents import RankedAgent, agent_label, estimate_mean_difference
 
@@ -102,20 +102,22 @@ def _compare_to_best(
 ) -> list[AgentComponent]:
     """Return a component of each agent beside the best; `totals` are numbers of values and sums by unit, [2,A,U]."""
     counts, sums = totals
+    scored = [max(agent.scored, 1) for agent in agents]
+    added = weight * sums.sum(axis=1) / scored
     rows = []
-    points_by_agent = []
     for number, agent in enumerate(agents):
-        judged = int(counts[number].sum())
-        mean = fsum(sums[number]) / judged if judged else None
-        points_by_agent.append(weight * (mean or 0.0) * judged / max(agent.scored, 1))
+        mean = ratio_interval(sums[number], counts[number])
         interval: Bounds = (None, None)
-        if number and judged and counts[0].any():
+        if number and mean and counts[0].any():
             pair = [0, number]
             difference, _ = estimate_mean_difference(sums[pair], counts[pair])
             interval = bonferroni_interval(difference, comparisons)
-        points = points_by_agent[0] - points_by_agent[-1]
+        judged = int(counts[number].sum())
         left_out = agent.responses - judged
-        rows.append(AgentComponent(agent.agent, mean, judged, left_out, points, *interval))
+        points = float(added[0] - added[number])
+        rows.append(
+            AgentComponent(agent.agent, mean and mean.value, judged, left_out, points, *interval)
+        )
     return rows
 
 
