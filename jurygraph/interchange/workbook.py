@@ -5,7 +5,6 @@ No spreadsheet evaluates a text of a run; one that looks like a formula is marke
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +23,6 @@ from jurygraph.messages import (
     shorten,
 )
 from jurygraph.runs.export_table import ExportTable, json_value_to_text
-from jurygraph.runs.reports.summary import mean_without_none
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
@@ -38,7 +36,7 @@ from jurygraph.views.agents import (
     rank_agents,
     reward_limits_of_decisions,
 )
-from jurygraph.views.components import compare_components
+from jurygraph.views.components import JudgedValues, compare_components
 from jurygraph.views.juries import describe_jury_votes
 from jurygraph.views.trace import criterion_texts, describe_lost_points
 
@@ -96,7 +94,7 @@ def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
     Below the agents stand what the ranking concludes, and the models of the run.
     """
     rewards = []
-    values: dict[tuple[str, str], list[float | None]] = defaultdict(list)
+    values = []
     for group in read_stored_groups(run):
         unit = unit_name_of_task(run, group.record.key)
         for trace in group.traces:
@@ -105,43 +103,43 @@ def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
             rewards.append(UnitRewards(agent, unit, 1, scored, trace.value or 0.0, *trace.span))
             for name in trace.names:
                 judged, _ = trace.component(name)
-                values[name, agent].append(None if trace.value is None else judged)
+                is_in_mean = trace.value is not None and judged is not None
+                values.append(
+                    JudgedValues(name, agent, unit, is_in_mean, is_in_mean * (judged or 0.0))
+                )
     lowest_reward = min((row.least for row in rewards), default=0.0)
     agents = rank_agents(rewards, reward_limits_of_decisions(list(run.decisions()), lowest_reward))
-    means = {
-        key: (mean_without_none(judged), len(judged) - judged.count(None))
-        for key, judged in values.items()
-    }
-    components = compare_components(agents, means, run.config)
+    components = compare_components(agents, values, run.config)
     columns = [*_AGENT_SHEET_COLUMNS]
     for name, *_ in components:
-        columns.append(SheetColumn(f"{name}: mean of the judged", 16, _FOUR_DECIMALS_FORMAT))
-        columns.append(SheetColumn(f"{name}: points behind", 16, _FOUR_DECIMALS_FORMAT))
-        columns.append(SheetColumn(f"{name}: left out", 11))
+        columns += [
+            SheetColumn(f"{name}: mean of the judged", 16, _FOUR_DECIMALS_FORMAT),
+            SheetColumn(f"{name}: points behind", 16, _FOUR_DECIMALS_FORMAT),
+            SheetColumn(f"{name}: left out", 11),
+        ]
     rows: list[SheetRow] = []
     for number, row in enumerate(agents):
         cells = [*_agent_cells(row)]
         for component in components:
-            _, mean, _, left_out, points = component.agents[number]
-            cells += (mean, points, left_out)
+            mean = component.agents[number]
+            cells += (mean.mean, mean.points, mean.left_out)
         rows.append(cells)
-    empty_cells = [None] * (len(columns) - 2)
     for sentence in filter(None, (*conclude_ranking(agents), describe_jury_votes(run))):
-        rows.append((sentence, None, *empty_cells))
+        rows.append((sentence,))
     if not run.is_closed:
         count = format_count(run.tasks_scored, "group" if run.header.is_open_ended else "task")
-        rows.append((f"Not finished: {count} so far", None, *empty_cells))
-    rows.append(("Models", ", ".join(run.header.model_names) or "none", *empty_cells))
+        rows.append((f"Not finished: {count} so far",))
+    rows.append(("Models", ", ".join(run.header.model_names) or "none"))
     return columns, rows
 
 
 def _agent_cells(row: RankedAgent) -> SheetRow:
-    ends: SheetRow = (None, None, None) if row.mean is None else row.mean[:3]
-    if row.mean is not None and row.missing_interval is not None:
-        ends = (row.mean.value, row.missing_interval, None)
+    value, low, high = (None, None, None) if row.mean is None else row.mean[:3]
     return (
         agent_label(row.agent),
-        *ends,
+        value,
+        row.missing_interval or low,
+        high,
         row.responses,
         row.units,
         row.responses - row.scored,
@@ -206,7 +204,7 @@ def _add_sheet(
     rows: Iterable[SheetRow],
     alignment: Alignment,
 ) -> None:
-    """Add a sheet whose cells have this alignment; a row has a value for each column, None for an empty cell."""
+    """Add a sheet whose cells have this alignment; a row has a value for each of the first columns, None: empty."""
     sheet = workbook.create_sheet(title)
     sheet.freeze_panes = "A2"  # the titles stay in sight
     titles = []
@@ -219,7 +217,7 @@ def _add_sheet(
     sheet.append(titles)
     for row in rows:
         cells = []
-        for column, value in zip(columns, row, strict=True):
+        for column, value in zip(columns, row, strict=False):
             cell = _make_cell(sheet, value)
             cell.number_format = column.number_format
             cell.alignment = alignment

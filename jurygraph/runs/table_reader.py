@@ -88,8 +88,8 @@ class RunForTables(Protocol):
 class TableOptions:
     """Additions to a table, as `jurygraph export` names them, and a callback with the number of responses read.
 
-    `texts` are `prompt` and `text`; the others are of the rewards alone: the scores of questions, their reasons,
-    and advantages by response. Verdicts have rows of their own.
+    `texts` are `prompt`, `text` and `context`; the others are of the rewards alone: the scores of questions, their
+    reasons, and advantages by response. Verdicts have rows of their own.
     """
 
     texts: bool = False
@@ -194,6 +194,8 @@ def _describe(trace: Trace, response: Response | None, task: Task | None, texts:
             "prompt": chat_to_prompt_text(task.query) if task else None,
             "text": response.text if response else None,
         }
+        if task and task.context:
+            row["context"] = "\n\n".join(passage.text for passage in task.context)
     metadata = {**(task.metadata if task else {}), **(response.metadata if response else {})}
     return row | {f"metadata.{name}": value for name, value in metadata.items()}
 

@@ -384,7 +384,7 @@ def convert_table(
         shared_cell_digests = {name: _digest_of_shared_cell(cells[name]) for name in columns.shared}
         first = _FirstTaskRow(number, task.id, shared_cell_digests)
         if columns.group_by is not None:
-            first = groups.setdefault(digest_of(cells[columns.group_by]), first)
+            first = groups.setdefault(digest_of(_strip_name(cells[columns.group_by])), first)
         _refuse_other_cells(f"{unit} {first.number}", location, first, shared_cell_digests, columns)
         if first.number == number:
             tasks.append(number, task)
@@ -605,6 +605,11 @@ def _is_empty_cell(value: Any) -> bool:
     return value in (None, [], {}) or (isinstance(value, str) and not value.strip())
 
 
+def _strip_name(cell: Any) -> Any:
+    """Return a name without the blanks around it, which would make two of one: half a pair would be compared alone."""
+    return cell.strip() if isinstance(cell, str) else cell
+
+
 def _parse_label_cell(text: str) -> str | int | float:
     """Return the number that a cell of a CSV file writes plainly, else its text: `007` and `1e5` may be names."""
     if not _PLAIN_NUMBER_PATTERN.fullmatch(text):
@@ -618,7 +623,7 @@ def _to_task(location: str, row_id: str, cells: RowCells, columns: TableColumns)
     id_column = columns.group_by if has_group_id else columns.id
     chat = cells[columns.messages]
     content = {
-        "id": cells[id_column] if has_group_id else row_id,
+        "id": _strip_name(cells[id_column]) if has_group_id else row_id,
         "query": cells[columns.prompt] if chat is None else chat.query,
         "reference": cells[columns.reference],
     }
@@ -633,7 +638,7 @@ def _to_task(location: str, row_id: str, cells: RowCells, columns: TableColumns)
             context = _parse_written_list(location, columns.context, context, remedy)
         content["context"] = context
     if columns.group is not None:
-        content["group"] = cells[columns.group]
+        content["group"] = _strip_name(cells[columns.group])
     if columns.rubric is not None:
         content["rubric"] = _parse_rubric_cell(location, columns.rubric, cells[columns.rubric])
     names = {"id": id_column, "query": columns.prompt, "rubric": columns.rubric}
@@ -689,7 +694,12 @@ def _to_responses(
     location: str, row_id: str, task: str, cells: RowCells, labels: TableRow, columns: TableColumns
 ) -> Iterator[ResponseLine]:
     """Yield the responses of a row to a task; one of several response columns is the agent, and part of the id."""
-    content = {"task": task, "id": row_id, "agent": cells[columns.agent], "labels": labels}
+    content = {
+        "task": task,
+        "id": row_id,
+        "agent": _strip_name(cells[columns.agent]),
+        "labels": labels,
+    }
     if cells[columns.workspace]:
         content["workspace"] = cells[columns.workspace]
     chat = cells[columns.messages]

@@ -20,7 +20,6 @@ from jurygraph.messages import format_count, notes_on_similar_names
 from jurygraph.runs.reports.summary import (
     compare_failed_rewards,
     count_findings,
-    mean_without_none,
 )
 from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
@@ -48,7 +47,7 @@ from jurygraph.views.agents import (
     reward_limits_of_decisions,
 )
 from jurygraph.views.components import (
-    ComponentMeans,
+    JudgedValues,
     add_all_else,
     compare_components,
     conclude_components,
@@ -458,9 +457,7 @@ def measure_ranking(
     if not means:
         raise InputError(f"{run.folder}: no reward has a value, so there is nothing to rank")
     ranked_agents = _agent_means(ranker, decided_rewards, list(means))
-    components = compare_components(
-        ranked_agents, _component_means(ranker, decided_rewards), config
-    )
+    components = compare_components(ranked_agents, _judged_values(ranker, decided_rewards), config)
     rows_of_components = add_all_else(components, ranked_agents)
     decided_by = collect_decision_methods(run)
     settings = list(list_settings(config, decided_by))
@@ -607,15 +604,13 @@ def _notes(figures: Figures, others: int, ranker: AgentRanker) -> Iterator[str]:
         )
 
 
-def _component_means(ranker: AgentRanker, decided_rewards: DecidedRewards) -> ComponentMeans:
+def _judged_values(ranker: AgentRanker, decided_rewards: DecidedRewards) -> Iterator[JudgedValues]:
     rewards, _, _, judged = decided_rewards.values
-    means = {}
     for name, values in zip(decided_rewards.components, judged.T, strict=True):
         has_value_and_reward = ~np.isnan(values + rewards)  # NaN, too, where the reward failed
-        for number, agent in enumerate(ranker.agents):
-            counted = values[has_value_and_reward & (ranker.agent == number)].tolist()
-            means[name, agent] = mean_without_none(counted), len(counted)
-    return means
+        for row in np.flatnonzero(has_value_and_reward).tolist():
+            agent = ranker.agents[ranker.agent[row]]
+            yield JudgedValues(name, agent, int(ranker.unit[row]), 1, float(values[row]))
 
 
 def _agent_means(

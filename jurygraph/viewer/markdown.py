@@ -33,11 +33,9 @@ def response_to_markdown(run: Run, name: str) -> str:
     if view.trace.reward.value is None:
         sentences.append(describe_failure(view.trace))
     criteria = []
-    if task_and_response.task is not None and task_and_response.task.rubric is not None:
-        criteria = [
-            f"{criterion.id}: {criterion.text}"
-            for criterion in task_and_response.task.rubric.criteria
-        ]
+    task = task_and_response.task
+    if task is not None and task.rubric is not None:
+        criteria = [f"{criterion.id}: {criterion.text}" for criterion in task.rubric.criteria]
     notes = []  # how values were computed, such as by a majority of judges that differ
     for term in view.lost:
         for line in term.parts or (term,):
@@ -47,6 +45,7 @@ def response_to_markdown(run: Run, name: str) -> str:
         Report({}, sentences).to_markdown(),
         _format_code_block("Question", task_and_response.query),
         _format_code_block("Answer", answer),
+        *(_format_code_block("Passage", passage.text) for passage in (task and task.context) or ()),
         Report({}, [_build_reward_sum_table(view)], [*criteria, *notes]).to_markdown(),
         Report({}, [_build_verdict_table(view)]).to_markdown(),
     ]

@@ -4,7 +4,10 @@ The overview of `jurygraph view` and a report show the same.
 """
 
 import itertools
+from collections.abc import Iterator
 from math import isfinite
+
+import numpy as np
 
 from jurygraph.display import ProgressCallback
 from jurygraph.runs.reports.summary import ComponentValuesByOutcome, FindingCounts
@@ -20,7 +23,7 @@ from jurygraph.views.agents import (
     rank_agents,
     reward_limits_of_decisions,
 )
-from jurygraph.views.components import ComponentMeans, add_all_else, compare_components
+from jurygraph.views.components import JudgedValues, add_all_else, compare_components
 from jurygraph.views.juries import describe_jury_votes
 
 _MAX_RESPONSES_VOTED_ON = 10_000
@@ -72,7 +75,7 @@ def run_overview_context(index: RunIndex) -> TemplateContext:
         "agents": agents,
         "conclusion": conclude_ranking(agents),
         "components_by_agent": add_all_else(
-            compare_components(agents, _read_component_means(index), run.config), agents
+            compare_components(agents, _read_judged_values(index), run.config), agents
         ),
         "buckets": (low, high, counts),
         "reward_scale": (min(least, 0.0), max(best, 0.0), best)
@@ -145,29 +148,22 @@ def _read_agents(index: RunIndex, limits: Limits) -> list[RankedAgent]:
     return rank_agents(itertools.starmap(UnitRewards, rows), limits)
 
 
-def _read_component_means(index: RunIndex) -> ComponentMeans:
+def _read_judged_values(index: RunIndex) -> Iterator[JudgedValues]:
     rows = index.fetch_rows(
-        "SELECT names.name, coalesce(agents.name, ''), avg(judged), count(judged) FROM components"
+        "SELECT names.name, coalesce(agents.name, ''), units.name, count(judged), total(judged) FROM components"
         " JOIN names ON names.number = component JOIN responses ON responses.number = components.response"
-        " LEFT JOIN names AS agents ON agents.number = agent WHERE reward IS NOT NULL GROUP BY component, agent"
+        " LEFT JOIN names AS agents ON agents.number = agent JOIN units USING (task)"
+        " WHERE reward IS NOT NULL GROUP BY component, agent, task"
     )
-    return {(component, agent): (mean, count) for component, agent, mean, count in rows}
+    return itertools.starmap(JudgedValues, rows)
 
 
 def _read_reward_histogram(index: RunIndex) -> tuple[float, float, list[int]]:
     """Return the ends of the rewards' range, and the number of rewards in each twentieth of it."""
-    ((low, high),) = index.fetch_rows("SELECT min(reward), max(reward) FROM responses")
-    if low is None:
-        return 0.0, 1.0, []
-    low = min(low, 0.0)
-    high = max(high, 1.0)
-    rows = index.fetch_rows(
-        "SELECT min(cast((reward - ?) / ? * ? AS INTEGER), ?), count(*) FROM responses"
-        " WHERE reward IS NOT NULL GROUP BY 1",
-        low,
-        high - low,
-        _HISTOGRAM_BUCKET_COUNT,
-        _HISTOGRAM_BUCKET_COUNT - 1,
-    )
-    counts = dict(rows)
-    return low, high, [counts.get(bucket, 0) for bucket in range(_HISTOGRAM_BUCKET_COUNT)]
+    rows = index.fetch_rows("SELECT reward FROM responses WHERE reward IS NOT NULL")
+    rewards = [reward for (reward,) in rows]
+    low = min(rewards, default=0.0)
+    high = max(rewards, default=1.0)
+    ends = min(low, 0.0), max(high, 1.0)
+    counts, _ = np.histogram(rewards, _HISTOGRAM_BUCKET_COUNT, ends)
+    return *ends, counts.tolist() if rewards else []

@@ -1,10 +1,12 @@
 """Pages of a run, or of one response of it, that stand alone: what `jurygraph report` writes.
 
-A response of a run takes a bounded part of the page, whatever it contains: the 500 that are drawn by default stay below
-10 MB in any script.
+The page of a run begins with what a decision needs: which agent is better, how sure that is, and what was lost by what.
+A response takes a bounded part of it, whatever it contains: 500 stay below 10 MB in any script.
 """
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from jurygraph.display import ProgressCallback
 from jurygraph.explanation import Explanation
@@ -21,14 +23,21 @@ from jurygraph.viewer.shapes import (
     mark_passages,
     split_response_at_quotes,
 )
+from jurygraph.views.agents import RankedAgent
 from jurygraph.views.trace import (
     TaskAndResponseView,
     build_task_and_response_view,
     build_trace_view,
 )
 
-MAX_REPORT_RESPONSES = 500
-"""Responses that a report draws by default: more than anybody reads, and a file of 2 to 4 MB."""
+DRAWN_RESPONSES = 10
+"""Responses that a report draws whole by default."""
+_MAX_LISTED_RESPONSES = 500
+"""Responses that a report has, drawn or in a line, if no more are to be drawn: more than anybody reads."""
+_MAX_RESPONSES_EXPLAINED = 10_000
+"""Responses of a run that are all explained for what agents lost by each criterion, in 7 s."""
+LossRows = list[tuple[str, list[float]]]
+"""By name, the points that each agent lost."""
 _MAX_LOSSES_LISTED = 5
 _MAX_TABLE_ROWS = 100
 SELECT_LOWEST_REWARDS_SQL = (
@@ -40,17 +49,23 @@ _SELECT_FAILED_RESPONSES_SQL = (
 
 
 def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCallback) -> str:
-    """Return the page of a run with its `most` lowest rewards; `advance` receives the responses that are laid out.
+    """Return the page of a run with its `most` lowest rewards drawn; `advance` receives those explained for losses.
 
     Raises `TraceMismatch` where a response is not what was written.
     """
-    lowest = [name for (name,) in index.fetch_rows(SELECT_LOWEST_REWARDS_SQL, most)]
-    failed_responses = [
-        name for (name,) in index.fetch_rows(_SELECT_FAILED_RESPONSES_SQL, _MAX_TABLE_ROWS)
-    ]
+    lowest = index.fetch_rows(SELECT_LOWEST_REWARDS_SQL, max(most, _MAX_LISTED_RESPONSES))
+    # one by one: a page holds hundreds, of which only what is drawn is kept
+    explanations = (
+        (run.explain_trace(trace), texts) for trace, texts in _iter_traces_with_texts(run, lowest)
+    )
+    failed = index.fetch_rows(_SELECT_FAILED_RESPONSES_SQL, _MAX_TABLE_ROWS)
+    overview = run_overview_context(index)
+    losses: LossRows = []
+    if overview["scored"] <= _MAX_RESPONSES_EXPLAINED:
+        losses = measure_losses(run, overview["agents"], advance)
     context = {
-        **run_overview_context(index),
-        "has_gates": bool(run.config.gates),
+        **overview,
+        "losses": losses,
         "has_criteria": any(
             find_combiner(spec).counts_criteria
             for decision in run.decisions()
@@ -59,9 +74,11 @@ def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCal
         "most": most,
         "most_rows": _MAX_TABLE_ROWS,
         "most_losses": _MAX_LOSSES_LISTED,
-        "worst": _iter_explanations(run, lowest, advance),
+        "most_listed": len(lowest),
+        "worst": islice(explanations, most),
+        "others": explanations,
         "draw_waterfall": draw_waterfall,
-        "without_reward": _iter_traces_with_texts(run, failed_responses),
+        "without_reward": _iter_traces_with_texts(run, failed),
         "records": index.records,
         "head": run.ledger.record_at(index.records).link.hex(),
     }
@@ -69,20 +86,27 @@ def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCal
 
 
 def _iter_traces_with_texts(
-    run: Run, names: Iterable[str]
+    run: Run, rows: Iterable[tuple[str]]
 ) -> Iterator[tuple[Trace, TaskAndResponseView]]:
-    for name in names:
+    for (name,) in rows:
         scored = run.find_scored_response(name)
         yield scored.trace, build_task_and_response_view(run, scored)
 
 
-def _iter_explanations(
-    run: Run, names: Iterable[str], advance: ProgressCallback
-) -> Iterator[tuple[Explanation, TaskAndResponseView]]:
-    """Explain responses one by one: a page holds thousands, of which only what is drawn is kept."""
-    for trace, task_and_response in _iter_traces_with_texts(run, names):
-        yield run.explain_trace(trace), task_and_response
+def measure_losses(run: Run, agents: Sequence[RankedAgent], advance: ProgressCallback) -> LossRows:
+    """Return by part of a reward, or gate, the points that each agent's rewards lost by it on average, most first."""
+    scored = {agent.agent: agent.scored for agent in agents}
+    means: dict[str, dict[str, float]] = defaultdict(lambda: dict.fromkeys(scored, 0.0))
+    for trace in run.traces():
+        if trace.reward.value is not None:
+            agent = trace.agent or ""
+            explanation = run.explain_trace(trace)
+            share = explanation.explained.decision.scale / scored[agent]
+            for name, lost in draw_waterfall(explanation).losses_by_name.items():
+                means[name][agent] += lost * share
         advance(1)
+    rows = [(name, [*row.values()]) for name, row in means.items()]
+    return sorted(rows, key=lambda row: -sum(row[1]))
 
 
 def render_response_report(run: Run, name: str) -> str:

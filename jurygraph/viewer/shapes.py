@@ -72,6 +72,15 @@ class RewardWaterfall:
     low: float
     high: float
 
+    @property
+    def losses_by_name(self) -> defaultdict[str, float]:
+        """Return what each part, gate or clip lost, below 0 where it gained; 0 of a name that is not there."""
+        losses: defaultdict[str, float] = defaultdict(float)
+        for bar in (*self.bars, *self.steps):
+            for name in bar.names:  # parts that are alike share a bar
+                losses[name] += bar.lost / len(bar.names)
+        return losses
+
 
 def draw_waterfall(explanation: Explanation) -> RewardWaterfall:
     """Return the bars of a reward; a term that is a sum of parts has a bar for each of them instead."""
@@ -130,12 +139,8 @@ def list_moved_losses(
     before: RewardWaterfall, after: RewardWaterfall
 ) -> list[tuple[str, float, float]]:
     """Return the names whose losses differ most between two waterfalls, with both losses, the most different first."""
-    losses: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for index, drawn in enumerate((before, after)):
-        for bar in (*drawn.bars, *drawn.steps):
-            for name in bar.names:  # parts that are alike share a bar
-                losses[name][index] += bar.lost / len(bar.names)
-    moves = [(name, lost, changed) for name, (lost, changed) in losses.items()]
+    lost, changed = before.losses_by_name, after.losses_by_name
+    moves = [(name, lost[name], changed[name]) for name in lost | changed]
     moves.sort(key=lambda move: -abs(move[2] - move[1]))
     return [move for move in moves[:_MAX_MOVES_LISTED] if round(move[2] - move[1], 4)]
 

@@ -88,7 +88,7 @@ class AgentDifference:
         first, second = agent_label(self.first), agent_label(self.second)
         size = format_number(self.difference)
         lead_text = f"{first} is ahead of {second}"
-        if self.difference == 0.0:
+        if not round(self.difference, 4):
             lead_text = f"{first} is level with {second}"
         elif self.difference < 0.0:  # over what both have, where the means are over all
             lead_text = (
@@ -171,12 +171,12 @@ def compare_agents(
 
     The intervals of all `pairs` are to hold together with 95 %.
     """
-    estimate, is_paired = _estimate_mean_difference(totals.total, totals.scored)
+    estimate, is_paired = estimate_mean_difference(totals.total, totals.scored)
     left_out = int((totals.responses - totals.scored).sum())
     ends = []
     if left_out:
         for sums in (totals.least[0], totals.most[1]), (totals.most[0], totals.least[1]):
-            ends.append(_estimate_mean_difference(np.stack(sums), totals.responses)[0])
+            ends.append(estimate_mean_difference(np.stack(sums), totals.responses)[0])
     max_difference = limits[1] - limits[0]
     clipped = []
     for estimate_or_bound in (estimate, *ends):
@@ -210,7 +210,7 @@ def compare_agents(
     )
 
 
-def _estimate_mean_difference(sums: Floats, counts: Floats) -> tuple[Estimate, bool]:
+def estimate_mean_difference(sums: Floats, counts: Floats) -> tuple[Estimate, bool]:
     """Return the difference of two means, from the sums and numbers of each in each unit, and whether it is paired."""
     is_unit_shared = counts.all(axis=0)
     count = int(np.count_nonzero(is_unit_shared))

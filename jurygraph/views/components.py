@@ -5,23 +5,37 @@ rewards in which it was judged: where it does not apply, it adds nothing. The me
 failed rewards, as the mean reward does. What gates take, and what values that were filled in add, is the rest.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from math import fsum
 from typing import NamedTuple
 
-from jurygraph.display import format_number
-from jurygraph.schema import Config
-from jurygraph.views.agents import RankedAgent, agent_label
+import numpy as np
 
-ComponentMeans = Mapping[tuple[str, str], tuple[float | None, int]]
-"""By component and agent: the mean of the judged values of rewards that did not fail, and their number."""
+from jurygraph.arrays import Floats
+from jurygraph.display import format_number
+from jurygraph.inference.clusters import Bounds, bonferroni_interval, ratio_interval
+from jurygraph.schema import Config
+from jurygraph.views.agents import RankedAgent, agent_label, estimate_mean_difference
+
+
+class JudgedValues(NamedTuple):
+    """The judged values of a component in an agent's rewards for one unit that did not fail: their number and sum."""
+
+    component: str
+    agent: str
+    unit: str | int
+    judged: int
+    total: float
 
 
 class AgentComponent(NamedTuple):
     """The mean of a component of an agent; None where no value was judged.
 
     `left_out` are the responses that are not in it: the reward failed, or the component was not judged or does not
-    apply. `points` is by how much it puts the best agent ahead of this one.
+    apply. `points` is by how much it puts the best agent ahead of this one. From `low` to `high` goes the interval of
+    how far the mean is behind that of the best agent, paired as that of their rewards; those of all components and
+    agents hold together with 95 %. None where there is none.
     """
 
     agent: str
@@ -29,11 +43,16 @@ class AgentComponent(NamedTuple):
     judged: int
     left_out: int
     points: float
+    low: float | None = None
+    high: float | None = None
 
     def __str__(self) -> str:
         points = f" ({self.points:+.4f})" if round(self.points, 4) else ""
         left_out = f", {self.left_out} left out" if self.left_out else ""
-        return format_number(self.mean) + points + left_out
+        behind = ""
+        if self.low is not None:
+            behind = f", {format_number(self.low)} to {format_number(self.high)} behind"
+        return format_number(self.mean) + points + behind + left_out
 
 
 class ComponentByAgent(NamedTuple):
@@ -48,36 +67,58 @@ class ComponentByAgent(NamedTuple):
 
 
 def compare_components(
-    agents: Sequence[RankedAgent], means: ComponentMeans, config: Config
+    agents: Sequence[RankedAgent], values: Iterable[JudgedValues], config: Config
 ) -> list[ComponentByAgent]:
     """Return the components, first the one that puts the best agent farthest ahead of, or behind, another.
 
-    Those of weight 0 have no points, and are left out where no mean is known. There are none of one component alone, or
-    of one agent. Agents without a mean have none of these.
+    Those of weight 0 have no points, and are left out where nothing was judged. There are none of one component alone,
+    or of one agent. Agents without a mean have none of these.
     """
+    rows = list(values)
+    numbers = {agent.agent: number for number, agent in enumerate(agents)}
+    units = {unit: number for number, unit in enumerate(dict.fromkeys(row.unit for row in rows))}
+    shape = 2, len(agents), len(units)
+    totals: dict[str, Floats] = defaultdict(lambda: np.zeros(shape))
+    for row in rows:
+        totals[row.component][:, numbers[row.agent], units[row.unit]] += row[3:]
     weights = {
         name: weight * config.scale
         for name, weight in config.reward.items()
-        if weight or any((name, agent.agent) in means for agent in agents)
+        if weight or name in totals
     }
     if min(len(weights), len(agents)) < 2:
         return []
-    components = []
-    for name, weight in weights.items():
-        rows: list[AgentComponent] = []
-        best_agent_contribution = 0.0
-        for agent in agents:
-            mean, judged = means.get((name, agent.agent), (None, 0))
-            added = 0.0 if mean is None else weight * mean * judged / agent.scored
-            if not rows:
-                best_agent_contribution = added
-            left_out = agent.responses - judged
-            rows.append(
-                AgentComponent(agent.agent, mean, judged, left_out, best_agent_contribution - added)
-            )
-        components.append(ComponentByAgent(name, weight, rows))
+    comparisons = len(weights) * (len(agents) - 1)
+    components = [
+        ComponentByAgent(name, weight, _compare_to_best(agents, weight, totals[name], comparisons))
+        for name, weight in weights.items()
+    ]
     components.sort(key=lambda row: -max(abs(agent.points) for agent in row.agents))
     return components
+
+
+def _compare_to_best(
+    agents: Sequence[RankedAgent], weight: float, totals: Floats, comparisons: int
+) -> list[AgentComponent]:
+    """Return a component of each agent beside the best; `totals` are numbers of values and sums by unit, [2,A,U]."""
+    counts, sums = totals
+    scored = [max(agent.scored, 1) for agent in agents]
+    added = weight * sums.sum(axis=1) / scored
+    rows = []
+    for number, agent in enumerate(agents):
+        mean = ratio_interval(sums[number], counts[number])
+        interval: Bounds = (None, None)
+        if number and mean and counts[0].any():
+            pair = [0, number]
+            difference, _ = estimate_mean_difference(sums[pair], counts[pair])
+            interval = bonferroni_interval(difference, comparisons)
+        judged = int(counts[number].sum())
+        left_out = agent.responses - judged
+        points = float(added[0] - added[number])
+        rows.append(
+            AgentComponent(agent.agent, mean and mean.value, judged, left_out, points, *interval)
+        )
+    return rows
 
 
 def add_all_else(
@@ -98,5 +139,6 @@ def conclude_components(components: Sequence[ComponentByAgent]) -> str:
     points = {row.component: row.agents[1].points for row in components}
     parts = [f"{name} {share:+.4f}" for name, share in points.items() if round(share, 4)]
     best, second = (agent_label(row.agent) for row in components[0].agents[:2])
-    size = format_number(fsum(points.values()))
-    return f"The mean of {best} is {size} above that of {second}: {', '.join(parts) or 'equal in all'}."
+    size = round(fsum(points.values()), 4)
+    order = f"{format_number(size)} above" if size else "level with"
+    return f"The mean of {best} is {order} that of {second}: {', '.join(parts) or 'equal in all'}."

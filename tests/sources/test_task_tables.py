@@ -276,6 +276,24 @@ def test_chats_of_one_case_that_end_differently_may_be_judged_as_a_whole(tmp_pat
     assert len(group) == 2
 
 
+def test_a_blank_around_a_name_makes_no_other_group_task_or_agent(tmp_path: Path) -> None:
+    rows = [
+        {"question": "2+2?", "answer": "four", "item": "sum", "by": "ann"},
+        {"question": "2+2? ", "answer": "five", "item": " sum\n", "by": "ann "},
+    ]
+    path = write_table(tmp_path / "table.csv", rows)
+    compared = read_tasks(path, columns=columns(group="question", agent="by"))
+    assert [task.query for task, _ in compared] == ["2+2?", "2+2? "]  # to the byte
+    assert {task.group for task, _ in compared} == {"2+2?"}
+    assert {response.agent for _, responses in compared for response in responses} == {"ann"}
+    for row in rows:
+        row["question"] = "2+2?"
+    ((task, responses),) = read_tasks(
+        write_table(tmp_path / "grouped.csv", rows), columns=columns(group_by="item")
+    )
+    assert (task.id, len(responses)) == ("sum", 2)
+
+
 def test_without_groups_each_row_is_a_task_and_ids_are_row_numbers(tmp_path: Path) -> None:
     found = read_tasks(write_table(tmp_path / "t.csv", ROWS), columns=COLUMNS)
     assert [(task.id, [one.id for one in group]) for task, group in found] == [

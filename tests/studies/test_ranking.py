@@ -200,13 +200,23 @@ def test_the_components_say_why_one_agent_is_better(folder_with_failure: Path) -
     first, second = printed["components"]
     assert (first["component"], first["weight"]) == ("kind", 2.0)
     assert first["agents"] == [
-        {"agent": "kind", "mean": pytest.approx(0.6), "judged": 2, "left_out": 0, "points": 0.0},
+        {
+            "agent": "kind",
+            "mean": pytest.approx(0.6),
+            "judged": 2,
+            "left_out": 0,
+            "points": 0.0,
+            "low": None,
+            "high": None,
+        },
         {
             "agent": "brief",
             "mean": pytest.approx(0.2),
             "judged": 1,
             "left_out": 1,
             "points": pytest.approx(0.8),
+            "low": None,  # of one task in common, and one that has all of an agent
+            "high": None,
         },
     ]
     assert [row["mean"] for row in second["agents"]] == pytest.approx([0.1, 0.4])

@@ -17,6 +17,7 @@ from jurygraph.sources.config import apply_settings
 from jurygraph.viewer.documents import make_template_environment
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import run_overview_context
+from jurygraph.viewer.report import measure_losses
 from jurygraph.viewer.shapes import format_failure
 from tests.cli.conftest import folder_contents
 from tests.command import run_command
@@ -139,7 +140,7 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
     behind = "the points by which it is behind agent 2, which add up to the difference of the mean"
     assert behind in markup.text
     assert re.search(
-        r"polite\s*0\.7\s*1\.0000\s*0\.2500 \(\+0\.5250\)\s*0\.0000 \(\+0\.7000\), 1 left out",
+        r"polite\s*0\.7\s*1\.0000\s*0\.2500 \(\+0\.5250\)\s*0\.0000 \(\+0\.7000\)1 left out",
         markup.text,
     )
     failed = r"bob/1\s*agent 1\s*Write to bob.*\s*quixotic\s*Not scored: .*as the response wished"
@@ -149,6 +150,46 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
         name: text for name, text in folder_contents(letters).items() if "index" not in name
     }
     assert unchanged == before
+
+
+def test_a_report_says_first_which_agent_is_better_and_nothing_of_a_terminal(
+    letters: Path, tmp_path: Path
+) -> None:
+    written = tmp_path / "report.html"
+    run_command("report", letters, "-o", written, "--most", 1)
+    page = written.read_text()
+    first = re.search(r"<h1>.*?</h1>\s*<p><strong>(.*?)</strong></p>", page, flags=re.DOTALL)
+    assert first is not None
+    assert first[1] == "No agent is shown to be better than another."
+    text = check_stands_alone(page).text
+    assert "jurygraph " not in text.replace("jurygraph 0", "")  # its version, in the proof
+    assert "--" not in text
+    assert "Judged: 5 responses of 3 agents to 2 groups" in text
+    assert re.search(
+        r"lost by\s*agent 2\s*agent 0\s*agent 1\s*polite\s*0\.0000\s*0\.5250\s*0\.7", text
+    )
+    # the three that are not drawn have a line each, the last of them the best of all
+    others = re.findall(r'<tr><th scope="row">(\w+/\d)</th><td class="num">([0-9.]+)</td>', page)
+    rewards = [float(reward) for _, reward in others]
+    assert len(others) == 3
+    assert rewards == sorted(rewards)
+    assert others[-1][0] == "ann/2"
+
+
+def test_the_losses_of_an_agent_lead_from_the_best_reward_to_its_mean(
+    letters: Path, tmp_path: Path
+) -> None:
+    with closing(Run.open(letters)) as run:
+        config = apply_settings(run.config, ["scale=2"])
+        rescore(run, tmp_path / "scaled", config, lambda count: None)
+    with Run.open(tmp_path / "scaled") as run, closing(RunIndex(run)) as index:
+        index.update()
+        agents = run_overview_context(index)["agents"]
+        losses = measure_losses(run, agents, lambda count: None)
+    assert [name for name, _ in losses[:2]] == ["polite", "brief"]
+    for row, lost in zip(agents, zip(*(points for _, points in losses), strict=True), strict=True):
+        assert row.mean is not None
+        assert 2.0 - sum(lost) == pytest.approx(row.mean.value)
 
 
 def test_the_components_by_agent_are_those_of_study_ranking(letters: Path) -> None:
@@ -222,6 +263,21 @@ def test_a_response_as_markdown_has_what_an_issue_needs_and_no_markup_of_its_tex
         assert f"- {criterion.id}: {criterion.text}" in page.replace("\\", "")
     assert set(notes) <= set(page.replace("\\", "").splitlines())
     assert "| term | weight | × value | × number | = points | lost |" in page
+
+
+def test_passages_stand_in_the_markdown_of_a_response_and_in_a_table_with_texts(
+    tmp_path: Path,
+) -> None:
+    with jg.Jury(**SETTINGS) as jury, jury.record(tmp_path / "run"):
+        passages = ["Ann was born in 1815.", {"text": "She lived in `London`.", "source": "b.txt"}]
+        task = jg.Task.model_validate({"id": "ann", "query": "When?", "context": passages})
+        jury.score(task, [jg.Response(id="ann/0", text="please")])
+    written = tmp_path / "issue.md"
+    assert run_command("report", tmp_path / "run", "-o", written, "--response", "ann/0").code == 0
+    assert "**Passage**\n\n```text\nShe lived in `London`.\n```\n" in written.read_text()
+    table = run_command("export", tmp_path / "run", "--to", "csv", "--texts").out
+    assert "Ann was born in 1815.\n\nShe lived in `London`." in table
+    assert "context" not in run_command("export", tmp_path / "run", "--to", "csv").out
 
 
 def test_a_fence_is_longer_than_those_in_its_text(tmp_path: Path) -> None:

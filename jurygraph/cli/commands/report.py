@@ -22,16 +22,17 @@ def report(
     ] = None,
     most: Annotated[
         int | None,
-        option("N", "Draw the N lowest rewards.", show_default="500", min=1),
+        option("N", "Draw the N lowest rewards whole.", show_default="10", min=1),
     ] = None,
 ) -> None:
     """Write a run, or one response, as a page that stands alone.
 
-    The page is one file of HTML, without a script, that asks nothing of a server: to be mailed, printed or kept. It has
-    what failed, the agents with their intervals, and the responses, the lowest reward first, each with what it lost and
-    why. With --response it has one response with its exact prompts, raw replies, evidence, and the sums behind its
-    reward. In a file that ends in .md it is Markdown for an issue: question, answer, sums and verdicts. Nothing is
-    written of a run whose records were changed.
+    The page is one file of HTML, without a script, that asks nothing of a server: to be mailed, printed or kept. It
+    says which agent is better and how sure that is, then what each lost by what, what failed, and the responses, the
+    lowest reward first: ten with what they lost and why, the others in a line each. With --response it has one
+    response with its exact prompts, raw replies, evidence, and the sums behind its reward. In a file that ends in .md
+    it is Markdown for an issue: question, answer, sums and verdicts. Nothing is written of a run whose records were
+    changed.
 
     \b
     Example:
@@ -59,7 +60,7 @@ def report(
             refuse_unwritable_page(output)
         if response is None:
             print_if_run_unfinished(stored_run)
-            page = _render_run_report(stored_run, most or pages.MAX_REPORT_RESPONSES)
+            page = _render_run_report(stored_run, most or pages.DRAWN_RESPONSES)
         elif is_markdown_file:
             page = response_to_markdown(stored_run, response)
         else:
@@ -79,5 +80,5 @@ def _render_run_report(run: Run, most: int) -> str:
     with closing(RunIndex(run)) as index:
         with progress("indexing", responses, "responses") as advance:
             index.update(advance)
-        with progress("drawing", min(most, responses), "responses") as advance:
+        with progress("explaining", responses, "responses") as advance:
             return pages.render_run_report(run, index, most, advance)

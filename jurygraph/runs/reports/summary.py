@@ -126,15 +126,22 @@ class FindingCounts(NamedTuple):
     unsupported: int = 0
 
     @property
-    def warning(self) -> str | None:
+    def fact(self) -> str | None:
         """Return a sentence where more than a fifth have none, as with a judge that paraphrases; None elsewhere."""
         if 5 * self.unsupported <= self.quotable:
             return None
         return (
             f"{self.unsupported} of {self.quotable} findings had no quotation that counts (letter by letter from what "
-            "it is about: eight letters, or a whole line), and count as the worst score by default; "
+            "it is about: eight letters, or a whole line), and count as the worst score by default"
+        )
+
+    @property
+    def warning(self) -> str | None:
+        """Return the same with what to do about it."""
+        remedy = (
             "if your judge paraphrases, or judges a tone, write `safety: {evidence: preferred}`"
         )
+        return self.fact and f"{self.fact}; {remedy}"
 
 
 def count_findings(run: Run, responses: Container[str]) -> FindingCounts:
