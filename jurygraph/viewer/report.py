@@ -4,9 +4,9 @@ The page of a run begins with what a decision needs: which agent is better, how 
 A response takes a bounded part of it, whatever it contains: 500 stay below 10 MB in any script.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from jurygraph.display import ProgressCallback
 from jurygraph.explanation import Explanation
@@ -94,17 +94,26 @@ def _iter_traces_with_texts(
 
 
 def measure_losses(run: Run, agents: Sequence[RankedAgent], advance: ProgressCallback) -> LossRows:
-    """Return by part of a reward, or gate, the points that each agent's rewards lost by it on average, most first."""
+    """Return by part of a reward, or gate, the points that each agent's rewards lost by it on average, most first.
+
+    Parts that fewer than half of the rewards have, such as the people of one task, are left out; gates are not.
+    """
     scored = {agent.agent: agent.scored for agent in agents}
+    rewards_with: Counter[str] = Counter()
     means: dict[str, dict[str, float]] = defaultdict(lambda: dict.fromkeys(scored, 0.0))
     for trace in run.traces():
         if trace.reward.value is not None:
             agent = trace.agent or ""
             explanation = run.explain_trace(trace)
             share = explanation.explained.decision.scale / scored[agent]
-            for name, lost in draw_waterfall(explanation).losses_by_name.items():
+            waterfall = draw_waterfall(explanation)
+            for name, lost in waterfall.losses_by_name.items():
                 means[name][agent] += lost * share
+            rewards_with.update(chain.from_iterable(bar.names for bar in waterfall.bars))
         advance(1)
+    for name, count in rewards_with.items():
+        if count < sum(scored.values()) / 2:
+            del means[name]
     rows = [(name, [*row.values()]) for name, row in means.items()]
     return sorted(rows, key=lambda row: -sum(row[1]))
 
