@@ -18,7 +18,7 @@ from jurygraph.agents.roles import Evaluator
 from jurygraph.models.gateway import Gateways, message_byte_count, request_byte_count
 from jurygraph.models.limits import MAX_TEMPLATE_TOKENS_PER_MESSAGE, cost, max_reply_tokens_of
 from jurygraph.models.request import CallSink, Request
-from jurygraph.schema import Plan, Question, RecordedVerdict, Response
+from jurygraph.schema import Message, Plan, Question, RecordedVerdict, Response
 from jurygraph.schema.frozen_model import JsonFields, require_argument_type
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class CallCostEstimator:
 
     def add(self, requests: Iterable[Request]) -> None:
         """Add the requests that are new."""
+        answered_messages: set[Sequence[Message]] = set()
         for request in requests:
             if hash(request.digest) in self._added:
                 continue
@@ -103,14 +104,16 @@ class CallCostEstimator:
             name = self._gateways.model_name_of(request)
             gateway = self._gateways[name]
             source = gateway.find_reply_source(request, self._sink)
+            usages = _estimate_usage_cases(request, gateway.limits.max_tokens)
+            if _messages_before_last_reply(request) in answered_messages:
+                # the worst case of its investigation has been added with the first request
+                usages = (*usages[:2], (0, 0, 0))
             if source:
                 self._with_reply[source] += 1
-                roles = {message.role for message in request.messages}
-                if request.asks_for_verdict or "assistant" in roles:
-                    continue  # it begins no investigation
-            usages = _estimate_usage_cases(request, gateway.limits.max_tokens)
-            if source:
-                # its lookups are made again, and may show the judge something else
+                answered_messages.add(request.messages)
+                if request.asks_for_verdict:
+                    continue
+                # its lookups may be made again, and show the judge something else
                 usages = ((0, 0, 0), (0, 0, 0), usages[2])
             elif name in self._conditional_names:
                 usages = ((0, 0, 0), *usages[1:])
@@ -134,6 +137,14 @@ class CallCostEstimator:
             ModelUsage(calls, input_tokens, output_tokens, cost(price, input_tokens, output_tokens))
             for calls, input_tokens, output_tokens in self._sums[name]
         )
+
+
+def _messages_before_last_reply(request: Request) -> Sequence[Message]:
+    """Return the messages of the request from which an investigation goes on with this one; none if it begins one."""
+    roles = [message.role for message in request.messages]
+    if request.investigation is None or "assistant" not in roles:
+        return ()
+    return request.messages[: len(roles) - 1 - roles[::-1].index("assistant")]
 
 
 def _sum_usage(usages: Sequence[ModelUsage]) -> ModelUsage:
