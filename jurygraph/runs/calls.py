@@ -66,6 +66,8 @@ def message_text(message: JsonMapping) -> str:
     for call in message.get("tool_calls", ()):
         function = call["function"]
         words.append(f"→ {function['name']}({function['arguments']})")
+    if message.get("other_field"):
+        words.append(f"(no text, but `{message['other_field']}`, which was not asked for)")
     return "\n".join(filter(None, words))
 
 

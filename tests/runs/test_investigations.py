@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ import pytest
 import jurygraph as jg
 from jurygraph.cli.jury_loading import collect_jury_notes
 from jurygraph.errors import BudgetExceeded, InputError, ModelOutageError, TraceMismatch
-from jurygraph.models.request import Fault, PlannedLookup, StoredLookup
+from jurygraph.models import judge_client
+from jurygraph.models.request import Fault, PlannedLookup, Reply, Request, StoredLookup
+from jurygraph.runs.calls import message_text, read_calls
 from jurygraph.runs.integrity.deep_verification import find_lookup_mismatch
+from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Writer
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import Lookup
@@ -192,6 +196,36 @@ def test_a_verdict_is_recomputed_though_its_repair_is_worded_otherwise_now(
     rewrite_chain(tmp_path / "run", forge_score)
     with pytest.raises(TraceMismatch, match=r"verdict 'criteria/c1': score is 1\.0 in the run"):
         verify_deeply(tmp_path / "run")
+
+
+class StubbornModel(Investigator):
+    """Goes on to call tools where it was asked for the verdict."""
+
+    async def complete(self, request: Request, timeout: float) -> Reply:
+        if request.asks_for_verdict:
+            return Reply(text="", finish="tool_calls", other_field="tool_calls")
+        return await super().complete(request, timeout)
+
+
+def test_a_model_that_calls_tools_after_its_last_round_fails_for_that_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_up_more(request: Request, step: int) -> Any:
+        return [("price", {"item": f"number {step}"})]
+
+    first, _ = judge(StubbornModel(look_up_more), tmp_path / "run")
+    reason = first.verdicts[0].reason
+    assert "the model still calls tools after its last round (`max_steps`" in reason
+    with closing(Run.open(tmp_path / "run")) as run:
+        *_, last = read_calls(run, first, first.verdicts)
+    assert isinstance(last.reply, dict)
+    assert "`tool_calls`" in message_text(last.reply)
+
+    def word_otherwise(reply: Reply, request: Request) -> None:
+        raise Fault("empty", "as another version has it")
+
+    monkeypatch.setattr(judge_client, "refuse_unfinished_reply", word_otherwise)
+    assert verify_deeply(tmp_path / "run").recomputed == 2
 
 
 @pytest.mark.parametrize("answers", [[], [{"quotes": ["nobody wrote this"]}]])
