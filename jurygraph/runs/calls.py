@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from jurygraph.messages import shorten
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Ledger, LedgerRecord
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
@@ -22,6 +23,8 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.frozen_model import JsonFields, JsonMapping
 
+_MAX_LOOKUP_TEXT_LENGTH = 90
+
 
 class RecordedLookup(NamedTuple):
     """A call of a tool behind a verdict, with its number: `tool:3` is the third. An erased text is `erased`."""
@@ -30,6 +33,15 @@ class RecordedLookup(NamedTuple):
     lookup: Lookup
     arguments: str
     result: str
+
+    @property
+    def summary(self) -> str:
+        """What the tool was called with and the beginning of its result, in a line."""
+        tool = self.lookup.tool or "a tool that is not there"
+        call = f"{tool} {shorten(self.arguments, _MAX_LOOKUP_TEXT_LENGTH)}".strip()
+        outcome = "" if self.lookup.outcome == "ok" else f"{self.lookup.outcome}: "
+        result = shorten(" ".join(self.result.split()), _MAX_LOOKUP_TEXT_LENGTH)
+        return f"tool:{self.number} {call} → {outcome}{result}"
 
 
 class RecordedCall(NamedTuple):
