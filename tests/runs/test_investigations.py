@@ -304,10 +304,42 @@ def test_files_that_are_not_there_any_more_are_named(tmp_path: Path) -> None:
     with jury:
         (trace,) = jury.score(investigations.TASK, [response], step=1)
     assert trace.verdicts[0].score == 0.9
-    assert verify_deeply(tmp_path / "run") == (1, 1, 0, 0, 0)
+    assert verify_deeply(tmp_path / "run") == (1, 1, 0, 0, 0, 0)
     (tmp_path / "files" / "a").rename(tmp_path / "files" / "b")
     with pytest.raises(InputError, match=r"verdict 'criteria/.*: workspace: 'a' is not there"):
         verify_deeply(tmp_path / "run")
+
+
+def test_a_changed_file_is_named_beside_a_folder_that_is_gone(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / "files" / name).mkdir(parents=True)
+        (tmp_path / "files" / name / "notes.txt").write_text("The pump stopped at noon.")
+
+    def read_notes(request: Any, step: int) -> Any:
+        return [("read_file", {"path": "notes.txt"})] if step == 0 else {"met": False}
+
+    criteria = jg.criteria(["It stopped."], tools=["read_file"])
+    with jg.Jury(
+        model=Investigator(read_notes),
+        evaluators=[criteria],
+        record=tmp_path / "run",
+        workspaces=str(tmp_path / "files"),
+    ) as jury:
+        for name in ("a", "b"):
+            response = jg.Response(id=f"{name}/a", text="See the notes.", workspace=name)
+            jury.score(TASK.model_copy(update={"id": name}), [response], step=1)
+    (tmp_path / "files" / "a").rename(tmp_path / "files" / "c")
+    (tmp_path / "files" / "b" / "notes.txt").write_text("The pump stopped at ten.")
+    both = (
+        r"tool read_file gives another result now .* 1 response of 1 task; and .*'a' is not there"
+    )
+    with pytest.raises(TraceMismatch, match=both):
+        verify_deeply(tmp_path / "run")
+
+
+def test_results_that_are_only_recorded_are_counted(tmp_path: Path) -> None:
+    judge(Investigator(look_up_a_room), tmp_path / "run")
+    assert verify_deeply(tmp_path / "run").tool_results == 2, "one of the dice for each response"
 
 
 def test_of_verdicts_on_one_changed_result_the_one_that_quoted_it_is_named(
