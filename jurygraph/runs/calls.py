@@ -61,14 +61,13 @@ class RecordedCall(NamedTuple):
     def to_json(self) -> JsonFields:
         """Return the call as JSON; only one of an investigation has `repeated` and `lookups`."""
         content = {**self._asdict(), "call": self.call.model_dump(mode="json")}
-        del content["repeated"], content["lookups"]
-        if self.repeated:
-            content["repeated"] = self.repeated
-        if self.lookups:
-            content["lookups"] = [
-                {**made._asdict(), "lookup": made.lookup.model_dump(mode="json")}
-                for made in self.lookups
-            ]
+        content["lookups"] = [
+            {**made._asdict(), "lookup": made.lookup.model_dump(mode="json")}
+            for made in self.lookups
+        ]
+        for name in ("repeated", "lookups"):
+            if not content[name]:
+                del content[name]
         return content
 
 

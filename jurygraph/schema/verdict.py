@@ -109,9 +109,6 @@ class Failure(FrozenModel):
         """True if it may not happen again: it is not of the response, or a time limit, which depends on the machine."""
         return self.cause != "response" or self.kind == TIME_LIMIT_FAILURE_KIND
 
-    def is_same_kind(self, other: "Failure | None") -> bool:
-        return other is not None and (self.cause, self.kind) == (other.cause, other.kind)
-
     def describe_cause(self, has_model_calls: bool) -> str:
         """Return what failed in words; where a model was asked, it is its reply that could not be used."""
         # past a time limit is the code that read it

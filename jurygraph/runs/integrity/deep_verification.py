@@ -612,9 +612,10 @@ def _compare_fields(
         raise InputError(f"{label}: {failure.message}")
     if _is_transient_failure(stored_item) or _is_transient_failure(recomputed_item):
         return False
-    is_same_failure = failure is not None and failure.is_same_kind(stored_item.failure)
+    kinds = [item.failure.kind for item in (stored_item, recomputed_item) if item.failure]
+    has_same_failure = len(kinds) == 2 and kinds[0] == kinds[1]
     for name in fields:
-        if is_same_failure and name in ("failure", "reason"):
+        if has_same_failure and name in ("failure", "reason"):
             continue  # another version may word it otherwise
         old = getattr(stored_item, name)
         new = getattr(recomputed_item, name)

@@ -168,18 +168,15 @@ def _estimate_usage_cases(request: Request, max_tokens: int) -> tuple[tuple[int,
     repair = max_input_tokens + max_reply_tokens + MAX_TEMPLATE_TOKENS_PER_MESSAGE * 2 + 1024
     low_input_tokens = -(-message_byte_count(request) // 5)  # rounded up
     expected_input_tokens = -(-input_tokens // 4)
-    low = 1, low_input_tokens, min(40, max_reply_tokens)
-    expected = 1, expected_input_tokens, min(150, max_reply_tokens)
-    worst = 2, max_input_tokens + repair, 2 * max_reply_tokens
-    if request.investigation is None:
-        return low, expected, worst
-    steps = request.investigation.steps_left
+    steps = result_tokens = 0
+    if request.investigation is not None:
+        steps = request.investigation.steps_left
+        result_tokens = request.investigation.tokens_left * 4
     assumed_lookup_count = min(_ASSUMED_LOOKUPS_PER_INVESTIGATION, steps)
-    # each step reads again all questions and results before it
-    found = request.investigation.tokens_left * 4 + steps * (
-        max_reply_tokens + 2 * MAX_TEMPLATE_TOKENS_PER_MESSAGE
-    )
     assumed_result_tokens = assumed_lookup_count * _ASSUMED_RESULT_TOKENS
+    # each step reads again all questions and results before it
+    found = result_tokens + steps * (max_reply_tokens + 2 * MAX_TEMPLATE_TOKENS_PER_MESSAGE)
+    low = 1, low_input_tokens, min(40, max_reply_tokens)
     expected = (
         1 + assumed_lookup_count,
         (1 + assumed_lookup_count) * (expected_input_tokens + assumed_result_tokens),
