@@ -36,9 +36,8 @@ class RecordedLookup(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """What the tool was called with and the beginning of its result, in a line."""
-        tool = self.lookup.tool or "a tool that is not there"
-        call = f"{tool} {shorten(self.arguments, _MAX_LOOKUP_TEXT_LENGTH)}".strip()
+        """The call with its arguments, and the beginning of its result, in a line."""
+        call = f"{self.lookup.tool} {shorten(self.arguments, _MAX_LOOKUP_TEXT_LENGTH)}".strip()
         outcome = "" if self.lookup.outcome == "ok" else f"{self.lookup.outcome}: "
         result = shorten(" ".join(self.result.split()), _MAX_LOOKUP_TEXT_LENGTH)
         return f"tool:{self.number} {call} → {outcome}{result}"

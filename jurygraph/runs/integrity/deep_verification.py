@@ -612,11 +612,10 @@ def _compare_fields(
         raise InputError(f"{label}: {failure.message}")
     if _is_transient_failure(stored_item) or _is_transient_failure(recomputed_item):
         return False
-    kinds = [item.failure.kind for item in (stored_item, recomputed_item) if item.failure]
-    has_same_failure = len(kinds) == 2 and kinds[0] == kinds[1]
+    if failure and stored_item.failure and failure.kind == stored_item.failure.kind:
+        # another version may word it otherwise
+        fields = [name for name in fields if name not in ("failure", "reason")]
     for name in fields:
-        if has_same_failure and name in ("failure", "reason"):
-            continue  # another version may word it otherwise
         old = getattr(stored_item, name)
         new = getattr(recomputed_item, name)
         # concurrent calls have no fixed order

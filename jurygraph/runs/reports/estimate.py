@@ -141,10 +141,10 @@ class CallCostEstimator:
 
 def _messages_before_last_reply(request: Request) -> Sequence[Message]:
     """Return the messages of the request from which an investigation goes on with this one; none if it begins one."""
-    roles = [message.role for message in request.messages]
-    if request.investigation is None or "assistant" not in roles:
-        return ()
-    return request.messages[: len(roles) - 1 - roles[::-1].index("assistant")]
+    messages = request.messages if request.investigation else ()
+    while messages and messages[-1].role != "assistant":
+        messages = messages[:-1]
+    return messages[:-1]
 
 
 def _sum_usage(usages: Sequence[ModelUsage]) -> ModelUsage:
