@@ -64,6 +64,9 @@ def open_jury(
         yield jury
 
 
+_FILE_TOOL_NAMES = ("list_files", "read_file", "grep")
+
+
 def collect_jury_notes(jury: "Jury", is_check: bool = False) -> list[str]:
     """Return the run's purpose, unless it is training, the notes of evaluators, and those on models, once.
 
@@ -125,6 +128,9 @@ def _describe_doubtful_settings(jury: "Jury") -> Iterator[str]:
             yield f"models.{name}: is a judge of no evaluator; to ask it, list it in `judges`"
     for evaluator_use in config.evaluators:
         name = evaluator_use.known_as
+        tool_names = {tool.use for tool in evaluator_use.tools}
+        if config.workspaces is None and not tool_names.isdisjoint(_FILE_TOOL_NAMES):
+            yield f"{name}: the config names no `workspaces`, so that its tools find no file of a response"
         judges = evaluator_use.judges
         if judges and len(judges) % 2 == 0 and evaluator_use.fold == "majority":
             yield (

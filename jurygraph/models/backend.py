@@ -67,13 +67,14 @@ class Backend(ABC):
     contains all settings that they depend on (`is_cached` is false); it gives the replies of an earlier run
     (`is_recording`); `calls.form` cannot be set, because of `fixed_form_reason`; the marks of its fences have
     `mark_length` digits, which no request's digest depends on; no tool is called for it, only recorded calls count
-    (`can_run_tools` is false).
+    (`can_run_tools` is false), or those that promise the same result (`can_repeat_tools`).
     """
 
     costs_nothing: ClassVar[bool] = False
     is_cached: ClassVar[bool] = True
     is_recording: ClassVar[bool] = False
     can_run_tools: ClassVar[bool] = True
+    can_repeat_tools: ClassVar[bool] = False
     fixed_form_reason: ClassVar[str] = ""
     mark_length: ClassVar[int] = FENCE_MARK_LENGTH
 

@@ -193,7 +193,10 @@ class Gateway:
             await self.backend.check_lookup(stored_lookup, planned_lookup)
         else:
             stored_lookup = self.backend.find_lookup(key)
-            if stored_lookup is None and not self.backend.can_run_tools:
+            can_run = self.backend.can_run_tools or (
+                self.backend.can_repeat_tools and planned_lookup.lookup.deterministic
+            )
+            if stored_lookup is None and not can_run:
                 raise Fault(
                     "unrecorded", "no result of this tool is recorded, and it is not called"
                 )
@@ -664,6 +667,7 @@ class DryRunBackend(Backend):
 
     is_recording = True  # all that it gives are stored replies
     can_run_tools = False
+    can_repeat_tools = True
 
     def __init__(self, gateway: Gateway, sink: CallSink | None) -> None:
         self.provider, self.endpoint, self.model = gateway.identity

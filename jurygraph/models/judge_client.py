@@ -200,7 +200,7 @@ def parse_reply(
 
     Raises `Fault`, in this order: `truncated`, `refused`, `empty`, `malformed`, which has a `remedy` for the model.
     """
-    refuse_unfinished_reply(reply)
+    refuse_unfinished_reply(reply, request)
     answer = _find_and_parse_json(reply, reply_model, allow_words_around, request)
     setting = None
     if isinstance(answer, Problem) and not strict:
@@ -293,7 +293,7 @@ def merge_system_message(request: Request) -> Request:
     return request.model_copy(update={"messages": tuple(others)})
 
 
-def refuse_unfinished_reply(reply: Reply) -> None:
+def refuse_unfinished_reply(reply: Reply, request: Request | None = None) -> None:
     """Raise `Fault` for a reply that is cut off (`truncated`), `refused` or `empty`."""
     finish = (reply.finish or "").lower()
     if finish in _TRUNCATED_FINISH_REASONS:
@@ -308,11 +308,16 @@ def refuse_unfinished_reply(reply: Reply) -> None:
         raise Fault("refused", f"the provider's filter withheld the reply (finish {quote(finish)})")
     if not reply.text.strip() and not reply.tool_calls:
         name = reply.other_field
+        has_tools = request is not None and request.investigation and request.investigation.native
         message = "the reply has no text"
         if name in REASONING_MESSAGE_FIELDS:
             message += (
                 f", and the field `{name}` has some; the server's reasoning parser took all of it for a thought: turn "
                 "that parser off, or the thoughts"
+            )
+        elif name is not None and has_tools:
+            message += (
+                ": the model still calls tools after its last round (`max_steps`, `max_tokens`)"
             )
         elif name is not None:
             message += f": the model called a tool (`{name}`) where text is expected; turn off tools on the server"
@@ -790,8 +795,8 @@ class JudgeClient:
 
         Raises `Fault`, also for a cut-off, refused or empty reply, and the errors that end a run.
         """
-        _, answered_call, _ = await self._answer(request, purpose)
-        refuse_unfinished_reply(answered_call.reply)
+        request, answered_call, _ = await self._answer(request, purpose)
+        refuse_unfinished_reply(answered_call.reply, request)
         self._note_accepted_call(answered_call.call.id, answered_call.call.id)
         return answered_call
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from jurygraph.messages import shorten
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Ledger, LedgerRecord
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
@@ -22,6 +23,8 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.frozen_model import JsonFields, JsonMapping
 
+_MAX_LOOKUP_TEXT_LENGTH = 90
+
 
 class RecordedLookup(NamedTuple):
     """A call of a tool behind a verdict, with its number: `tool:3` is the third. An erased text is `erased`."""
@@ -30,6 +33,14 @@ class RecordedLookup(NamedTuple):
     lookup: Lookup
     arguments: str
     result: str
+
+    @property
+    def summary(self) -> str:
+        """The call with its arguments, and the beginning of its result, in a line."""
+        call = f"{self.lookup.tool} {shorten(self.arguments, _MAX_LOOKUP_TEXT_LENGTH)}".strip()
+        outcome = "" if self.lookup.outcome == "ok" else f"{self.lookup.outcome}: "
+        result = shorten(" ".join(self.result.split()), _MAX_LOOKUP_TEXT_LENGTH)
+        return f"tool:{self.number} {call} → {outcome}{result}"
 
 
 class RecordedCall(NamedTuple):
@@ -49,14 +60,13 @@ class RecordedCall(NamedTuple):
     def to_json(self) -> JsonFields:
         """Return the call as JSON; only one of an investigation has `repeated` and `lookups`."""
         content = {**self._asdict(), "call": self.call.model_dump(mode="json")}
-        del content["repeated"], content["lookups"]
-        if self.repeated:
-            content["repeated"] = self.repeated
-        if self.lookups:
-            content["lookups"] = [
-                {**made._asdict(), "lookup": made.lookup.model_dump(mode="json")}
-                for made in self.lookups
-            ]
+        content["lookups"] = [
+            {**made._asdict(), "lookup": made.lookup.model_dump(mode="json")}
+            for made in self.lookups
+        ]
+        for name in ("repeated", "lookups"):
+            if not content[name]:
+                del content[name]
         return content
 
 
@@ -66,6 +76,8 @@ def message_text(message: JsonMapping) -> str:
     for call in message.get("tool_calls", ()):
         function = call["function"]
         words.append(f"→ {function['name']}({function['arguments']})")
+    if message.get("other_field"):
+        words.append(f"(no text, but `{message['other_field']}`, which was not asked for)")
     return "\n".join(filter(None, words))
 
 

@@ -53,13 +53,18 @@ class CallStore:
     New calls are stored by `writer`, in the first ledger; without it, none is stored. Calls found in the other ledgers,
     such as that of a branch's origin, are not copied: a repeated request gets the same reply. A tool may not give the
     same result, as its files may have changed: one that is deterministic is called again where calls are stored.
+    Those of the ledgers `to_repeat` are, too.
     """
 
     def __init__(
-        self, *ledgers: Ledger, writer: "Writer | _TransactionWriter | None" = None
+        self,
+        *ledgers: Ledger,
+        writer: "Writer | _TransactionWriter | None" = None,
+        to_repeat: Sequence[Ledger] = (),
     ) -> None:
         self._ledgers = ledgers
         self._writer = writer
+        self._ledgers_to_repeat = to_repeat if writer is None else ledgers[1:]
         self.hidden: frozenset[str] = frozenset()
         """Ids of calls that are not found, because their replies came too late to count."""
         self._unusable: dict[str, int] = {}
@@ -120,8 +125,7 @@ class CallStore:
             if record is None or len(texts) != _TEXTS_PER_TOOL_CALL:
                 continue
             lookup = Lookup.model_validate(record.content["lookup"])
-            is_from_other_ledger = self._writer is not None and ledger is not self._ledgers[0]
-            if not (is_from_other_ledger and lookup.can_be_repeated):
+            if not (ledger in self._ledgers_to_repeat and lookup.can_be_repeated):
                 return StoredLookup(lookup, texts[0].decode(), texts[1].decode())
         return None
 

@@ -14,6 +14,7 @@ from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.explanation.changes import group_verdicts_by_change
 from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.messages import escape_hidden_characters
+from jurygraph.runs.calls import read_lookups
 from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import to_yaml
@@ -240,6 +241,7 @@ async def show_response(displayed_run: DisplayedRun, request: web.Request) -> Te
     return "response.html", {
         **context,
         **page,
+        "lookups": read_lookups(run, scored.trace, scored.trace.verdicts),
         "changeable": first_what_if_verdicts(page["view"]),
         "nearest": find_nearest_rewards(displayed_run.index, name, scored.trace.task_id),
     }

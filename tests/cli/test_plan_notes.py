@@ -57,3 +57,17 @@ def test_a_judge_that_may_look_up_rows_of_no_table_is_told_once(
     )
     told = run("score", "tasks.jsonl", "--out", "run", "--model", "none", *more).err
     assert "tasks without `facts.tables`: 4; the tool look_up finds nothing there" in told
+
+
+@pytest.mark.parametrize("command", [("score", "tasks.jsonl", "--dry-run"), ("doctor",)])
+@pytest.mark.parametrize(("tools", "is_told"), [("[grep]", True), ("[search]", False)])
+@pytest.mark.usefixtures("project")
+def test_tools_that_read_files_where_the_config_has_none_are_named_before_a_run(
+    run: Command, command: tuple[str, ...], tools: str, is_told: bool
+) -> None:
+    Path("jury.yaml").write_text(
+        f"evaluators: [{{use: goal_reached, tools: {tools}}}]\nfailure: {{max_error_rate: 1}}\n"
+    )
+    told = run(*command, "--config", "jury.yaml")
+    note = "goal_reached: the config names no `workspaces`, so that its tools find no file"
+    assert (note in told.err + told.out) == is_told

@@ -10,12 +10,20 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.cli.scoring import OpenedJob, score_remaining
-from jurygraph.errors import InputError
+from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.graphs.investigate_graph import MAX_INVESTIGATION_STEPS
+from jurygraph.runs.reports.estimate import CallEstimate
 from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
 from jurygraph.runs.workflows.totals import RunTotals
 from tests.runs.investigations import Investigator, results_in
-from tests.runs.sample_runs import open_job, score, traces_of, verify_deeply, verify_run
+from tests.runs.sample_runs import (
+    open_job,
+    plan_and_score,
+    score,
+    traces_of,
+    verify_deeply,
+    verify_run,
+)
 
 
 def follow_the_files(request: Any, step: int) -> Any:
@@ -91,18 +99,35 @@ def test_a_branch_looks_again_and_asks_again_where_it_sees_something_else(
     assert verify_deeply(shop / "new").recomputed == 1
 
 
-def test_the_worst_case_of_a_branch_has_the_requests_that_other_results_may_bring(
-    shop: Path,
+@pytest.mark.parametrize(("price", "calls"), [(29, 0), (35, 1)])
+def test_a_forecast_looks_again_and_the_worst_case_has_what_other_results_may_bring(
+    shop: Path, price: int, calls: int
 ) -> None:
-    """No tool is called for it, so that the other cases take all results to be as they were."""
     score(shop / "run", shop / "tasks.jsonl", config())
-    write_price(35)
-    with open_job(shop / "new", shop / "tasks.jsonl", config(), shop / "run") as (job, stored):
-        expected = asyncio.run(RemainingWorkEstimator(job, stored).forecast(lambda count: None))
-    assert expected.model is not None
-    assert (expected.model.low.calls, expected.model.expected.calls) == (0, 0)
-    assert expected.model.worst.calls == MAX_INVESTIGATION_STEPS + 1  # the last is repaired
-    assert expected.model.from_run == 2
+    write_price(price)
+    expected = forecast(shop / "new", shop / "tasks.jsonl", config(), shop / "run")
+    assert expected.low.calls == calls
+    assert (expected.expected.calls > 0) == (calls > 0)
+    assert expected.worst.calls == MAX_INVESTIGATION_STEPS + 1  # the last is repaired
+    assert expected.from_run == 2 - calls
+
+
+def test_the_worst_case_of_a_run_that_stopped_counts_no_investigation_twice(shop: Path) -> None:
+    before = forecast(shop / "run", shop / "tasks.jsonl", config())
+    with (
+        pytest.raises(BudgetExceeded),
+        open_job(shop / "run", shop / "tasks.jsonl", config(), max_calls=1) as (job, stored),
+    ):
+        asyncio.run(plan_and_score(job, stored))
+    after = forecast(shop / "run", shop / "tasks.jsonl", config())
+    assert (after.from_run, after.worst) == (1, before.worst)
+
+
+def forecast(*arguments: Any) -> CallEstimate:
+    with open_job(*arguments) as (job, stored):
+        work = asyncio.run(RemainingWorkEstimator(job, stored).forecast(lambda count: None))
+    assert work.model is not None
+    return work.model
 
 
 def test_a_branch_of_a_branch_finds_the_replies_of_the_first_run(shop: Path) -> None:

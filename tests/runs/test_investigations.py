@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ import pytest
 import jurygraph as jg
 from jurygraph.cli.jury_loading import collect_jury_notes
 from jurygraph.errors import BudgetExceeded, InputError, ModelOutageError, TraceMismatch
-from jurygraph.models.request import Fault, PlannedLookup, StoredLookup
+from jurygraph.models import judge_client
+from jurygraph.models.request import Fault, PlannedLookup, Reply, Request, StoredLookup
+from jurygraph.runs.calls import message_text, read_calls
 from jurygraph.runs.integrity.deep_verification import find_lookup_mismatch
+from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Writer
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import Lookup
@@ -194,6 +198,36 @@ def test_a_verdict_is_recomputed_though_its_repair_is_worded_otherwise_now(
         verify_deeply(tmp_path / "run")
 
 
+class StubbornModel(Investigator):
+    """Goes on to call tools where it was asked for the verdict."""
+
+    async def complete(self, request: Request, timeout: float) -> Reply:
+        if request.asks_for_verdict:
+            return Reply(text="", finish="tool_calls", other_field="tool_calls")
+        return await super().complete(request, timeout)
+
+
+def test_a_model_that_calls_tools_after_its_last_round_fails_for_that_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_up_more(request: Request, step: int) -> Any:
+        return [("price", {"item": f"number {step}"})]
+
+    first, _ = judge(StubbornModel(look_up_more), tmp_path / "run")
+    reason = first.verdicts[0].reason
+    assert "the model still calls tools after its last round (`max_steps`" in reason
+    with closing(Run.open(tmp_path / "run")) as run:
+        *_, last = read_calls(run, first, first.verdicts)
+    assert isinstance(last.reply, dict)
+    assert "`tool_calls`" in message_text(last.reply)
+
+    def word_otherwise(reply: Reply, request: Request) -> None:
+        raise Fault("empty", "as another version has it")
+
+    monkeypatch.setattr(judge_client, "refuse_unfinished_reply", word_otherwise)
+    assert verify_deeply(tmp_path / "run").recomputed == 2
+
+
 @pytest.mark.parametrize("answers", [[], [{"quotes": ["nobody wrote this"]}]])
 def test_a_request_that_was_too_long_after_a_result_needs_a_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: list[Any]
@@ -270,10 +304,42 @@ def test_files_that_are_not_there_any_more_are_named(tmp_path: Path) -> None:
     with jury:
         (trace,) = jury.score(investigations.TASK, [response], step=1)
     assert trace.verdicts[0].score == 0.9
-    assert verify_deeply(tmp_path / "run") == (1, 1, 0, 0, 0)
+    assert verify_deeply(tmp_path / "run") == (1, 1, 0, 0, 0, 0)
     (tmp_path / "files" / "a").rename(tmp_path / "files" / "b")
     with pytest.raises(InputError, match=r"verdict 'criteria/.*: workspace: 'a' is not there"):
         verify_deeply(tmp_path / "run")
+
+
+def test_a_changed_file_is_named_beside_a_folder_that_is_gone(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / "files" / name).mkdir(parents=True)
+        (tmp_path / "files" / name / "notes.txt").write_text("The pump stopped at noon.")
+
+    def read_notes(request: Any, step: int) -> Any:
+        return [("read_file", {"path": "notes.txt"})] if step == 0 else {"met": False}
+
+    criteria = jg.criteria(["It stopped."], tools=["read_file"])
+    with jg.Jury(
+        model=Investigator(read_notes),
+        evaluators=[criteria],
+        record=tmp_path / "run",
+        workspaces=str(tmp_path / "files"),
+    ) as jury:
+        for name in ("a", "b"):
+            response = jg.Response(id=f"{name}/a", text="See the notes.", workspace=name)
+            jury.score(TASK.model_copy(update={"id": name}), [response], step=1)
+    (tmp_path / "files" / "a").rename(tmp_path / "files" / "c")
+    (tmp_path / "files" / "b" / "notes.txt").write_text("The pump stopped at ten.")
+    both = (
+        r"tool read_file gives another result now .* 1 response of 1 task; and .*'a' is not there"
+    )
+    with pytest.raises(TraceMismatch, match=both):
+        verify_deeply(tmp_path / "run")
+
+
+def test_results_that_are_only_recorded_are_counted(tmp_path: Path) -> None:
+    judge(Investigator(look_up_a_room), tmp_path / "run")
+    assert verify_deeply(tmp_path / "run").tool_results == 2, "one of the dice for each response"
 
 
 def test_of_verdicts_on_one_changed_result_the_one_that_quoted_it_is_named(

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 import pytest
 
 import jurygraph as jg
+from jurygraph.models.request import Request
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources.config import apply_settings
@@ -20,6 +21,7 @@ from jurygraph.testing import ScriptedJudge
 from tests.command import run_command
 from tests.examples import some_or_all
 from tests.rows import all_rows
+from tests.runs import investigations
 from tests.viewer.conftest import SETTINGS, Browser, record
 
 POINTS = re.compile(r'class="points">([−+0-9.-]+)<')
@@ -338,3 +340,19 @@ def test_a_turn_names_today_only_agents_that_have_a_mean_and_no_leader_of_equals
     page = browser.open(f"/a/ranking?{tried}", tmp_path / "run")
     assert browser.status == 200
     assert "<li> Below 0.5 <strong>ann</strong> leads.</li>" in page
+
+
+def test_a_verdict_stands_with_what_was_looked_up_and_its_quotation_leads_there(
+    tmp_path: Path,
+) -> None:
+    def look(request: Request, step: int) -> Any:
+        if step == 0:
+            return [("price", {"item": "room"})]
+        return {"quotes": ["The room is 90 euros a night", "is 120 euros a night"]}
+
+    trace, _ = investigations.judge(investigations.Investigator(look), tmp_path / "run")
+    (name,) = trace.verdicts[0].lookups
+    page = html.unescape(Browser().open("/a/response?id=trip/a", tmp_path / "run"))
+    assert f'<a href="#l-{name}">tool:1</a>' in page
+    (line,) = re.findall(rf'id="l-{name}">(.*?)</p>', page)
+    assert line == 'tool:1 price {"item": "room"} → The room is 120 euros a night.'

@@ -1,6 +1,7 @@
 """Facts: the tables of a task, by row and key, its kinds of claims, and values as texts, numbers and moments."""
 
 import json
+import logging
 import math
 import re
 import sqlite3
@@ -8,7 +9,7 @@ import sys
 import unicodedata
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -22,7 +23,9 @@ from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Id, JsonObject, UnitInterval
 from jurygraph.sources.files import explain_full_temp_disk, path_change_stamp, sha256_of_file
-from jurygraph.sources.table_rows import read_rows, row_to_json_values
+from jurygraph.sources.table_rows import is_csv, read_rows, row_to_json_values
+
+_LOGGER = logging.getLogger(__name__)
 
 _MAX_NORMALISED_LENGTH = 10_000
 _MAX_NUMBER_LENGTH = 300
@@ -360,7 +363,7 @@ class RowTable(ReferenceFactTable):
         with explain_full_temp_disk():
             rows: Iterable[RowValues] = spec.rows or ()
             if self._path is not None:
-                rows = (row for _, row in read_rows(self._path))
+                rows = _read_file_rows(self._path)
             self.columns = self._index_rows(rows) or None
         if self._path is not None:
             self.digest = sha256_of_file(self._path)
@@ -411,6 +414,16 @@ class RowTable(ReferenceFactTable):
 
     def _run_query(self, sql: str, *values: str | int) -> list[Any]:
         return self._index.execute(sql, values).fetchall()
+
+
+def _read_file_rows(path: Path) -> Iterator[RowValues]:
+    """Yield the rows of a file, and log the first line of a CSV that lacks cells."""
+    is_short = False
+    for place, row in read_rows(path):
+        if not is_short and is_csv(path) and None in row.values():
+            is_short = True
+            _LOGGER.warning("%s, %s: has fewer cells than columns; they are empty", path, place)
+        yield row
 
 
 def _to_index_key(key: TableKey) -> tuple[str, str]:

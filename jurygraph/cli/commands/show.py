@@ -34,6 +34,7 @@ from jurygraph.errors import InputError
 from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.interchange.writers import EXPORTERS, ExportContent, Exporter, read_advantages
 from jurygraph.messages import shell_quote, split_names
+from jurygraph.runs.calls import read_lookups
 from jurygraph.runs.export_table import import_library, json_value_to_text
 from jurygraph.runs.run import Run
 from jurygraph.runs.table_reader import TableOptions
@@ -127,7 +128,6 @@ def _show_response(run: Run, response: str, texts: bool) -> None:
         format_query_response_lines,
         format_trace_lines,
     )
-    from jurygraph.runs.calls import read_lookups
     from jurygraph.views.trace import build_task_and_response_view, build_trace_view
 
     scored = run.find_scored_response(response)
@@ -281,6 +281,11 @@ def _print_explanation(run: Run, response_id: str, what_if: bool, json: bool) ->
         labels_text = ", ".join(f"{name} {json_value_to_text(value)}" for name, value in labels)
         prompt = run.short_query(explanation.trace.task_id, _MAX_PROMPT_LENGTH)
         reasons.insert(0, f"Labels: {labels_text or 'none'}. Prompt: {prompt}")
+    lookups = read_lookups(run, explanation.trace, explanation.trace.verdicts)
+    for verdict in explanation.explained.verdicts:
+        for name in verdict.verdict.lookups:
+            if name in lookups:  # else another verdict of its investigation has shown it
+                reasons.append(f"{verdict.label}, {lookups.pop(name).summary}")
     if any(verdict.examples for verdict in explanation.trace.verdicts):
         reasons.append(
             f"Examples that predictions rest on: jurygraph show {shell_quote(run.folder)} --response "

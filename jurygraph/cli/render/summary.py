@@ -201,7 +201,7 @@ def _format_reuse_lines(expected: "RemainingWork", branch: "Path") -> list[str]:
     if expected.with_tools:
         lines.append(
             f"{expected.with_tools} of them are by judges with tools: they look again, and are asked only where they "
-            "see something else (worst: everywhere)"
+            "see something else (low, expected: where deterministic tools now do; worst: everywhere)"
         )
     return lines
 

@@ -14,7 +14,7 @@ from jurygraph.decision.decide import explain_notes
 from jurygraph.display import format_number
 from jurygraph.explanation.predictions import PredictedScore
 from jurygraph.explanation.terms import ExplainedVerdict, describe_unsupported
-from jurygraph.messages import escape_multiline_text, format_count, shorten
+from jurygraph.messages import escape_multiline_text, format_count
 from jurygraph.runs.calls import RecordedCall, RecordedLookup, message_text
 from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.run import has_erased_text
@@ -26,7 +26,6 @@ from jurygraph.views.trace import TaskAndResponseView, TraceView
 from jurygraph.views.verdict import QuestionView
 
 _MAX_LINE_LENGTH = 300
-_MAX_LOOKUP_TEXT_LENGTH = 90
 """Characters of a tool's arguments, and of its result, that a line has."""
 
 
@@ -52,7 +51,7 @@ def format_trace_lines(
     yield from _format_judge_table(view)
     yield ""
     yield "verdicts"
-    summary_by_lookup_id = {record.lookup.id: _summarize_lookup(record) for record in lookups}
+    summary_by_lookup_id = {record.lookup.id: record.summary for record in lookups}
     question_by_lookups: dict[tuple[str, ...], str] = {}
     for verdict in view.verdicts:
         yield _format_verdict_heading(verdict)
@@ -301,15 +300,6 @@ def format_call_lines(view: QuestionView) -> Iterator[str]:
         for lookup in call.lookups:
             yield from _format_lookup_lines(lookup)
         yield ""
-
-
-def _summarize_lookup(record: RecordedLookup) -> str:
-    """Return what a tool was called with and the beginning of its result, in a line."""
-    lookup = record.lookup
-    call = f"{lookup.tool} {shorten(record.arguments, _MAX_LOOKUP_TEXT_LENGTH)}".strip()
-    outcome = "" if lookup.outcome == "ok" else f"{lookup.outcome}: "
-    result = shorten(" ".join(record.result.split()), _MAX_LOOKUP_TEXT_LENGTH)
-    return f"tool:{record.number} {call} → {outcome}{result}"
 
 
 def _format_lookup_lines(record: RecordedLookup) -> Iterator[str]:

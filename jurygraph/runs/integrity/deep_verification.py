@@ -67,7 +67,8 @@ class DeepVerificationCounts(NamedTuple):
 
     `quotations` are those of verdicts and material. Skipped are verdicts that would need a model, because they are of
     an evaluator's own or their replies are in a run that this one was branched from and that is missing; those with
-    transient failures (of infrastructure, or at a time limit); and those that were erased.
+    transient failures (of infrastructure, or at a time limit); and those that were erased. `tool_results` are those of
+    tools that promise no equal ones.
     """
 
     recomputed: int = 0
@@ -75,6 +76,7 @@ class DeepVerificationCounts(NamedTuple):
     needing_model: int = 0
     transient_failures: int = 0
     erased: int = 0
+    tool_results: int = 0
 
 
 def verify_deep(run: Run, report: ProgressCallback) -> DeepVerificationCounts:
@@ -95,11 +97,15 @@ async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerification
         jury = await stack.enter_async_context(aclosing(offline_jury))
         origin_runs = [stack.enter_context(origin) for origin in _open_origin_runs(run.source)]
         verifier = _DeepVerifier(run.source, jury, origin_runs, offline_calls)
+        errors: list[InputError] = []
         for group in run.group_records():
             scored = run.source.group(group)
-            total.update(await verifier.verify_group(group, scored))
+            try:
+                total.update(await verifier.verify_group(group, scored))
+            except InputError as error:  # such as files that are gone: others may have changed
+                errors.append(error)
             report(len(scored))
-        verifier.refuse_changed_tool_results()
+        verifier.refuse_changed_tool_results(*errors[:1])
     return DeepVerificationCounts(**total)
 
 
@@ -308,7 +314,9 @@ class _DeepVerifier:
         counts = Counter(
             self._compare_verdict(verdict, recomputed_verdicts, own_model) for verdict in verdicts
         )
-        return {**counts, "quotations": quotations}
+        lookups = chain.from_iterable(trace.lookups for trace in stored_traces)
+        recorded_count = sum(not lookup.deterministic for lookup in lookups)
+        return {**counts, "quotations": quotations, "tool_results": recorded_count}
 
     def _comes_from_origin_run(self, verdict: RecordedVerdict) -> bool:
         return any(self._run.ledger.find("call", use.id) is None for use in verdict.calls)
@@ -452,12 +460,16 @@ class _DeepVerifier:
                         f"version {spec.version} in the run, now {versions.get(spec.name, 'not there')}"
                     )
 
-    def refuse_changed_tool_results(self) -> None:
+    def refuse_changed_tool_results(self, *errors: InputError) -> None:
         """Raise `TraceMismatch` for tools that have other results now, with how many responses rest on them.
+
+        Without any, the first error is raised; else it is named, too.
 
         Several verdicts may rest on one call: one that has lost its quotation says more than one that quoted nothing.
         """
         if not self._problems:
+            for error in errors:
+                raise error
             return
         problem = self._problems.get(True) or self._problems[False]
         affected = self._affected_responses
@@ -468,7 +480,7 @@ class _DeepVerifier:
         if len(questions) > 1:
             names = ", ".join([*questions[:_MAX_QUESTIONS_LISTED], "…"][: len(questions)])
             share += f", in {len(questions)} questions: {names}"
-        raise TraceMismatch(f"{problem}; it is so for {share}")
+        raise TraceMismatch("; and ".join([f"{problem}; it is so for {share}", *map(str, errors)]))
 
     def _note_changed_tool_results(self, stored_traces: Sequence[Trace]) -> bool:
         """Return whether a tool has another result now than for this group; quotations may no longer hold.
@@ -600,6 +612,9 @@ def _compare_fields(
         raise InputError(f"{label}: {failure.message}")
     if _is_transient_failure(stored_item) or _is_transient_failure(recomputed_item):
         return False
+    if failure and stored_item.failure and failure.kind == stored_item.failure.kind:
+        # another version may word it otherwise
+        fields = [name for name in fields if name not in ("failure", "reason")]
     for name in fields:
         old = getattr(stored_item, name)
         new = getattr(recomputed_item, name)

@@ -18,7 +18,7 @@ from jurygraph.agents.roles import Evaluator
 from jurygraph.models.gateway import Gateways, message_byte_count, request_byte_count
 from jurygraph.models.limits import MAX_TEMPLATE_TOKENS_PER_MESSAGE, cost, max_reply_tokens_of
 from jurygraph.models.request import CallSink, Request
-from jurygraph.schema import Plan, Question, RecordedVerdict, Response
+from jurygraph.schema import Message, Plan, Question, RecordedVerdict, Response
 from jurygraph.schema.frozen_model import JsonFields, require_argument_type
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class CallCostEstimator:
 
     def add(self, requests: Iterable[Request]) -> None:
         """Add the requests that are new."""
+        answered_messages: set[Sequence[Message]] = set()
         for request in requests:
             if hash(request.digest) in self._added:
                 continue
@@ -103,14 +104,16 @@ class CallCostEstimator:
             name = self._gateways.model_name_of(request)
             gateway = self._gateways[name]
             source = gateway.find_reply_source(request, self._sink)
+            usages = _estimate_usage_cases(request, gateway.limits.max_tokens)
+            if _messages_before_last_reply(request) in answered_messages:
+                # the worst case of its investigation has been added with the first request
+                usages = (*usages[:2], (0, 0, 0))
             if source:
                 self._with_reply[source] += 1
-                roles = {message.role for message in request.messages}
-                if request.asks_for_verdict or "assistant" in roles:
-                    continue  # it begins no investigation
-            usages = _estimate_usage_cases(request, gateway.limits.max_tokens)
-            if source:
-                # its lookups are made again, and may show the judge something else
+                answered_messages.add(request.messages)
+                if request.asks_for_verdict:
+                    continue
+                # its lookups may be made again, and show the judge something else
                 usages = ((0, 0, 0), (0, 0, 0), usages[2])
             elif name in self._conditional_names:
                 usages = ((0, 0, 0), *usages[1:])
@@ -136,6 +139,14 @@ class CallCostEstimator:
         )
 
 
+def _messages_before_last_reply(request: Request) -> Sequence[Message]:
+    """Return the messages of the request from which an investigation goes on with this one; none if it begins one."""
+    messages = request.messages if request.investigation else ()
+    while messages and messages[-1].role != "assistant":
+        messages = messages[:-1]
+    return messages[:-1]
+
+
 def _sum_usage(usages: Sequence[ModelUsage]) -> ModelUsage:
     """Return the sum of loads; its cost is known if that of each with calls is."""
     costs = [usage.cost for usage in usages if usage.calls]
@@ -157,18 +168,15 @@ def _estimate_usage_cases(request: Request, max_tokens: int) -> tuple[tuple[int,
     repair = max_input_tokens + max_reply_tokens + MAX_TEMPLATE_TOKENS_PER_MESSAGE * 2 + 1024
     low_input_tokens = -(-message_byte_count(request) // 5)  # rounded up
     expected_input_tokens = -(-input_tokens // 4)
-    low = 1, low_input_tokens, min(40, max_reply_tokens)
-    expected = 1, expected_input_tokens, min(150, max_reply_tokens)
-    worst = 2, max_input_tokens + repair, 2 * max_reply_tokens
-    if request.investigation is None:
-        return low, expected, worst
-    steps = request.investigation.steps_left
+    steps = result_tokens = 0
+    if request.investigation is not None:
+        steps = request.investigation.steps_left
+        result_tokens = request.investigation.tokens_left * 4
     assumed_lookup_count = min(_ASSUMED_LOOKUPS_PER_INVESTIGATION, steps)
-    # each step reads again all questions and results before it
-    found = request.investigation.tokens_left * 4 + steps * (
-        max_reply_tokens + 2 * MAX_TEMPLATE_TOKENS_PER_MESSAGE
-    )
     assumed_result_tokens = assumed_lookup_count * _ASSUMED_RESULT_TOKENS
+    # each step reads again all questions and results before it
+    found = result_tokens + steps * (max_reply_tokens + 2 * MAX_TEMPLATE_TOKENS_PER_MESSAGE)
+    low = 1, low_input_tokens, min(40, max_reply_tokens)
     expected = (
         1 + assumed_lookup_count,
         (1 + assumed_lookup_count) * (expected_input_tokens + assumed_result_tokens),

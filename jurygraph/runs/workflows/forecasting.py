@@ -60,12 +60,13 @@ class RemainingWorkEstimator:
         """Return the calls of this run, of the branch and of a planning that was stopped."""
         branch = self._job.branch
         ledgers = [] if self._stored_work.run is None else [self._stored_work.run.ledger]
-        ledgers += branch.ledgers if branch else ()
+        branch_ledgers = branch.ledgers if branch else ()
+        ledgers += branch_ledgers
         path = self._job.folder / PLANNING_FILE
         planning = Ledger.open(path) if path.exists() else None
         if planning is not None:
             ledgers.append(stack.enter_context(closing(planning)))
-        return CallStore(*ledgers)
+        return CallStore(*ledgers, to_repeat=branch_ledgers)
 
     async def _add_task(
         self,

@@ -100,6 +100,17 @@ def test_a_file_without_rows_is_refused(name: str, content: str, tmp_path: Path)
         in_file(tmp_path / name)
 
 
+@pytest.mark.parametrize(("cells", "notes"), [("Luna,Rome", 1), ("Luna,Rome,", 0)])
+def test_a_line_that_lacks_cells_is_named(
+    cells: str, notes: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "hotels.csv"
+    path.write_text(f"name,city,night\nSole,Rome,120\n{cells}\n")
+    RowTable("hotels", FactTableSpec(key=("name",), file=str(path)))
+    assert len(caplog.messages) == notes
+    assert caplog.text.count(f"{path}, line 3: has fewer cells than columns") == notes
+
+
 def test_a_file_that_is_written_while_it_is_read_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

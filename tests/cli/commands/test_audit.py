@@ -90,6 +90,7 @@ def test_deep_verification_prints_what_was_repeated(letters_folder: Path, run: C
         "quotations": 4,
         "needing_model": 0,
         "transient_failures": 0,
+        "tool_results": 0,
         "erased": 0,
     }
 

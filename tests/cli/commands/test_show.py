@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jurygraph.cli.commands import show
+from jurygraph.models.request import Request
 from jurygraph.schema import Trace
 from jurygraph.views import rewards
 from tests.cli.conftest import Command, change_ledger, write_project
@@ -16,6 +17,7 @@ from tests.judges.few_shot.reviewers import prediction_reply
 from tests.models.judge_scripts import response_in
 from tests.models.server import Answer, run_server
 from tests.rows import all_rows
+from tests.runs import investigations
 
 
 def test_show_is_a_table_of_rewards_with_their_components(scored_folder: Path, run: Command):
@@ -317,3 +319,12 @@ def test_an_explained_prediction_says_where_its_examples_are(tmp_path: Path, run
     )
     shown = run("show", project / "run", "--response", "a b").out
     assert "example dogs (ann: 2) shown" in shown
+
+
+def test_explain_tells_what_was_looked_up_and_found(tmp_path: Path, run: Command) -> None:
+    def look(request: Request, step: int) -> Any:
+        return [("price", {"item": "room"})] if step == 0 else {"met": False}
+
+    investigations.judge(investigations.Investigator(look), tmp_path / "run")
+    lines = run("explain", tmp_path / "run", "--response", "trip/a").out.splitlines()
+    assert 'c1, tool:1 price {"item": "room"} → The room is 120 euros a night.' in lines
