@@ -112,10 +112,7 @@ _ROUNDING_DECIMALS = 12  # sums in another order differ in their last bits
 VerdictPair = tuple[SampleMeanVerdict, SampleMeanVerdict]
 """The verdict of A and that of B on the same."""
 _NO_VERDICT = SampleMeanVerdict(None, 0)
-_COUNTED_KINDS = (
-    *("to_met", "to_unmet", "undecided_flips"),
-    *("only_a", "only_b", "votes_in_a", "votes_in_b"),
-)
+_COUNTED_KINDS = ("to_met", "to_unmet", "only_a", "only_b", "votes_in_a", "votes_in_b")
 _OUTCOMES_OF_FLIPS = ("unsupported", "gated", UNDECIDED_OUTCOME)
 _UNUSUAL_OUTCOMES = ("failed", "abstained", "gated", "unsupported", UNDECIDED_OUTCOME)
 
@@ -501,7 +498,6 @@ def _compare_verdicts(
             if before.votes * after.votes < 0:
                 is_met = after.votes > 0
                 count["to_met" if is_met else "to_unmet"] += 1
-                count["undecided_flips"] += UNDECIDED_OUTCOME in (before.outcome, after.outcome)
                 if is_vote_of_jury or count["to_met"] + count["to_unmet"] > max_flips_listed:
                     continue
                 flip = {**subject, "before": before.score, "after": after.score, "met": is_met}
@@ -681,9 +677,6 @@ def _conclude_comparison(figures: Figures) -> Iterator[str]:
     if len(outcomes) > _MAX_OUTCOMES_NAMED:
         count = sum(row["n"] for row in figures["outcomes"])
         outcomes = [f"{count} verdicts ended otherwise, in {len(outcomes)} ways"]
-    undecided = sum(row["undecided_flips"] for row in figures["questions"])
-    if undecided:
-        outcomes.append(f"{undecided} of {figures['flips']} flips for want of a majority in a run")
     if len(figures["agents"]) > 1 and figures["changed_tasks"]:
         outcomes.append(_describe_order(figures))
     yield "; ".join([_describe_mean_change(figures), *outcomes, *_describe_counting(figures)])
@@ -707,7 +700,7 @@ def _describe_counting(figures: Figures) -> Iterator[str]:
 
 
 def _describe_order(figures: Figures) -> str:
-    """Return the agents in the order of their means, in both runs where it is not the same."""
+    """Return whether agents are in the same order of their means, and both orders where they are not."""
     orders = []
     for mean in ("mean_a", "mean_b"):
         names_by_mean: dict[float, list[str]] = defaultdict(list)
@@ -718,7 +711,9 @@ def _describe_order(figures: Figures) -> str:
         ranks = sorted(names_by_mean.items(), reverse=True)
         orders.append(" > ".join(" = ".join(names) for _, names in ranks))
     before, after = orders
-    return f"by mean {before} in {'both' if after == before else f'A, {after} in B'}"
+    if after == before:
+        return "agents are in the same order"
+    return f"agents are in another order: by mean {before} in A, {after} in B"
 
 
 def headline_sections(figures: Figures) -> ReportSections:

@@ -314,10 +314,12 @@ def test_the_first_sentence_has_the_order_of_the_agents():
         ]
         return str(compare(*sides).conclusion[0])
 
-    assert sentence((0.5, 0.25), (0.25, 0.125)).endswith("; by mean x > y in both")
-    assert sentence((0.5, 0.25), (0.25, 0.5)).endswith("; by mean x > y in A, y > x in B")
+    assert sentence((0.5, 0.25), (0.25, 0.125)).endswith("; agents are in the same order")
+    assert sentence((0.5, 0.25), (0.25, 0.5)).endswith(
+        "; agents are in another order: by mean x > y in A, y > x in B"
+    )
     tied = sentence((0.5, 0.1 + 0.2), (0.5, 0.3), (0.75, 0.0))
-    assert tied.endswith("; by mean z > x = y in A, x = y > z in B")
+    assert tied.endswith("; agents are in another order: by mean z > x = y in A, x = y > z in B")
     assert "by mean" not in sentence((0.5, 0.5), (0.25, 0.25)) + sentence((0.5, 0.25))
 
 

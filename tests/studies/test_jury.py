@@ -14,8 +14,6 @@ from jurygraph.schema.rating import JudgedLabel
 from jurygraph.sources.ratings import FileRows
 from jurygraph.studies.alternative_annotator import AlternativeAnnotator
 from jurygraph.studies.calibration import labelled_scores
-from jurygraph.studies.compared_responses import iter_compared_responses
-from jurygraph.studies.comparison import compare
 from jurygraph.studies.conclusions import conclude_smaller_juries, join_judge_conclusions
 from jurygraph.studies.judge import join_labels_with_judgements
 from jurygraph.studies.judge_report import report
@@ -388,18 +386,3 @@ def test_what_a_test_beside_people_takes_is_said_once_if_no_judge_has_it() -> No
         "Whether a judge is as near to people as a person is was not tested: it takes 3 persons."
     )
     assert join_judge_conclusions(judges) == ["q (a).", "q (b).", common]
-
-
-def test_a_comparison_says_how_many_flips_are_for_want_of_a_majority(tmp_path: Path) -> None:
-    folders = []
-    for judges in (["a", "b", "c"], ["a", "b"]):
-        use = {"judges": judges, "fold": "majority"}
-        folders.append(score(tmp_path / str(len(judges)), use))
-    with closing(Run.open(folders[0])) as before, closing(Run.open(folders[1])) as after:
-        found = compare(iter_compared_responses(before), iter_compared_responses(after))
-    is_split = MET[0] != MET[1]
-    is_split[UNANSWERED] = False
-    count = int((is_split & (MET.sum(axis=0) >= 2)).sum())
-    assert f"; {count} of {found.figures['flips']} flips for want of a majority in a run" in str(
-        found.conclusion[0]
-    )
