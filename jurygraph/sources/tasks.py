@@ -56,13 +56,14 @@ from jurygraph.sources.task_tables import (
 
 @dataclass(slots=True)
 class _TaskPlace:
-    """The line of a task, the number of its responses, and their places in a file of their own.
+    """The line of a task, its unit, the number of its responses, and their places in a file of their own.
 
     `number` counts the tasks of the file, from 0. `pair` is its content, if that is kept in memory.
     """
 
     number: int
     line: int
+    unit: str
     span: ByteRange
     responses: int
     response_byte_ranges: list[ByteRange] = field(default_factory=list)
@@ -213,9 +214,9 @@ class TaskSource(ClosedAtExit):
     `tasks_file`, `responses_file` and `edges_file` are the digests of the source files, which stay open until `close`;
     `columns` are those of a table, whose digest is that of the tasks; `unjudged_replies` is the number of its chats
     with replies before the last message of a user, where by default no response begins. `field_counts` and
-    `label_counts` count what a table's tasks and responses have, by name. `graphs` is the number of tasks
-    with a line in the `edges` file. With a `shard`, the whole files are validated, and the other tasks are left
-    out.
+    `label_counts` count what a table's tasks and responses have, by name, and `answers` those of each agent to a unit.
+    `graphs` is the number of tasks with a line in the `edges` file. With a `shard`, the whole files are validated, and
+    the other tasks are left out.
     """
 
     def __init__(
@@ -262,6 +263,8 @@ class TaskSource(ClosedAtExit):
             self.unjudged_replies = 0
             self.field_counts: Counter[str] = Counter()
             self.label_counts: Counter[str] = Counter()
+            self.answers: Counter[tuple[str, str | None]] = Counter()
+            self.empty_answers: list[str] = []
             # Before the shard is chosen: a faulty line is refused by every shard, or by none.
             self._validate_tasks()
             self._all = list(self._index.values())
@@ -306,7 +309,8 @@ class TaskSource(ClosedAtExit):
             problem = f"task {quote(task.id)} is already in line {self._index[task.id].line}"
             refuse(("id",), problem, "give each task an id of its own")
         span = line.place
-        entry = _TaskPlace(len(self._index), line.number, span, len(task.responses))
+        unit = task.group or task.id
+        entry = _TaskPlace(len(self._index), line.number, unit, span, len(task.responses))
         self._index[task.id] = entry
         if self._responses is None and span.offset + span.length <= _MAX_KEPT_TASK_BYTES:
             entry.pair = task.split()
@@ -345,6 +349,9 @@ class TaskSource(ClosedAtExit):
             if self.columns is not None:
                 self.field_counts["agent"] += response.agent is not None
                 self.label_counts.update(response.labels.keys())
+                self.answers[entry.unit, response.agent] += 1
+                if not (response.text.strip() or response.data or response.workspace):
+                    self.empty_answers.append(response.id)
         if not self._response_lines:
             raise InputError(
                 f"{file.name}: the file is empty; write one response a line, each a JSON object"

@@ -414,18 +414,46 @@ def test_a_column_that_an_evaluator_probably_needs_is_said_to_be_a_label(
     words = ("--set", f"evaluators=[{', '.join(names)}]", "--set", "reward={valid: 1}")
     notes = [
         "column 'bot' is a label of 1 responses; if it names their agents, add --agent-column bot",
-        "column 'reference_action' is a label of 1 responses; if it is the reference_actions that tools.match needs, "
+        "column 'reference_action' is a label of 1 responses; if tools.match needs it, "
         "call it reference_actions",
-        "column 'tool' is a label of 1 responses; if it is the tools that tools.valid needs, call it tools",
+        "column 'tool' is a label of 1 responses; if tools.valid needs it, call it tools",
     ]
     for how in (("--dry-run",), ("--out", "run")):
         printed = run("score", "chats.jsonl", *words, *how).err.splitlines()
         assert [line for line in printed if " is a label of " in line] == notes
     (folder / "data.csv").write_text("question,answer,gold\n1 + 1?,2,2\n")
     told = run("score", "data.csv", *NAMED[:4], *words, "--dry-run").err
-    assert "the reference that maths.accuracy needs, name it with --reference-column\n" in told
+    assert "if maths.accuracy needs it, name it with --reference-column\n" in told
     named = (*NAMED[:4], "--reference-column", "gold")
     assert " is a label " not in run("score", "data.csv", *named, *words, "--dry-run").err
+
+
+def test_what_breaks_the_pairing_of_agents_is_said_before_anything_is_judged(
+    folder: Path, run: Command
+) -> None:
+    columns = (*NAMED[:4], "--agent-column", "system", "--group-column", "question", "--dry-run")
+    pairs = [(question, system) for question in "abcde" for system in ("dense", "bm25")]
+
+    def notes(answers: list[tuple[str, str, str]]) -> list[str]:
+        rows = [f"{question}?,{system},{answer}\n" for question, system, answer in answers]
+        (folder / "data.csv").write_text("question,system,answer\n" + "".join(rows))
+        printed = run("score", "data.csv", *columns).err
+        return printed.partition("dry run")[0].splitlines()
+
+    answers = [(*pair, "yes") for pair in pairs]
+    assert notes(answers) == ["10 responses to 5 groups"]
+    assert notes([("a", "Dense ", "yes"), *answers[1:]])[1:] == [
+        "'Dense' and 'dense' differ only in case, spaces or Unicode form, and count as two; "
+        "write one name if they are one"
+    ]
+    assert notes([*answers, ("c", "bm25", "no")])[1:] == [
+        "tasks, or groups, with several answers of one agent: 1 ('c?')"
+    ]
+    assert notes(answers[1:])[1:] == ["tasks, or groups, that only some agents answered: 1 ('a?')"]
+    assert notes([*answers[:-1], ("e", "bm25", " ")])[1:] == ["empty answers: 1 ('row-10')"]
+    # what most groups have was meant: several samples of each agent, or agents with questions of their own
+    assert notes(answers * 2) == ["20 responses to 5 groups"]
+    assert notes(answers[::3]) == []
 
 
 def test_a_dry_run_counts_the_tasks_of_which_all_that_counts_is_left_out(

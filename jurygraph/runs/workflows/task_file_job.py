@@ -1,9 +1,11 @@
 """A file of tasks that a jury scores into a folder, and the switch that stops the planning and the scoring."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,7 +14,13 @@ from jurygraph.decision.weighting import refuse_unknown_stakeholders
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.jury import Jury
-from jurygraph.messages import find_meant_field, nearest_name, quote
+from jurygraph.messages import (
+    find_meant_field,
+    join_names,
+    nearest_name,
+    notes_on_similar_names,
+    quote,
+)
 from jurygraph.models.gateway import Gateways
 from jurygraph.runs.workflows.branch import ReusedRun
 from jurygraph.schema import Plan, Response, Task
@@ -24,13 +32,14 @@ from jurygraph.tools.workspace import open_workspace
 T = TypeVar("T")
 
 _COLUMN_REMEDIES = {
+    "agent": "add --agent-column {column}",
     "reference": "name it with --reference-column",
     "context": "name it with --context-column",
     "tools": "call it tools",
     "reference_actions": "call it reference_actions",
     "reference_messages": "call it reference_messages",
 }
-"""How a table gives the fields of a task that evaluators need."""
+"""How a table gives agents, and the fields of a task that evaluators need."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,28 +96,45 @@ class TaskFileJob:
         """
         source = self.source
         if not source.field_counts["agent"]:
-            for column, number in source.label_counts.items():
-                if column.casefold() == "system":  # rather a system message
-                    continue
-                if find_meant_field(column, ("agent",)) or nearest_name(column, ("agent",), 0.8):
-                    yield (
-                        f"column {quote(column)} is a label of {number} responses; "
-                        f"if it names their agents, add --agent-column {column}"
-                    )
+            yield from self._describe_labels_meaning(("agent",), "if it names their agents")
         task_count, _ = source.file_extent()
         for name, evaluator in self.jury.evaluators.items():
             fields = evaluator.task_fields
             set_field_count = sum(source.field_counts[field] for field in fields)
             has_default = any(getattr(self.jury.config.task_defaults, f, None) for f in fields)
-            if set_field_count >= task_count or has_default:
-                continue
-            for column, number in source.label_counts.items():
-                field = find_meant_field(column, fields) or nearest_name(column, fields, 0.8)
-                if field is not None:
-                    yield (
-                        f"column {quote(column)} is a label of {number} responses; "
-                        f"if it is the {field} that {name} needs, {_COLUMN_REMEDIES[field]}"
-                    )
+            if set_field_count < task_count and not has_default:
+                yield from self._describe_labels_meaning(fields, f"if {name} needs it")
+
+    def _describe_labels_meaning(self, fields: Sequence[str], condition: str) -> Iterator[str]:
+        for column, number in self.source.label_counts.items():
+            field = find_meant_field(column, fields) or nearest_name(column, fields, 0.8)
+            # a `system` among labels is rather a system message
+            if field is not None and (field, column.casefold()) != ("agent", "system"):
+                label = f"column {quote(column)} is a label of {number} responses"
+                remedy = _COLUMN_REMEDIES[field].format(column=column)
+                yield f"{label}; {condition}, {remedy}"
+
+    def describe_unpaired_answers(self) -> Iterator[str]:
+        """Yield a sentence on what breaks the pairing of agents in a table, and one on empty answers.
+
+        What half of all tasks, or groups, have is no exception, and was meant.
+        """
+        answers = self.source.answers
+        answered_units = Counter(unit for unit, _ in answers)
+        unit_count = len(answered_units)
+        if unit_count < self.source.file_extent()[0]:
+            yield f"{answers.total()} responses to {unit_count} groups"
+        agents = {agent for _, agent in answers if agent}
+        yield from notes_on_similar_names(agents)
+        repeated = [unit for (unit, agent), count in answers.items() if agent and count > 1]
+        lacking = [unit for unit, count in answered_units.items() if count < len(agents)]
+        for names, most, problem in (
+            (repeated, unit_count / 2, "tasks, or groups, with several answers of one agent"),
+            (lacking, unit_count / 2, "tasks, or groups, that only some agents answered"),
+            (self.source.empty_answers, inf, "empty answers"),
+        ):
+            if 0 < len(names) < most:
+                yield f"{problem}: {len(names)} ({join_names(map(quote, names))})"
 
     def refuse_missing_workspaces(self) -> None:
         """Raise `InputError` for a response whose files are not there, before a judge is paid to look into them."""
