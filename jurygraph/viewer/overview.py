@@ -25,6 +25,7 @@ from jurygraph.views.agents import (
 )
 from jurygraph.views.components import JudgedValues, add_all_else, compare_components
 from jurygraph.views.juries import describe_jury_votes
+from jurygraph.views.verdict import find_component_words
 
 _MAX_RESPONSES_VOTED_ON = 10_000
 """Responses whose votes are counted where a run is shown: a second for 2,000."""
@@ -74,6 +75,8 @@ def run_overview_context(index: RunIndex) -> TemplateContext:
         "jury": describe_jury_votes(run) if totals["responses"] <= _MAX_RESPONSES_VOTED_ON else "",
         "agents": agents,
         "conclusion": conclude_ranking(agents),
+        "words": find_component_words(run),
+        "below_half": _count_values_below_half(index),
         "components_by_agent": add_all_else(
             compare_components(agents, _read_judged_values(index), run.config), agents
         ),
@@ -96,7 +99,8 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
     responses = index.fetch_single_row(
         "SELECT count(*) AS responses, count(reward) AS scored, count(*) FILTER (WHERE status = 'failed') AS failed,"
         " count(*) FILTER (WHERE status = 'degraded') AS degraded, avg(coverage) AS coverage, min(at) AS began,"
-        " max(at) AS ended, sum(quotable) AS quotable, sum(unsupported) AS unsupported"
+        " max(at) AS ended, sum(quotable) AS quotable, sum(unsupported) AS unsupported,"
+        " (SELECT count(DISTINCT name) FROM units WHERE name LIKE 'group %') AS groups"
         " FROM responses"
     )
     calls = index.fetch_single_row(
@@ -156,6 +160,17 @@ def _read_judged_values(index: RunIndex) -> Iterator[JudgedValues]:
         " WHERE reward IS NOT NULL GROUP BY component, agent, task"
     )
     return itertools.starmap(JudgedValues, rows)
+
+
+def _count_values_below_half(index: RunIndex) -> dict[tuple[str, str], int]:
+    """Return by component and agent how many judged values are below 0.5: a question that is yes or no is not met."""
+    rows = index.fetch_rows(
+        "SELECT names.name, coalesce(agents.name, ''), count(*) FILTER (WHERE judged < 0.5) FROM components"
+        " JOIN names ON names.number = component JOIN responses ON responses.number = components.response"
+        " LEFT JOIN names AS agents ON agents.number = agent"
+        " WHERE reward IS NOT NULL GROUP BY component, agent"
+    )
+    return {(component, agent): number for component, agent, number in rows}
 
 
 def _read_reward_histogram(index: RunIndex) -> tuple[float, float, list[int]]:

@@ -51,6 +51,7 @@ class AgentDifference:
             upper one; None where they have none.
         is_widest: whether the interval has every difference that rewards can have.
         unpaired_units: the number of units that one of them has, and the other has not.
+        wins: the numbers of units of both in which the first has the higher mean, they are equal, the second has it.
         is_clear: whether the interval is above 0, so that other tasks would hardly turn the order, and those of
             `least` and `most` are, too: what failed decides nothing in silence.
     """
@@ -70,6 +71,7 @@ class AgentDifference:
     highest: float | None
     is_widest: bool
     unpaired_units: int
+    wins: Sequence[int]
     is_clear: bool
 
     @property
@@ -177,6 +179,7 @@ def compare_agents(
     if left_out:
         for sums in (totals.least[0], totals.most[1]), (totals.most[0], totals.least[1]):
             ends.append(estimate_mean_difference(np.stack(sums), totals.responses)[0])
+    signs = np.sign(np.round(_differences_in_units(totals.total, totals.scored), 12))
     max_difference = limits[1] - limits[0]
     clipped = []
     for estimate_or_bound in (estimate, *ends):
@@ -205,6 +208,7 @@ def compare_agents(
         highest=max(high_ends) if has_intervals else None,
         is_widest=(clipped_estimate.low, clipped_estimate.high)
         == (-max_difference, max_difference),
+        wins=[int(np.count_nonzero(signs == sign)) for sign in (1.0, 0.0, -1.0)],
         unpaired_units=int(np.count_nonzero((totals.responses > 0.0).sum(axis=0) == 1)),
         is_clear=all(end.low is not None and end.low > 0.0 for end in clipped),
     )
@@ -212,15 +216,21 @@ def compare_agents(
 
 def estimate_mean_difference(sums: Floats, counts: Floats) -> tuple[Estimate, bool]:
     """Return the difference of two means, from the sums and numbers of each in each unit, and whether it is paired."""
-    is_unit_shared = counts.all(axis=0)
-    count = int(np.count_nonzero(is_unit_shared))
-    if count < 2:
+    differences = _differences_in_units(sums, counts)
+    if len(differences) < 2:
         # one task in common, or none, shows no more than those that each has alone
         return difference_interval(sums, counts), False
-    means = sums[:, is_unit_shared] / counts[:, is_unit_shared]
-    estimate = ratio_interval(means[0] - means[1], np.ones(count))
+    estimate = ratio_interval(differences, np.ones(len(differences)))
     assert estimate is not None, "they have two units in common"
     return estimate, True
+
+
+def _differences_in_units(sums: Floats, counts: Floats) -> Floats:
+    """Return the difference of two means in each unit that both have."""
+    is_unit_shared = counts.all(axis=0)
+    means = sums[:, is_unit_shared] / counts[:, is_unit_shared]
+    differences: Floats = means[0] - means[1]
+    return differences
 
 
 def clip_to_limits(estimate: Estimate, limits: Limits) -> Estimate:

@@ -141,4 +141,5 @@ def conclude_components(components: Sequence[ComponentByAgent]) -> str:
     best, second = (agent_label(row.agent) for row in components[0].agents[:2])
     size = round(fsum(points.values()), 4)
     order = f"{format_number(size)} above" if size else "level with"
-    return f"The mean of {best} is {order} that of {second}: {', '.join(parts) or 'equal in all'}."
+    shares = ", ".join(parts) or "equal in all"
+    return f"Over all responses with a reward, the mean of {best} is {order} that of {second}: {shares}."

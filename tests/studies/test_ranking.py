@@ -222,8 +222,8 @@ def test_the_components_say_why_one_agent_is_better(folder_with_failure: Path) -
     assert [row["mean"] for row in second["agents"]] == pytest.approx([0.1, 0.4])
     assert second["agents"][1]["points"] == pytest.approx(-0.3)
     assert (
-        "The mean of kind is 0.5000 above that of brief: kind +0.8000, brief_unless_lost -0.3000."
-        in printed["conclusion"]
+        "Over all responses with a reward, the mean of kind is 0.5000 above that of brief: "
+        "kind +0.8000, brief_unless_lost -0.3000." in printed["conclusion"]
     )
     table = run_command("study", "ranking", folder_with_failure).out
     assert "0.2000 (+0.8000), 1 left out" in table
@@ -276,7 +276,8 @@ def test_what_components_do_not_explain_is_told(tmp_path: Path) -> None:
     _, table = report.tables
     assert table.cells()[-1] == ["all else", "-", "-", "- (+0.3500)"]
     assert report.conclusion[0] == (
-        "The mean of kind is 0.4000 above that of brief: kind +0.2000, brief -0.1500, all else +0.3500."
+        "Over all responses with a reward, the mean of kind is 0.4000 above that of brief: "
+        "kind +0.2000, brief -0.1500, all else +0.3500."
     )
 
 

@@ -137,10 +137,11 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
     (lead, *_) = json.loads(run_command("study", "ranking", letters, "--json").out)["pairs"]
     assert f"{lead['first']} is ahead of {lead['second']}, " in markup.text
     # agent 0 is polite at .25 and .25, agent 1 at 0, and agent 2 has one response
-    behind = "the points by which it is behind agent 2, which add up to the difference of the mean"
+    behind = "the points by which it is behind agent 2; those of agent 0 add up to 0.5633, the difference"
     assert behind in markup.text
     assert re.search(
-        r"polite\s*0\.7\s*1\.0000\s*0\.2500 \(\+0\.5250\)\s*0\.0000 \(\+0\.7000\)1 left out",
+        r"polite\s*0\.7\s*1\.00000 of 1 not met\s*0\.2500 \(\+0\.5250\)2 of 2 not met\s*"
+        r"0\.0000 \(\+0\.7000\)1 left out1 of 1 not met",
         markup.text,
     )
     failed = r"bob/1\s*agent 1\s*Write to bob.*\s*quixotic\s*Not scored: .*as the response wished"
@@ -174,6 +175,59 @@ def test_a_report_says_first_which_agent_is_better_and_nothing_of_a_terminal(
     assert len(others) == 3
     assert rewards == sorted(rewards)
     assert others[-1][0] == "ann/2"
+
+
+def test_a_report_of_two_agents_says_in_points_and_tasks_won_whether_one_is_better(
+    tmp_path: Path,
+) -> None:
+    names = [*"abcdefghijklmnopqrstuvwxyz"]
+    word = "please "
+
+    def first_sentence(folder: str, texts: list[tuple[str, str]]) -> str:
+        record(tmp_path / folder, dict(zip(names, texts, strict=False)))
+        run_command("report", tmp_path / folder, "-o", tmp_path / f"{folder}.html")
+        page = (tmp_path / f"{folder}.html").read_text()
+        found = re.search(r"<h1>.*?</h1>\s*<p><strong>(.*?)</strong></p>", page, flags=re.DOTALL)
+        assert found is not None
+        assert "paired over 24 tasks" in page
+        return found[1]
+
+    better = [(word * (1 + number % 3), word) for number in range(22)] + [(word, word * 2)] * 2
+    assert re.fullmatch(
+        r"agent 0 is better than agent 1: by 0\.1\d of 1 point \(95 % sure of 0\.0\d to 0\.2\d; "
+        r"24 tasks in which both were scored: 14 won, 8 equal, 2 lost\)\.",
+        first_sentence("better", better),
+    )
+    alike = [(word, word * 2), (word * 2, word)] * 11 + [(word * 2, word), (word, word)]
+    assert re.fullmatch(
+        r"agent 0 is not shown to be better than agent 1: ahead by 0\.01 of 1 point "
+        r"\(95 % sure of -0\.\d\d to 0\.\d\d; 24 tasks .*: 12 won, 1 equal, 11 lost\)\.",
+        first_sentence("alike", alike),
+    )
+
+
+def test_a_report_and_the_page_of_a_run_say_what_a_component_asks(
+    tmp_path: Path, browser: Browser
+) -> None:
+    config = {
+        "model": "none",
+        "evaluators": [{"use": "context", "name": "passages"}],
+        "components": {
+            name: {"combiner": "mean", "inputs": {name: {"verdicts_of": f"passages/{name}"}}}
+            for name in ("faithful", "answers")
+        },
+        "reward": {"faithful": 0.6, "answers": 0.4},
+    }
+    with jg.Jury(**config) as jury, jury.record(tmp_path / "run"):
+        task = jg.Task(id="ann", query="When?", context=("Ann was born in 1815.",))
+        answers = [jg.Response(id=name, agent=name, text=name) for name in ("1815", "1816")]
+        jury.score(task, answers)
+    run_command("report", tmp_path / "run", "-o", tmp_path / "report.html")
+    for page in ((tmp_path / "report.html").read_text(), browser.open("/a/", tmp_path / "run")):
+        assert "Everything that the response claims is borne out by the passages" in page
+        assert "The response answers what was asked, and all of it." in page
+    asked = browser.open("/a/verdict?id=1815&question=passages/faithful", tmp_path / "run")
+    assert "<h1>Everything that the response claims is borne out" in asked
 
 
 def test_the_losses_of_an_agent_lead_from_the_best_reward_to_its_mean(

@@ -107,4 +107,7 @@ def test_means_that_are_printed_alike_have_no_order() -> None:
         AgentComponent(agent, 0.5, 6, 0, points) for agent, points in (("ada", 0.0), ("bob", 1e-6))
     ]
     sentence = conclude_components([ComponentByAgent("match", 1.0, agents)])
-    assert sentence == "The mean of ada is level with that of bob: equal in all."
+    assert (
+        sentence
+        == "Over all responses with a reward, the mean of ada is level with that of bob: equal in all."
+    )
