@@ -350,7 +350,7 @@ class TaskSource(ClosedAtExit):
                 self.field_counts["agent"] += response.agent is not None
                 self.label_counts.update(response.labels.keys())
                 self.answers[entry.unit, response.agent] += 1
-                if not (response.text.strip() or response.data or response.workspace):
+                if not response.text.strip():
                     self.empty_answers.append(response.id)
         if not self._response_lines:
             raise InputError(

@@ -25,7 +25,7 @@ from jurygraph.views.agents import (
 )
 from jurygraph.views.components import JudgedValues, add_all_else, compare_components
 from jurygraph.views.juries import describe_jury_votes
-from jurygraph.views.verdict import find_component_words
+from jurygraph.views.verdict import find_words_by_question
 
 _MAX_RESPONSES_VOTED_ON = 10_000
 """Responses whose votes are counted where a run is shown: a second for 2,000."""
@@ -75,8 +75,7 @@ def run_overview_context(index: RunIndex) -> TemplateContext:
         "jury": describe_jury_votes(run) if totals["responses"] <= _MAX_RESPONSES_VOTED_ON else "",
         "agents": agents,
         "conclusion": conclude_ranking(agents),
-        "words": find_component_words(run),
-        "below_half": _count_values_below_half(index),
+        "words": _read_component_words(index),
         "components_by_agent": add_all_else(
             compare_components(agents, _read_judged_values(index), run.config), agents
         ),
@@ -91,7 +90,8 @@ def run_overview_context(index: RunIndex) -> TemplateContext:
 def _read_run_totals(index: RunIndex) -> TemplateContext:
     """Return counts of responses and calls, costs, times in milliseconds, and the mean of each component.
 
-    The means are over responses that have a reward, as its own mean is.
+    The means are over responses that have a reward, as its own mean is, and so are the numbers of values below 0.5, by
+    component and agent.
 
     `findings` are the counts of those that need a quotation; None where each has one.
     `means_warning` is None where failed rewards are not known to differ from the others.
@@ -114,6 +114,12 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
         " JOIN names ON names.number = component JOIN responses ON responses.number = components.response"
         " GROUP BY component ORDER BY component"
     )
+    below_half = index.fetch_rows(
+        "SELECT names.name, coalesce(agents.name, ''), count(*) FILTER (WHERE judged < 0.5) FROM components"
+        " JOIN names ON names.number = component JOIN responses ON responses.number = components.response"
+        " LEFT JOIN names AS agents ON agents.number = agent"
+        " WHERE reward IS NOT NULL GROUP BY component, agent"
+    )
     findings = None
     if responses["unsupported"]:
         findings = FindingCounts(responses["quotable"], responses["unsupported"])
@@ -121,6 +127,7 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
         **responses,
         **calls,
         "components": components,
+        "below_half": below_half,
         "findings": findings,
         "means_warning": _warn_of_failed_rewards(index, responses["failed"]),
     }
@@ -162,23 +169,22 @@ def _read_judged_values(index: RunIndex) -> Iterator[JudgedValues]:
     return itertools.starmap(JudgedValues, rows)
 
 
-def _count_values_below_half(index: RunIndex) -> dict[tuple[str, str], int]:
-    """Return by component and agent how many judged values are below 0.5: a question that is yes or no is not met."""
+def _read_component_words(index: RunIndex) -> dict[str, str]:
+    """Return by component of one question what it asks of every task, in the words of the question."""
     rows = index.fetch_rows(
-        "SELECT names.name, coalesce(agents.name, ''), count(*) FILTER (WHERE judged < 0.5) FROM components"
-        " JOIN names ON names.number = component JOIN responses ON responses.number = components.response"
-        " LEFT JOIN names AS agents ON agents.number = agent"
-        " WHERE reward IS NOT NULL GROUP BY component, agent"
+        "SELECT names.name, min(asked.name), (SELECT name FROM names WHERE kind = 'task' LIMIT 1) FROM inputs"
+        " JOIN names ON names.number = component JOIN names AS asked ON asked.number = question"
+        " GROUP BY component HAVING count(*) = 1"
     )
-    return {(component, agent): number for component, agent, number in rows}
+    return {
+        name: find_words_by_question(index.run, task).get(asked, "") for name, asked, task in rows
+    }
 
 
 def _read_reward_histogram(index: RunIndex) -> tuple[float, float, list[int]]:
     """Return the ends of the rewards' range, and the number of rewards in each twentieth of it."""
     rows = index.fetch_rows("SELECT reward FROM responses WHERE reward IS NOT NULL")
     rewards = [reward for (reward,) in rows]
-    low = min(rewards, default=0.0)
-    high = max(rewards, default=1.0)
-    ends = min(low, 0.0), max(high, 1.0)
+    ends = min([0.0, *rewards]), max([1.0, *rewards])
     counts, _ = np.histogram(rewards, _HISTOGRAM_BUCKET_COUNT, ends)
     return *ends, counts.tolist() if rewards else []

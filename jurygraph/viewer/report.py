@@ -10,7 +10,6 @@ from itertools import chain, islice
 
 from jurygraph.display import ProgressCallback
 from jurygraph.explanation import Explanation
-from jurygraph.explanation.terms import find_combiner
 from jurygraph.runs.calls import read_calls
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import Trace
@@ -66,11 +65,6 @@ def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCal
     context = {
         **overview,
         "losses": losses,
-        "has_criteria": any(
-            find_combiner(spec).counts_criteria
-            for decision in run.decisions()
-            for spec in decision.specs
-        ),
         "most": most,
         "most_rows": _MAX_TABLE_ROWS,
         "most_losses": _MAX_LOSSES_LISTED,

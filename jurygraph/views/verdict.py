@@ -1,7 +1,6 @@
 """The view of a question: the verdicts on it about one response, and the calls of models behind them."""
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from jurygraph.errors import InputError
@@ -69,7 +68,7 @@ def build_question_view(run: Run, response: str, name: str) -> QuestionView:
 def find_question_words(run: Run, view: QuestionView) -> str:
     """Return the words of the criterion or constraint of a question; empty if it has none or they were erased."""
     verdict = view.verdicts[0]
-    words = _words_by_question(run, view.task_id)
+    words = find_words_by_question(run, view.task_id)
     task = run.task(view.task_id)
     if verdict.question in words or task is None:
         return words.get(verdict.question, "")
@@ -82,19 +81,7 @@ def find_question_words(run: Run, view: QuestionView) -> str:
     return next((item.text for item in items if item.id == verdict.subject), "")
 
 
-def find_component_words(run: Run) -> dict[str, str]:
-    """Return by component what its one question asks of every task; none of those with several questions."""
-    words_by_component = {}
-    for trace in islice(run.traces(), 1):
-        words = _words_by_question(run, trace.task_id)
-        for spec in run.decision_of(trace.task_id).specs:
-            questions = {name for use in spec.inputs.values() for name in use.questions}
-            if len(questions) == 1:
-                words_by_component[spec.name] = words.get(*questions, "")
-    return words_by_component
-
-
-def _words_by_question(run: Run, task_id: str) -> dict[str, str]:
+def find_words_by_question(run: Run, task_id: str) -> dict[str, str]:
     """Return the words of the questions of a task that are those of all tasks."""
     context_judges = {use.known_as for use in run.config.evaluators if use.use == "context"}
     words = {}

@@ -414,16 +414,16 @@ def test_a_column_that_an_evaluator_probably_needs_is_said_to_be_a_label(
     words = ("--set", f"evaluators=[{', '.join(names)}]", "--set", "reward={valid: 1}")
     notes = [
         "column 'bot' is a label of 1 responses; if it names their agents, add --agent-column bot",
-        "column 'reference_action' is a label of 1 responses; if tools.match needs it, "
+        "column 'reference_action' is a label of 1 responses; if it is the reference_actions that tools.match needs, "
         "call it reference_actions",
-        "column 'tool' is a label of 1 responses; if tools.valid needs it, call it tools",
+        "column 'tool' is a label of 1 responses; if it is the tools that tools.valid needs, call it tools",
     ]
     for how in (("--dry-run",), ("--out", "run")):
         printed = run("score", "chats.jsonl", *words, *how).err.splitlines()
         assert [line for line in printed if " is a label of " in line] == notes
     (folder / "data.csv").write_text("question,answer,gold\n1 + 1?,2,2\n")
     told = run("score", "data.csv", *NAMED[:4], *words, "--dry-run").err
-    assert "if maths.accuracy needs it, name it with --reference-column\n" in told
+    assert "the reference that maths.accuracy needs, name it with --reference-column\n" in told
     named = (*NAMED[:4], "--reference-column", "gold")
     assert " is a label " not in run("score", "data.csv", *named, *words, "--dry-run").err
 

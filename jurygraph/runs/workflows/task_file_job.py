@@ -32,14 +32,13 @@ from jurygraph.tools.workspace import open_workspace
 T = TypeVar("T")
 
 _COLUMN_REMEDIES = {
-    "agent": "add --agent-column {column}",
     "reference": "name it with --reference-column",
     "context": "name it with --context-column",
     "tools": "call it tools",
     "reference_actions": "call it reference_actions",
     "reference_messages": "call it reference_messages",
 }
-"""How a table gives agents, and the fields of a task that evaluators need."""
+"""How a table gives the fields of a task that evaluators need."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,23 +95,28 @@ class TaskFileJob:
         """
         source = self.source
         if not source.field_counts["agent"]:
-            yield from self._describe_labels_meaning(("agent",), "if it names their agents")
+            for column, number in source.label_counts.items():
+                if column.casefold() == "system":  # rather a system message
+                    continue
+                if find_meant_field(column, ("agent",)) or nearest_name(column, ("agent",), 0.8):
+                    yield (
+                        f"column {quote(column)} is a label of {number} responses; "
+                        f"if it names their agents, add --agent-column {column}"
+                    )
         task_count, _ = source.file_extent()
         for name, evaluator in self.jury.evaluators.items():
             fields = evaluator.task_fields
             set_field_count = sum(source.field_counts[field] for field in fields)
             has_default = any(getattr(self.jury.config.task_defaults, f, None) for f in fields)
-            if set_field_count < task_count and not has_default:
-                yield from self._describe_labels_meaning(fields, f"if {name} needs it")
-
-    def _describe_labels_meaning(self, fields: Sequence[str], condition: str) -> Iterator[str]:
-        for column, number in self.source.label_counts.items():
-            field = find_meant_field(column, fields) or nearest_name(column, fields, 0.8)
-            # a `system` among labels is rather a system message
-            if field is not None and (field, column.casefold()) != ("agent", "system"):
-                label = f"column {quote(column)} is a label of {number} responses"
-                remedy = _COLUMN_REMEDIES[field].format(column=column)
-                yield f"{label}; {condition}, {remedy}"
+            if set_field_count >= task_count or has_default:
+                continue
+            for column, number in source.label_counts.items():
+                field = find_meant_field(column, fields) or nearest_name(column, fields, 0.8)
+                if field is not None:
+                    yield (
+                        f"column {quote(column)} is a label of {number} responses; "
+                        f"if it is the {field} that {name} needs, {_COLUMN_REMEDIES[field]}"
+                    )
 
     def describe_unpaired_answers(self) -> Iterator[str]:
         """Yield a sentence on what breaks the pairing of agents in a table, and one on empty answers.
