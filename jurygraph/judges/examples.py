@@ -280,6 +280,10 @@ class ReviewerHistory:
         text_by_key = {} if texts is None else read_texts(texts)
         required_columns = ("item", "reviewer", "score")
         settings = {name: f"`columns: {{{name}: …}}`" for name in required_columns}
+        if "prompt" in columns and not shows_prompts:
+            raise InputError(
+                "columns: names the `prompt`, which only `show_prompts: true` shows; write that, too, or leave it out"
+            )
         rating_columns = {name: column for name, column in columns.items() if name != "prompt"}
         ratings = read_ratings(path, rating_columns, settings)
         prompts: dict[str, str] = {}

@@ -133,3 +133,9 @@ def test_prompts_that_are_nowhere_or_loaded_and_not_asked_for_are_refused(tmp_pa
     loaded = load_history(ratings(), prompts={"i0": "Why?"})
     with pytest.raises(ConfigError, match="give both `prompts` and `show_prompts`, or neither"):
         Personalized(dimensions=QUALITY, history=loaded)
+
+
+def test_a_named_column_of_prompts_that_is_not_to_be_shown_is_refused(tmp_path: Path) -> None:
+    history = write_history(tmp_path, ratings(task="Why {}?"))
+    with pytest.raises(InputError, match="which only `show_prompts: true` shows"):
+        Personalized(dimensions=QUALITY, history=history, columns={"prompt": "task"})
