@@ -292,7 +292,7 @@ class ReviewerHistory:
             prompt_column = columns.get("prompt", _find_prompt_column(ratings))
             if prompt_column is not None:
                 prompts |= read_prompts(path, {**columns, "prompt": prompt_column})
-            if not prompts:
+            if prompts.keys().isdisjoint(rating.key for _, rating in ratings.rows):
                 raise InputError(
                     f"{ratings.name}: no item has a prompt for `show_prompts`; name the column of what texts answer "
                     "in `columns`, as in {prompt: task}"
