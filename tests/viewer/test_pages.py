@@ -356,3 +356,22 @@ def test_a_verdict_stands_with_what_was_looked_up_and_its_quotation_leads_there(
     assert f'<a href="#l-{name}">tool:1</a>' in page
     (line,) = re.findall(rf'id="l-{name}">(.*?)</p>', page)
     assert line == 'tool:1 price {"item": "room"} → The room is 120 euros a night.'
+
+
+def test_evidence_that_names_a_tool_without_a_recorded_call_has_no_link(tmp_path: Path) -> None:
+    """An evaluator of one's own may name its sources so."""
+
+    def search(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        sources = ("tool:1", "tool:search", "tool:0")
+        evidence = [jg.Evidence(quote="as it stands there", source=source) for source in sources]
+        return jg.Verdict(score=0.5, evidence=evidence)
+
+    with (
+        jg.Jury(evaluators=[jg.evaluator(layer="check")(search)]) as jury,
+        jury.record(tmp_path / "run"),
+    ):
+        jury.score(jg.Task(id="t", query="?"), [jg.Response(id="r", text="as it stands there")])
+    browser = Browser()
+    page = browser.open("/a/response?id=r", tmp_path / "run")
+    assert browser.status == 200
+    assert re.findall(r"from (tool:\w+)", page) == ["tool:1", "tool:search", "tool:0"]
