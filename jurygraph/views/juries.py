@@ -8,9 +8,16 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema import RecordedVerdict
 
+_MAX_RESPONSES_COUNTED = 10_000
+
 
 def describe_jury_votes(run: Run) -> str:
-    """Return how many majorities of judges failed, and how often each judge was outvoted; empty without such votes."""
+    """Return how many majorities of judges failed, and how often each judge was outvoted; empty without such votes.
+
+    It takes up to 1 ms a response, and is empty for runs of more than 10,000 of them.
+    """
+    if run.ledger.count_records("trace") > _MAX_RESPONSES_COUNTED:
+        return ""
     vote_count = 0
     worst_case_flags = []
     outvoted: Counter[str | None] = Counter()
