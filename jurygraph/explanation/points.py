@@ -166,12 +166,17 @@ def _points_line(
     points = weight * part.value
     lost_points = max(weight, 0.0, points) - points
     verdict_effects = {verdict.effect for verdict in part.verdicts}
-    is_filled_in = verdict_effects <= {"unjudged", "discarded"}  # none where nothing was judged
     answer = ""
     reason = ""
     predictions = [verdict for verdict in part.verdicts if verdict.prediction]
     undecided = component.undecided_juries_of(part.verdicts)
-    is_filled_in |= not all(ballot.is_worst_case for ballot in undecided)
+    unvoted_labels = {
+        ballot.voting_verdicts[0].label for ballot in undecided if not ballot.is_worst_case
+    }
+    is_filled_in = all(  # also of none, where nothing was judged
+        verdict.effect in ("unjudged", "discarded") or verdict.label in unvoted_labels
+        for verdict in part.verdicts
+    )
     # where votes are split, a good one is no reason
     min_shortfall = _SHORTFALL_OF_UNMET if undecided else 0.0
     # Without a loss only what a person is predicted to give is explained: other lossless parts are alike, whatever

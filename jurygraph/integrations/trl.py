@@ -217,8 +217,9 @@ class JuryScorer:
         self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
     ) -> ScoredBatch:
         """Return the rewards of a call; the jury's function among several is number 0."""
-        work = self._score_once(0, prompts, completions, columns)
-        return await asyncio.wrap_future(self.jury.open().loop.submit(work))
+        loop = self.jury.open().loop  # before there is a coroutine, since it may fail
+        scoring = loop.submit(self._score_once(0, prompts, completions, columns))
+        return await asyncio.wrap_future(scoring)
 
     def score_blocking(
         self,

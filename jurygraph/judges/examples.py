@@ -280,6 +280,10 @@ class ReviewerHistory:
         text_by_key = {} if texts is None else read_texts(texts)
         required_columns = ("item", "reviewer", "score")
         settings = {name: f"`columns: {{{name}: …}}`" for name in required_columns}
+        if "prompt" in columns and not shows_prompts:
+            raise InputError(
+                "columns: names the `prompt`, which only `show_prompts: true` shows; write that, too, or leave it out"
+            )
         rating_columns = {name: column for name, column in columns.items() if name != "prompt"}
         ratings = read_ratings(path, rating_columns, settings)
         prompts: dict[str, str] = {}
@@ -288,7 +292,7 @@ class ReviewerHistory:
             prompt_column = columns.get("prompt", _find_prompt_column(ratings))
             if prompt_column is not None:
                 prompts |= read_prompts(path, {**columns, "prompt": prompt_column})
-            if not prompts:
+            if prompts.keys().isdisjoint(rating.key for _, rating in ratings.rows):
                 raise InputError(
                     f"{ratings.name}: no item has a prompt for `show_prompts`; name the column of what texts answer "
                     "in `columns`, as in {prompt: task}"

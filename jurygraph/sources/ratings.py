@@ -129,7 +129,10 @@ def leave_out_raters(
     """
     raters = {getattr(row, field) for file in files for _, row in file.rows}
     people = sorted(filter(None, raters))
-    left_out = select_known_names("--without: nobody is", split_names(names), people)
+    people_named = [name for name in people if name == names]  # which may have a comma
+    left_out = select_known_names(
+        "--without: nobody is", people_named or split_names(names), people
+    )
     if left_out and raters <= set(left_out):
         raise InputError(f"--without: is {names}, and nobody is left; leave out fewer")
     kept_files = []

@@ -362,6 +362,7 @@ def convert_table(
     count = 0
     ids: dict[str, int] = {}
     groups: dict[str, _FirstTaskRow] = {}
+    spellings: dict[tuple[str, str], str] = {}
     first_position = None
     allows_numbers_as_text = table_suffix(path) == ".xlsx"  # where a number may stand for a text
     for count, (position, values) in enumerate(read_rows(path), start=1):
@@ -380,17 +381,22 @@ def convert_table(
                 f"is {quote(row_id)}, as in {unit} {ids[row_id]}",
                 _unique_id_remedy(row_id, columns),
             )
-        task = _to_task(location, row_id, cells, columns)
-        shared_cell_digests = {name: _digest_of_shared_cell(cells[name]) for name in columns.shared}
+        named_cells = _name_as_before(cells, columns, spellings)
+        task = _to_task(location, row_id, cells, named_cells, columns)
+        shared_cell_digests = {
+            name: _digest_of_shared_cell(named_cells[name]) for name in columns.shared
+        }
         first = _FirstTaskRow(number, task.id, shared_cell_digests)
         if columns.group_by is not None:
-            first = groups.setdefault(digest_of(_strip_name(cells[columns.group_by])), first)
+            first = groups.setdefault(digest_of(named_cells[columns.group_by]), first)
         _refuse_other_cells(f"{unit} {first.number}", location, first, shared_cell_digests, columns)
         if first.number == number:
             tasks.append(number, task)
         if responses is not None:
             labels = _read_labels(path, values, cells)
-            for response in _to_responses(location, row_id, first.task, cells, labels, columns):
+            for response in _to_responses(
+                location, row_id, first.task, named_cells, labels, columns
+            ):
                 responses.append(number, response)
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
@@ -601,13 +607,24 @@ class _Chat(FrozenModel):
     messages: Messages = Field(min_length=1)
 
 
+def _name_as_before(
+    cells: RowCells, columns: TableColumns, spellings: dict[tuple[str, str], str]
+) -> RowCells:
+    """Return the cells with the names of groups, tasks and agents as the first row has them, to the blanks around them.
+
+    These would make two of one, and half a pair would be compared alone. They are not stripped: a run that was begun
+    with them goes on.
+    """
+    named_cells = {**cells}
+    for column in filter(None, (columns.group_by, columns.group, columns.agent)):
+        name = cells[column]
+        if isinstance(name, str):
+            named_cells[column] = spellings.setdefault((column, name.strip()), name)
+    return named_cells
+
+
 def _is_empty_cell(value: Any) -> bool:
     return value in (None, [], {}) or (isinstance(value, str) and not value.strip())
-
-
-def _strip_name(cell: Any) -> Any:
-    """Return a name without the blanks around it, which would make two of one: half a pair would be compared alone."""
-    return cell.strip() if isinstance(cell, str) else cell
 
 
 def _parse_label_cell(text: str) -> str | int | float:
@@ -617,13 +634,15 @@ def _parse_label_cell(text: str) -> str | int | float:
     return float(text) if "." in text else int(text)
 
 
-def _to_task(location: str, row_id: str, cells: RowCells, columns: TableColumns) -> Task:
+def _to_task(
+    location: str, row_id: str, cells: RowCells, named_cells: RowCells, columns: TableColumns
+) -> Task:
     """Return the task of a row: named by its group unless that is the prompt, else like the row."""
     has_group_id = columns.group_by not in (None, columns.prompt)
     id_column = columns.group_by if has_group_id else columns.id
     chat = cells[columns.messages]
     content = {
-        "id": _strip_name(cells[id_column]) if has_group_id else row_id,
+        "id": named_cells[id_column] if has_group_id else row_id,
         "query": cells[columns.prompt] if chat is None else chat.query,
         "reference": cells[columns.reference],
     }
@@ -638,7 +657,7 @@ def _to_task(location: str, row_id: str, cells: RowCells, columns: TableColumns)
             context = _parse_written_list(location, columns.context, context, remedy)
         content["context"] = context
     if columns.group is not None:
-        content["group"] = _strip_name(cells[columns.group])
+        content["group"] = named_cells[columns.group]
     if columns.rubric is not None:
         content["rubric"] = _parse_rubric_cell(location, columns.rubric, cells[columns.rubric])
     names = {"id": id_column, "query": columns.prompt, "rubric": columns.rubric}
@@ -694,12 +713,7 @@ def _to_responses(
     location: str, row_id: str, task: str, cells: RowCells, labels: TableRow, columns: TableColumns
 ) -> Iterator[ResponseLine]:
     """Yield the responses of a row to a task; one of several response columns is the agent, and part of the id."""
-    content = {
-        "task": task,
-        "id": row_id,
-        "agent": _strip_name(cells[columns.agent]),
-        "labels": labels,
-    }
+    content = {"task": task, "id": row_id, "agent": cells[columns.agent], "labels": labels}
     if cells[columns.workspace]:
         content["workspace"] = cells[columns.workspace]
     chat = cells[columns.messages]

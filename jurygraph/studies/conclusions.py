@@ -7,9 +7,8 @@ the width falls with the root of the number.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
-from typing import Any
 
 from jurygraph.display import format_interval
 from jurygraph.inference.clusters import NORMAL_QUANTILE, POWER_QUANTILE, Estimate
@@ -39,6 +38,8 @@ RELIABLE_CORRELATION = 0.8
 """Correlation of repeated values that counts as reliable."""
 MAX_UNPREDICTED_SHARE = 0.1
 """Share of the ratings that a judge may leave unpredicted before it is said."""
+_MAX_LOST_DISTANCE = 0.05
+"""Mean distance from people that a part of a jury may lose: of a bad judge, few labels show nothing surely."""
 _MIN_SHARED_RATINGS = 30
 """Fewer ratings that two judges predict, or less than half of all, show nothing of the others."""
 MAX_SAMPLE_FACTOR = 100
@@ -56,17 +57,16 @@ def side_of_bound(cell: object, bound: float) -> int | None:
 def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> str:
     """Return how many more of `count` would move the bound out of an interval with power 0.8, as a sentence.
 
-    It begins with a space, and is empty where the value is the bound.
+    It begins with a space, and is empty where the value is the bound, or the interval is on one side of it.
 
         n · ((z_0.975 + z_0.8) / z_0.975)² · (half-width / distance to the bound)²
     """
     estimate = as_interval(cell)
-    assert estimate is not None
-    value, low, high = (end or 0.0 for end in estimate[:3])
-    distance_to_bound = abs(value - bound)
-    if distance_to_bound == 0.0:
+    if estimate is None or side_of_bound(cell, bound) != 0 or estimate.value == bound:
         return ""
+    value, low, high = (end or 0.0 for end in estimate[:3])
     half_width = value - low if value > bound else high - value
+    distance_to_bound = abs(value - bound)
     needed_factor = (half_width / distance_to_bound * (1.0 + POWER_QUANTILE / NORMAL_QUANTILE)) ** 2
     if needed_factor >= MAX_SAMPLE_FACTOR:
         return f" No number of {noun} that one could collect would tell."
@@ -76,7 +76,7 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
 
 def describe_lead(lead: AgentDifference) -> str:
     """Return who is ahead, and if that may be chance, how many more tasks or items like these would tell."""
-    if side_of_bound(lead, 0.0) != 0 or lead.is_widest:
+    if lead.is_widest:
         return lead.sentence
     units = lead.units if lead.is_paired else f"{lead.units} of each"
     return f"{lead.sentence}{describe_needed_count(lead, 0.0, lead.count, units)}"
@@ -189,7 +189,7 @@ def conclude_copies(pairs: FigureRows) -> Iterator[str]:
         yield (
             f"{pair['first']} and {pair['second']} are nearly copies: they agree on what is met in "
             f"{pair['both'] - pair['differ']} of {pair['both']} answers, κ {_cell_text(pair['kappa'])}; one of them "
-            "adds little, and a majority counts it twice."
+            "is paid twice, and a majority counts it twice."
         )
 
 
@@ -201,69 +201,83 @@ def _are_nearly_copies(pair: Figures) -> bool:
 
 
 def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterator[str]:
-    """Yield for each jury which judge is missed least, and whether the jury is nearer to people than its nearest judge.
+    """Yield for each jury which judge is missed least, whether it is nearer to people than its nearest judge, what
+    costs least of what is about as near, and how to count that without a request.
 
-    Both are over all questions of the evaluator. They are picked by these figures; the intervals allow for that. That
-    two copies among the `pairs` of judges outvote a third one is no reason to drop that.
+    All are over all questions of the evaluator. They are picked by these figures; the intervals allow for that. Without
+    labels, whom two copies among the `pairs` of judges outvote changes little, whoever is right.
     """
     copies = [{pair["first"], pair["second"]} for pair in pairs if _are_nearly_copies(pair)]
-    for (_, evaluator, name), parts in group_by(
+    for (run, evaluator, name), parts in group_by(
         rows, itemgetter("run", "evaluator", "jury")
     ).items():
         (jury,) = [row for row in parts if row["alone"] is None and row["without"] is None]
         subject = f"{evaluator} ({name})"
-        names = {row["alone"] for row in parts} - {None}
-        smaller_juries = [
-            row
-            for row in parts
-            if row["without"] and row["answers"] and names - {row["without"]} not in copies
-        ]
+        choice = jury
+        smaller_juries = [row for row in parts if row["without"] and row["answers"]]
         if smaller_juries:
-            others = sum(row["without"] is not None for row in parts) - 1
-            yield _describe_least_missed_judge(subject, jury, smaller_juries, others)
+            choice, dropped = _pick_best(smaller_juries, "without")
+            yield _describe_least_missed_judge(subject, dropped, jury, choice)
+            if choice["farther"] is None and set(choice["judges"]) in copies:
+                yield f"That says nothing against {dropped}, whom two copies outvote."
         labelled_judges = [row for row in parts if row["alone"] and row["farther"]]
         if labelled_judges:
-            best, best_name = _pick_best(labelled_judges, "alone", _distance_key)
-            nearer = _describe_nearer(best_name, subject, best["farther"], best["labels"])
-            yield f"{nearer}{_describe_saving(jury, best, f' Alone, {best_name}')}"
+            best, best_name = _pick_best(labelled_judges, "alone")
+            limit = min(best["farther"].value, 0.0) + _MAX_LOST_DISTANCE
+            near = [row for row in parts if row is not jury and _is_about_as_near(row, limit)]
+            choice = min(near, key=itemgetter("cost"), default=best)
+            compared_parts = [(best, best_name, " Alone")]
+            if choice is not best:
+                cheapest = f" Cheapest within {_MAX_LOST_DISTANCE:g} of the nearest"
+                compared_parts.append((choice, f"{' and '.join(choice['judges'])} alone", cheapest))
+            for row, part_name, merit in compared_parts:
+                nearer = _describe_nearer(part_name, subject, row["farther"], row["labels"])
+                yield f"{nearer}{_describe_saving(jury, row, f'{merit}, {part_name}')}"
+        if choice is not jury and side_of_bound(choice["farther"], 0.0) != 1:
+            setting = f"evaluators.{choice['position']}.judges=[{','.join(choice['judges'])}]"
+            yield (
+                "To count that smaller jury without a request: the run's `jurygraph score` with "
+                f"`--branch {shell_quote(run)} --set {shell_quote(setting)}` and another --out."
+            )
 
 
-def _distance_key(row: Figures) -> float:
-    return 0.0 if row["farther"] is None else round(row["farther"].value, 9)
-
-
-def _loss_key(row: Figures) -> tuple[float, ...]:
-    """Return what a smaller jury loses: surely by people, in nearness to them, in answers and score; and its cost."""
-    side = side_of_bound(row["farther"], 0.0) or 0
-    return side, _distance_key(row), row["undecided"], -row["change"], row["cost"] or 0.0
-
-
-def _pick_best(rows: FigureRows, name: str, key: Callable[[Figures], Any]) -> tuple[Figures, str]:
-    """Return the row with the lowest key, the first of equal ones, and its name with those of the equal ones."""
-    best = min(rows, key=key)
-    names = [row[name] for row in rows if key(row) == key(best)]
+def _pick_best(rows: FigureRows, name: str) -> tuple[Figures, str]:
+    """Return the row that loses least, the first of equal ones, and its name with those of the equal ones."""
+    best = min(rows, key=_loss_key)
+    names = [row[name] for row in rows if _loss_key(row) == _loss_key(best)]
     equal_names = f" (or {join_names(names[1:])})" if names[1:] else ""
     return best, f"{names[0]}{equal_names}"
 
 
-def _describe_least_missed_judge(
-    subject: str, jury: Figures, smaller_juries: FigureRows, others: int
-) -> str:
-    row, name = _pick_best(smaller_juries, "without", _loss_key)
-    outcomes = [
-        f"the undecided answers go from {jury['undecided']} to {row['undecided']} of {row['answers']}",
-        f"the mean score changes by {row['change']:.3f}",
-    ]
+def _loss_key(row: Figures) -> tuple[float, ...]:
+    """Return what a part of a jury loses: nearness to people, surely or by these labels, else the mean score that it
+    had; then what is undecided, and what it costs."""
+    gap = row["farther"]
+    is_not_surely_nearer = side_of_bound(gap, 0.0) != -1
+    loss = abs(row["change"]) if gap is None else gap.value
+    return is_not_surely_nearer, round(loss, 9), row["undecided"], row["cost"] or 0.0
+
+
+def _is_about_as_near(row: Figures, limit: float) -> bool:
+    gap = row["farther"]
+    is_priced = row["cost_share"] is not None
+    return is_priced and gap is not None and gap.value <= limit and side_of_bound(gap, 0.0) != 1
+
+
+def _describe_least_missed_judge(subject: str, name: str, jury: Figures, row: Figures) -> str:
+    distance = ""
     if row["farther"] is not None:
-        outcomes.append(
-            f"the mean distance from people by {_cell_text(row['farther'])}, "
-            f"{format_count(row['labels'], 'label')}"
-        )
+        labels = format_count(row["labels"], "label")
+        distance = f", the mean distance from people by {_cell_text(row['farther'])}, {labels}"
+    others = len(row["judges"])
     ties = ""
     if "majority" in jury["jury"] and others % 2 == 0:
-        ties = f" The {others} others may tie, and without a majority the worst case counts; `fold: mean` has no ties."
+        ties = f" The {others} others may tie, and without a majority the worst case counts."
+    is_harmful = side_of_bound(row["farther"], 0.0) == -1
+    verdict = "is surely better left out" if is_harmful else "is missed least"
     return (
-        f"{subject}: {name} is missed least; without it {join_names(outcomes)}."
+        f"{subject}: {name} {verdict}; without it the undecided answers go from {jury['undecided']} to "
+        f"{row['undecided']} of {row['answers']}, the mean score changes by {row['change']:.3f}{distance}."
         f"{_describe_saving(jury, row, ' That')}{ties}"
     )
 
@@ -272,9 +286,9 @@ def _describe_saving(jury: Figures, row: Figures, subject: str) -> str:
     """Return what a smaller jury saves, as a sentence; nothing where a price is not known."""
     if row["cost_share"] is None:
         return ""
-    saved_cost = jury["cost"] - row["cost"]
     return (
-        f"{subject} saves ${saved_cost:.4f} of ${jury['cost']:.4f} ({1.0 - row['cost_share']:.1%})."
+        f"{subject} saves ${jury['cost'] - row['cost']:.4f} of ${jury['cost']:.4f} "
+        f"({1.0 - row['cost_share']:.1%})."
     )
 
 
@@ -291,21 +305,15 @@ def _describe_nearer(
 ) -> str:
     """Return who of two is nearer to people, from the first one's mean distance less the second's; `is_clear` is
     whether a test says so, too."""
-    value = difference.value or 0.0
     nearer, other, gap = second, first, difference
-    if value <= 0.0:
+    if (difference.value or 0.0) <= 0.0:
         ends = (difference.value, difference.high, difference.low)
         nearer, other, gap = first, second, IntervalCell(*(end and -end for end in ends))
     side = side_of_bound(gap, 0.0)
-    labels = format_count(count, "label")
-    detail = f"its mean distance is less by {_cell_text(gap)}, {labels}"
-    if side is None and value == 0.0:
-        return f"{nearer} and {other} are equally near to people on {labels}."
+    detail = f"its mean distance is less by {_cell_text(gap)}, {format_count(count, 'label')}"
     if side and is_clear:
         return f"{nearer} is nearer to people than {other}: {detail}."
-    need = " More labels would tell."
-    if side == 0:
-        need = describe_needed_count(gap, 0.0, count, "labels")
+    need = describe_needed_count(gap, 0.0, count, "labels") or " More labels may tell."
     return f"Whether {nearer} is nearer to people than {other} cannot be told: {detail}.{need}"
 
 
@@ -500,9 +508,8 @@ def _describe_nearer_judge(row: Figures, reviewers: int) -> str:
     detail = f"mean difference of errors {_cell_text(difference)}"
     if p is not None:
         detail += f", p {p:.3f}"
-    need = " More reviewers and items would tell."
-    if side == 0:
-        need = describe_needed_count(difference, 0.0, reviewers, "reviewers")
+    need = describe_needed_count(difference, 0.0, reviewers, "reviewers")
+    need = need or " More reviewers and items would tell."
     return f"Whether {first} is nearer than {second} cannot be told: {detail}.{need}"
 
 

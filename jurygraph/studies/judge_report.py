@@ -612,8 +612,8 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
     if has_numbers:
         measures["mean distance"] = "distance"
     measures["κ"] = "kappa"
-    yield ReportTable.of({"judge": "name"} | measures, rows, digits=3)
     yield from _jury_tables(figures)
+    yield ReportTable.of({"judge": "name"} | measures, rows, digits=3)
     columns = {"judge": "name", "TPR": "tpr", "TNR": "tnr"}
     yield ReportTable.of(columns, [row for row in rows if row["tpr"] or row["tnr"]], digits=3)
     columns = {"judge": "name"} | {name: name for name in ("tasks", *COUNT_FIELD_NAMES[1:])}

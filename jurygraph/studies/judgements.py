@@ -116,7 +116,8 @@ Judgements = Mapping[str, Judgement]
 class RunJudgements:
     """All judgements of a run: by judge and response, with lengths, own labels and traits of the responses.
 
-    `bill` has the calls of each judge of several, as `sent`, under its `judge_bill_name`.
+    `bill` has the calls of each judge of several, as `sent`, under its `judge_bill_name`; the `evaluators` are in the
+    order of the config.
     """
 
     run: str
@@ -125,6 +126,7 @@ class RunJudgements:
     labels: Mapping[str, Mapping[str, object]]
     traits: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     bill: CallBill = field(default_factory=CallBill)
+    evaluators: Sequence[str] = ()
 
 
 def read_judgements(
@@ -185,7 +187,15 @@ def read_judgements(
     _copy_modelless_judgements(judgements_by_judge)
     if rewards:
         judgements_by_judge[Judge(str(run.folder), REWARD_QUESTION_NAME, evaluator="")] = rewards
-    return RunJudgements(str(run.folder), dict(judgements_by_judge), lengths, labels, traits, bill)
+    return RunJudgements(
+        str(run.folder),
+        dict(judgements_by_judge),
+        lengths,
+        labels,
+        traits,
+        bill,
+        [use.known_as for use in run.config.evaluators],
+    )
 
 
 def _task_domain(run: Run, task_id: str) -> str | None:

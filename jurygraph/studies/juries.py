@@ -104,11 +104,12 @@ def compare_jury_judges(run: RunJudgements) -> list[Figures]:
 def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) -> Iterator[Figures]:
     """Yield for each jury, over all questions of its evaluator, a row as it is, and one for each smaller jury.
 
-    These are a judge `alone`, and the others `without` one of the judges. Of the `answers` that both value,
-    `undecided` have no value of their own, such as votes without a majority. `score` is the mean of what the
-    reward counts, with penalties turned round, and `change` how much higher it is than that of the jury. On labels,
-    what is undecided is right or wrong as it counts: `accuracy` is of those that are met or not, `farther` the mean
-    distance from people, in [0, 1], less that of the jury, with an interval that allows for the number of judges.
+    These are a judge `alone`, and the others `without` one of the judges; `judges` has the names, and `position` is
+    that of the evaluator in the config. Of the `answers` that both value, `undecided` have no value of their own, such
+    as votes without a majority. `score` is the mean of what the reward counts, with penalties turned round, and
+    `change` how much higher it is than that of the jury. On labels, what is undecided is right or wrong as it counts:
+    `accuracy` is of those that are met or not, `farther` the mean distance from people, in [0, 1], less that of the
+    jury, with an interval that allows for the number of judges.
     `cost` is of the calls of these judges, in US dollars, and `cost_share` its share of the jury's; None where a price
     is not known.
     """
@@ -126,6 +127,8 @@ def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) ->
                 "jury": " and ".join(sorted({str(judge.jury) for judge in whole_jury})),
                 "alone": alone,
                 "without": without,
+                "judges": members,
+                "position": run.evaluators.index(evaluator),
                 **_compare_answers(answers[alone, without], answers[None, None], len(names)),
                 **_cost_figures(run, evaluator, members, names),
             }

@@ -27,8 +27,6 @@ from jurygraph.views.components import JudgedValues, add_all_else, compare_compo
 from jurygraph.views.juries import describe_jury_votes
 from jurygraph.views.verdict import find_words_by_question
 
-_MAX_RESPONSES_VOTED_ON = 10_000
-"""Responses whose votes are counted where a run is shown: a second for 2,000."""
 _HISTOGRAM_BUCKET_COUNT = 20
 
 
@@ -72,7 +70,7 @@ def run_overview_context(index: RunIndex) -> TemplateContext:
         "header": run.header,
         "state": describe_progress(run),
         **totals,
-        "jury": describe_jury_votes(run) if totals["responses"] <= _MAX_RESPONSES_VOTED_ON else "",
+        "jury": describe_jury_votes(run),
         "agents": agents,
         "conclusion": conclude_ranking(agents),
         "words": _read_component_words(index),

@@ -181,13 +181,14 @@ def compare_agents(
             ends.append(estimate_mean_difference(np.stack(sums), totals.responses)[0])
     signs = np.sign(np.round(_differences_in_units(totals.total, totals.scored), 12))
     max_difference = limits[1] - limits[0]
+    possible = (-max_difference, max_difference)
     clipped = []
     for estimate_or_bound in (estimate, *ends):
         low, high = bonferroni_interval(estimate_or_bound, pairs)
         interval = estimate_or_bound._replace(low=low, high=high)
-        clipped.append(clip_to_limits(interval, (-max_difference, max_difference)))
+        clipped.append(clip_to_limits(interval, possible))
     clipped_estimate, *clipped_ends = clipped
-    least, most = (end.value for end in ends) if ends else (None, None)
+    least, most = [end.value for end in ends] or (None, None)
     low_ends = [end.low for end in clipped_ends if end.low is not None]
     high_ends = [end.high for end in clipped_ends if end.high is not None]
     has_intervals = len(low_ends) == len(clipped_ends) > 0
@@ -206,8 +207,7 @@ def compare_agents(
         most=most,
         lowest=min(low_ends) if has_intervals else None,
         highest=max(high_ends) if has_intervals else None,
-        is_widest=(clipped_estimate.low, clipped_estimate.high)
-        == (-max_difference, max_difference),
+        is_widest=(clipped_estimate.low, clipped_estimate.high) == possible,
         wins=[int(np.count_nonzero(signs == sign)) for sign in (1.0, 0.0, -1.0)],
         unpaired_units=int(np.count_nonzero((totals.responses > 0.0).sum(axis=0) == 1)),
         is_clear=all(end.low is not None and end.low > 0.0 for end in clipped),

@@ -74,25 +74,27 @@ def compare_components(
     Those of weight 0 have no points, and are left out where nothing was judged. There are none of one component alone,
     or of one agent. Agents without a mean have none of these.
     """
-    rows = list(values)
     numbers = {agent.agent: number for number, agent in enumerate(agents)}
-    units = {unit: number for number, unit in enumerate(dict.fromkeys(row.unit for row in rows))}
-    shape = 2, len(agents), len(units)
-    totals: dict[str, Floats] = defaultdict(lambda: np.zeros(shape))
-    for row in rows:
-        totals[row.component][:, numbers[row.agent], units[row.unit]] += row[3:]
+    units: dict[str | int, int] = {}
+    rows_by_component = defaultdict(list)
+    for name, agent_name, unit, *judged in values:
+        place = numbers[agent_name], units.setdefault(unit, len(units))
+        rows_by_component[name].append((*place, *judged))
     weights = {
         name: weight * config.scale
         for name, weight in config.reward.items()
-        if weight or name in totals
+        if weight or name in rows_by_component
     }
     if min(len(weights), len(agents)) < 2:
         return []
     comparisons = len(weights) * (len(agents) - 1)
-    components = [
-        ComponentByAgent(name, weight, _compare_to_best(agents, weight, totals[name], comparisons))
-        for name, weight in weights.items()
-    ]
+    components = []
+    for name, weight in weights.items():
+        rows = np.array(rows_by_component[name], np.float64).reshape(-1, 4).T
+        totals = np.zeros((2, len(agents), len(units)))
+        np.add.at(totals, (slice(None), *rows[:2].astype(np.intp)), rows[2:])  # 100,000 at once
+        rows_of_agents = _compare_to_best(agents, weight, totals, comparisons)
+        components.append(ComponentByAgent(name, weight, rows_of_agents))
     components.sort(key=lambda row: -max(abs(agent.points) for agent in row.agents))
     return components
 

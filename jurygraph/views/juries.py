@@ -8,17 +8,26 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema import RecordedVerdict
 
+_MAX_RESPONSES_COUNTED = 10_000
+
 
 def describe_jury_votes(run: Run) -> str:
-    """Return how many majorities of judges failed, and how often each judge was outvoted; empty without such votes."""
+    """Return how many majorities of judges failed, and how often each judge was outvoted; empty without such votes.
+
+    It takes up to 1 ms a response, and is empty for runs of more than 10,000 of them.
+    """
+    if run.ledger.count_records("trace") > _MAX_RESPONSES_COUNTED:
+        return ""
     vote_count = 0
-    undecided_count = 0
+    worst_case_flags = []
     outvoted: Counter[str | None] = Counter()
     for group in read_stored_groups(run) if run.config.judges else ():
         survey = run.source.survey_without_texts(group.survey)
         verdicts = [verdict for verdict in group.verdicts(survey) if not verdict.superseded]
         decision = run.decision(group.decision)
-        for use, answers, folded, _ in fold_juries(survey.questions, verdicts, decision):
+        for use, answers, folded, is_worst_case in fold_juries(
+            survey.questions, verdicts, decision
+        ):
             if use.inputs[0].reduce != "majority":
                 continue
             votes = list(filter(has_judgement, answers))
@@ -27,14 +36,14 @@ def describe_jury_votes(run: Run) -> str:
                 agreeing = {vote.judge for vote in votes if _answer(vote) == _answer(folded)}
                 # a judge may have several samples
                 outvoted.update({vote.judge: 1 for vote in votes if vote.judge not in agreeing})
-            else:
-                undecided_count += bool(votes)
+            elif votes:
+                worst_case_flags.append(is_worst_case)
     if not vote_count:
         return ""
     names = [f"{judge} on {count}" for judge, count in outvoted.most_common()]
     return (
-        f"Judges voted on {format_count(vote_count, 'question')}: {undecided_count} had no majority; "
-        f"outvoted: {join_names(names) or 'nobody'}"
+        f"Judges voted on {format_count(vote_count, 'question')}: {len(worst_case_flags)} had no majority "
+        f"({sum(worst_case_flags)} count as the worst case); outvoted: {join_names(names) or 'nobody'}"
     )
 
 

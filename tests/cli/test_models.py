@@ -118,6 +118,34 @@ def test_a_judge_of_several_that_is_down_fails_rewards_by_a_limit_that_is_named(
     assert "cannot change the reward" not in explained
 
 
+def test_score_says_how_many_votes_had_no_majority_and_count_as_the_worst_case(
+    project: Project,
+) -> None:
+    def answer(body: dict[str, Any], number: int) -> Answer:
+        finding = {"reason": "so", "quotes": [], "met": False, "probability": 0.25}
+        unquoted = finding | {"met": True, "probability": 0.75}
+        found = finding if body["model"] == "strict" else unquoted
+        return reply_with(json.dumps(dict.fromkeys(requested_items(body), found)))
+
+    with run_server(answer) as server:
+        names = ("mild", "strict")
+        jury = {"use": "criteria", "judges": list(names)}
+        content = {
+            "models": {name: f"openai-compatible:{server.url}#{name}" for name in names},
+            "evaluators": [jury],
+            "safety": {"evidence": "off"},
+        }
+        for fold, lines in (("majority", 1), ("mean", 0)):
+            jury["fold"] = fold
+            (project.folder / "jury.yaml").write_text(json.dumps(content))
+            ended = project.score(fold)
+            told = (
+                "Judges voted on 15 questions: 15 had no majority (15 count as the worst case); "
+                "outvoted: nobody\n"
+            )
+            assert ended.err.count(told) == ended.err.count("Judges voted") == lines, ended.err
+
+
 def test_a_run_without_any_reply_is_made_anew_by_a_mended_config_and_no_other_is(
     project: Project, server: Server
 ) -> None:

@@ -443,7 +443,7 @@ def test_what_breaks_the_pairing_of_agents_is_said_before_anything_is_judged(
     answers = [(*pair, "yes") for pair in pairs]
     assert notes(answers) == ["10 responses to 5 groups"]
     assert notes([("a", "Dense ", "yes"), *answers[1:]])[1:] == [
-        "'Dense' and 'dense' differ only in case, spaces or Unicode form, and count as two; "
+        "'Dense ' and 'dense' differ only in case, spaces or Unicode form, and count as two; "
         "write one name if they are one"
     ]
     assert notes([*answers, ("c", "bm25", "no")])[1:] == [

@@ -666,6 +666,22 @@ def test_of_votes_that_differ_no_verdict_is_missing():
     assert lines[-1] == "With what is missing the reward would be between 0 and 1."
 
 
+def test_a_product_that_an_answer_decides_is_not_called_filled_in_for_another_one():
+    inputs = {
+        name: ComponentInput(questions=(name,), weights=(1.0,), reduce="majority") for name in "ab"
+    }
+    product = spec("a", 1.0).model_copy(update={"combiner": "product", "inputs": inputs})
+    split = [verdict("b", score=score, sample=sample) for sample, score in enumerate((0, 0.5, 1))]
+    titles = []
+    for score in (0.0, None):
+        status = "abstained" if score is None else "ok"
+        answer = verdict("a", score=score, status=status)
+        decision = Decision(specs=(product,))
+        (line,) = explain(decide(decision, answer, *split), decision).lines
+        titles.append(line.title)
+    assert titles == ["a", "a (filled in by the failure rule)"]
+
+
 def test_a_prediction_without_a_majority_is_not_told_as_the_score_that_fills_it_in():
     """A vote may have the value by which the failure rule replaces them."""
     inputs = ComponentInput(questions=("a", "b"), weights=(1.0, 1.0), reduce="majority")

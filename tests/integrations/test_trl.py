@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import gc
 import inspect
 import json
 import logging
@@ -61,6 +62,19 @@ def test_every_version_of_trl_takes_it_for_asynchronous_and_it_pickles(
     assert sent.__name__ == sent.func.__name__
     assert call(function, ["2 + 2?"] * 4, texts(REWARDS)) == REWARDS
     assert call(sent, ["2 + 2?"] * 4, texts(REWARDS)) == REWARDS
+
+
+def test_a_config_that_is_gone_is_all_that_another_process_is_told_of(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    path = tmp_path / "jury.yaml"
+    path.write_text("evaluators: [maths.accuracy]\n")
+    sent = pickle.loads(pickle.dumps(reward_function(str(path), reference="answer")))
+    path.unlink()
+    with pytest.raises(ConfigError, match="there is no such file"):
+        call(sent, ["2 + 2?"], ["4"], answer=["4"])
+    gc.collect()
+    assert not recwarn.list, "such as of a coroutine that nobody awaits"
 
 
 def test_the_end_of_the_process_closes_the_jury_but_not_that_of_the_parent(

@@ -294,6 +294,31 @@ def test_a_blank_around_a_name_makes_no_other_group_task_or_agent(tmp_path: Path
     assert (task.id, len(responses)) == ("sum", 2)
 
 
+@pytest.mark.parametrize("column", ["question", "item"])
+def test_a_blank_around_a_name_in_some_rows_of_a_task_is_no_contradiction(
+    tmp_path: Path, column: str
+) -> None:
+    rows = [{"question": "2+2?", "answer": str(number), "item": "sum"} for number in range(2)]
+    rows[1][column] += " "
+    path = write_table(tmp_path / "table.csv", rows)
+    ((task, responses),) = read_tasks(path, columns=columns(group_by=column, group="item"))
+    assert (task.query, task.group, len(responses)) == ("2+2?", "sum", 2)
+
+
+def test_a_blank_that_all_rows_have_stays_as_plans_of_runs_that_were_begun_have_it(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        {"question": "2+2?", "answer": answer, "item": "sum ", "by": f"{answer} ", "part": " a"}
+        for answer in ("four", "five")
+    ]
+    path = write_table(tmp_path / "table.csv", rows)
+    named = columns(group_by="item", group="part", agent="by")
+    ((task, responses),) = read_tasks(path, columns=named)
+    assert (task.id, task.group) == ("sum ", " a")
+    assert [response.agent for response in responses] == ["four ", "five "]
+
+
 def test_without_groups_each_row_is_a_task_and_ids_are_row_numbers(tmp_path: Path) -> None:
     found = read_tasks(write_table(tmp_path / "t.csv", ROWS), columns=COLUMNS)
     assert [(task.id, [one.id for one in group]) for task, group in found] == [

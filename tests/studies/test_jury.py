@@ -222,8 +222,10 @@ def test_a_jury_is_no_judge_of_a_calibration(tmp_path: Path) -> None:
     assert len(labelled_scores(studies, "ok").scores) == 3 * RESPONSES - 1
 
 
-def part(seat: str, name: str | None, gap: IntervalCell, undecided: int = 0) -> dict[str, Any]:
-    cost = 0.5 if name is None else 0.4
+def part(
+    seat: str, name: str | None, gap: IntervalCell | None, undecided: int = 0, cost: float = 0.4
+) -> dict[str, Any]:
+    judges = [judge for judge in "abc" if (judge == name) == (seat == "alone") or name is None]
     return {
         "run": "run",
         "evaluator": "criteria",
@@ -231,6 +233,8 @@ def part(seat: str, name: str | None, gap: IntervalCell, undecided: int = 0) -> 
         "alone": None,
         "without": None,
         seat: name,
+        "judges": judges,
+        "position": 1,
         "answers": 200,
         "undecided": undecided,
         "change": -0.125,
@@ -245,7 +249,7 @@ FARTHER = IntervalCell(0.2, 0.1, 0.3)
 UNSURE = IntervalCell(0.05, -0.05, 0.15)
 NEARER = IntervalCell(-0.2, -0.3, -0.1)
 EQUAL = IntervalCell(0.0, None, None)
-JURY = part("without", None, EQUAL, 1)
+JURY = part("without", None, EQUAL, 1, 0.5)
 
 
 @all_rows(
@@ -264,7 +268,8 @@ JURY = part("without", None, EQUAL, 1)
         ([UNSURE, NEARER], "b is nearer to people than criteria (jury): its mean"),
         (
             [EQUAL, FARTHER],
-            "a and criteria (jury) are equally near to people on 40 labels.",
+            "Whether a is nearer to people than criteria (jury) cannot be told: its mean distance is "
+            "less by 0.00, 40 labels. More labels may tell.",
         ),
     ],
 )
@@ -272,9 +277,75 @@ def test_a_jury_is_nearer_than_its_nearest_judge_only_if_no_interval_says_otherw
     gaps: list[IntervalCell], sentence: str
 ) -> None:
     rows = [part("alone", name, gap) for name, gap in zip("ab", gaps, strict=True)]
-    (conclusion,) = conclude_smaller_juries([JURY, *rows])
+    conclusion = next(conclude_smaller_juries([JURY, *rows]))
     assert conclusion.startswith(sentence)
     assert conclusion.endswith(" saves $0.1000 of $0.5000 (20.0%).")
+
+
+def test_of_judges_that_are_equally_near_the_cheaper_one_is_named_with_its_own_saving() -> None:
+    rows = [part("alone", "a", UNSURE, cost=0.3), part("alone", "b", UNSURE, cost=0.1)]
+    told = next(conclude_smaller_juries([JURY, *rows]))
+    assert told.endswith(" Alone, b saves $0.4000 of $0.5000 (80.0%).")
+
+
+SLIGHTLY = IntervalCell(0.009, -0.01, 0.03)
+FAR_UNSURE = IntervalCell(0.125, -0.06, 0.31)
+
+
+@all_rows(
+    "parts, cheapest",
+    [
+        ([part("alone", "a", EQUAL), part("alone", "b", SLIGHTLY, cost=0.1)], "b alone"),
+        (
+            [
+                part("alone", "a", EQUAL),
+                part("alone", "b", FAR_UNSURE, cost=0.1),
+                part("alone", "c", FARTHER, cost=0.1),
+                part("without", "a", SLIGHTLY, cost=0.2),
+            ],
+            "b and c alone",
+        ),
+        ([part("alone", "a", NEARER), part("alone", "b", SLIGHTLY, cost=0.1)], None),
+        ([part("alone", "a", EQUAL, cost=0.1), part("alone", "b", SLIGHTLY)], None),
+    ],
+)
+def test_the_cheapest_that_is_about_as_near_as_the_nearest_is_named_with_what_labels_show(
+    parts: list[dict[str, Any]], cheapest: str | None
+) -> None:
+    """Few labels show of no judge that it is farther: what is farther by more than .05 is not named."""
+    told = " ".join(conclude_smaller_juries([JURY, *parts]))
+    if cheapest is None:
+        assert "Cheapest" not in told
+        return
+    assert (
+        f"Whether criteria (jury) is nearer to people than {cheapest} cannot be told: its mean "
+        "distance is less by 0.01 (-0.01 to 0.03), 40 labels. About "
+    ) in told
+    assert f" Cheapest within 0.05 of the nearest, {cheapest} saves $0." in told
+
+
+def test_nothing_is_said_of_the_cheapest_where_no_price_is_known() -> None:
+    rows = [part("alone", name, UNSURE) | {"cost": None, "cost_share": None} for name in "ab"]
+    told = " ".join(conclude_smaller_juries([JURY, *rows]))
+    assert "saves" not in told
+    assert "Cheapest" not in told
+
+
+@all_rows(
+    "parts, judges",
+    [
+        ([part("alone", "a", EQUAL), part("alone", "b", SLIGHTLY, cost=0.1)], "b"),
+        ([part("without", "c", None)], "a,b"),
+        ([part("without", "c", FARTHER), part("alone", "a", FARTHER)], None),
+    ],
+)
+def test_the_setting_that_counts_a_smaller_jury_is_printed_unless_people_speak_against_it(
+    parts: list[dict[str, Any]], judges: str | None
+) -> None:
+    (*_, told) = conclude_smaller_juries([JURY, *parts])
+    command = f"`--branch run --set 'evaluators.1.judges=[{judges}]'` and another --out."
+    assert told.endswith(command) == (judges is not None)
+    assert ("--set" in told) == (judges is not None)
 
 
 @all_rows(
@@ -288,7 +359,7 @@ def test_a_jury_is_nearer_than_its_nearest_judge_only_if_no_interval_says_otherw
         ),
         (
             [(FARTHER, 0), (UNSURE, 0), (NEARER, 9)],
-            "c is missed least; without it the undecided answers go from 1 to 9 of 200, the mean score "
+            "c is surely better left out; without it the undecided answers go from 1 to 9 of 200, the mean score "
             "changes by -0.125, the mean distance from people by -0.20 (-0.30 to -0.10), 40 labels.",
         ),
         (
@@ -308,30 +379,37 @@ def test_a_judge_is_dropped_over_all_questions_and_equal_ones_are_named_together
     rows = []
     for name, figures in zip("abc", smaller, strict=True):
         rows.append(part("without", name, *figures))
-    (conclusion,) = conclude_smaller_juries([JURY, *rows])
+    conclusion = next(conclude_smaller_juries([JURY, *rows]))
     assert sentence in conclusion
 
 
 def test_a_jury_that_may_tie_without_a_judge_is_said_to() -> None:
     voted = {"jury": "jury, majority of 3"}
     rows = [part("without", name, UNSURE, 9) | voted for name in "abc"]
-    (told,) = conclude_smaller_juries([JURY | voted, *rows])
-    ties = " The 2 others may tie, and without a majority the worst case counts; `fold: mean` has no ties."
+    told = next(conclude_smaller_juries([JURY | voted, *rows]))
+    ties = " The 2 others may tie, and without a majority the worst case counts."
     assert told.endswith(f"(20.0%).{ties}")
-    rows.append(part("without", "d", UNSURE, 9) | voted)  # the three others of four cannot
+    rows = [row | {"judges": ["a", "b", "c"]} for row in rows]  # the three others of four cannot
     assert "may tie" not in "".join(conclude_smaller_juries([JURY | voted, *rows]))
     means = [part("without", name, UNSURE, 9) for name in "abc"]
     assert "may tie" not in "".join(conclude_smaller_juries([JURY, *means]))
 
 
-def test_whom_two_copies_outvote_is_not_missed_least() -> None:
-    rows = [part(seat, name, UNSURE) for seat in ("alone", "without") for name in "abc"]
+def test_whom_two_copies_outvote_is_missed_least_by_labels_alone() -> None:
+    """Without labels its vote changes little, whoever is right: that is said."""
     pair = {"first": "a", "second": "b", "both": 200, "differ": 2}
     copies = [pair | {"kappa": IntervalCell(0.98, 0.95, 0.99)}]
-    told, _ = conclude_smaller_juries([JURY, *rows])
-    assert "a (or b, c) is missed least" in told
-    told, _ = conclude_smaller_juries([JURY, *rows], copies)
-    assert "a (or b) is missed least" in told
+    warning = "That says nothing against c, whom two copies outvote."
+    gaps = {"a": FARTHER, "b": FARTHER, "c": UNSURE}
+    for has_labels in (True, False):
+        rows = []
+        for name, gap in gaps.items():
+            change = {"change": -0.01 if name == "c" else -0.1}
+            rows.append(part("without", name, gap if has_labels else None) | change)
+        told = list(conclude_smaller_juries([JURY, *rows], copies))
+        assert told[0].startswith("criteria (jury): c is missed least; without it")
+        assert (warning in told) != has_labels
+        assert warning not in conclude_smaller_juries([JURY, *rows])
 
 
 @all_rows("weight", [1.0, -1.0])

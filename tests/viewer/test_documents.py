@@ -175,6 +175,19 @@ def test_a_report_says_first_which_agent_is_better_and_nothing_of_a_terminal(
     assert len(others) == 3
     assert rewards == sorted(rewards)
     assert others[-1][0] == "ann/2"
+    losses = re.findall(r"<td>([^<]*)</td></tr>", page[page.index("lost most by</th>") :])
+    assert losses == ["polite 0.5250", "polite 0.5250", "brief 0.0405"]
+
+
+def test_a_report_that_lists_no_others_promises_no_table_of_them(
+    letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jurygraph.viewer.report._MAX_LISTED_RESPONSES", 2)
+    written = tmp_path / "report.html"
+    assert run_command("report", letters, "-o", written, "--most", 2).code == 0
+    text = check_stands_alone(written.read_text()).text
+    assert "The 2 lowest of 4." in text
+    assert "stand in a table below" not in text
 
 
 def test_a_report_of_two_agents_says_in_points_and_tasks_won_whether_one_is_better(

@@ -237,7 +237,7 @@ def test_each_judge_stands_beside_what_counts_and_the_run_says_who_was_outvoted(
     overview, page, responses = browser.open_all(addresses, tmp_path / "run")
     assert re.search(r'aria-sort="descending">\s*<a [^>]*>disagreement ', responses)
     assert "kind (kind-1), mild (mild-1), strict (strict-1)" in overview
-    assert "1 had no majority; outvoted: strict on 1." in overview
+    assert "1 had no majority (1 count as the worst case); outvoted: strict on 1." in overview
     table = page.partition("What the judges say")[2].partition("</table>")[0]
     rows = [re.findall(r"<td[^>]*>([^<]*)<", row) for row in table.split("<tr>")[2:]]
     kept = [[re.sub(r" \(.*", "", cell) for cell in row] for row in rows]
@@ -356,3 +356,16 @@ def test_a_verdict_stands_with_what_was_looked_up_and_its_quotation_leads_there(
     assert f'<a href="#l-{name}">tool:1</a>' in page
     (line,) = re.findall(rf'id="l-{name}">(.*?)</p>', page)
     assert line == 'tool:1 price {"item": "room"} → The room is 120 euros a night.'
+
+
+@pytest.mark.parametrize("source", ["tool:search", "tool:0", "tool:2"])
+def test_a_source_of_an_evaluators_own_that_is_called_a_tool_leads_nowhere(
+    source: str, tmp_path: Path
+) -> None:
+    @jg.evaluator(layer="check")
+    def search(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict(score=0.5, evidence=[jg.Evidence(quote="120 euros", source=source)])
+
+    with jg.Jury(evaluators=[search]) as jury, jury.record(tmp_path / "run"):
+        jury.score(jg.Task(id="t", query="?"), [jg.Response(id="r", text="120 euros")])
+    assert f", from {source}: not found" in Browser().open("/a/response?id=r", tmp_path / "run")

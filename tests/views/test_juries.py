@@ -28,7 +28,8 @@ def test_a_run_says_how_many_majorities_failed_and_who_was_outvoted(tmp_path: Pa
     """Two findings without a quotation are no votes: with that of the third there is no majority."""
     with score(tmp_path / "run", "majority") as run:
         assert describe_jury_votes(run) == (
-            "Judges voted on 3 questions: 2 had no majority; outvoted: strict on 1"
+            "Judges voted on 3 questions: 2 had no majority (2 count as the worst case); outvoted: "
+            "strict on 1"
         )
         judgements = read_judgements(run).judgements_by_judge
         (found,) = [of for judge, of in judgements.items() if judge.jury and not judge.without]

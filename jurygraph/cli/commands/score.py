@@ -278,6 +278,9 @@ _GATE_OPTION_EXAMPLE = '"mean>=0.8, failed<=2"'
 
 
 def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) -> None:
+    from jurygraph.runs.run import Run
+    from jurygraph.views.juries import describe_jury_votes
+
     summary = work.run_totals.summary
     requests = work.requests
     run = shell_quote(options.run)
@@ -298,6 +301,9 @@ def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) 
         print_message(f"all rewards:     jurygraph show {run}")
         print_message(f"{label} jurygraph show {response}")
         print_message(f"in sentences:    jurygraph explain {response}")
+    if any(use.fold == "majority" for use in work.jury.config.evaluators):
+        with Run.open(options.run) as scored_run:
+            print_messages(filter(None, [describe_jury_votes(scored_run)]))
     if summary.judged_differently:
         print_message(
             f"the judges answered {summary.judged_differently} of {summary.judged_by_several} "

@@ -89,6 +89,10 @@ def verify_deep(run: Run, report: ProgressCallback) -> DeepVerificationCounts:
     return asyncio.run(_verify_groups(run, report))
 
 
+class _MissingFilesError(InputError):
+    """Files that a judge looked at are not there."""
+
+
 async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerificationCounts:
     total: Counter[str] = Counter()
     async with AsyncExitStack() as stack:
@@ -97,12 +101,12 @@ async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerification
         jury = await stack.enter_async_context(aclosing(offline_jury))
         origin_runs = [stack.enter_context(origin) for origin in _open_origin_runs(run.source)]
         verifier = _DeepVerifier(run.source, jury, origin_runs, offline_calls)
-        errors: list[InputError] = []
+        errors: list[_MissingFilesError] = []
         for group in run.group_records():
             scored = run.source.group(group)
             try:
                 total.update(await verifier.verify_group(group, scored))
-            except InputError as error:  # such as files that are gone: others may have changed
+            except _MissingFilesError as error:  # those of other groups may have changed
                 errors.append(error)
             report(len(scored))
         verifier.refuse_changed_tool_results(*errors[:1])
@@ -600,8 +604,8 @@ def _compare_fields(
 ) -> bool:
     """Compare the fields of two items; return False, without that, where one of them failed transiently.
 
-    Raises `TraceMismatch` for a field that differs, and `InputError` if the files that a judge looked at are not there
-    now: nothing can be said without them.
+    Raises `TraceMismatch` for a field that differs, and `_MissingFilesError` if the files that a judge looked at are
+    not there now: nothing can be said without them.
     """
     failure = recomputed_item.failure
     if (
@@ -609,7 +613,7 @@ def _compare_fields(
         and failure.kind == MISSING_WORKSPACE_FAILURE_KIND
         and stored_item.failure is None
     ):
-        raise InputError(f"{label}: {failure.message}")
+        raise _MissingFilesError(f"{label}: {failure.message}")
     if _is_transient_failure(stored_item) or _is_transient_failure(recomputed_item):
         return False
     if failure and stored_item.failure and failure.kind == stored_item.failure.kind:

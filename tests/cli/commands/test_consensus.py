@@ -408,6 +408,11 @@ def test_people_are_left_out_by_name_and_half_stars_are_taken_as_the_nearest_cla
         )
     agreement = json.loads(run("study", "agreement", "stars.csv", "--without", "zoe", "--json").out)
     assert [row["reviewer"] for row in agreement["parts"][0]["reviewers"]] == ["ann", "bo"]
+    for row in rows:
+        row["annotator"] = str(row["annotator"]).replace("zoe", "Doe, Zoe")
+    table(tmp_path / "commas.csv", *rows)
+    answer = consensus_json(run, "commas.csv", "--without", "Doe, Zoe", *scale)
+    assert set(answer["annotators"]) == {"ann", "bo"}
 
 
 def test_classes_that_differ_only_in_case_are_said_to_be_two(run: Command, tmp_path: Path) -> None:

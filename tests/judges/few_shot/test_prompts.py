@@ -130,6 +130,16 @@ def test_prompts_that_are_nowhere_or_loaded_and_not_asked_for_are_refused(tmp_pa
         InputError, match="no item has a prompt for `show_prompts`; name the column"
     ):
         Personalized(dimensions=QUALITY, history=history, show_prompts=True)
+    others = [{**row("ann", item, 3), "agent": "x", "question": "Why?"} for item in ITEMS]
+    texts = write_history(tmp_path, others, "texts.jsonl")
+    with pytest.raises(InputError, match="no item has a prompt for `show_prompts`"):
+        Personalized(dimensions=QUALITY, history=history, texts=texts, show_prompts=True)
     loaded = load_history(ratings(), prompts={"i0": "Why?"})
     with pytest.raises(ConfigError, match="give both `prompts` and `show_prompts`, or neither"):
         Personalized(dimensions=QUALITY, history=loaded)
+
+
+def test_a_named_column_of_prompts_that_is_not_to_be_shown_is_refused(tmp_path: Path) -> None:
+    history = write_history(tmp_path, ratings(task="Why {}?"))
+    with pytest.raises(InputError, match="which only `show_prompts: true` shows"):
+        Personalized(dimensions=QUALITY, history=history, columns={"prompt": "task"})

@@ -1,12 +1,13 @@
 """Deep verification: the stored responses must give the stored verdicts."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.integrity.deep_verification import DeepVerificationCounts
+from jurygraph.runs.integrity.deep_verification import DeepVerificationCounts, verify_deep
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD, commitment
 from jurygraph.runs.workflows.erasure import erase
@@ -124,15 +125,20 @@ def test_an_exchanged_response_is_found(rich: Path) -> None:
         verify_deeply(rich)
 
 
-def test_another_version_of_an_evaluator_is_refused(
+def test_another_version_of_an_evaluator_is_refused_at_once(
     rich: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ScriptedEvaluator, "version", "2")
-    with pytest.raises(
-        InputError,
-        match="was made with evaluator 'late' of version '1'; this jury has 2; put the code that",
+    checked_responses: list[int] = []
+    with (
+        closing(Run.open(rich)) as run,
+        pytest.raises(
+            InputError,
+            match="was made with evaluator 'late' of version '1'; this jury has 2; put the code that",
+        ),
     ):
-        verify_deeply(rich)
+        verify_deep(run, checked_responses.append)
+    assert not checked_responses
 
 
 def test_transient_failures_are_counted_separately(tmp_path: Path) -> None:
