@@ -252,7 +252,8 @@ def _sections(
         yield ReportTable.of(columns, figures["reviewers"], most=_MAX_REVIEWERS_LISTED)
         cells = {row["reviewer"]: row["correlation"] for row in figures["reviewers"]}
         shifts = {row["reviewer"]: row["shift"] for row in figures["reviewers"]}
-        yield from describe_raters(cells, "correlation", 0.0, shifts, "scores")
+        taste = ", or of another taste"
+        yield from describe_raters(cells, "correlation", 0.0, shifts, "scores", taste)
 
 
 def _alpha_heat_map(parts: FigureRows) -> Iterator[Plot]:

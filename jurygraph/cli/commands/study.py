@@ -615,9 +615,15 @@ def reviewers(
         list[Path] | None, option("RUN", "Run with judges of reviewers; repeat it for several.")
     ] = None,
     min_confidence: Annotated[
-        float,
-        option("C", "Leave out less confident predictions, 0 to 100.", min=0, max=100),
-    ] = 80.0,
+        float | None,
+        option(
+            "C",
+            "Leave out less confident answers, 0 to 100.",
+            min=0,
+            max=100,
+            show_default="as the run does",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, option("DIR", "Folder for runs of the judges with a model.", "-o", "--out")
     ] = None,
@@ -662,7 +668,7 @@ def reviewers(
     """
     from jurygraph.cli.scoring import ScoreOptions
 
-    if 0.0 < min_confidence < 1.0:
+    if min_confidence is not None and 0.0 < min_confidence < 1.0:
         hint = f"write {100 * min_confidence:g} for the share {min_confidence:g}"
         raise InputError(f"--min-confidence: is {min_confidence:g} of 100; {hint}")
     columns = select_named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
@@ -684,7 +690,7 @@ def reviewers(
         return None
     return study.report(
         run_folders,
-        least=min_confidence / 100.0,
+        least=None if min_confidence is None else min_confidence / 100.0,
         embedder=embedder,
         level=level,
     )
@@ -761,30 +767,40 @@ class _ReviewerStudy:
     def report(
         self,
         run_folders: Sequence[Path],
-        least: float,
+        least: float | None,
         embedder: str | None,
         level: MeasurementLevel,
     ) -> Report:
-        """Compare the judges without a model and those of the runs, whose answers have the `least` confidence."""
+        """Compare the judges without a model and those of the runs; `least` replaces the confidence that runs ask for."""
         from jurygraph.models.embedding import open_embedder
+        from jurygraph.studies.agreement import read_parts
         from jurygraph.studies.reasons import EmbeddedTexts, tf_idf
         from jurygraph.studies.reviewers import (
             join_runs,
+            leave_out_scores_off_scale,
             predict,
             read_run,
             refuse_runs_of_other_names,
         )
         from jurygraph.studies.reviewers import report as compare_judges
 
-        runs = list(chain.from_iterable(read_from_each_run(run_folders, read_run)))
-        refuse_runs_of_other_names(runs, self._parts)
-        joined_predictions = join_runs(runs, self._parts, least)
+        read_predictions = partial(read_run, min_confidence=least)
+        runs = list(chain.from_iterable(read_from_each_run(run_folders, read_predictions)))
+        ratings = leave_out_scores_off_scale(self._file, runs)
+        count_off_scale = len(self._file.rows) - len(ratings.rows)
+        if count_off_scale:
+            print_message(
+                f"left out of {ratings.path}: {count_off_scale} with a score off the scale"
+            )
+        parts = read_parts([ratings])
+        refuse_runs_of_other_names(runs, parts)
+        joined_predictions = join_runs(runs, parts)
         with progress("embedding", len(self._texts), "texts") as advance:
             vectorize = (
                 tf_idf if embedder is None else EmbeddedTexts(open_embedder(embedder), advance)
             )
             predictions_by_part = []
-            for part, predictions_from_runs in zip(self._parts, joined_predictions, strict=True):
+            for part, predictions_from_runs in zip(parts, joined_predictions, strict=True):
                 predictions = predict(
                     part, self._judges, self._shots, self._seeds, self._texts, vectorize
                 )

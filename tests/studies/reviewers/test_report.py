@@ -21,7 +21,7 @@ from tests.studies.reviewers.test_baselines import random_rows, to_ratings
 GAP = np.nan
 
 
-PERSONS = {"all": [{"gain": None, "gain_p": None}] * 3}
+PERSONS = {"all": [{"gain": None, "gain_p": None, "n": 0, "mae": {"personalized": None}}] * 3}
 
 
 def two_reviewers(domains: tuple[str, ...] = ("",)) -> DimensionRatings:
@@ -85,7 +85,8 @@ def test_the_judge_that_costs_the_most_common_ratings_is_named() -> None:
     assert found.conclusion[0].startswith(f"taste: {few}")
     assert found.conclusion[1].endswith("on 1 of 8, those that all predict; the notes say why.")
     assert found.conclusion[2].startswith(
-        "taste: without aggregate with 10 examples, they are compared on 7: leave it out, or, "
+        "taste: without aggregate with 10 examples, they are compared on 7: leave it out, or count the mean of its "
+        "answers (`panel: {reduce: mean}`"
     )
     assert [row.n_without for row in figures_of(found).judges] == [2, 7, 1]
     of_one = report([(part, columns[2:3])])
