@@ -1,7 +1,7 @@
 """Scores that reviewers are predicted to give, on their own scales: the result of the votes that make the reward."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
@@ -36,19 +36,25 @@ def predicted_scores(explained_trace: ExplainedTrace) -> list[PredictedScore]:
         votes_by_question[explained_verdict.verdict.question].append(explained_verdict.verdict)
     predictions = []
     for question, votes in votes_by_question.items():
-        first = next((vote for vote in votes if vote.scale is not None), None)
-        if first is not None and first.reviewer is not None and question in uses:
-            scores = counted_scores(votes, uses[question].inputs)
+        first = next((vote for vote in votes if vote.scale is not None), votes[0])
+        if first.scale is not None and first.reviewer is not None and question in uses:
+            scores = counted_scores(votes, uses[question].inputs, first.scale)
             predictions.append(PredictedScore(first, fmean(scores) if scores else None))
     return predictions
 
 
-_FOLDS = {"median": median, "min": min, "max": max}
+_FOLDS: Mapping[str | None, Callable[[list[Any]], Any]] = {
+    "median": median,
+    "min": min,
+    "max": max,
+}
 """What makes one score of several, where it is not their mean."""
 
 
 def counted_scores(
-    verdicts: Sequence[RecordedVerdict], inputs: Sequence[ComponentInput]
+    verdicts: Sequence[RecordedVerdict],
+    inputs: Sequence[ComponentInput],
+    scale: tuple[float, float],
 ) -> list[float]:
     """Return the scores that inputs count of verdicts on a question about a response, on the reviewer's scale, or those
     that say that the dimension does not apply. The verdicts may be of several runs."""
@@ -56,7 +62,7 @@ def counted_scores(
     cells = {(0, index): (verdict, False) for index, verdict in enumerate(verdicts)}
     columns = {question: build_question_columns(1, cells, len(verdicts))}
     table = VerdictTable(1, columns, judges={question: [verdict.judge for verdict in verdicts]})
-    low, high = next((v.scale for v in verdicts if v.scale is not None), (0.0, 1.0))
+    low, high = scale
     counted: list[Any] = []
     for use in inputs:
         effective_columns = table.effective_columns(question, use)
@@ -66,7 +72,6 @@ def counted_scores(
             v.native for v in verdicts if v.status == "not_applicable" and v.gated_by is None
         ]
         votes = [*scores.tolist(), *natives[: np.count_nonzero(codes == NOT_APPLICABLE_CODE)]]
-        if votes and use.reduce in _FOLDS:
-            votes = [_FOLDS[use.reduce](votes)]
-        counted += votes
+        fold = _FOLDS.get(use.reduce)
+        counted += [fold(votes)] if votes and fold else votes
     return counted

@@ -332,8 +332,7 @@ def _describe_test_against_people(
     People who `have_tastes` label no truth, so that nobody is to be left out for being unlike the others.
     """
     if test.winning_rate is None:
-        items = ", of those that all judges predict" if have_tastes else ""
-        return f"Whether a judge is as near to people as a person is was not tested: {test.why}{items}."
+        return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
     detail = (
         f"ω {test.winning_rate:.2f} of {test.persons} persons (shown to be no nearer to the others than it is, give or "
         f"take ε), ρ {_cell_text(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
@@ -418,21 +417,10 @@ def conclude_reviewers(
         if best["n"] < (1.0 - MAX_UNPREDICTED_SHARE) * total:
             paragraphs.append(
                 f"{subject} predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
-                f"{total}, those that all predict; the notes say why."
+                f"{total}, those that all predict; the notes say why. Leave out the judge with the least coverage, or, "
+                "where answers have no majority, count their mean: `panel: {reduce: mean}`, of a run by `rescore --set "
+                "panel.reduce=mean`."
             )
-            costliest = max(ranked_judges, key=lambda row: row["n_without"])
-            if costliest["n_without"] > best["n"]:
-                name = name_with_examples(costliest["judge"], costliest["shots"])
-                remedy = "leave it out"
-                if "no majority" in costliest["left_out"]:
-                    # more answers would have a majority less often
-                    remedy += (
-                        ", or count the mean of its answers (`panel: {reduce: mean}`; of a run, `rescore --set "
-                        "panel.reduce=mean`)"
-                    )
-                paragraphs.append(
-                    f"without {name}, they are compared on {costliest['n_without']}: {remedy}."
-                )
         paragraphs.append(f"{agreement} {test}")
         described_pairs = [
             {row["judge"] for row in ranked_judges[:2]},

@@ -261,11 +261,7 @@ class JudgeRunSetting(NamedTuple):
         Other params are those of the config's first judge of reviewers. One answer is taken for each seed, unless they
         say otherwise.
         """
-        template = next((use for use in config.evaluators if use.use in MODEL_JUDGES), None)
-        if template is None:
-            raise InputError(
-                f"--config: has no judge of reviewers; add one of {', '.join(MODEL_JUDGES)}"
-            )
+        template = find_judge_of_reviewers(config)
         judge = Personalized if self.judge == "personalized" else ReviewerJudge
         names = judge.Params.model_fields
         params = {name: value for name, value in template.params.items() if name in names}
@@ -278,6 +274,14 @@ class JudgeRunSetting(NamedTuple):
             "gates": (),
         }
         return config.model_copy(update=changes)
+
+
+def find_judge_of_reviewers(config: Config) -> EvaluatorUse:
+    """Return the first judge of reviewers, whose params are those of the study. Raises `InputError` without one."""
+    for use in config.evaluators:
+        if use.use in MODEL_JUDGES:
+            return use
+    raise InputError(f"--config: has no judge of reviewers; add one of {', '.join(MODEL_JUDGES)}")
 
 
 def plan_runs(judges: Sequence[str], shots: Sequence[int], seeds: int) -> list[JudgeRunSetting]:
@@ -373,7 +377,7 @@ def _predict_answer_from_verdicts(
     if not judged:
         return _JudgeAnswer(problem=judgement_status(verdicts[0]))
     question_inputs = inputs[verdicts[0].question]
-    scores = counted_scores(verdicts, question_inputs)
+    scores = counted_scores(verdicts, question_inputs, judged[0].scale or (0.0, 1.0))
     if scores:
         value = fmean(scores)
         nearest = min(judged, key=lambda verdict: abs(float(verdict.native or 0.0) - value))
@@ -391,12 +395,12 @@ def read_run(
 ) -> list[RunPredictions]:
     """Return the predictions of each judge of reviewers in a run; `advance` is called with 1 for each task.
 
-    `min_confidence`, in [0, 1], replaces the one by which the run discards answers.
+    `min_confidence`, in [0, 100], replaces the one by which the run discards answers.
 
     Raises `InputError` if the run has none of these judges, and `TraceMismatch` if a record of it has been changed.
     """
     judges = {}
-    changes = {} if min_confidence is None else {"min_confidence": min_confidence}
+    changes = {} if min_confidence is None else {"min_confidence": min_confidence / 100.0}
     folder = str(run.folder)
     model = str(run.config.model)
     names = ReviewerJudge.Params.model_fields
@@ -530,7 +534,7 @@ def _rating_keys_of_part(
 
 def leave_out_scores_off_scale(ratings: RatingsFile, runs: Sequence[RunPredictions]) -> RatingsFile:
     """Return the ratings without scores off the scales of the runs, which their judges are not shown either."""
-    scales = {}
+    scales: dict[str, tuple[float, float]] = {}
     for run in runs:
         scales |= {name: dimension.scale for name, dimension in run.dimensions.items()}
     only_dimension = min(scales) if len(scales) == 1 else ""
@@ -583,8 +587,7 @@ def report(
     """Compare judges of reviewers.
 
     The figures are `judges`: each with its most examples, for each dimension and each of its domains, with `answered`
-    and `coverage` of its ratings, and on the `n` that all answered which answered any (`n_without` if it is left out)
-    `alpha`, `rmse` and `mae`;
+    and `coverage` of its ratings, and on the `n` that all answered which answered any `alpha`, `rmse` and `mae`;
     `curve`, the same for each number of examples; `differences` of two judges' absolute errors (`first` less `second`),
     with intervals and p-values (Student's t, Holm; the planned pair's for itself) over reviewers and items, or groups
     of items, and for how many reviewers the first is nearer or farther, of the `n` ratings that all answered, or both
@@ -653,8 +656,6 @@ def _measure_predictions(
 ) -> Iterator[Figures]:
     is_compared = _is_predicted_by_all_judges(columns) & rows
     for prediction in columns:
-        others = [other for other in columns if other is not prediction]
-        is_common_without = _is_predicted_by_all_judges(others or columns) & rows
         is_commonly_answered = is_compared & prediction.answered
         is_answered = prediction.answered & rows
         errors = (prediction.values - part.score)[:, is_commonly_answered]
@@ -669,7 +670,6 @@ def _measure_predictions(
             "answered": answered_count,
             "coverage": answered_count / int(rows.sum()),
             "n": int(is_commonly_answered.sum()),
-            "n_without": int(is_common_without.sum()),
             "alpha": alpha,
             "rmse": rmse,
             "mae": _mean_absolute_error(part, prediction, is_commonly_answered),

@@ -11,7 +11,7 @@ from itertools import chain
 from json import dumps, loads
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -667,11 +667,16 @@ def reviewers(
         jurygraph study reviewers ratings.csv --judges zero-shot,personalized --model M --out runs --dry-run
     """
     from jurygraph.cli.scoring import ScoreOptions
+    from jurygraph.sources import read_config
+    from jurygraph.studies.reviewers import find_judge_of_reviewers
 
     if min_confidence is not None and 0.0 < min_confidence < 1.0:
         hint = f"write {100 * min_confidence:g} for the share {min_confidence:g}"
         raise InputError(f"--min-confidence: is {min_confidence:g} of 100; {hint}")
     columns = select_named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
+    if config is not None:
+        history: Any = find_judge_of_reviewers(read_config(config)).params
+        columns = {**history.get("columns", {}), **columns}
     study = _ReviewerStudy(
         ratings=ratings, items=items, columns=columns, judges=judges, shots=shots, seeds=seeds
     )
@@ -690,7 +695,7 @@ def reviewers(
         return None
     return study.report(
         run_folders,
-        least=None if min_confidence is None else min_confidence / 100.0,
+        least=min_confidence,
         embedder=embedder,
         level=level,
     )
@@ -711,7 +716,8 @@ class _ReviewerStudy:
         from jurygraph.studies.agreement import read_parts
         from jurygraph.studies.reviewers import plan_runs, texts_of
 
-        self._file = read_ratings(ratings, columns, COLUMN_OPTION_BY_RATING_FIELD)
+        rating_columns = {name: column for name, column in columns.items() if name != "prompt"}
+        self._file = read_ratings(ratings, rating_columns, COLUMN_OPTION_BY_RATING_FIELD)
         item_texts = {} if items is None else read_texts(items)
         self._texts = texts_of(self._file, item_texts)
         self._shots = [_parse_count(count) for count in split_names(shots)]
@@ -723,8 +729,9 @@ class _ReviewerStudy:
         for path, names in ((items, NO_NAMES), (ratings, columns)):
             if not self._designs or path is None:
                 continue
-            if any("prompt" in row for _, row in read_rows(path)):
-                self._prompts |= read_prompts(path, {**names, "prompt": "prompt"})
+            prompt = names.get("prompt", "prompt")
+            if any(prompt in row for _, row in read_rows(path)):
+                self._prompts |= read_prompts(path, {**names, "prompt": prompt})
         source = {"history": str(ratings), "texts": items and str(items), "columns": columns}
         self._source = {name: value for name, value in source.items() if value}
 
@@ -771,7 +778,7 @@ class _ReviewerStudy:
         embedder: str | None,
         level: MeasurementLevel,
     ) -> Report:
-        """Compare the judges without a model and those of the runs; `least` replaces the confidence that runs ask for."""
+        """Compare the judges without a model and those of the runs; `least` replaces the confidence that these ask."""
         from jurygraph.models.embedding import open_embedder
         from jurygraph.studies.agreement import read_parts
         from jurygraph.studies.reasons import EmbeddedTexts, tf_idf
