@@ -37,7 +37,7 @@ from jurygraph.inference.clusters import (
 from jurygraph.inference.crossed import crossed_interval, t_test_p
 from jurygraph.interchange.rated_table import item_to_task
 from jurygraph.judges.examples import rated_text
-from jurygraph.judges.reviewers import Dimension, Personalized, ReviewerJudge
+from jurygraph.judges.reviewers import Dimension, ReviewerJudge
 from jurygraph.messages import (
     join_names,
     notes_on_similar_names,
@@ -262,10 +262,8 @@ class JudgeRunSetting(NamedTuple):
         say otherwise.
         """
         template = find_judge_of_reviewers(config)
-        judge = Personalized if self.judge == "personalized" else ReviewerJudge
-        names = judge.Params.model_fields
-        params = {name: value for name, value in template.params.items() if name in names}
-        params = {"samples": 1, **params, **source, "shots": self.shots, "seed": self.seed}
+        draw = {"shots": self.shots, "seed": self.seed}
+        params = {"samples": 1, **template.params, **source, **draw}
         use = EvaluatorUse(use=self.judge, params=params, timeout=template.timeout)
         changes = {
             "evaluators": (use,),
@@ -403,11 +401,9 @@ def read_run(
     changes = {} if min_confidence is None else {"min_confidence": min_confidence / 100.0}
     folder = str(run.folder)
     model = str(run.config.model)
-    names = ReviewerJudge.Params.model_fields
     for use in run.config.evaluators:
         if use.use in MODEL_JUDGES:
-            params = {name: value for name, value in use.params.items() if name in names}
-            settings = ReviewerJudge.Params.model_validate(params)
+            settings = ReviewerJudge.Params.model_validate(use.params)
             shots = 0 if use.use == "zero-shot" else settings.shots
             judges[use.known_as] = RunPredictions(
                 folder,
@@ -428,10 +424,11 @@ def read_run(
             for verdict in verdicts_about_response(trace):
                 if verdict.evaluator in judges:
                     judge = judges[verdict.evaluator]
-                    inputs = uses[verdict.question].inputs
-                    judge.inputs[verdict.question] = [
-                        use.model_copy(update=changes) for use in inputs
-                    ]
+                    if verdict.question not in judge.inputs:
+                        inputs = uses[verdict.question].inputs
+                        judge.inputs[verdict.question] = [
+                            use.model_copy(update=changes) for use in inputs
+                        ]
                     cell = (verdict.subject, verdict.reviewer or "", trace.response_id)
                     judge.verdicts.setdefault(cell, []).append(verdict)
                     for call in verdict.calls:
@@ -463,8 +460,10 @@ def join_runs(
                 f"{members[-1].run} has; leave one of the runs out"
             )
         members.append(run)
+    # the judge without examples comes first
     sorted_runs = sorted(
-        runs_by_judge_shots.items(), key=lambda item: (_judge_kind_position(item[0][0]), item[0])
+        runs_by_judge_shots.items(),
+        key=lambda item: (not item[0][0].startswith("zero-shot"), item[0]),
     )
     joined_columns = []
     for part in parts:
@@ -512,14 +511,6 @@ def _describe_fold(seeds: Sequence[RunPredictions]) -> str:
     return f"{use.reduce or 'mean'} of {answers} answers{least}"
 
 
-def _judge_kind_position(name: str) -> int:
-    """Return the position of a judge's kind in `MODEL_JUDGES`; its name can be followed by the model's."""
-    for index, kind in enumerate(MODEL_JUDGES):
-        if name.startswith(kind):
-            return index
-    return len(MODEL_JUDGES)
-
-
 def _rating_keys_of_part(
     part: DimensionRatings, runs: Sequence[RunPredictions]
 ) -> Iterator[_RatingKey]:
@@ -534,9 +525,7 @@ def _rating_keys_of_part(
 
 def leave_out_scores_off_scale(ratings: RatingsFile, runs: Sequence[RunPredictions]) -> RatingsFile:
     """Return the ratings without scores off the scales of the runs, which their judges are not shown either."""
-    scales: dict[str, tuple[float, float]] = {}
-    for run in runs:
-        scales |= {name: dimension.scale for name, dimension in run.dimensions.items()}
+    scales = {name: dim.scale for run in runs for name, dim in run.dimensions.items()}
     only_dimension = min(scales) if len(scales) == 1 else ""
     rows = []
     for line, rating in ratings.rows:

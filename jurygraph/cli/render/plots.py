@@ -76,15 +76,11 @@ def _draw_panel(axes: "Axes", plot: Plot) -> None:
     x_values = chain.from_iterable(series.x for series in plot.series)
     if any(isinstance(x_value, str) for x_value in x_values):
         axes.margins(x=0.1)
-        _slant_names(axes)
+        # each name below the axis ends below its tick
+        for name in axes.get_xticklabels():
+            name.set(rotation=45, ha="right", rotation_mode="anchor")
     if 1 < len(plot.series) <= _MAX_LEGEND_LABELS:
         axes.legend()
-
-
-def _slant_names(axes: "Axes") -> None:
-    """Slant the names below the x axis, each with its end below its tick."""
-    for name in axes.get_xticklabels():
-        name.set(rotation=45, ha="right", rotation_mode="anchor")
 
 
 def _label_axes(axes: "Axes", plot: Plot) -> None:

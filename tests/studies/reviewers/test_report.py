@@ -261,6 +261,33 @@ def test_judges_that_all_use_the_others_scores_of_an_item_leave_none_for_new_ite
     assert words.endswith("each judge uses others' scores of the item, which a new item has not.")
 
 
+def test_a_reviewer_of_another_taste_is_not_to_be_left_out_of_the_study() -> None:
+    test = AlternativeAnnotator(0.1, 3, 40, {}, 1.0, IntervalCell(0.8, 0.7, 0.9))
+    test = test._replace(guessers={"ann": IntervalCell(0.1, -0.1, 0.3)})
+    figures = {"mae": IntervalCell(1.0, 0.8, 1.2), "alpha": IntervalCell(0.8, 0.7, 0.9)}
+    row = {"dimension": None, "judge": "mean", "shots": 0, "coverage": 1.0, "answered": 9, "n": 9}
+    judge = {**row, **figures, "alternative_annotator": test}
+    words, *_ = conclude_reviewers([judge], [], PERSONS)
+    assert (
+        "these may be guessing or of another taste (rank correlation with the others): ann" in words
+    )
+    assert "--without" not in words
+
+
+def test_the_first_sentence_says_whom_the_judges_are_the_least_and_the_most_off_for() -> None:
+    part = two_reviewers()
+    own = part.score + np.repeat([1.0, 0.5], 4)
+    columns = [
+        Predictions("aggregate", 5, part.score[None] + 2.0, fold="mean of 3 answers"),
+        Predictions("personalized", 5, own[None], fold="mean of 3 answers"),
+    ]
+    found = report([(part, columns)])
+    extremes = "least for bob (0.50; aggregate 2.00), and most for ann (1.00; aggregate 2.00)."
+    assert found.conclusion[0].endswith(f"personalized errs {extremes}")
+    rule, *_ = format_report_lines(found.sections)
+    assert "; that of a model is the mean of 3 answers, as in its run; errors are on " in rule
+
+
 def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
     test = AlternativeAnnotator(0.1, 3, 40, {}, 1.0, IntervalCell(0.8, 0.7, 0.9))
     row = {
