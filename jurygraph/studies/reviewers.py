@@ -262,8 +262,13 @@ class JudgeRunSetting(NamedTuple):
         say otherwise.
         """
         template = find_judge_of_reviewers(config)
-        draw = {"shots": self.shots, "seed": self.seed}
-        params = {"samples": 1, **template.params, **source, **draw}
+        params = {
+            "samples": 1,
+            **template.params,
+            **source,
+            "shots": self.shots,
+            "seed": self.seed,
+        }
         use = EvaluatorUse(use=self.judge, params=params, timeout=template.timeout)
         changes = {
             "evaluators": (use,),
@@ -834,7 +839,7 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
 
 def _sections(figures: Figures) -> ReportSections:
     folds = dict.fromkeys(row["fold"] for row in figures["judges"] if row["fold"])
-    rule = f"that of a model is the {join_names(folds)}, as in its run; " if folds else ""
+    rule = f"what a model predicts is the {join_names(folds)}, as in its run; " if folds else ""
     yield (
         f"each score is predicted from other ratings (leave-one-out), never from one of the same group; {rule}"
         "errors are on ratings that all judges predict, and the difference of personalized and aggregate on those that "
