@@ -139,5 +139,5 @@ def _describe_doubtful_settings(jury: "Jury") -> Iterator[str]:
         if jury.evaluators[name].rarely_has_majority and config.panel.reduce == "majority":
             yield (
                 f"{name}: samples on a scale of many steps often have no majority, and then give no score; "
-                "`panel: {reduce: mean}` always decides"
+                "`panel: {reduce: mean}` always decides, and counts a missing sample as the worst score"
             )

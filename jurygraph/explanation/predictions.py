@@ -1,15 +1,21 @@
 """Scores that reviewers are predicted to give, on their own scales: the result of the votes that make the reward."""
 
 from collections import defaultdict
-from collections.abc import Sequence
-from statistics import fmean
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jurygraph.decision.table import NOT_APPLICABLE_CODE, OK_CODE, ScoreArrays
+from jurygraph.decision.table import (
+    NOT_APPLICABLE_CODE,
+    OK_CODE,
+    VerdictTable,
+    build_question_columns,
+)
+from jurygraph.decision.turns import read_uses
 from jurygraph.explanation.terms import ExplainedTrace
-from jurygraph.schema import RecordedVerdict
+from jurygraph.schema import ComponentInput, RecordedVerdict
 
 
 class PredictedScore(NamedTuple):
@@ -24,31 +30,48 @@ class PredictedScore(NamedTuple):
 
 def predicted_scores(explained_trace: ExplainedTrace) -> list[PredictedScore]:
     """Return the predicted score of each question about a reviewer; of several judges, the mean."""
-    values = defaultdict(list)
-    first_vote_by_question = {}
-    for spec in explained_trace.decision.specs:
-        for use in spec.inputs.values():
-            for question in use.questions:
-                for voting_verdicts, columns in explained_trace.ballots(question, use):
-                    votes = [
-                        vote.verdict for vote in voting_verdicts if vote.verdict.scale is not None
-                    ]
-                    if votes and votes[0].reviewer is not None:
-                        first_vote_by_question[question] = votes[0]
-                        values[question].extend(_read_counted_scores(votes, columns))
-    return [
-        PredictedScore(vote, fmean(values[question]) if values[question] else None)
-        for question, vote in first_vote_by_question.items()
-    ]
+    uses = read_uses(explained_trace.decision)
+    votes_by_question = defaultdict(list)
+    for explained_verdict in explained_trace.verdicts:
+        votes_by_question[explained_verdict.verdict.question].append(explained_verdict.verdict)
+    predictions = []
+    for question, votes in votes_by_question.items():
+        first = next((vote for vote in votes if vote.scale is not None), votes[0])
+        if first.scale is not None and first.reviewer is not None and question in uses:
+            scores = counted_scores(votes, uses[question].inputs, first.scale)
+            predictions.append(PredictedScore(first, fmean(scores) if scores else None))
+    return predictions
 
 
-def _read_counted_scores(votes: Sequence[RecordedVerdict], columns: ScoreArrays) -> list[Any]:
-    """Return the scores that count, on the reviewer's scale, or those that say that the dimension does not apply."""
-    low, high = votes[0].scale or (0.0, 1.0)
-    verdict_codes = columns.verdict_code[0]
-    scores = low + columns.value[0, verdict_codes == OK_CODE] * (high - low)
-    not_applicable_answers = [vote.native for vote in votes if vote.status == "not_applicable"]
-    return [
-        *scores.round(9).tolist(),
-        *not_applicable_answers[: np.count_nonzero(verdict_codes == NOT_APPLICABLE_CODE)],
-    ]
+_FOLDS: Mapping[str | None, Callable[[list[Any]], Any]] = {
+    "median": median,
+    "min": min,
+    "max": max,
+}
+"""What makes one score of several, where it is not their mean."""
+
+
+def counted_scores(
+    verdicts: Sequence[RecordedVerdict],
+    inputs: Sequence[ComponentInput],
+    scale: tuple[float, float],
+) -> list[float]:
+    """Return the scores that inputs count of verdicts on a question about a response, on the reviewer's scale, or those
+    that say that the dimension does not apply. The verdicts may be of several runs."""
+    question = verdicts[0].question
+    cells = {(0, index): (verdict, False) for index, verdict in enumerate(verdicts)}
+    columns = {question: build_question_columns(1, cells, len(verdicts))}
+    table = VerdictTable(1, columns, judges={question: [verdict.judge for verdict in verdicts]})
+    low, high = scale
+    counted: list[Any] = []
+    for use in inputs:
+        effective_columns = table.effective_columns(question, use)
+        codes = effective_columns.verdict_code[0]
+        scores = (low + effective_columns.value[0, codes == OK_CODE] * (high - low)).round(9)
+        natives = [
+            v.native for v in verdicts if v.status == "not_applicable" and v.gated_by is None
+        ]
+        votes = [*scores.tolist(), *natives[: np.count_nonzero(codes == NOT_APPLICABLE_CODE)]]
+        fold = _FOLDS.get(use.reduce)
+        counted += [fold(votes)] if votes and fold else votes
+    return counted

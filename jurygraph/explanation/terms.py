@@ -316,20 +316,17 @@ class ExplainedTrace:
                     found.append(explained_verdict)
         return found
 
-    def ballots(
-        self, question: str, use: ComponentInput
-    ) -> Iterator[tuple[list[ExplainedVerdict], ScoreArrays]]:
-        """Yield the verdicts that vote with each other, and what the input makes of them: those on one turn."""
+    def ballots(self, question: str, use: ComponentInput) -> Iterator[Ballot]:
+        """Yield the votes on a question, those on each turn for themselves; gates leave nothing to vote on."""
         voting_verdicts = self.verdicts_of_questions([question], use.judge)
         turns = self._turns.get(question, {None: 0})
         results = self.table.effective_columns_by_turn(question, use)
         for turn, columns in zip(turns, results, strict=True):
-            if (columns.verdict_code == ABSENT_CODE).all():  # another turn counts alone
-                continue
-            yield (
-                [verdict for verdict in voting_verdicts if verdict.verdict.turn == turn],
-                columns,
-            )
+            votes = [vote for vote in voting_verdicts if vote.verdict.turn == turn]
+            is_gated = any(vote.verdict.gated_by for vote in votes)
+            # where another turn counts alone, all cells are ABSENT
+            if len(votes) > 1 and not is_gated and (columns.verdict_code != ABSENT_CODE).any():
+                yield Ballot(votes, columns, use.has_judges)
 
     def _to_explained_verdicts(
         self, recorded_verdicts: Iterable[RecordedVerdict]
@@ -425,14 +422,11 @@ class ExplainedTerm:
 
     @cached_property
     def majority_votes(self) -> Sequence[Ballot]:
-        """The votes on its questions; gates leave nothing to vote on."""
-        votes = []
+        """The votes on its questions."""
+        votes: list[Ballot] = []
         for use in self.inputs.values():
             for question in use.questions if use.reduce == "majority" else ():
-                for voting_verdicts, columns in self._explained_trace.ballots(question, use):
-                    is_gated = any(verdict.verdict.gated_by for verdict in voting_verdicts)
-                    if len(voting_verdicts) > 1 and not is_gated:
-                        votes.append(Ballot(voting_verdicts, columns, use.has_judges))
+                votes += self._explained_trace.ballots(question, use)
         return votes
 
     def undecided_juries_of(self, verdicts: Iterable[ExplainedVerdict]) -> list[Ballot]:

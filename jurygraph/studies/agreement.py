@@ -39,12 +39,10 @@ from jurygraph.studies.report import (
     FigureRows,
     Figures,
     Plot,
-    PlotSeries,
     Report,
     ReportSections,
     ReportTable,
     as_interval,
-    describe_range,
     format_cell,
 )
 
@@ -208,7 +206,7 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
         {"level": level, "parts": parts},
         _sections(matrices, parts, level),
         _notes(matrices, parts, level),
-        [alpha_plot, *_alpha_heat_map(parts)],
+        [alpha_plot],
         [
             _describe_pattern(figures)
             for figures in parts
@@ -252,28 +250,8 @@ def _sections(
         yield ReportTable.of(columns, figures["reviewers"], most=_MAX_REVIEWERS_LISTED)
         cells = {row["reviewer"]: row["correlation"] for row in figures["reviewers"]}
         shifts = {row["reviewer"]: row["shift"] for row in figures["reviewers"]}
-        yield from describe_raters(cells, "correlation", 0.0, shifts, "scores")
-
-
-def _alpha_heat_map(parts: FigureRows) -> Iterator[Plot]:
-    """Yield alpha by dimension and domain, if there are domains."""
-    alphas = {}
-    for figures in parts:
-        cell = figures["alpha"]
-        alphas[figures["dimension"], figures["domain"]] = cell and cell.value
-    domains = sorted({domain for _, domain in alphas if domain is not None})
-    names = ["all", *domains]
-    series = []
-    for dimension in dict.fromkeys(dimension for dimension, _ in alphas):
-        row = [alphas.get((dimension, domain)) for domain in (None, *domains)]
-        series.append(PlotSeries(dimension or "all", row, names))
-    if domains:
-        alpha_by_dimension_and_domain = {
-            dimension_domain_name(figures): figures["alpha"] for figures in parts
-        }
-        yield Plot(
-            describe_range("Krippendorff's alpha", alpha_by_dimension_and_domain), "heat", series
-        )
+        taste = ", or of another taste"
+        yield from describe_raters(cells, "correlation", 0.0, shifts, "scores", taste)
 
 
 def _sampling_unit_noun(parts: FigureRows) -> str:

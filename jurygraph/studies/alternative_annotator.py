@@ -140,7 +140,7 @@ def compare_judge_with_people(
                 f"{format_count(max(shared_item_counts.values()), 'item')}"
             )
         why = (
-            f"it takes {MIN_PERSONS} persons who share {MIN_SHARED_ITEMS_BY_PERSON} items with others, "
+            f"it takes {MIN_PERSONS} persons who share {MIN_SHARED_ITEMS_BY_PERSON} judged items with others, "
             f"by name; {found}"
         )
         return AlternativeAnnotator(epsilon, items=items, why=why)

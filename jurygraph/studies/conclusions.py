@@ -332,8 +332,13 @@ def _describe_gain_over_constant(judge: Figures) -> Iterator[str]:
         )
 
 
-def _describe_test_against_people(test: AlternativeAnnotator, agreement: object) -> str:
-    """Return whether a judge may stand in for a person; not if its agreement is not shown to be more than chance."""
+def _describe_test_against_people(
+    test: AlternativeAnnotator, agreement: object, have_tastes: bool = False
+) -> str:
+    """Return whether a judge may stand in for a person; not if its agreement is not shown to be more than chance.
+
+    People who `have_tastes` label no truth, so that nobody is to be left out for being unlike the others.
+    """
     if test.winning_rate is None:
         return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
     detail = (
@@ -346,7 +351,7 @@ def _describe_test_against_people(test: AlternativeAnnotator, agreement: object)
             f"{join_names(test.left_out)}"
         )
     if test.guessers:
-        detail += f". {_describe_guessers(test)}"
+        detail += f". {_describe_guessers(test, have_tastes)}"
     if test.winning_rate < MIN_PASSING_WIN_RATE:
         beaten = sum(judge > person - test.epsilon for judge, person in test.rates.values())
         remedy = "More items would hardly help: most persons are nearer to the others than it is, by ε and more"
@@ -359,10 +364,12 @@ def _describe_test_against_people(test: AlternativeAnnotator, agreement: object)
     return f"It is as near to people as a person is, {sentence_ending}: {detail}."
 
 
-def _describe_guessers(test: AlternativeAnnotator) -> str:
+def _describe_guessers(test: AlternativeAnnotator, have_tastes: bool) -> str:
     """Return who of the beaten persons may be guessing, and ω without them, as a sentence without its end."""
     names = [f"{name} {format_cell(cell, 2)}" for name, cell in test.guessers.items()]
-    without = f"without them ({_without_option(test.guessers)}), "
+    doubt, without = "guessing", f"without them ({_without_option(test.guessers)}), "
+    if have_tastes:
+        doubt, without = "guessing or of another taste", "without them, "
     if test.winning_rate_without_guessers is None:
         without += "there are too few persons to test"
     else:
@@ -370,7 +377,7 @@ def _describe_guessers(test: AlternativeAnnotator) -> str:
         if test.winning_rate_without_guessers < MIN_PASSING_WIN_RATE:
             without += ", and it is not shown to be as near"
     return (
-        "Warning: of the persons whom it beats, these may be guessing (rank correlation with the others): "
+        f"Warning: of the persons whom it beats, these may be {doubt} (rank correlation with the others): "
         f"{join_names(names)}; {without}"
     )
 
@@ -412,21 +419,16 @@ def conclude_reviewers(
             count,
             "reviewers",
         )
-        test = _describe_test_against_people(best["alternative_annotator"], best["alpha"])
+        test = _describe_test_against_people(best["alternative_annotator"], best["alpha"], True)
         paragraphs = []
         total = round(best["answered"] / best["coverage"])
         if best["n"] < (1.0 - MAX_UNPREDICTED_SHARE) * total:
             paragraphs.append(
                 f"{subject} predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
-                f"{total}, those that all predict; the notes say why."
+                f"{total}, those that all predict; the notes say why. Leave out the judge with the least coverage, or, "
+                "where answers have no majority, count their mean: `panel: {reduce: mean}`, of a run by `rescore --set "
+                "panel.reduce=mean`."
             )
-            costliest = max(ranked_judges, key=lambda row: row["n_without"])
-            if costliest["n_without"] > best["n"]:
-                name = name_with_examples(costliest["judge"], costliest["shots"])
-                paragraphs.append(
-                    f"without {name}, they are compared on {costliest['n_without']}: leave it out, or, where it has "
-                    "no majority, use more --seeds."
-                )
         paragraphs.append(f"{agreement} {test}")
         described_pairs = [
             {row["judge"] for row in ranked_judges[:2]},
@@ -523,6 +525,15 @@ def _describe_gains(persons: FigureRows) -> Iterator[str]:
         yield f"personalized is surely {relation} than aggregate for {names}."
     if not clear_gains:
         yield "For no single reviewer is personalized surely nearer or farther."
+    texts = []
+    for row in sorted(persons, key=lambda row: row["mae"]["personalized"] or 0.0):
+        if row["n"]:
+            errors = row["mae"]
+            texts.append(
+                f"{row['reviewer']} ({errors['personalized']:.2f}; aggregate {errors['aggregate']:.2f})"
+            )
+    if len(texts) > 1:
+        yield f"personalized errs least for {texts[0]}, and most for {texts[-1]}."
 
 
 def _join_names_by_side(
@@ -556,12 +567,14 @@ def describe_raters(
     chance: float,
     shifts: Mapping[str, object],
     unit: str,
+    other_reason: str = "",
 ) -> Iterator[str]:
     """Yield who may guess, and who is lenient or strict, if the labels show it of some.
 
-    A warning ends with the option that leaves its people out. Who may guess has an interval of the measure around
-    chance; those agree little whose interval does not reach half way from there to full agreement. Who is surely below
-    chance judges the other way round. `shifts` are those of `shifts_from_others`, by name, of labels or another `unit`.
+    A warning ends with the option that leaves its people out, and before it another reason why they may differ. Who may
+    guess has an interval of the measure around chance; those agree little whose interval does not reach half way from
+    there to full agreement. Who is surely below chance judges the other way round. `shifts` are those of
+    `shifts_from_others`, by name, of labels or another `unit`.
     """
     half_way = (1.0 + chance) / 2.0
     text_by_finding = {
@@ -582,7 +595,11 @@ def describe_raters(
     for finding, finding_text in text_by_finding.items():
         people = names_by_finding[finding]
         if people:
-            remedy = "" if finding == "unsure" else f"; to leave out: {_without_option(people)}"
+            remedy = (
+                ""
+                if finding == "unsure"
+                else f"{other_reason}; to leave out: {_without_option(people)}"
+            )
             yield f"{finding_text}: {join_names(map(texts.__getitem__, people))}{remedy}"
     for relation, names in _join_names_by_side(shifts, "higher", "lower"):
         yield f"{unit} surely {relation} than the others' of the same items, on average by: {names}"

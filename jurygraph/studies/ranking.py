@@ -589,11 +589,12 @@ def _notes(figures: Figures, others: int, ranker: AgentRanker) -> Iterator[str]:
     if differences > 1:
         yield f"the intervals of the {differences} differences hold together with 95 %"
     yield "failed rewards are in no mean"
-    if figures["members"]:
+    judged_members = [member for member in figures["members"] if member.scale is not None]
+    if judged_members:
         yield (
             "reviewers and stakeholders: values of the run as it was scored, on their own scales (what a reviewer is "
             "predicted to give, without unsupported predictions; the utility of a stakeholder); leads are paired over "
-            f"{ranker.units} of both, and their {len(figures['members'])} intervals hold together with 95 %, without "
+            f"{ranker.units} of both, and their {len(judged_members)} intervals hold together with 95 %, without "
             "the error of the judges themselves"
         )
     findings = count_findings(ranker.run, {*ranker.tables.responses})

@@ -8,18 +8,21 @@ rated it.
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import ChainMap, Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, groupby, product, starmap
 from operator import attrgetter, itemgetter
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jurygraph.arrays import Bools, Floats, Ints
+from jurygraph.decision.turns import read_uses
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
+from jurygraph.explanation.predictions import counted_scores
 from jurygraph.inference.agreement import (
     MeasurementLevel,
     alphas_leaving_out_clusters,
@@ -34,7 +37,7 @@ from jurygraph.inference.clusters import (
 from jurygraph.inference.crossed import crossed_interval, t_test_p
 from jurygraph.interchange.rated_table import item_to_task
 from jurygraph.judges.examples import rated_text
-from jurygraph.judges.reviewers import Dimension, Personalized, ReviewerJudge
+from jurygraph.judges.reviewers import Dimension, ReviewerJudge
 from jurygraph.messages import (
     join_names,
     notes_on_similar_names,
@@ -45,8 +48,8 @@ from jurygraph.messages import (
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.run import Run
-from jurygraph.schema import Config, RecordedVerdict
-from jurygraph.schema.config import EvaluatorUse, PanelConfig
+from jurygraph.schema import ComponentInput, Config, RecordedVerdict
+from jurygraph.schema.config import EvaluatorUse
 from jurygraph.schema.frozen_model import JsonFields, RawParams
 from jurygraph.sources.ratings import RatingsFile
 from jurygraph.studies import symbols
@@ -108,6 +111,7 @@ class Predictions:
         left_out: number of ratings without a prediction, by reason.
         calls, cost: of the model, US dollars; None for the cost if a price is unknown.
         reasons: a text for each rating, [n], empty without one; or none at all.
+        fold: what a prediction is of several answers of a model, such as "mean of 3 answers".
     """
 
     judge: str
@@ -117,6 +121,7 @@ class Predictions:
     calls: int = 0
     cost: float | None = 0.0
     reasons: Sequence[str] = ()
+    fold: str = ""
 
     @property
     def answered(self) -> Bools:
@@ -254,26 +259,32 @@ class JudgeRunSetting(NamedTuple):
         """Return the config with this judge alone; `source` are params that name the history.
 
         Other params are those of the config's first judge of reviewers. One answer is taken for each seed, unless they
-        say otherwise, and nothing is discarded: confidence is a choice of the reader.
+        say otherwise.
         """
-        template = next((use for use in config.evaluators if use.use in MODEL_JUDGES), None)
-        if template is None:
-            raise InputError(
-                f"--config: has no judge of reviewers; add one of {', '.join(MODEL_JUDGES)}"
-            )
-        judge = Personalized if self.judge == "personalized" else ReviewerJudge
-        names = judge.Params.model_fields
-        params = {name: value for name, value in template.params.items() if name in names}
-        params = {"samples": 1, **params, **source, "shots": self.shots, "seed": self.seed}
+        template = find_judge_of_reviewers(config)
+        params = {
+            "samples": 1,
+            **template.params,
+            **source,
+            "shots": self.shots,
+            "seed": self.seed,
+        }
         use = EvaluatorUse(use=self.judge, params=params, timeout=template.timeout)
         changes = {
             "evaluators": (use,),
-            "panel": PanelConfig(min_confidence=0.0),
             "components": {},
             "reward": {self.judge: 1.0},
             "gates": (),
         }
         return config.model_copy(update=changes)
+
+
+def find_judge_of_reviewers(config: Config) -> EvaluatorUse:
+    """Return the first judge of reviewers, whose params are those of the study. Raises `InputError` without one."""
+    for use in config.evaluators:
+        if use.use in MODEL_JUDGES:
+            return use
+    raise InputError(f"--config: has no judge of reviewers; add one of {', '.join(MODEL_JUDGES)}")
 
 
 def plan_runs(judges: Sequence[str], shots: Sequence[int], seeds: int) -> list[JudgeRunSetting]:
@@ -341,7 +352,8 @@ class _JudgeAnswer(NamedTuple):
 
 @dataclass
 class RunPredictions:
-    """The predictions of a judge in a run, by dimension, reviewer and item."""
+    """The predictions of a judge in a run, by dimension, reviewer and item; `inputs` are those of its reward that count
+    them, by question."""
 
     run: str
     judge: str
@@ -349,55 +361,54 @@ class RunPredictions:
     shots: int
     seed: int
     verdicts: dict[_RatingKey, list[RecordedVerdict]] = field(default_factory=dict)
+    inputs: dict[str, Sequence[ComponentInput]] = field(default_factory=dict)
     bill: CallBill = field(default_factory=CallBill)
     dimensions: Mapping[str, Dimension] = field(default_factory=dict)
 
 
-def _predict_answer_from_verdicts(
-    verdicts: Sequence[RecordedVerdict], min_confidence: float
-) -> _JudgeAnswer:
-    """Return what the verdicts of all seeds on a cell predict, those with at least this confidence, in [0, 1].
+_ANSWERED_STATUSES = (JUDGED_STATUS, "not_applicable")
+"""That a dimension excludes the item is a prediction, too (such as 0); where a gate says so, the status is `gated`."""
 
-    A majority is more than half of the confident and the failed ones, as in a panel that discards first.
-    """
+
+def _predict_answer_from_verdicts(
+    verdicts: Sequence[RecordedVerdict], inputs: Mapping[str, Sequence[ComponentInput]]
+) -> _JudgeAnswer:
+    """Return what the verdicts of all seeds on a cell predict: what the `inputs` of their question count of them."""
     if not verdicts:
         return _JudgeAnswer(problem="not in the run")
-    judged = [verdict for verdict in verdicts if _is_prediction(verdict)]
-    confident_verdicts = [
-        v for v in judged if v.confidence is None or v.confidence >= min_confidence
-    ]
-    if not confident_verdicts:
-        if judged:
-            return _JudgeAnswer(problem=f"confidence below {100 * min_confidence:g}")
+    judged = [v for v in verdicts if judgement_status(v) in _ANSWERED_STATUSES]
+    if not judged:
         return _JudgeAnswer(problem=judgement_status(verdicts[0]))
-    scores = [float(v.native or 0.0) for v in confident_verdicts]
-    failed_verdict_count = sum(v.status == "failed" for v in verdicts)
-    ((score, votes),) = Counter(scores).most_common(1)
-    if 2 * votes <= len(scores) + failed_verdict_count:
-        return _JudgeAnswer(problem="no majority")
-    return _JudgeAnswer(score, confident_verdicts[scores.index(score)].reason)
+    question_inputs = inputs[verdicts[0].question]
+    scores = counted_scores(verdicts, question_inputs, judged[0].scale or (0.0, 1.0))
+    if scores:
+        value = fmean(scores)
+        nearest = min(judged, key=lambda verdict: abs(float(verdict.native or 0.0) - value))
+        return _JudgeAnswer(value, nearest.reason)
+    least = question_inputs[0].min_confidence
+    if all(verdict.confidence is not None and verdict.confidence < least for verdict in judged):
+        return _JudgeAnswer(problem=f"confidence below {100 * least:g}")
+    return _JudgeAnswer(problem="no majority")
 
 
-def _is_prediction(verdict: RecordedVerdict) -> bool:
-    """Return whether a verdict predicts a score; that a dimension excludes the item is one, too (such as 0)."""
-    is_judged_not_applicable = verdict.status == "not_applicable" and verdict.gated_by is None
-    is_judged = judgement_status(verdict) == JUDGED_STATUS or is_judged_not_applicable
-    return is_judged and isinstance(verdict.native, int | float)
-
-
-def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[RunPredictions]:
+def read_run(
+    run: Run,
+    advance: ProgressCallback = lambda tasks: None,
+    min_confidence: float | None = None,
+) -> list[RunPredictions]:
     """Return the predictions of each judge of reviewers in a run; `advance` is called with 1 for each task.
+
+    `min_confidence`, in [0, 100], replaces the one by which the run discards answers.
 
     Raises `InputError` if the run has none of these judges, and `TraceMismatch` if a record of it has been changed.
     """
     judges = {}
+    changes = {} if min_confidence is None else {"min_confidence": min_confidence / 100.0}
     folder = str(run.folder)
     model = str(run.config.model)
-    names = ReviewerJudge.Params.model_fields
     for use in run.config.evaluators:
         if use.use in MODEL_JUDGES:
-            params = {name: value for name, value in use.params.items() if name in names}
-            settings = ReviewerJudge.Params.model_validate(params)
+            settings = ReviewerJudge.Params.model_validate(use.params)
             shots = 0 if use.use == "zero-shot" else settings.shots
             judges[use.known_as] = RunPredictions(
                 folder,
@@ -414,9 +425,15 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[R
     for group in run.group_records():
         for trace, _ in run.group(group):
             calls = {call.id: call for call in trace.calls}
+            uses = read_uses(run.decision_of(trace.task_id))
             for verdict in verdicts_about_response(trace):
                 if verdict.evaluator in judges:
                     judge = judges[verdict.evaluator]
+                    if verdict.question not in judge.inputs:
+                        inputs = uses[verdict.question].inputs
+                        judge.inputs[verdict.question] = [
+                            use.model_copy(update=changes) for use in inputs
+                        ]
                     cell = (verdict.subject, verdict.reviewer or "", trace.response_id)
                     judge.verdicts.setdefault(cell, []).append(verdict)
                     for call in verdict.calls:
@@ -426,16 +443,14 @@ def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> list[R
 
 
 def join_runs(
-    runs: Sequence[RunPredictions],
-    parts: Sequence[DimensionRatings],
-    min_confidence: float = 0.8,
+    runs: Sequence[RunPredictions], parts: Sequence[DimensionRatings]
 ) -> list[list[Predictions]]:
     """Return the predictions for the ratings of each part; those of a judge with equal shots are its seeds.
 
-    As in the paper on personalized judges, answers with a confidence below `min_confidence`, in [0, 1], are discarded,
-    and the majority of the others is the prediction, over seeds and samples. A rating without a prediction is counted
-    by its reason, where no answer is left that of the first one. Costs are those of all requests of a judge, as if it
-    had been alone: also of replies that came from the cache.
+    A prediction is what the reward of the run counts of the answers, over seeds and samples: by the paper on
+    personalized judges, the majority of those that are not discarded. A rating without a prediction is counted by its
+    reason, where no answer is left that of the first one. Costs are those of all requests of a judge, as if it had been
+    alone: also of replies that came from the cache.
 
     Raises `InputError` for two runs with the same judge, shots and seed.
     """
@@ -450,31 +465,29 @@ def join_runs(
                 f"{members[-1].run} has; leave one of the runs out"
             )
         members.append(run)
+    # the judge without examples comes first
     sorted_runs = sorted(
-        runs_by_judge_shots.items(), key=lambda item: (_judge_kind_position(item[0][0]), item[0])
+        runs_by_judge_shots.items(),
+        key=lambda item: (not item[0][0].startswith("zero-shot"), item[0]),
     )
     joined_columns = []
     for part in parts:
         columns = []
         for (name, _), members in sorted_runs:
-            columns.append(_join_seeds(part, name, members, min_confidence))
+            columns.append(_join_seeds(part, name, members))
         joined_columns.append(columns)
     return joined_columns
 
 
-def _join_seeds(
-    part: DimensionRatings, name: str, seeds: Sequence[RunPredictions], min_confidence: float
-) -> Predictions:
+def _join_seeds(part: DimensionRatings, name: str, seeds: Sequence[RunPredictions]) -> Predictions:
     answers = []
+    inputs = ChainMap(*(run.inputs for run in seeds))
     names = sorted({reviewer for run in seeds for _, reviewer, _ in run.verdicts})
-    for key, score in zip(_rating_keys_of_part(part, seeds), part.score, strict=True):
+    for key in _rating_keys_of_part(part, seeds):
         verdicts = chain.from_iterable(run.verdicts.get(key, ()) for run in seeds)
-        answer = _predict_answer_from_verdicts(list(verdicts), min_confidence)
+        answer = _predict_answer_from_verdicts(list(verdicts), inputs)
         if key[1] not in names:
             answer = _JudgeAnswer(problem=f"not in the run ({suggest_known_name(key[1], names)})")
-        dimension = seeds[0].dimensions.get(key[0])
-        if dimension and np.clip(score, *dimension.scale) != score:
-            answer = _JudgeAnswer(problem="rated off the scale")
         answers.append(answer)
     problems = [answer.problem for answer in answers if answer.problem]
     sent_call_tallies = [run.bill.costs_by_source["sent"] for run in seeds]
@@ -489,15 +502,18 @@ def _join_seeds(
         calls=sum(tally.number for tally in sent_call_tallies),
         cost=cost,
         reasons=[answer.text for answer in answers],
+        fold=_describe_fold(seeds),
     )
 
 
-def _judge_kind_position(name: str) -> int:
-    """Return the position of a judge's kind in `MODEL_JUDGES`; its name can be followed by the model's."""
-    for index, kind in enumerate(MODEL_JUDGES):
-        if name.startswith(kind):
-            return index
-    return len(MODEL_JUDGES)
+def _describe_fold(seeds: Sequence[RunPredictions]) -> str:
+    """Return what a prediction is, such as `mean of 3 answers`; empty for a single answer."""
+    answers = len(seeds) * max(map(len, seeds[0].verdicts.values()), default=0)
+    if answers < 2:
+        return ""
+    use, *_ = next(iter(seeds[0].inputs.values()))
+    least = f" of a confidence from {100 * use.min_confidence:g}" if use.min_confidence else ""
+    return f"{use.reduce or 'mean'} of {answers} answers{least}"
 
 
 def _rating_keys_of_part(
@@ -510,6 +526,18 @@ def _rating_keys_of_part(
         dimension = subjects.pop() if len(subjects) == 1 else ""
     for reviewer, item in zip(part.reviewer.tolist(), part.item.tolist(), strict=True):
         yield dimension, part.names[reviewer], part.items[item]
+
+
+def leave_out_scores_off_scale(ratings: RatingsFile, runs: Sequence[RunPredictions]) -> RatingsFile:
+    """Return the ratings without scores off the scales of the runs, which their judges are not shown either."""
+    scales = {name: dim.scale for run in runs for name, dim in run.dimensions.items()}
+    only_dimension = min(scales) if len(scales) == 1 else ""
+    rows = []
+    for line, rating in ratings.rows:
+        low, high = scales.get(rating.dimension or only_dimension, (-math.inf, math.inf))
+        if rating.score is None or low <= rating.score <= high:
+            rows.append((line, rating))
+    return replace(ratings, rows=tuple(rows))
 
 
 def refuse_runs_of_other_names(
@@ -553,8 +581,7 @@ def report(
     """Compare judges of reviewers.
 
     The figures are `judges`: each with its most examples, for each dimension and each of its domains, with `answered`
-    and `coverage` of its ratings, and on the `n` that all answered which answered any (`n_without` if it is left out)
-    `alpha`, `rmse` and `mae`;
+    and `coverage` of its ratings, and on the `n` that all answered which answered any `alpha`, `rmse` and `mae`;
     `curve`, the same for each number of examples; `differences` of two judges' absolute errors (`first` less `second`),
     with intervals and p-values (Student's t, Holm; the planned pair's for itself) over reviewers and items, or groups
     of items, and for how many reviewers the first is nearer or farther, of the `n` ratings that all answered, or both
@@ -623,8 +650,6 @@ def _measure_predictions(
 ) -> Iterator[Figures]:
     is_compared = _is_predicted_by_all_judges(columns) & rows
     for prediction in columns:
-        others = [other for other in columns if other is not prediction]
-        is_common_without = _is_predicted_by_all_judges(others or columns) & rows
         is_commonly_answered = is_compared & prediction.answered
         is_answered = prediction.answered & rows
         errors = (prediction.values - part.score)[:, is_commonly_answered]
@@ -639,7 +664,6 @@ def _measure_predictions(
             "answered": answered_count,
             "coverage": answered_count / int(rows.sum()),
             "n": int(is_commonly_answered.sum()),
-            "n_without": int(is_common_without.sum()),
             "alpha": alpha,
             "rmse": rmse,
             "mae": _mean_absolute_error(part, prediction, is_commonly_answered),
@@ -647,6 +671,7 @@ def _measure_predictions(
             "calls": prediction.calls,
             "cost": prediction.cost,
             "left_out": prediction.left_out,
+            "fold": prediction.fold,
         }
 
 
@@ -813,9 +838,12 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
 
 
 def _sections(figures: Figures) -> ReportSections:
+    folds = dict.fromkeys(row["fold"] for row in figures["judges"] if row["fold"])
+    rule = f"what a model predicts is the {join_names(folds)}, as in its run; " if folds else ""
     yield (
-        "each score is predicted from other ratings (leave-one-out), never from one of the same group; errors are on "
-        "ratings that all judges predict, and the difference of personalized and aggregate on those that both do; "
+        f"each score is predicted from other ratings (leave-one-out), never from one of the same group; {rule}"
+        "errors are on ratings that all judges predict, and the difference of personalized and aggregate on those that "
+        "both do; "
         f"alpha is {figures['level']}; intervals are over reviewers, "
         "and those of differences over reviewers and items (items of one group together), each for itself; p holds for "
         "all pairs together, but that of personalized and aggregate for itself; own scores are those of the same "
@@ -827,7 +855,7 @@ def _sections(figures: Figures) -> ReportSections:
     for dimension, reviewers in groupby(figures["reviewers"], key=dimension_domain_name):
         rows = [{**row, **row["mae"]} for row in reviewers]
         judges = rows[0]["mae"]
-        columns = {f"MAE of {dimension}, reviewer": "reviewer", "n": "n"}
+        columns = {f"MAE of {dimension}, reviewer": "reviewer", "n of all judges": "n"}
         columns |= dict(zip(judges, judges, strict=True))
         if judges.keys() >= PLANNED_PAIR:
             columns["n of both"] = "gain_n"

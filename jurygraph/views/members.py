@@ -29,18 +29,19 @@ from jurygraph.views.rewards import PREDICTED_COLUMN_PREFIX, predicted_score_col
 _MEMBER_KINDS = ("reviewer", "stakeholder")
 _UTILITY_SCALE = (0.0, 1.0)
 _MemberScale = tuple[str, Limits | None]
-_Outcome = Literal["gains", "pays", "unclear"]
+_Outcome = Literal["gains", "pays", "unclear", "not judged"]
 
 
 class MemberComparison(NamedTuple):
     """The mean value of each agent to a reviewer or a stakeholder, on a scale of their own, the best agent first.
 
     `left_out` is the number of responses without a value, which are in no mean. `difference` is that of the first two,
-    below 0 where the second is ahead; None where one of them has no value.
+    below 0 where the second is ahead; None where one of them has no value. One whose judge failed throughout has no
+    scale.
     """
 
     member: str
-    scale: Limits
+    scale: Limits | None
     means: Mapping[str, Estimate | None]
     left_out: int
     difference: AgentDifference | None
@@ -48,6 +49,8 @@ class MemberComparison(NamedTuple):
 
     @property
     def label(self) -> str:
+        if self.scale is None:
+            return self.member
         low, high = self.scale
         return f"{self.member} ({low:g} to {high:g})"
 
@@ -55,7 +58,12 @@ class MemberComparison(NamedTuple):
     def sentence(self) -> str:
         """Return who is ahead for one who surely pays for the choice of the best agent; else an empty text."""
         difference = self.difference
-        if difference is None or difference.high is None or self.outcome != "pays":
+        if (
+            self.outcome != "pays"
+            or self.scale is None
+            or not difference
+            or difference.high is None
+        ):
             return ""
         lead = format_interval(
             -difference.difference, -difference.high, -(difference.low or 0.0), 2
@@ -93,7 +101,7 @@ def compare_members(
                 totals = totals_by_member[member][:, agent, unit_by_task[trace.task_id]]
                 totals += 1.0, value is not None, value or 0.0
     members = [(name, scale) for name, scale in totals_by_member if scale is not None]
-    return [
+    comparisons = [
         _compare_member(
             name,
             scale,
@@ -105,6 +113,13 @@ def compare_members(
         )
         for name, scale in sorted(members)
     ]
+    judged_names = {name for name, _ in members}
+    for (name, _), (responses, *_) in totals_by_member.items():
+        if name not in judged_names:
+            means = dict.fromkeys(agents)
+            left_out = int(responses.sum())
+            comparisons.append(MemberComparison(name, None, means, left_out, None, "not judged"))
+    return comparisons
 
 
 def has_members(run: Run) -> bool:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jurygraph.cli.render.report import draw_plots
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import read_ratings
 from jurygraph.studies.agreement import report
@@ -56,15 +55,13 @@ def test_each_dimension_and_domain_has_its_figures(tmp_path: Path) -> None:
     alpha = food["alpha"]
     assert alpha.value == pytest.approx(1.0 - 1.0 / (2.0 * every.var(ddof=1)), abs=1e-12)
     assert alpha.low < alpha.value < alpha.high <= 1.0
-    (_, heat_map) = found.plots
-    (row,) = heat_map.series
+    (bars,) = found.plots
+    (row,) = bars.series
     assert (row.label, row.x, row.y) == (
-        "taste",
-        ["all", "drinks", "food"],
+        "alpha",
+        ["taste", "taste · drinks", "taste · food"],
         [whole["alpha"].value, None, alpha.value],
     )
-    draw_plots(found.plots, tmp_path / "alpha.svg", ".svg")
-    assert f"<!-- {alpha.value:.2f} -->" in (tmp_path / "alpha.svg").read_text(encoding="utf-8")
     strict = {one["reviewer"]: one["strictness"] for one in food["reviewers"]}
     assert strict == {"ann": 1.0, "bob": -1.0}
     assert [one["correlation"].value for one in food["reviewers"]] == pytest.approx([1.0, 1.0])
@@ -95,7 +92,8 @@ def test_whoever_rates_surely_lower_or_guesses_is_named(tmp_path: Path) -> None:
     assert shifts.pop("sam") == pytest.approx(expected, abs=1e-4)
     assert set(shifts.values()) == {None}
     texts = [text for text in found.sections if isinstance(text, str)]
-    assert any(text.startswith("Warning: may be guessing (correlation near 0, ") for text in texts)
+    (warning,) = [text for text in texts if text.startswith("Warning: may be guessing (")]
+    assert ", or of another taste; to leave out: --without " in warning
     assert texts[-1].startswith("shifted, but ranks items like the others (correlation): sam 0.")
     assert texts[-2].startswith(
         "scores surely lower than the others' of the same items, on average by: sam 1.0"

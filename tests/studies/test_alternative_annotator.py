@@ -158,7 +158,7 @@ def test_too_few_persons_or_items_are_not_tested_and_it_says_why() -> None:
         "0 of 2 do, and the most is 1 item": np.ones((2, 1)),
         "no label has the name of its reviewer": np.full((0, 60), np.nan),
     }
-    need = "it takes 3 persons who share 30 items with others, by name"
+    need = "it takes 3 persons who share 30 judged items with others, by name"
     for reason, labels in cases.items():
         found = compare_judge_with_people(people_of(labels, judge))
         assert (found.winning_rate, found.advantage) == (None, None)

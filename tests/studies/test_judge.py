@@ -288,7 +288,7 @@ def test_a_conclusion_claims_no_more_than_its_interval(
     (conclusion,) = measure(binary_study(pairs)).conclusion
     assert conclusion.startswith(beginning)
     assert (
-        "was not tested: it takes 3 persons who share 30 items with others, by name; no label"
+        "was not tested: it takes 3 persons who share 30 judged items with others, by name; no label"
         in conclusion
     )
 

@@ -508,6 +508,26 @@ def test_nobody_gains_or_pays_where_what_failed_could_be_the_opposite(
     assert outcomes == {"Bea": (0, "gains"), "Walt": (4, "unclear")}
 
 
+def test_a_reviewer_whose_judge_failed_is_told_to_be_not_judged(tmp_path: Path) -> None:
+    """A row that is missing would read as nobody left out."""
+
+    @jg.evaluator(audience="reviewer")
+    def taste(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        if task.member == "Walt":
+            raise RuntimeError("down")
+        return jg.Verdict(score=0.5, native=3, scale=(1, 5))
+
+    names = ["Bea", "Walt"]
+    record_tastes(tmp_path / "run", taste, "reviewer", names, 4, failure={"min_coverage": 0.0})
+    with closing(Run.open(tmp_path / "run")) as run:
+        report = measure_ranking(AgentRanker(run))
+    outcomes = {row.label: (row.left_out, row.outcome) for row in report.figures["members"]}
+    assert outcomes == {"Bea (1 to 5)": (0, "unclear"), "Walt": (8, "not judged")}
+    (table,) = [table for table in report.tables if table.header[0].startswith("reviewer or")]
+    assert [row[-1] for row in table.rows] == ["unclear", "not judged, 8 left out"]
+    assert any("their 1 intervals hold together" in note for note in report.notes)
+
+
 def test_a_prediction_that_does_not_count_is_not_told_of_a_reviewer(tmp_path: Path) -> None:
     """It would double the names, and widen the intervals that hold together."""
 

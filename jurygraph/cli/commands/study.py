@@ -11,7 +11,7 @@ from itertools import chain
 from json import dumps, loads
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -615,9 +615,15 @@ def reviewers(
         list[Path] | None, option("RUN", "Run with judges of reviewers; repeat it for several.")
     ] = None,
     min_confidence: Annotated[
-        float,
-        option("C", "Leave out less confident predictions, 0 to 100.", min=0, max=100),
-    ] = 80.0,
+        float | None,
+        option(
+            "C",
+            "Leave out less confident answers, 0 to 100.",
+            min=0,
+            max=100,
+            show_default="as the run does",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, option("DIR", "Folder for runs of the judges with a model.", "-o", "--out")
     ] = None,
@@ -661,11 +667,16 @@ def reviewers(
         jurygraph study reviewers ratings.csv --judges zero-shot,personalized --model M --out runs --dry-run
     """
     from jurygraph.cli.scoring import ScoreOptions
+    from jurygraph.sources import read_config
+    from jurygraph.studies.reviewers import find_judge_of_reviewers
 
-    if 0.0 < min_confidence < 1.0:
+    if min_confidence is not None and 0.0 < min_confidence < 1.0:
         hint = f"write {100 * min_confidence:g} for the share {min_confidence:g}"
         raise InputError(f"--min-confidence: is {min_confidence:g} of 100; {hint}")
     columns = select_named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
+    if config is not None:
+        history: Any = find_judge_of_reviewers(read_config(config)).params
+        columns = {**history.get("columns", {}), **columns}
     study = _ReviewerStudy(
         ratings=ratings, items=items, columns=columns, judges=judges, shots=shots, seeds=seeds
     )
@@ -684,7 +695,7 @@ def reviewers(
         return None
     return study.report(
         run_folders,
-        least=min_confidence / 100.0,
+        least=min_confidence,
         embedder=embedder,
         level=level,
     )
@@ -705,7 +716,8 @@ class _ReviewerStudy:
         from jurygraph.studies.agreement import read_parts
         from jurygraph.studies.reviewers import plan_runs, texts_of
 
-        self._file = read_ratings(ratings, columns, COLUMN_OPTION_BY_RATING_FIELD)
+        rating_columns = {name: column for name, column in columns.items() if name != "prompt"}
+        self._file = read_ratings(ratings, rating_columns, COLUMN_OPTION_BY_RATING_FIELD)
         item_texts = {} if items is None else read_texts(items)
         self._texts = texts_of(self._file, item_texts)
         self._shots = [_parse_count(count) for count in split_names(shots)]
@@ -717,8 +729,9 @@ class _ReviewerStudy:
         for path, names in ((items, NO_NAMES), (ratings, columns)):
             if not self._designs or path is None:
                 continue
-            if any("prompt" in row for _, row in read_rows(path)):
-                self._prompts |= read_prompts(path, {**names, "prompt": "prompt"})
+            prompt = names.get("prompt", "prompt")
+            if any(prompt in row for _, row in read_rows(path)):
+                self._prompts |= read_prompts(path, {**names, "prompt": prompt})
         source = {"history": str(ratings), "texts": items and str(items), "columns": columns}
         self._source = {name: value for name, value in source.items() if value}
 
@@ -761,30 +774,40 @@ class _ReviewerStudy:
     def report(
         self,
         run_folders: Sequence[Path],
-        least: float,
+        least: float | None,
         embedder: str | None,
         level: MeasurementLevel,
     ) -> Report:
-        """Compare the judges without a model and those of the runs, whose answers have the `least` confidence."""
+        """Compare the judges without a model and those of the runs; `least` replaces the confidence that these ask."""
         from jurygraph.models.embedding import open_embedder
+        from jurygraph.studies.agreement import read_parts
         from jurygraph.studies.reasons import EmbeddedTexts, tf_idf
         from jurygraph.studies.reviewers import (
             join_runs,
+            leave_out_scores_off_scale,
             predict,
             read_run,
             refuse_runs_of_other_names,
         )
         from jurygraph.studies.reviewers import report as compare_judges
 
-        runs = list(chain.from_iterable(read_from_each_run(run_folders, read_run)))
-        refuse_runs_of_other_names(runs, self._parts)
-        joined_predictions = join_runs(runs, self._parts, least)
+        read_predictions = partial(read_run, min_confidence=least)
+        runs = list(chain.from_iterable(read_from_each_run(run_folders, read_predictions)))
+        ratings = leave_out_scores_off_scale(self._file, runs)
+        count_off_scale = len(self._file.rows) - len(ratings.rows)
+        if count_off_scale:
+            print_message(
+                f"left out of {ratings.path}: {count_off_scale} with a score off the scale"
+            )
+        parts = read_parts([ratings])
+        refuse_runs_of_other_names(runs, parts)
+        joined_predictions = join_runs(runs, parts)
         with progress("embedding", len(self._texts), "texts") as advance:
             vectorize = (
                 tf_idf if embedder is None else EmbeddedTexts(open_embedder(embedder), advance)
             )
             predictions_by_part = []
-            for part, predictions_from_runs in zip(self._parts, joined_predictions, strict=True):
+            for part, predictions_from_runs in zip(parts, joined_predictions, strict=True):
                 predictions = predict(
                     part, self._judges, self._shots, self._seeds, self._texts, vectorize
                 )

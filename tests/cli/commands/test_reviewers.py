@@ -92,6 +92,31 @@ def test_the_runs_are_made_read_and_continued(
     assert (unsure["answered"], unsure["left_out"]) == (0, {"confidence below 80": 18})
 
 
+def test_ratings_are_read_by_the_columns_of_the_config_and_those_off_its_scale_are_left_out(
+    run: Command, tmp_path: Path, asked: list[str]
+) -> None:
+    history = tmp_path / "history.csv"
+    rated = "".join(
+        f"{row['item']},{row['reviewer']},{row['score']},{row['text']},Which bus?\n"
+        for row in rows(SCORES)
+    )
+    history.write_text(f"item,reviewer,score,answer,task\n{rated}")
+    judge = """{use: zero-shot, params: {shots: 0, columns: {text: answer, prompt: task},
+      dimensions: {score: {text: How good it is., scale: [1, 4]}}}}"""
+    config = tmp_path / "jury.yaml"
+    config.write_text(f"evaluators: [{judge}]\nreward: {{zero-shot: 1.0}}\n")
+    with run_server(answering(asked)) as server:
+        model = ("--model", f"openai-compatible:{server.url}#tiny", "--config", config)
+        options = ("--judges", "zero-shot,item-mean", *model, "--out", tmp_path / "out")
+        made = run("study", "reviewers", history, *options, "--min-confidence", 0, "--json")
+    assert made.code == 0, made.err
+    assert asked
+    assert all("Which bus?" in request for request in asked)
+    assert f"left out of {history}: 6 with a score off the scale" in made.err
+    counts = {one["judge"]: one["answered"] for one in json.loads(made.out)["judges"]}
+    assert counts == {"zero-shot": 12, "item-mean": 12}
+
+
 def test_judges_see_the_prompt_of_a_table_as_the_question(
     run: Command, tmp_path: Path, asked: list[str]
 ) -> None:

@@ -21,7 +21,7 @@ from tests.studies.reviewers.test_baselines import random_rows, to_ratings
 GAP = np.nan
 
 
-PERSONS = {"all": [{"gain": None, "gain_p": None}] * 3}
+PERSONS = {"all": [{"gain": None, "gain_p": None, "n": 0, "mae": {"personalized": None}}] * 3}
 
 
 def two_reviewers(domains: tuple[str, ...] = ("",)) -> DimensionRatings:
@@ -70,7 +70,7 @@ def test_a_judge_without_any_prediction_is_named_and_the_others_are_compared() -
     assert [note for note in found.notes if problem in note and "; try --min-confidence 0" in note]
 
 
-def test_the_judge_that_costs_the_most_common_ratings_is_named() -> None:
+def test_it_is_said_when_few_ratings_are_predicted_by_all_judges_and_what_helps() -> None:
     part = two_reviewers()
     few = np.where(np.arange(8) < 2, part.score, GAP)
     most = np.where(np.arange(8) > 0, part.score, GAP)
@@ -83,14 +83,10 @@ def test_the_judge_that_costs_the_most_common_ratings_is_named() -> None:
     found = report([(part, columns)])
     few = "only 1 of 8 ratings are predicted by both personalized (7) and aggregate (2): no conclusion"
     assert found.conclusion[0].startswith(f"taste: {few}")
-    assert found.conclusion[1].endswith("on 1 of 8, those that all predict; the notes say why.")
-    assert found.conclusion[2].startswith(
-        "taste: without aggregate with 10 examples, they are compared on 7: leave it out, or, "
-    )
-    assert [row.n_without for row in figures_of(found).judges] == [2, 7, 1]
+    assert "on 1 of 8, those that all predict; the notes say why. Leave out" in found.conclusion[1]
     of_one = report([(part, columns[2:3])])
     (alone,) = figures_of(of_one).judges
-    assert (alone.n, alone.n_without) == (2, 2)
+    assert alone.n == 2
     assert "on 2 of 8, those that all predict; the notes say why." in of_one.conclusion[0]
 
 
@@ -188,7 +184,7 @@ def test_the_conclusion_tells_whether_a_judge_for_each_reviewer_is_worth_it() ->
     near = part.score + 0.5 * draw.choice([-1.0, 1.0], len(part.score))
     columns = [Predictions("aggregate", 8, guess[None]), Predictions("zero-shot", 0, near[None])]
     result = report([(part, [*columns, Predictions("personalized", 8, own[None])])])
-    answer, coverage, _, agreement, next_judge = result.conclusion
+    answer, coverage, agreement, next_judge = result.conclusion
     pair = "personalized (a judge for each reviewer) is nearer than aggregate (one judge for all, with examples)"
     assert answer.startswith(f"all: {pair}: mean difference of errors")
     assert ". personalized is surely nearer than aggregate for r0 (" in answer
@@ -263,6 +259,33 @@ def test_a_judge_that_may_be_guessing_is_not_said_to_stand_in_for_a_person() -> 
 def test_judges_that_all_use_the_others_scores_of_an_item_leave_none_for_new_items() -> None:
     (words,) = conclude_reviewers([], [], PERSONS)
     assert words.endswith("each judge uses others' scores of the item, which a new item has not.")
+
+
+def test_a_reviewer_of_another_taste_is_not_to_be_left_out_of_the_study() -> None:
+    test = AlternativeAnnotator(0.1, 3, 40, {}, 1.0, IntervalCell(0.8, 0.7, 0.9))
+    test = test._replace(guessers={"ann": IntervalCell(0.1, -0.1, 0.3)})
+    figures = {"mae": IntervalCell(1.0, 0.8, 1.2), "alpha": IntervalCell(0.8, 0.7, 0.9)}
+    row = {"dimension": None, "judge": "mean", "shots": 0, "coverage": 1.0, "answered": 9, "n": 9}
+    judge = {**row, **figures, "alternative_annotator": test}
+    words, *_ = conclude_reviewers([judge], [], PERSONS)
+    assert (
+        "these may be guessing or of another taste (rank correlation with the others): ann" in words
+    )
+    assert "--without" not in words
+
+
+def test_the_first_sentence_says_whom_the_judges_are_the_least_and_the_most_off_for() -> None:
+    part = two_reviewers()
+    own = part.score + np.repeat([1.0, 0.5], 4)
+    columns = [
+        Predictions("aggregate", 5, part.score[None] + 2.0, fold="mean of 3 answers"),
+        Predictions("personalized", 5, own[None], fold="mean of 3 answers"),
+    ]
+    found = report([(part, columns)])
+    extremes = "least for bob (0.50; aggregate 2.00), and most for ann (1.00; aggregate 2.00)."
+    assert found.conclusion[0].endswith(f"personalized errs {extremes}")
+    rule, *_ = format_report_lines(found.sections)
+    assert "; what a model predicts is the mean of 3 answers, as in its run; errors " in rule
 
 
 def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:

@@ -9,11 +9,12 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.run import Run
-from jurygraph.schema import RecordedVerdict
+from jurygraph.schema import ComponentInput, RecordedVerdict
 from jurygraph.studies.agreement import read_parts
 from jurygraph.studies.reviewers import (
     RunPredictions,
     join_runs,
+    leave_out_scores_off_scale,
     predict,
     read_run,
     refuse_runs_of_other_names,
@@ -74,7 +75,8 @@ def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> No
         folder = score(tmp_path / "run", server, *shown)
     parts = read_parts([to_ratings(rows(SCORES))])
     with Run.open(folder) as run:
-        read = read_run(run)
+        read = read_run(run, min_confidence=0.0)
+        sure_predictions = read_run(run)
         lack = "since its [0-9]+ answers predict single reviewers, .*`--to verdicts` writes them"
         with pytest.raises(InputError, match=lack):
             list(export_votes(run))
@@ -82,7 +84,7 @@ def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> No
         ("personalized", 2, 4),
         ("zero-shot", 0, 4),
     ]
-    ((zero, personal),) = join_runs(read, parts, min_confidence=0.0)
+    ((zero, personal),) = join_runs(read, parts)
     assert (zero.judge, zero.shots, personal.judge, personal.shots) == (
         "zero-shot",
         0,
@@ -93,11 +95,9 @@ def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> No
         assert one.answered.tolist() == [True, False, False, True] * 3
         assert one.left_out == {"failed": 3, "abstained": 3}
         assert (one.values[0, 0], one.reasons[0]) == (3.0, "as 0")
-    lone_six = read_parts([to_ratings(rows({**SCORES, "cy": (1, 5, 1, 6)}))])
-    ((off_scale, _),) = join_runs(read, lone_six, min_confidence=0.0)
-    assert off_scale.left_out == {"failed": 3, "abstained": 3, "rated off the scale": 1}
-    assert not off_scale.answered[-1]
-    ((sure, _),) = join_runs(read, parts)
+    lone_six = to_ratings(rows({**SCORES, "cy": (1, 5, 1, 6)}))
+    assert leave_out_scores_off_scale(lone_six, read).rows == lone_six.rows[:-1]
+    ((sure, _),) = join_runs(sure_predictions, parts)
     assert sure.left_out == {"failed": 3, "abstained": 3, "confidence below 80": 3}
     columns = [*predict(parts[0], ["item-mean"], (), 1, {}), zero, personal]
     found = figures_of(report([(parts[0], columns)]))
@@ -106,6 +106,9 @@ def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> No
         ("zero-shot", 6, 0.5),
         ("personalized", 6, 0.5),
     ]
+
+
+PAPER = {"": [ComponentInput(questions=(), weights=(), reduce="majority", min_confidence=0.8)]}
 
 
 def recorded(answer: tuple[float, float | None] | str) -> RecordedVerdict:
@@ -118,8 +121,10 @@ def recorded(answer: tuple[float, float | None] | str) -> RecordedVerdict:
         return RecordedVerdict(status="not_applicable", gated_by="specificity")
     score, confidence = answer
     if score == 0:  # the category does not apply, which people write down as 0
-        return RecordedVerdict(status="not_applicable", native=0, confidence=confidence)
-    return RecordedVerdict(score=0.5, native=score, confidence=confidence)
+        return RecordedVerdict(
+            status="not_applicable", native=0, confidence=confidence, scale=(1, 5)
+        )
+    return RecordedVerdict(score=(score - 1) / 4, native=score, confidence=confidence, scale=(1, 5))
 
 
 @all_rows(
@@ -146,7 +151,7 @@ def test_unsure_answers_go_and_the_majority_of_three_seeds_stays(
     (part,) = read_parts([to_ratings(rows({"ann": (1, 2)}))])
     cell = ("score", "ann", part.items[0])
     runs = [
-        RunPredictions("run", "personalized", "m", 2, seed, {cell: [recorded(answer)]})
+        RunPredictions("run", "personalized", "m", 2, seed, {cell: [recorded(answer)]}, PAPER)
         for seed, answer in enumerate(answers)
     ]
     runs = runs or [
@@ -159,6 +164,40 @@ def test_unsure_answers_go_and_the_majority_of_three_seeds_stays(
         assert (bool(found.answered[0]), found.left_out[predicted] > 0) == (False, True)
     else:
         assert found.values[0, 0] == predicted
+
+
+@all_rows(
+    "reduce, least, answers, predicted, fold",
+    [
+        ("mean", 0.0, [(1, 0.9), (2, 0.2), (5, 0.9)], 8 / 3, "mean of 3 answers"),
+        (
+            "mean",
+            0.5,
+            [(1, 0.9), (2, 0.2), (5, 0.9)],
+            3.0,
+            "mean of 3 answers of a confidence from 50",
+        ),
+        ("mean", 0.0, [(1, 0.9), "failed", (5, 0.9)], 3.0, "mean of 3 answers"),
+        ("median", 0.0, [(1, 0.9), (2, 0.2), (5, 0.9)], 2.0, "median of 3 answers"),
+        ("min", 0.0, [(3, 0.9), (2, 0.2), (5, 0.9)], 2.0, "min of 3 answers"),
+        ("majority", 0.0, [(1, 0.9), (2, 0.2), (5, 0.9)], None, "majority of 3 answers"),
+        ("majority", 0.0, [(4, 0.1)], 4.0, ""),
+    ],
+)
+def test_a_prediction_is_what_the_reward_of_the_run_counts(
+    reduce: Any, least: float, answers: list[Any], predicted: float | None, fold: str
+) -> None:
+    """Samples that differ have a mean: without a prediction, the study was of the items on which they agree."""
+    (part,) = read_parts([to_ratings(rows({"ann": (1, 2)}))])
+    verdicts = {("score", "ann", part.items[0]): [recorded(answer) for answer in answers]}
+    use = ComponentInput(questions=(), weights=(), reduce=reduce, min_confidence=least)
+    run = RunPredictions("run", "personalized", "m", 2, 0, verdicts, {"": [use]})
+    (((found),),) = join_runs([run], [part])
+    if predicted is None:
+        assert found.left_out["no majority"] == 1
+    else:
+        assert found.values[0, 0] == pytest.approx(predicted)
+    assert found.fold == fold
 
 
 def test_a_run_of_something_else_is_refused(tmp_path: Path) -> None:
