@@ -57,6 +57,8 @@ class SavedConsensus(FrozenModel):
     preset: StudyPreset
     method: ConsensusMethod
     settings: JsonFields
+    dimension: str | None = None
+    command: str = "jurygraph consensus RATINGS"
     counts: _ConsensusCounts
     agents: Mapping[str, AgentScore]
     items: Mapping[str, _ConsensusItem]

@@ -470,6 +470,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     return {
         "method": fitted_consensus.method,
         "preset": fitted_consensus.settings.preset or "converged",
+        "dimension": ballots.dimension,
         "settings": fitted_consensus.model.settings._asdict(),
         "classes": ballots.classes,
         "values": fitted_consensus.values if ballots.has_order else (),

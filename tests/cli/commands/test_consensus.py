@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,9 @@ def consensus_json(run: Command, *arguments: object) -> dict[str, Any]:
     assert ended.code == 0, ended.err
     (line,) = ended.out.splitlines()
     answer: dict[str, Any] = json.loads(line)
+    assert answer.pop("command") == shlex.join(
+        ["jurygraph", "consensus", *map(str, [*arguments, *QUICK])]
+    )
     return answer
 
 
