@@ -36,6 +36,7 @@ _SAVE_CONSENSUS_HINT = "save it with `jurygraph consensus RATINGS --json`"
 class _ConsensusItem(FrozenModel):
     posterior: tuple[UnitInterval, ...]
     ambiguity: UnitInterval
+    labels: int = 0
     mean: Number | None = None
     adjusted_mean: Number | None = None
     annotators: tuple[str, ...] = ()

@@ -170,7 +170,8 @@ def consensus(
         option(
             "F",
             "Write a label of each item (and the `question` D) as CSV for `study judge`, none at ties, and why it is "
-            "in doubt; of numbers also the mean, and with each person's leniency taken out, lowest first.",
+            "in doubt; of numbers also the mean of its `labels`, and that without each person's leniency, within the "
+            "scale, lowest first.",
         ),
     ] = None,
     plot: PlotFileOption = None,

@@ -169,7 +169,7 @@ def test_json_has_the_documented_fields_and_the_artifact_the_confusions(run: Com
     assert set(answer["agents"]["small"]) == {"score", "low", "high", "items"}
     assert {"accuracy", "leniency", "strictness"} <= set(answer["annotators"]["ada"])
     assert set(answer["items"]["i0_large"]) == {
-        *("posterior", "ambiguity", "mean", "adjusted_mean", "annotators")
+        *("posterior", "ambiguity", "labels", "mean", "adjusted_mean", "annotators")
     }
     assert {
         "log_likelihood",
@@ -232,7 +232,8 @@ def test_credit_gold_and_method_are_options(run: Command, tmp_path: Path) -> Non
     assert answer["items"]["i0_large"] == {
         "posterior": [0.0, 1.0],
         "ambiguity": 0.0,
-        "mean": 1.0,
+        "labels": 4,
+        "mean": 0.0,
         "adjusted_mean": 0.0,
         "annotators": ["ada", "bo", "cy", "dee"],
     }
@@ -368,14 +369,19 @@ def test_stars_have_a_mean_without_leniency_the_lowest_first_and_why_an_item_is_
     # c has the mean, as everybody rated it; b, without the lenient dora, is higher than its two labels
     assert labels_by_item["c"] == {
         "label": "2",
-        "mean": "2",
+        "mean": "2.33333",
         "adjusted_mean": "2.33333",
+        "labels": "3",
         "spread": "0.118",
         "doubt": "one vote decides",
     }
     assert labels_by_item["b"]["adjusted_mean"] == "3"
     assert (labels_by_item["b"]["label"], labels_by_item["b"]["doubt"]) == ("", "tie")
-    assert labels_by_item["empty"]["adjusted_mean"] == ""
+    assert [labels_by_item["empty"][name] for name in ("mean", "adjusted_mean", "labels")] == [
+        "",
+        "",
+        "0",
+    ]
     assert run(*command, "stableval").code == 0
     ambiguity = {
         name: item["ambiguity"]

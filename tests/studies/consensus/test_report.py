@@ -367,6 +367,20 @@ def test_of_ordered_labels_who_guesses_is_told_by_the_order_and_half_stars_do_no
     ) in found.notes
 
 
+def test_a_slip_far_off_the_scale_comes_before_the_headline_and_is_in_no_suggested_scale() -> None:
+    votes = [(item, name, 44 if (item, name) == ("i7", "bo") else s) for item, name, s in STARS]
+    slip = fit_consensus(collect_votes([votes_file(*votes)]), ConsensusSettings())
+    found = consensus_study.report(slip)
+    assert str(found.conclusion[0]).startswith(
+        "Warning: 44 (i7 by bo) is far from all other labels"
+    )
+    assert not any("--classes 1,2" in note for note in found.notes)
+    clean = consensus_study.report(
+        fit_consensus(collect_votes([votes_file(*STARS)]), ConsensusSettings())
+    )
+    assert not any("far from" in str(text) for text in clean.conclusion)
+
+
 def test_the_accuracy_of_someone_who_never_errs_has_the_exact_interval_of_as_many_items() -> None:
     rows = [(f"i{item}", name, item % 2) for item in range(30) for name in ("ann", "bo", "cy")]
     rows += [(f"i{item}", "dee", item % 2 ^ (item % 5 == 0)) for item in range(30)]
