@@ -91,7 +91,8 @@ _DECISION_BY_WORD: Mapping[str, bool | None] = {
 _MTURK_CHOICE_PATTERN = re.compile(r"(Answer\..+\.).+")
 NO_LABEL_DESCRIPTION = "an empty cell, or n/a, NA, unsure, ? or -"
 _WIDE_TABLE_HINT = (
-    "if each person has a column, make a label of each cell by `jurygraph import wide`"
+    "if each person has a column, or a file, make a label of each cell by `jurygraph import wide FILE --rater-columns "
+    "PERSON=COLUMN`"
 )
 TARGET_VALUE_HINT = "write true or false, yes or no, or a number"
 NUMERAL_PATTERN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)

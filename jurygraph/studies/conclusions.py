@@ -329,8 +329,8 @@ def _describe_test_against_people(test: AlternativeAnnotator, agreement: object)
     if test.winning_rate is None:
         return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
     detail = (
-        f"ω {test.winning_rate:.2f} of {test.persons} persons (shown to be no nearer to the others than it is, give or "
-        f"take ε), ρ {_cell_text(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
+        f"ω {test.winning_rate:.2f} of {test.persons} persons (these are shown to be nearer to the others than the "
+        f"judge by less than ε, if at all), ρ {_cell_text(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
     )
     if test.left_out:
         detail += (
@@ -339,7 +339,10 @@ def _describe_test_against_people(test: AlternativeAnnotator, agreement: object)
         )
     if test.guessers:
         detail += f". {_describe_guessers(test)}"
-    if test.winning_rate < MIN_PASSING_WIN_RATE:
+    rate_without_guessers = test.winning_rate_without_guessers
+    if rate_without_guessers is None:
+        rate_without_guessers = test.winning_rate
+    if min(test.winning_rate, rate_without_guessers) < MIN_PASSING_WIN_RATE:
         beaten = sum(judge > person - test.epsilon for judge, person in test.rates.values())
         remedy = "More items would hardly help: most persons are nearer to the others than it is, by ε and more"
         if beaten >= MIN_PASSING_WIN_RATE * test.persons:
@@ -359,8 +362,6 @@ def _describe_guessers(test: AlternativeAnnotator) -> str:
         without += "there are too few persons to test"
     else:
         without += f"ω is {test.winning_rate_without_guessers:.2f}"
-        if test.winning_rate_without_guessers < MIN_PASSING_WIN_RATE:
-            without += ", and it is not shown to be as near"
     return (
         "Warning: of the persons whom it beats, these may be guessing (rank correlation with the others): "
         f"{join_names(names)}; {without}"

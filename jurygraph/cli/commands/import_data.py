@@ -256,7 +256,7 @@ def _print_label_counts(counts: Mapping[str, int], votes: Sequence[Vote]) -> Non
     if repeated:
         subjects = [subject for subject, count in label_counts.items() if count > 1]
         names = [f"{item} by {annotator}" for item, annotator, _ in subjects]
-        remedy = "keep one of each"
+        remedy = "keep one of each, or import the file of each person by itself"
         if all(vote.agent is None for vote in votes):
             remedy += ", or name the column of agents (--column agent=C)"
         print_message(

@@ -303,7 +303,10 @@ def test_a_column_for_each_person_is_named_with_the_way(
     monkeypatch.chdir(tmp_path)
     Path("wide.csv").write_text("item,ann,bo\na,no,yes\n")
     refused = run("consensus", "wide.csv")
-    assert "make a label of each cell by `jurygraph import wide`\n" in refused.err
+    remedy = (
+        "make a label of each cell by `jurygraph import wide FILE --rater-columns PERSON=COLUMN`\n"
+    )
+    assert remedy in refused.err
 
 
 def test_labels_are_written_for_study_judge_and_words_for_none_are_said(
