@@ -197,6 +197,14 @@ class FittedConsensus:
         )
 
     @property
+    def has_credit_by_number(self) -> bool:
+        """Return whether classes are numbers, and their credit rises evenly with these from 0 to 1."""
+        scale: Sequence[Any] = self.ballots.classes
+        if has_words(scale):
+            return False
+        return np.allclose(np.interp(scale, (scale[0], scale[-1]), (0.0, 1.0)), self.values)
+
+    @property
     def has_one_resampling_unit(self) -> bool:
         """Return whether there is one prompt, or without groups one item as the files name them: what is drawn."""
         return len(set(self.ballots.prompt or self.ballots.item_id_in_file)) == 1
@@ -502,26 +510,34 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
 
 
 def _conclude_agents(fitted_consensus: FittedConsensus) -> list[str]:
-    """Return whether the agent with the greatest mean credit is ahead of the next, over what both were labelled for."""
+    """Return whether the agent with the greatest mean credit is ahead of the next, over what both were labelled for.
+
+    The difference is in the numbers of the labels, such as stars, if their credit is in proportion to them.
+    """
     ballots = fitted_consensus.ballots
     if ballots.agent is None:
         return []
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     votes = item_posteriors.votes
+    scale: Sequence[Any] = fitted_consensus.values
+    unit = ""
+    if fitted_consensus.has_credit_by_number and ballots.classes != scale:
+        scale = ballots.classes
+        unit = " The difference is in the numbers of the labels."
     # equal credit can differ in its last bits
-    credit = np.round(item_posteriors.posterior @ np.array(fitted_consensus.values), 12).tolist()
+    credit = np.round(item_posteriors.posterior @ np.array(scale), 12).tolist()
     units = ballots.prompt or ballots.item_id_in_file
     rewards = []
     for item, row in zip(*np.unique(votes.item_code_by_row, return_index=True), strict=True):
         if votes.has_label[item]:
             agent = ballots.agent[row]
             rewards.append(UnitRewards(agent, units[row], 1, 1, *[credit[item]] * 3))
-    limits = (min(fitted_consensus.values), max(fitted_consensus.values))
+    limits = (min(scale), max(scale))
     unit_names = "items" if len(set(units)) < len(votes.items) else "answers"
     if ballots.prompt is not None:
         unit_names = "groups"
     agents = rank_agents_by_reward(rewards, limits, unit_names)
-    leads = [describe_lead(agent.lead) for agent in agents[:1] if agent.lead is not None]
+    leads = [describe_lead(agent.lead) + unit for agent in agents[:1] if agent.lead is not None]
     return [*conclude_ranking(agents), *leads]
 
 

@@ -151,7 +151,7 @@ def test_words_without_an_order_have_labels_accuracy_and_doubt_but_no_credit(
     table(tmp_path / "wide.csv", {"item": "a", "ann": "", "bo": "bug"})
     wide = run("consensus", "wide.csv", "--annotator", "ann", "--label", "bo")
     assert (
-        "; or if each person has a column, make a label of each cell by `jurygraph import"
+        "; or if each person has a column, or a file, make a label of each cell by `jurygraph import"
         in wide.err
     )
     table(tmp_path / "gold.csv", {"item": "i0", "label": "question"})

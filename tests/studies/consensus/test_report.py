@@ -322,7 +322,8 @@ def test_which_agent_people_like_more_is_told_over_the_questions_of_both(has_gro
     if has_groups:
         design = "paired over 24 groups"
         certainty = "by more than chance"
-    assert words.startswith(f"falcon is ahead of heron, {certainty}: the difference is 0.1875 (")
+    assert words.startswith(f"falcon is ahead of heron, {certainty}: the difference is 0.7500 (")
+    assert words.endswith(" The difference is in the numbers of the labels.")
     assert design in words
     assert ("more answers of each like these would tell with a chance of 80%" in words) == (
         not has_groups
