@@ -135,9 +135,15 @@ def leave_out_raters(
     left_out = select_known_names("--without: nobody is", split_names(names), people)
     if left_out and raters <= set(left_out):
         raise InputError(f"--without: is {names}, and nobody is left; leave out fewer")
+    return _keep_rows(files, field, raters - set(left_out))
+
+
+def _keep_rows(
+    files: Sequence[FileRows[N]], field: str, values: Collection[object]
+) -> list[FileRows[N]]:
     kept_files = []
     for file in files:
-        rows = [row for row in file.rows if getattr(row[1], field) not in left_out]
+        rows = [row for row in file.rows if getattr(row[1], field) in values]
         kept_files.append(replace(file, rows=tuple(rows)))
     return kept_files
 
@@ -151,11 +157,7 @@ def select_dimension(files: Sequence[FileRows[D]], name: str | None) -> Sequence
         return files
     dimensions = {rating.dimension for file in files for _, rating in file.rows}
     select_known_names("--dimension: no rating is of", [name], sorted(filter(None, dimensions)))
-    selected_files = []
-    for file in files:
-        rows = [row for row in file.rows if row[1].dimension == name]
-        selected_files.append(replace(file, rows=tuple(rows)))
-    return selected_files
+    return _keep_rows(files, "dimension", [name])
 
 
 RatingsFile = FileRows[Rating]

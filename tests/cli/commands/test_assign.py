@@ -401,4 +401,5 @@ def test_reviewers_see_the_prompt_and_may_write_classes_in_any_case(
     )
     assert (high.code, "ambiguity is from 0 to 1, and here " in high.err) == (2, True)
     other = run("consensus", "ratings.csv", "--classes", "yes,no", "--before", "consensus.json")
-    assert "--before: has other classes; give that consensus's: --classes no,yes\n" in other.err
+    problem = "--before: has other classes; give the options of that consensus: jurygraph consensus"
+    assert f"{problem} ratings.csv --classes no,yes --method stableval --subsets 0\n" in other.err

@@ -147,7 +147,7 @@ def test_words_without_an_order_have_labels_accuracy_and_doubt_but_no_credit(
     assert (more.code, "\nclasses: bug, question\n" in more.out) == (0, True), more.err
     ordered = run(*words, "--classes", "bug,question")
     assert (ordered.code, ordered.out) == (2, "")
-    assert "--before: has other values; leave out --classes: " in ordered.err
+    assert "--before: has other values; give the options of that consensus: " in ordered.err
     table(tmp_path / "wide.csv", {"item": "a", "ann": "", "bo": "bug"})
     wide = run("consensus", "wide.csv", "--annotator", "ann", "--label", "bo")
     assert (
