@@ -329,8 +329,8 @@ def _describe_test_against_people(test: AlternativeAnnotator, agreement: object)
     if test.winning_rate is None:
         return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
     detail = (
-        f"ω {test.winning_rate:.2f} of {test.persons} persons (these are shown to be nearer to the others than the "
-        f"judge by less than ε, if at all), ρ {_cell_text(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
+        f"ω {test.winning_rate:.2f} of {test.persons} persons (that share is shown to be nearer to the others than "
+        f"the judge by less than ε, if at all), ρ {_cell_text(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
     )
     if test.left_out:
         detail += (
