@@ -197,14 +197,6 @@ class FittedConsensus:
         )
 
     @property
-    def has_credit_by_number(self) -> bool:
-        """Return whether classes are numbers, and their credit rises evenly with these from 0 to 1."""
-        scale: Sequence[Any] = self.ballots.classes
-        if has_words(scale):
-            return False
-        return np.allclose(np.interp(scale, (scale[0], scale[-1]), (0.0, 1.0)), self.values)
-
-    @property
     def has_one_resampling_unit(self) -> bool:
         """Return whether there is one prompt, or without groups one item as the files name them: what is drawn."""
         return len(set(self.ballots.prompt or self.ballots.item_id_in_file)) == 1
@@ -521,9 +513,12 @@ def _conclude_agents(fitted_consensus: FittedConsensus) -> list[str]:
     votes = item_posteriors.votes
     scale: Sequence[Any] = fitted_consensus.values
     unit = ""
-    if fitted_consensus.has_credit_by_number and ballots.classes != scale:
-        scale = ballots.classes
-        unit = " The difference is in the numbers of the labels."
+    classes: Sequence[Any] = ballots.classes
+    if classes != scale and not has_words(classes):
+        credit_by_number = np.interp(classes, (classes[0], classes[-1]), (0.0, 1.0))
+        if np.allclose(credit_by_number, scale):
+            scale = classes
+            unit = " The difference is in the numbers of the labels."
     # equal credit can differ in its last bits
     credit = np.round(item_posteriors.posterior @ np.array(scale), 12).tolist()
     units = ballots.prompt or ballots.item_id_in_file

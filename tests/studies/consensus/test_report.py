@@ -324,6 +324,9 @@ def test_which_agent_people_like_more_is_told_over_the_questions_of_both(has_gro
         certainty = "by more than chance"
     assert words.startswith(f"falcon is ahead of heron, {certainty}: the difference is 0.7500 (")
     assert words.endswith(" The difference is in the numbers of the labels.")
+    uneven = fitted.ballots._replace(classes=(1, 2, 3, 4, 5, 9), values=None)
+    by_rank = consensus_study.report(fit_consensus(uneven, fitted.settings)).conclusion[0]
+    assert "in the numbers" not in str(by_rank)  # the credit of 9 is one step above that of 5
     assert design in words
     assert ("more answers of each like these would tell with a chance of 80%" in words) == (
         not has_groups
