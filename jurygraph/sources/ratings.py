@@ -8,6 +8,7 @@ import json
 import logging
 import math
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -60,6 +61,7 @@ _LOGGER = logging.getLogger(__name__)
 
 N = TypeVar("N", bound=FrozenModel)
 V = TypeVar("V", bound=Vote)
+D = TypeVar("D", Rating, Vote)
 T = TypeVar("T", bound=RatedItem)
 
 _COLUMN_ALIASES = {
@@ -89,7 +91,8 @@ _DECISION_BY_WORD: Mapping[str, bool | None] = {
 _MTURK_CHOICE_PATTERN = re.compile(r"(Answer\..+\.).+")
 NO_LABEL_DESCRIPTION = "an empty cell, or n/a, NA, unsure, ? or -"
 _WIDE_TABLE_HINT = (
-    "if each person has a column, make a label of each cell by `jurygraph import wide`"
+    "if each person has a column, or a file, make a label of each cell by `jurygraph import wide FILE --rater-columns "
+    "PERSON=COLUMN`"
 )
 TARGET_VALUE_HINT = "write true or false, yes or no, or a number"
 NUMERAL_PATTERN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -135,11 +138,29 @@ def leave_out_raters(
     )
     if left_out and raters <= set(left_out):
         raise InputError(f"--without: is {names}, and nobody is left; leave out fewer")
+    return _keep_rows(files, field, raters - set(left_out))
+
+
+def _keep_rows(
+    files: Sequence[FileRows[N]], field: str, values: Collection[object]
+) -> list[FileRows[N]]:
     kept_files = []
     for file in files:
-        rows = [row for row in file.rows if getattr(row[1], field) not in left_out]
+        rows = [row for row in file.rows if getattr(row[1], field) in values]
         kept_files.append(replace(file, rows=tuple(rows)))
     return kept_files
+
+
+def select_dimension(files: Sequence[FileRows[D]], name: str | None) -> Sequence[FileRows[D]]:
+    """Return the files with the ratings of one dimension; all ratings if `name` is None.
+
+    Raises `InputError` for a name of none.
+    """
+    if name is None:
+        return files
+    dimensions = {rating.dimension for file in files for _, rating in file.rows}
+    select_known_names("--dimension: no rating is of", [name], sorted(filter(None, dimensions)))
+    return _keep_rows(files, "dimension", [name])
 
 
 RatingsFile = FileRows[Rating]
@@ -260,10 +281,14 @@ def read_judged_labels(
 
     `columns` maps `id`, `target`, … to the file's columns; `options` as for `read_ratings`. Several of `target` are
     joined by commas, each as COLUMN, QUESTION=COLUMN or PERSON:QUESTION=COLUMN. An item that is none of the `responses`
-    is, with its `agent`, that agent's response. Rows without a label are left out, and counted as `empty`.
+    is, with its `agent`, that agent's response; a `dimension`, where the file has no `question`, is the question, as of
+    ratings that are imported. Rows without a label are left out, and counted as `empty`.
 
     Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice, or nobody any.
     """
+    column_names = read_first_row(path)
+    if "dimension" in column_names and "question" not in (*column_names, *columns):
+        columns = {**columns, "question": "dimension"}
     labelled_rows = []
     row_count = 0
     first_position_by_key: dict[tuple[str | None, ...], str] = {}
@@ -432,7 +457,7 @@ def read_validated_rows(
     if number_columns:  # else the same rows are read for their texts
         rows_with_position = _omit_mturk_nonanswers(path, rows_with_position, number_columns)
     if "score" in column_by_field:
-        _read_decisions(rows_with_position, column_by_field["score"])
+        _read_decisions(rows_with_position, column_by_field)
     for position, values in rows_with_position:
         row = _row_to_model(f"{path}, {position}", model, values, column_by_field, is_csv_file)
         rows.append((position, row))
@@ -501,15 +526,20 @@ def read_decimal_commas(path: Path, rows: Sequence[RowWithPlace], columns: Itera
         )
 
 
-def _read_decisions(rows: Sequence[RowWithPlace], column: str) -> None:
-    """Write 1 and 0 for pass and fail, or other decisions, in a column of scores that has nothing else."""
-    cells = [values.get(column) for _, values in rows]
-    words = ["" if cell is None else str(cell).strip().casefold() for cell in cells]
-    if set(words) <= _DECISION_BY_WORD.keys():
-        for (_, values), word in zip(rows, words, strict=True):
-            decision = _DECISION_BY_WORD[word]
-            if decision is not None:
-                values[column] = float(decision)
+def _read_decisions(rows: Sequence[RowWithPlace], columns: NameByField) -> None:
+    """Write 1 and 0 for pass and fail, or other decisions, as scores of a dimension that has nothing else."""
+    column = columns["score"]
+    ratings_by_dimension = defaultdict(list)
+    for _, values in rows:
+        ratings_by_dimension[str(values.get(columns.get("dimension", "")))].append(values)
+    for ratings in ratings_by_dimension.values():
+        cells = [values.get(column) for values in ratings]
+        words = ["" if cell is None else str(cell).strip().casefold() for cell in cells]
+        if set(words) <= _DECISION_BY_WORD.keys():
+            for values, word in zip(ratings, words, strict=True):
+                decision = _DECISION_BY_WORD[word]
+                if decision is not None:
+                    values[column] = float(decision)
 
 
 def iter_file_columns(

@@ -15,9 +15,9 @@ from jurygraph.aggregation.consensus import HIGH_AMBIGUITY, AgentScore
 from jurygraph.aggregation.consensus.fitting import ConsensusMethod
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
-from jurygraph.messages import join_names, quote, shell_quote
+from jurygraph.messages import join_names, quote
 from jurygraph.schema.frozen_model import FrozenModel, JsonFields, Number, UnitInterval
-from jurygraph.schema.rating import Label, format_label
+from jurygraph.schema.rating import Label
 from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.ratings import read_json_object
 from jurygraph.sources.sheets import SheetItem
@@ -36,6 +36,7 @@ _SAVE_CONSENSUS_HINT = "save it with `jurygraph consensus RATINGS --json`"
 class _ConsensusItem(FrozenModel):
     posterior: tuple[UnitInterval, ...]
     ambiguity: UnitInterval
+    labels: int = 0
     mean: Number | None = None
     adjusted_mean: Number | None = None
     annotators: tuple[str, ...] = ()
@@ -57,6 +58,8 @@ class SavedConsensus(FrozenModel):
     preset: StudyPreset
     method: ConsensusMethod
     settings: JsonFields
+    dimension: str | None = None
+    command: str = "jurygraph consensus RATINGS"
     counts: _ConsensusCounts
     agents: Mapping[str, AgentScore]
     items: Mapping[str, _ConsensusItem]
@@ -164,13 +167,9 @@ def report(
     new_consensus = SavedConsensus(agents=scores, **consensus.describe_fit(fitted_consensus))
     for name in ("classes", "values", "preset", "method", "settings"):
         if getattr(before, name) != getattr(new_consensus, name):
-            hint = "give the options of that consensus"
-            if not before.values and name in ("classes", "values"):
-                hint = "leave out --classes: its classes have no order"
-            elif name == "classes":
-                classes = ",".join(map(format_label, before.classes))
-                hint = f"give that consensus's: --classes {shell_quote(classes)}"
-            raise InputError(f"--before: has other {name}; {hint}")
+            raise InputError(
+                f"--before: has other {name}; give the options of that consensus: {before.command}"
+            )
     lost_annotators = sorted(before.annotators - new_consensus.annotators)
     if lost_annotators:
         raise InputError(

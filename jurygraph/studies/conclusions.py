@@ -342,8 +342,8 @@ def _describe_test_against_people(
     if test.winning_rate is None:
         return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
     detail = (
-        f"ω {test.winning_rate:.2f} of {test.persons} persons (shown to be no nearer to the others than it is, give or "
-        f"take ε), ρ {_cell_text(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
+        f"ω {test.winning_rate:.2f} of {test.persons} persons (that share is shown to be nearer to the others than "
+        f"the judge by less than ε, if at all), ρ {_cell_text(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
     )
     if test.left_out:
         detail += (
@@ -352,7 +352,10 @@ def _describe_test_against_people(
         )
     if test.guessers:
         detail += f". {_describe_guessers(test, have_tastes)}"
-    if test.winning_rate < MIN_PASSING_WIN_RATE:
+    rate_without_guessers = test.winning_rate_without_guessers
+    if rate_without_guessers is None or have_tastes:
+        rate_without_guessers = test.winning_rate
+    if min(test.winning_rate, rate_without_guessers) < MIN_PASSING_WIN_RATE:
         beaten = sum(judge > person - test.epsilon for judge, person in test.rates.values())
         remedy = "More items would hardly help: most persons are nearer to the others than it is, by ε and more"
         if beaten >= MIN_PASSING_WIN_RATE * test.persons:
@@ -374,8 +377,6 @@ def _describe_guessers(test: AlternativeAnnotator, have_tastes: bool) -> str:
         without += "there are too few persons to test"
     else:
         without += f"ω is {test.winning_rate_without_guessers:.2f}"
-        if test.winning_rate_without_guessers < MIN_PASSING_WIN_RATE:
-            without += ", and it is not shown to be as near"
     return (
         f"Warning: of the persons whom it beats, these may be {doubt} (rank correlation with the others): "
         f"{join_names(names)}; {without}"

@@ -62,6 +62,7 @@ MAX_LABEL_STEPS_FOR_REFITS = 5_000_000
 _TABLE_DIGITS = 3  # as in the tables of the paper
 _MAX_ROWS_LISTED = 10
 _MAX_AGENTS_PLOTTED = 25
+_MIN_LABELS_PER_SLIP = 20
 _MAX_SCALE_CHARACTERS = 400
 _CONSENSUS_METHOD_LABELS = {
     "majority": "majority vote",
@@ -272,7 +273,7 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
         warnings.append(small_panel_reason)
     warnings += notes_on_similar_names(ballots.annotator)
     warnings += notes_on_similar_names(ballots.agent or ())
-    if ballots.values is not None and not has_words(classes):
+    if ballots.values is not None and not has_words(classes) and not describe_slips(ballots):
         warnings += _notes_on_half_steps(classes)
     if ballots.spelling_change_counts:
         spelling_change_texts = [
@@ -286,6 +287,24 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
         class_credit_values(model.votes, settings.values or ballots.values or None).tolist()
     )
     return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
+
+
+def describe_slips(ballots: VoteColumns) -> list[str]:
+    """Return a warning of the few labels that are farther from all others than these are from each other."""
+    scale: Sequence[Any] = ballots.classes
+    if not ballots.values or has_words(scale) or len(scale) < 3:
+        return []
+    warnings = []
+    for outlier, nearest, *_, farthest in (scale, scale[::-1]):
+        votes = zip(ballots.item, ballots.annotator, ballots.label, strict=True)
+        names = [f"{item} by {person}" for item, person, label in votes if label == outlier]
+        is_rare = _MIN_LABELS_PER_SLIP * len(names) <= len(ballots.label)
+        if is_rare and abs(outlier - nearest) > abs(nearest - farthest):
+            warnings.append(
+                f"Warning: {outlier:g} ({join_names(names)}) is far from all other labels, and moves every figure: "
+                "correct it, or name the scale by --classes."
+            )
+    return warnings
 
 
 def _notes_on_half_steps(classes: Sequence[Any]) -> Iterator[str]:
@@ -392,6 +411,7 @@ def report(
         [*fitted_consensus.warnings, *limits],
         _plots(figures),
         [
+            *describe_slips(ballots),
             *_conclude_agents(fitted_consensus),
             *_conclude_annotators(figures),
             _conclude_items(figures),
@@ -434,9 +454,8 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
 
     In `counts`, `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items have only
     abstentions. Items have the posterior probability of each class, [K], the ambiguity, 1 minus the greatest, and the
-    names of the annotators who labelled them; of classes that are numbers also their mean by these probabilities, and
-    the `adjusted_mean` of their labels (`means_without_leniency`), else None. `values` are empty if the classes have no
-    order.
+    names of the annotators who labelled them; of classes that are numbers also the `mean` of their `labels`, and the
+    `adjusted_mean` (`means_without_leniency`), else None. `values` are empty if the classes have no order.
     """
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     votes = item_posteriors.votes
@@ -451,15 +470,17 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
         "agents": len(set(ballots.agent or ())),
         "gold": len(ballots.gold),
     }
-    means = [None] * len(votes.items)
-    if not has_words(ballots.classes):
-        means = item_posteriors.posterior.dot(np.array(ballots.classes, np.float64)).tolist()
-    columns = (item_posteriors.posterior.tolist(), item_posteriors.ambiguity().tolist(), means)
+    columns = (item_posteriors.posterior, item_posteriors.ambiguity(), votes.counts)
     items = {}
-    for name, posterior, ambiguity, mean in zip(votes.items, *columns, strict=True):
+    for name, posterior, ambiguity, label_counts in zip(votes.items, *columns, strict=True):
+        labels = int(label_counts.sum())
+        mean = None
+        if labels and not has_words(ballots.classes):
+            mean = float(label_counts @ np.array(ballots.classes)) / labels
         items[name] = {
-            "posterior": posterior,
-            "ambiguity": ambiguity,
+            "posterior": posterior.tolist(),
+            "ambiguity": float(ambiguity),
+            "labels": labels,
             "mean": mean,
             "adjusted_mean": fitted_consensus.adjusted_means.get(name),
             "annotators": [],
@@ -470,6 +491,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     return {
         "method": fitted_consensus.method,
         "preset": fitted_consensus.settings.preset or "converged",
+        "dimension": ballots.dimension,
         "settings": fitted_consensus.model.settings._asdict(),
         "classes": ballots.classes,
         "values": fitted_consensus.values if ballots.has_order else (),
@@ -480,26 +502,37 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
 
 
 def _conclude_agents(fitted_consensus: FittedConsensus) -> list[str]:
-    """Return whether the agent with the greatest mean credit is ahead of the next, over what both were labelled for."""
+    """Return whether the agent with the greatest mean credit is ahead of the next, over what both were labelled for.
+
+    The difference is in the numbers of the labels, such as stars, if their credit is in proportion to them.
+    """
     ballots = fitted_consensus.ballots
     if ballots.agent is None:
         return []
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     votes = item_posteriors.votes
+    scale: Sequence[Any] = fitted_consensus.values
+    unit = ""
+    classes: Sequence[Any] = ballots.classes
+    if classes != scale and not has_words(classes):
+        credit_by_number = np.interp(classes, (classes[0], classes[-1]), (0.0, 1.0))
+        if np.allclose(credit_by_number, scale):
+            scale = classes
+            unit = " The difference is in the numbers of the labels."
     # equal credit can differ in its last bits
-    credit = np.round(item_posteriors.posterior @ np.array(fitted_consensus.values), 12).tolist()
+    credit = np.round(item_posteriors.posterior @ np.array(scale), 12).tolist()
     units = ballots.prompt or ballots.item_id_in_file
     rewards = []
     for item, row in zip(*np.unique(votes.item_code_by_row, return_index=True), strict=True):
         if votes.has_label[item]:
             agent = ballots.agent[row]
             rewards.append(UnitRewards(agent, units[row], 1, 1, *[credit[item]] * 3))
-    limits = (min(fitted_consensus.values), max(fitted_consensus.values))
+    limits = (min(scale), max(scale))
     unit_names = "items" if len(set(units)) < len(votes.items) else "answers"
     if ballots.prompt is not None:
         unit_names = "groups"
     agents = rank_agents_by_reward(rewards, limits, unit_names)
-    leads = [describe_lead(agent.lead) for agent in agents[:1] if agent.lead is not None]
+    leads = [describe_lead(agent.lead) + unit for agent in agents[:1] if agent.lead is not None]
     return [*conclude_ranking(agents), *leads]
 
 
@@ -725,8 +758,9 @@ def list_consensus_labels(
 ) -> list[dict[str, str]]:
     """Return `item`, `agent` if votes name one, `label`, `spread` and `doubt` of each item, as the files name them.
 
-    The label is the likeliest class, and none where several are as likely; of numbers there are also the `mean` and the
-    `adjusted_mean`, the lowest first. `spread` is that of its labels, `doubt` why it is in doubt, if it is.
+    The label is the likeliest class, and none where several are as likely; of numbers there are also the `mean` of the
+    labels and the `adjusted_mean`, the lowest first. `labels` is their number, `spread` is that of its labels, `doubt`
+    why it is in doubt, if it is.
     All are of the `question`, if there is one.
     """
     ballots = fitted_consensus.ballots
@@ -743,9 +777,9 @@ def list_consensus_labels(
         is_tied = posterior.count(max(posterior)) > 1
         label = "" if is_tied else name_likeliest_classes(ballots.classes, posterior)
         row = {"item": name, "agent": agent, "question": question, "label": label}
-        if item["mean"] is not None:
-            row["mean"] = f"{item['mean']:.6g}"
-            row["adjusted_mean"] = f"{adjusted_means[key]:.6g}" if key in adjusted_means else ""
+        for column in ("mean", "adjusted_mean") if adjusted_means else ():
+            row[column] = "" if item[column] is None else f"{item[column]:.6g}"
+        row["labels"] = str(item["labels"])
         row["spread"] = f"{fitted_consensus.spreads[key]:.3g}"
         row["doubt"] = fitted_consensus.doubts.get(key, "")
         rows.append({column: text for column, text in row.items() if text is not None})

@@ -355,7 +355,7 @@ def judgement_status(verdict: RecordedVerdict) -> str:
 
 LabelsWithPositions = Sequence[tuple[str, JudgedLabel]]
 _UNRELATED_COLUMN_HINT = (
-    " (no label names one; if the column is of something else than the judge's question, rename it)"
+    " (labels name {}; if that is something else than the judge's question, rename the column)"
 )
 
 
@@ -394,6 +394,7 @@ def resolve_label_questions(
 ) -> LabelsWithPositions:
     """Return the labels with the ids of their questions; those that name none are of `question`, if there is one.
 
+    So are those that all name one thing which is no question, such as the dimension of ratings.
     Raises `InputError` for a name that is no question's, or several', and for a `question` without effect, where each
     label names its own, and not all name that.
     """
@@ -401,7 +402,10 @@ def resolve_label_questions(
     question_ids = list(dict.fromkeys(judge.question for judge, _ in judges))
     names = {label.question for _, label in chosen}
     label_questions = [name and find_questions_by_name(name, question_ids) for name in names]
-    column_hint = "" if any(label_questions) else _UNRELATED_COLUMN_HINT
+    column_hint = ""
+    if not any(label_questions):
+        column_hint = _UNRELATED_COLUMN_HINT.format(join_names(sorted(filter(None, names))))
+    fallback_ids: list[str] = []
     if question is not None:
         named_questions = find_questions_by_name(question, question_ids)
         if not named_questions:
@@ -412,21 +416,17 @@ def resolve_label_questions(
                 f"--question: {quote(question)} decides nothing, since each label names its own question; leave "
                 "it out, or the labels of other questions"
             )
+        if len(names) == 1:  # such as the dimension of ratings
+            fallback_ids = named_questions
     resolved_labels = []
     for position, label in chosen:
         name = label.question or question
         if name is not None:
-            matching_questions: dict[str, None] = {}
-            for judge, judgements in judges:
-                is_label_for_judge = label.reviewer is None or judge.reviewer in (
-                    None,
-                    label.reviewer,
-                )
-                if is_label_for_judge and label.id in judgements:
-                    matching_questions[judge.question] = None
-            matching_question_ids = find_questions_by_name(
-                name, matching_questions
-            ) or find_questions_by_name(name, question_ids)
+            matching_question_ids = (
+                find_questions_by_name(name, _questions_about_label(label, judges))
+                or find_questions_by_name(name, question_ids)
+                or fallback_ids
+            )
             if len(matching_question_ids) != 1:
                 problem = describe_question_name_problem(name, matching_question_ids, question_ids)
                 where = "--question"
@@ -437,6 +437,18 @@ def resolve_label_questions(
             label = label.model_copy(update={"question": matching_question_ids[0]})
         resolved_labels.append((position, label))
     return resolved_labels
+
+
+def _questions_about_label(
+    label: JudgedLabel, judges: Sequence[tuple[Judge, Judgements]]
+) -> Collection[str]:
+    """Return the questions about the response of a label that were answered for everybody or its reviewer."""
+    questions: dict[str, None] = {}
+    for judge, judgements in judges:
+        is_label_for_judge = label.reviewer is None or judge.reviewer in (None, label.reviewer)
+        if is_label_for_judge and label.id in judgements:
+            questions[judge.question] = None
+    return questions
 
 
 def find_questions_by_name(name: str, questions: Collection[str]) -> list[str]:

@@ -10,7 +10,12 @@ import numpy as np
 from jurygraph.errors import InputError
 from jurygraph.messages import describe_value, did_you_mean, list_first, quote
 from jurygraph.schema.rating import Label, Vote, find_label_class, format_label
-from jurygraph.sources.ratings import NUMERAL_PATTERN, LabelWithPlace, VotesFile
+from jurygraph.sources.ratings import (
+    NUMERAL_PATTERN,
+    LabelWithPlace,
+    VotesFile,
+    select_dimension,
+)
 
 MAX_LISTED_NAMES = 20
 _MAX_CLASSES = 25
@@ -39,6 +44,7 @@ class VoteColumns(NamedTuple):
         gold: the class of items for which it is known, by key.
         values: credit of each class, [K], where all are numbers of the data: linear from the lowest to the highest.
         has_order: False if `classes` are words that nobody has put in an order, which are sorted.
+        dimension: that of all votes; None if they name none.
         spelling_change_counts: the number of labels unlike their class, by both: "'Bug' as bug", "3.5 as 4".
     """
 
@@ -52,6 +58,7 @@ class VoteColumns(NamedTuple):
     gold: Mapping[str, Label]
     values: Sequence[float] | None = None
     has_order: bool = True
+    dimension: str | None = None
     spelling_change_counts: Mapping[str, int] = {}
 
 
@@ -74,7 +81,7 @@ class _LocatedVote(NamedTuple):
 
 
 def collect_votes(
-    files: Iterable[VotesFile],
+    files: Sequence[VotesFile],
     dimension: str | None = None,
     classes: Sequence[str] = (),
     gold: Mapping[str, LabelWithPlace] = {},
@@ -93,10 +100,10 @@ def collect_votes(
             dimensions, an agent or group in only some rows, a key that two agents share, an item in two groups, or gold
             of an item without votes.
     """
-    located_votes = []
-    for file in files:
-        located_votes += [_LocatedVote(file, *row) for row in file.rows]
-    votes = _select_votes_of_dimension(located_votes, dimension)
+    votes: list[_LocatedVote] = []
+    for file in select_dimension(files, dimension):
+        votes += [_LocatedVote(file, *row) for row in file.rows]
+    _refuse_several_dimensions(votes)
     found = [vote.label for _, _, vote in votes if vote.label is not None]
     if not found:
         raise InputError(f"{_vote_file_paths_text(votes)}: nothing but abstentions; write labels")
@@ -144,26 +151,19 @@ def collect_votes(
         gold=gold_labels,
         values=values,
         has_order=has_class_order,
+        dimension=votes[0].vote.dimension,
         spelling_change_counts=spelling_change_counts,
     )
 
 
-def _select_votes_of_dimension(
-    votes: list[_LocatedVote], dimension: str | None
-) -> list[_LocatedVote]:
-    present = dict.fromkeys(located_vote.vote.dimension for located_vote in votes)
-    dimensions_text = ", ".join(str(name or "(none)") for name in list(present)[:MAX_LISTED_NAMES])
-    if dimension is None:
-        if len(present) > 1:
-            raise InputError(
-                f"{_vote_file_paths_text(votes)}: has the dimensions {dimensions_text}; pick one with --dimension "
-                "(`jurygraph study agreement` takes each)"
-            )
-        return votes
-    if dimension not in present:
-        hint = did_you_mean(dimension, filter(None, present)) or f"known here: {dimensions_text}"
-        raise InputError(f"--dimension: no rating is of {quote(dimension)}; {hint}")
-    return [located_vote for located_vote in votes if located_vote.vote.dimension == dimension]
+def _refuse_several_dimensions(votes: Sequence[_LocatedVote]) -> None:
+    dimensions = dict.fromkeys(located_vote.vote.dimension or "(none)" for located_vote in votes)
+    if len(dimensions) > 1:
+        dimensions_text = ", ".join(list(dimensions)[:MAX_LISTED_NAMES])
+        raise InputError(
+            f"{_vote_file_paths_text(votes)}: has the dimensions {dimensions_text}; pick one with --dimension "
+            "(`jurygraph study agreement` takes each)"
+        )
 
 
 def _vote_file_paths_text(votes: Iterable[_LocatedVote]) -> str:

@@ -247,6 +247,15 @@ def test_scores_are_decisions_in_json_as_in_csv(
         assert [rating.score for _, rating in file.rows] == expected
 
 
+def test_decisions_of_one_dimension_are_scores_beside_the_numbers_of_another(
+    tmp_path: Path,
+) -> None:
+    stars = {"item": "a", "reviewer": "ann", "dimension": "stars", "score": 4}
+    for suffix in (".csv", ".jsonl"):
+        path = table(tmp_path / f"r{suffix}", stars, {**stars, "dimension": "use", "score": "yes"})
+        assert [rating.score for _, rating in read_ratings(path).rows] == [4.0, 1.0]
+
+
 def test_the_score_is_refused_that_is_no_number_among_numbers(tmp_path: Path) -> None:
     rows = [{"item": f"i{n}", "reviewer": "ann", "score": cell} for n, cell in enumerate((0, True))]
     assert "line 2 (i1, ann), field score: is true; write a number" in refusal(
@@ -466,6 +475,17 @@ def test_a_label_of_a_judged_response_is_a_target_and_given_once(
     with pytest.raises(InputError) as refused:
         read_judged_labels(tmp_path / "people.csv", options={"reviewer": "--reviewer-column"})
     assert message in str(refused.value)
+
+
+def test_the_dimension_of_ratings_is_the_question_of_labels_that_have_none(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    ratings = "item,annotator,label,dimension{}\na,ann,yes,tone{}\na,ann,no,length{}\n"
+    for columns, questions in {
+        ("", "", ""): ["tone", "length"],
+        (",question", ",q1", ",q2"): ["q1", "q2"],
+    }.items():
+        path.write_text(ratings.format(*columns))
+        assert [label.question for _, label in read_judged_labels(path).rows] == questions
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])

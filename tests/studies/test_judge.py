@@ -616,7 +616,7 @@ def test_labels_of_a_column_that_is_called_as_a_question_are_of_that_question() 
 
 def test_a_column_question_that_is_of_the_items_of_the_file_is_told_what_stands_there() -> None:
     run = judgements({"a": 1.0, "b": 0.0})
-    remedy = " (no label names one; if the column is of something else than the judge's question, rename it)"
+    remedy = " (labels name q0a, q0b; if that is something else than the judge's question, rename the column)"
     own = [JudgedLabel(id=name, target=True, question=f"q0{name}") for name in "ab"]
     for question in (None, "q"):
         with pytest.raises(InputError, match=f"field question: .*{re.escape(remedy)}$"):
@@ -624,6 +624,19 @@ def test_a_column_question_that_is_of_the_items_of_the_file_is_told_what_stands_
     slip = labels(own[0], JudgedLabel(id="b", target=True, question="q"))
     with pytest.raises(InputError, match=r"there is no question 'q0a'; there are q$"):
         join_labels_with_judgements([run], slip)
+
+
+def test_a_name_that_all_labels_have_and_no_question_is_of_the_question_that_is_asked_for() -> None:
+    run = judgements({"a": 1.0, "b": 0.0})
+    stars = JudgedLabel(id="a", target=True, question="stars")
+    (study,) = join_labels_with_judgements([run], labels(stars), question="q")
+    assert study.judge.question == "q"
+    use = JudgedLabel(id="b", target=True, question="use")
+    for given, question in (([stars, use], "q"), ([stars, use], None), ([stars], None)):
+        names = ", ".join(str(label.question) for label in given)
+        problem = rf"there is no question 'stars'; there are q \(labels name {names}; .* rename"
+        with pytest.raises(InputError, match=problem):
+            join_labels_with_judgements([run], labels(*given), question=question)
 
 
 @pytest.mark.parametrize("reason", ["no label", "tie", "other split", "other question"])

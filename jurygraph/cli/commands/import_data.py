@@ -237,10 +237,9 @@ def _import_ratings(
     }
     print_report(json, {"tasks_file": tasks, "ratings_file": ratings, **counts}, ())
     _print_label_counts(counts, votes)
-    arguments = _format_consensus_arguments(ratings, table.votes, ())
     if not any(isinstance(vote.label, str) for vote in table.votes):
         print_message(f"next: jurygraph study reviewers {shell_quote(ratings)}")
-    print_message(f"next: jurygraph consensus {arguments}")
+    print_message(f"next: {_format_consensus_command(ratings, table.votes, ())}")
     print_message(f"next: jurygraph score {shell_quote(tasks)} --config CONFIG --out run")
 
 
@@ -257,7 +256,7 @@ def _print_label_counts(counts: Mapping[str, int], votes: Sequence[Vote]) -> Non
     if repeated:
         subjects = [subject for subject, count in label_counts.items() if count > 1]
         names = [f"{item} by {annotator}" for item, annotator, _ in subjects]
-        remedy = "keep one of each"
+        remedy = "keep one of each, or import the file of each person by itself"
         if all(vote.agent is None for vote in votes):
             remedy += ", or name the column of agents (--column agent=C)"
         print_message(
@@ -328,9 +327,7 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
             )
     print_messages(_notes_on_gaps(sheet_votes))
     if target != "-":
-        print_message(
-            f"next: jurygraph consensus {_format_consensus_arguments(target, votes, rows)}"
-        )
+        print_message(f"next: {_format_consensus_command(target, votes, rows)}")
 
 
 def _notes_on_gaps(votes: Sequence[SheetVote]) -> Iterator[str]:
@@ -356,18 +353,14 @@ def _notes_on_gaps(votes: Sequence[SheetVote]) -> Iterator[str]:
         )
 
 
-def _format_consensus_arguments(
-    target: str, votes: Sequence[Vote], rows: Sequence[SheetVote]
-) -> str:
-    """Return the words after `jurygraph consensus` for these votes, of which some may be `rows` of sheets."""
-    words = shell_quote(target)
+def _format_consensus_command(target: str, votes: Sequence[Vote], rows: Sequence[SheetVote]) -> str:
+    """Return the `jurygraph consensus` of these votes, of which some may be `rows` of sheets."""
+    comparison = rows[0].row.consensus if rows else None
+    command = f"{comparison or 'jurygraph consensus'} {shell_quote(target)}"
     dimensions = sorted({str(vote.dimension) for vote in votes})
-    earlier_consensus = rows[0].row.consensus if rows else None
-    if earlier_consensus:
-        words = f"RATINGS {words} --before {shell_quote(earlier_consensus)}"
-    if len(dimensions) > 1:
-        words += f" --dimension {shell_quote(dimensions[0])}"
-    return words
+    if not comparison and len(dimensions) > 1:
+        command += f" --dimension {shell_quote(dimensions[0])}"
+    return command
 
 
 def _import_tasks(

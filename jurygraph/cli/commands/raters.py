@@ -3,8 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,6 +12,7 @@ from jurygraph.cli.options import (
     COLUMN_OPTION_BY_RATING_FIELD,
     AgentColumnOption,
     ColumnNamesOption,
+    DimensionOption,
     ItemColumnOption,
     JsonOption,
     PlotFileOption,
@@ -28,7 +28,13 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.report import make_report_command
-from jurygraph.cli.render.text import print_message, print_messages, print_report, progress
+from jurygraph.cli.render.text import (
+    command_line,
+    print_message,
+    print_messages,
+    print_report,
+    progress,
+)
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import MeasurementLevel
 from jurygraph.messages import (
@@ -62,7 +68,7 @@ from jurygraph.sources.sheets import (
     sheet_rows_to_csv,
 )
 from jurygraph.studies import adjudication
-from jurygraph.studies.adjudication import read_consensus, select_ambiguous
+from jurygraph.studies.adjudication import SavedConsensus, read_consensus, select_ambiguous
 from jurygraph.studies.agreement import MIN_SHARED_ITEMS, read_parts
 from jurygraph.studies.consensus import (
     ConsensusSettings,
@@ -82,7 +88,7 @@ def consensus(
     label: ScoreColumnOption = None,
     agent: AgentColumnOption = None,
     group: Annotated[str | None, option("C", "Column for `group`.")] = None,
-    dimension: Annotated[str | None, option("D", "Use this dimension only.")] = None,
+    dimension: DimensionOption = None,
     classes: Annotated[
         str | None,
         option(
@@ -164,7 +170,8 @@ def consensus(
         option(
             "F",
             "Write a label of each item (and the `question` D) as CSV for `study judge`, none at ties, and why it is "
-            "in doubt; of numbers also the mean, and with each person's leniency taken out, lowest first.",
+            "in doubt; of numbers also the mean of its `labels`, and that without each person's leniency, within the "
+            "scale, lowest first.",
         ),
     ] = None,
     plot: PlotFileOption = None,
@@ -236,9 +243,15 @@ def consensus(
         )
         print_message(f"wrote {labels_out}")
     with progress("estimating again", fitted_consensus.estimates, "resamples") as advance:
-        if earlier is not None:
-            return adjudication.report(fitted_consensus, earlier, advance)
-        result = report(fitted_consensus, advance)
+        if earlier is None:
+            result = report(fitted_consensus, advance)
+        else:
+            result = adjudication.report(fitted_consensus, earlier, advance)
+    # `assign --ambiguous` prints it for what follows the labels that it asks for
+    result.figures = {
+        **result.figures,
+        "command": command_line.get().replace(" --json", ""),
+    }
     if labels_out is None:
         result.notes = [
             *result.notes,
@@ -459,18 +472,16 @@ def assign(
         sheet_items = select_ambiguous(
             earlier_consensus, HIGH_AMBIGUITY if above is None else above, sheet_items
         )
-        if earlier_consensus.doubtful_items:
-            print_message(
-                f"{ambiguous}: by majority vote, items that one vote decides are in doubt, too: "
-                f"{len(earlier_consensus.doubtful_items)}"
-            )
-        _print_new_reviewers(names, set(chain.from_iterable(raters.values())), ambiguous)
+        print_messages(_notes_on_consensus(earlier_consensus, ambiguous, names))
         scale = ", ".join(map(format_label, earlier_consensus.classes))
+        comparison = f"{earlier_consensus.command} --before {shell_quote(ambiguous)}"
         update = {
             "classes": earlier_consensus.classes,
-            "consensus": str(ambiguous),
+            "consensus": comparison,
             "cells": {"scale": scale},
         }
+        if not dimensions:
+            questions = [SheetQuestion(dimension=earlier_consensus.dimension)]
         questions = [question.model_copy(update=update) for question in questions]
     elif above is not None:
         raise InputError("--above: needs a saved consensus; name it with --ambiguous")
@@ -507,20 +518,23 @@ def assign(
         f"{shell_quote(key)} SHEET... --out {target}"
     )
     if ambiguous:
-        lines.append(f"scores: {scale}")
-        lines.append(
-            f"last: jurygraph consensus RATINGS {target} --before {shell_quote(ambiguous)}, with "
-            "the options that named the columns of RATINGS"
-        )
+        lines += [f"scores: {scale}", f"last: {comparison} {target}"]
     print_report(json, figures, lines)
 
 
-def _print_new_reviewers(names: Sequence[str], raters: Collection[str], consensus: Path) -> None:
-    """Print who has no label in a consensus that names its annotators, perhaps by a slip."""
+def _notes_on_consensus(
+    consensus: SavedConsensus, path: Path, names: Sequence[str]
+) -> Iterator[str]:
+    """Yield which items are in doubt by one vote, and who of `names` has no label, perhaps by a slip."""
+    if consensus.doubtful_items:
+        yield (
+            f"{path}: by majority vote, items that one vote decides are in doubt, too: {len(consensus.doubtful_items)}"
+        )
+    raters = consensus.annotators
     for name in names:
         if raters and name not in raters:
             hint = did_you_mean(name, raters) or "check the name, unless somebody is new"
-            print_message(f"{quote(name)} has rated nothing in {consensus}; {hint}")
+            yield f"{quote(name)} has rated nothing in {path}; {hint}"
 
 
 def _read_sheet_items(

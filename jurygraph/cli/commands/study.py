@@ -20,6 +20,7 @@ from jurygraph.cli.options import (
     AgentColumnOption,
     CommandWithSingleColumns,
     ConfigSettingsOption,
+    DimensionOption,
     DryRunOption,
     GateConditionsOption,
     HtmlFileOption,
@@ -58,6 +59,7 @@ from jurygraph.sources.ratings import (
     read_prompts,
     read_ratings,
     read_texts,
+    select_dimension,
 )
 from jurygraph.sources.table_rows import read_rows
 from jurygraph.studies.report import Report
@@ -109,6 +111,7 @@ def agreement(
     reviewer: ReviewerColumnOption = None,
     score: ScoreColumnOption = None,
     agent: AgentColumnOption = None,
+    dimension: DimensionOption = None,
     without: WithoutOption = None,
     level: Annotated[
         MeasurementLevel, option(None, "What the difference of two scores means.")
@@ -135,7 +138,8 @@ def agreement(
         read_ratings(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
         for path, file_columns in iter_file_columns(ratings, columns)
     ]
-    return report(leave_out_raters(files, "reviewer", without), level)
+    files_without = leave_out_raters(files, "reviewer", without)
+    return report(select_dimension(files_without, dimension), level)
 
 
 @register_study_command
@@ -409,10 +413,10 @@ def judge(
     """Measure judges against people.
 
     A row of the labels has `id` (a response) and `target` (true, false, or a number in the judge's units), and may have
-    `question` (its last part is enough; `reward` is the reward), `reviewer` and `split`. Labels on another scale, such
-    as 1 to 5 for a criterion that is met or not, are compared by their order. With `other` it is of a pair: 1 if `id`
-    is better, 0 if `other` is, 0.5 for a tie. Where each question has a column, --target-column takes all, each as
-    COLUMN (called by the question's last part), QUESTION=COLUMN or PERSON:QUESTION=COLUMN.
+    `question` (or `dimension`; its last part is enough; `reward` is the reward), `reviewer` and `split`. Labels on
+    another scale, such as 1 to 5 for a criterion that is met or not, are compared by their order. With `other` it is of
+    a pair: 1 if `id` is better, 0 if `other` is, 0.5 for a tie. Where each question has a column, --target-column takes
+    all, each as COLUMN (called by the question's last part), QUESTION=COLUMN or PERSON:QUESTION=COLUMN.
 
     A judge is a question with its evaluator and model, and so are several models as folded, a jury; below stand a
     constant and the length of the response. Then: each jury beside its judges, and without each of them (intervals

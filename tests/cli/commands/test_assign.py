@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -83,14 +84,21 @@ def test_from_a_run_to_labels_of_its_judge(run: Command, tmp_path: Path) -> None
 def test_from_doubt_to_a_refit(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The labels are words; Bo, who labelled all items before, labels the ambiguous ones again."""
+    """The labels are words of one of two questions; Bo, who labelled all items before, labels the ambiguous ones again.
+
+    The last command that is printed is complete: it has the files, columns and options of the consensus.
+    """
     monkeypatch.chdir(tmp_path)
     words = ("bad", "good")
-    rows = [{"reply": i, "annotator": who, "label": words[int(label)]} for i, who, label in PANEL]
+    rows = []
+    for item, who, label in PANEL:
+        row = {"reply": item, "annotator": who, "dimension": "tone", "label": words[int(label)]}
+        rows += [row, {**row, "dimension": "length", "label": "long"}]
     table(Path("ratings.csv"), *rows)
     table(Path("items.csv"), *({"reply": f"i{number}", "text": "A"} for number in range(12)))
     named = ("--id-column", "reply")
     options = ("--classes", "bad,good", "--method", "stableval", "--subsets", 0, *named)
+    options += ("--dimension", "tone")
     first = run("consensus", "ratings.csv", *options, "--json")
     Path("consensus.json").write_text(first.out, encoding="utf-8")
     doubtful = ("--ambiguous", "consensus.json", "--above", 1e-9)
@@ -114,8 +122,9 @@ def test_from_doubt_to_a_refit(
     sheet.write_text(filled, encoding="utf-8")
     read = run("import", "sheets", "out/key.jsonl", sheet, "--out", "adjudicated.jsonl")
     assert read.code == 0, read.err
-    step = "jurygraph consensus RATINGS adjudicated.jsonl --before consensus.json"
-    assert f"last: {step}, with the options that named the columns of RATINGS\n" in made.out
+    chosen = " ".join(map(str, options))
+    step = f"jurygraph consensus ratings.csv {chosen} --before consensus.json adjudicated.jsonl"
+    assert f"last: {step}\n" in made.out
     assert f"next: {step}\n" in read.err
     assert '"score","reason"' in filled
     assert '"bad, good"' in filled
@@ -123,14 +132,7 @@ def test_from_doubt_to_a_refit(
     assert "out/sheets/bo.csv: is a sheet; the key comes first: out/key.jsonl" in turned.err
     keyless = run("import", "sheets", sheet, "out/sheets/ann.csv", "--out", "turned.jsonl")
     assert "out/sheets/bo.csv: is a sheet; the key comes first: the key.jsonl" in keyless.err
-    second = run(
-        "consensus",
-        "ratings.csv",
-        "adjudicated.jsonl",
-        *options[4:],
-        "--before",
-        "consensus.json",
-    )
+    second = run(*shlex.split(step)[1:])
     assert second.code == 0, second.err
     answers = len(Path("adjudicated.jsonl").read_text(encoding="utf-8").splitlines())
     assert second.out.startswith(f"new labels: {answers}; items with another likeliest label: ")
@@ -399,4 +401,5 @@ def test_reviewers_see_the_prompt_and_may_write_classes_in_any_case(
     )
     assert (high.code, "ambiguity is from 0 to 1, and here " in high.err) == (2, True)
     other = run("consensus", "ratings.csv", "--classes", "yes,no", "--before", "consensus.json")
-    assert "--before: has other classes; give that consensus's: --classes no,yes\n" in other.err
+    problem = "--before: has other classes; give the options of that consensus: jurygraph consensus"
+    assert f"{problem} ratings.csv --classes no,yes --method stableval --subsets 0\n" in other.err

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,9 @@ def consensus_json(run: Command, *arguments: object) -> dict[str, Any]:
     assert ended.code == 0, ended.err
     (line,) = ended.out.splitlines()
     answer: dict[str, Any] = json.loads(line)
+    assert answer.pop("command") == shlex.join(
+        ["jurygraph", "consensus", *map(str, [*arguments, *QUICK])]
+    )
     return answer
 
 
@@ -143,11 +147,11 @@ def test_words_without_an_order_have_labels_accuracy_and_doubt_but_no_credit(
     assert (more.code, "\nclasses: bug, question\n" in more.out) == (0, True), more.err
     ordered = run(*words, "--classes", "bug,question")
     assert (ordered.code, ordered.out) == (2, "")
-    assert "--before: has other values; leave out --classes: " in ordered.err
+    assert "--before: has other values; give the options of that consensus: " in ordered.err
     table(tmp_path / "wide.csv", {"item": "a", "ann": "", "bo": "bug"})
     wide = run("consensus", "wide.csv", "--annotator", "ann", "--label", "bo")
     assert (
-        "; or if each person has a column, make a label of each cell by `jurygraph import"
+        "; or if each person has a column, or a file, make a label of each cell by `jurygraph import"
         in wide.err
     )
     table(tmp_path / "gold.csv", {"item": "i0", "label": "question"})
@@ -165,7 +169,7 @@ def test_json_has_the_documented_fields_and_the_artifact_the_confusions(run: Com
     assert set(answer["agents"]["small"]) == {"score", "low", "high", "items"}
     assert {"accuracy", "leniency", "strictness"} <= set(answer["annotators"]["ada"])
     assert set(answer["items"]["i0_large"]) == {
-        *("posterior", "ambiguity", "mean", "adjusted_mean", "annotators")
+        *("posterior", "ambiguity", "labels", "mean", "adjusted_mean", "annotators")
     }
     assert {
         "log_likelihood",
@@ -228,7 +232,8 @@ def test_credit_gold_and_method_are_options(run: Command, tmp_path: Path) -> Non
     assert answer["items"]["i0_large"] == {
         "posterior": [0.0, 1.0],
         "ambiguity": 0.0,
-        "mean": 1.0,
+        "labels": 4,
+        "mean": 0.0,
         "adjusted_mean": 0.0,
         "annotators": ["ada", "bo", "cy", "dee"],
     }
@@ -298,7 +303,10 @@ def test_a_column_for_each_person_is_named_with_the_way(
     monkeypatch.chdir(tmp_path)
     Path("wide.csv").write_text("item,ann,bo\na,no,yes\n")
     refused = run("consensus", "wide.csv")
-    assert "make a label of each cell by `jurygraph import wide`\n" in refused.err
+    remedy = (
+        "make a label of each cell by `jurygraph import wide FILE --rater-columns PERSON=COLUMN`\n"
+    )
+    assert remedy in refused.err
 
 
 def test_labels_are_written_for_study_judge_and_words_for_none_are_said(
@@ -364,14 +372,19 @@ def test_stars_have_a_mean_without_leniency_the_lowest_first_and_why_an_item_is_
     # c has the mean, as everybody rated it; b, without the lenient dora, is higher than its two labels
     assert labels_by_item["c"] == {
         "label": "2",
-        "mean": "2",
+        "mean": "2.33333",
         "adjusted_mean": "2.33333",
+        "labels": "3",
         "spread": "0.118",
         "doubt": "one vote decides",
     }
     assert labels_by_item["b"]["adjusted_mean"] == "3"
     assert (labels_by_item["b"]["label"], labels_by_item["b"]["doubt"]) == ("", "tie")
-    assert labels_by_item["empty"]["adjusted_mean"] == ""
+    assert [labels_by_item["empty"][name] for name in ("mean", "adjusted_mean", "labels")] == [
+        "",
+        "",
+        "0",
+    ]
     assert run(*command, "stableval").code == 0
     ambiguity = {
         name: item["ambiguity"]

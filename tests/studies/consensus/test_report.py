@@ -322,7 +322,11 @@ def test_which_agent_people_like_more_is_told_over_the_questions_of_both(has_gro
     if has_groups:
         design = "paired over 24 groups"
         certainty = "by more than chance"
-    assert words.startswith(f"falcon is ahead of heron, {certainty}: the difference is 0.1875 (")
+    assert words.startswith(f"falcon is ahead of heron, {certainty}: the difference is 0.7500 (")
+    assert words.endswith(" The difference is in the numbers of the labels.")
+    uneven = fitted.ballots._replace(classes=(1, 2, 3, 4, 5, 9), values=None)
+    by_rank = consensus_study.report(fit_consensus(uneven, fitted.settings)).conclusion[0]
+    assert "in the numbers" not in str(by_rank)  # the credit of 9 is one step above that of 5
     assert design in words
     assert ("more answers of each like these would tell with a chance of 80%" in words) == (
         not has_groups
@@ -365,6 +369,20 @@ def test_of_ordered_labels_who_guesses_is_told_by_the_order_and_half_stars_do_no
         "labels have half steps, and are 9 classes, of which votes often tie: better `--classes 1,2,3,4,5`, which "
         "takes each as the nearest of 5; `jurygraph study agreement --level interval` takes it as a number"
     ) in found.notes
+
+
+def test_a_slip_far_off_the_scale_comes_before_the_headline_and_is_in_no_suggested_scale() -> None:
+    votes = [(item, name, 44 if (item, name) == ("i7", "bo") else s) for item, name, s in STARS]
+    slip = fit_consensus(collect_votes([votes_file(*votes)]), ConsensusSettings())
+    found = consensus_study.report(slip)
+    assert str(found.conclusion[0]).startswith(
+        "Warning: 44 (i7 by bo) is far from all other labels"
+    )
+    assert not any("--classes 1,2" in note for note in found.notes)
+    clean = consensus_study.report(
+        fit_consensus(collect_votes([votes_file(*STARS)]), ConsensusSettings())
+    )
+    assert not any("far from" in str(text) for text in clean.conclusion)
 
 
 def test_the_accuracy_of_someone_who_never_errs_has_the_exact_interval_of_as_many_items() -> None:

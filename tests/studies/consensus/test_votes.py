@@ -194,7 +194,7 @@ def test_gold_labels_are_converted_to_classes() -> None:
         (
             votes_file(*TWO),
             {"dimension": "tone"},
-            "--dimension: no rating is of 'tone'; known here: (none)",
+            "--dimension: no rating is of 'tone'; there are none",
         ),
         (
             votes_file(*TWO, agent=["m", None]),
