@@ -142,11 +142,12 @@ class PlotShading(NamedTuple):
 class Plot:
     """A panel of the plot of a report: series of one kind on the same axes, with vertical `marks` by their label.
 
-    The title says what the panel shows, as a sentence with its numbers.
+    The title says what the panel shows, as a sentence with its numbers. A heat map has a series for each row, of values
+    up to 1 over the same names of columns.
     """
 
     title: str
-    kind: Literal["line", "points", "bars", "histogram"]
+    kind: Literal["line", "points", "bars", "histogram", "heat"]
     series: Sequence[PlotSeries]
     x_label: str = ""
     y_label: str = ""

@@ -259,7 +259,7 @@ class JudgeRunSetting(NamedTuple):
         """Return the config with this judge alone; `source` are params that name the history.
 
         Other params are those of the config's first judge of reviewers. One answer is taken for each seed, unless they
-        say otherwise.
+        say otherwise, and none is discarded, as in all versions: which ones are is the reader's choice.
         """
         template = find_judge_of_reviewers(config)
         params = {
@@ -275,6 +275,7 @@ class JudgeRunSetting(NamedTuple):
             "components": {},
             "reward": {self.judge: 1.0},
             "gates": (),
+            "panel": config.panel.model_copy(update={"min_confidence": 0.0}),
         }
         return config.model_copy(update=changes)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jurygraph.cli.render.report import draw_plots
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import read_ratings
 from jurygraph.studies.agreement import report
@@ -55,13 +56,15 @@ def test_each_dimension_and_domain_has_its_figures(tmp_path: Path) -> None:
     alpha = food["alpha"]
     assert alpha.value == pytest.approx(1.0 - 1.0 / (2.0 * every.var(ddof=1)), abs=1e-12)
     assert alpha.low < alpha.value < alpha.high <= 1.0
-    (bars,) = found.plots
-    (row,) = bars.series
+    (_, heat_map) = found.plots
+    (row,) = heat_map.series
     assert (row.label, row.x, row.y) == (
-        "alpha",
-        ["taste", "taste · drinks", "taste · food"],
+        "taste",
+        ["all", "drinks", "food"],
         [whole["alpha"].value, None, alpha.value],
     )
+    draw_plots(found.plots, tmp_path / "alpha.svg", ".svg")
+    assert f"<!-- {alpha.value:.2f} -->" in (tmp_path / "alpha.svg").read_text(encoding="utf-8")
     strict = {one["reviewer"]: one["strictness"] for one in food["reviewers"]}
     assert strict == {"ann": 1.0, "bob": -1.0}
     assert [one["correlation"].value for one in food["reviewers"]] == pytest.approx([1.0, 1.0])

@@ -625,7 +625,7 @@ def reviewers(
             "Leave out less confident answers, 0 to 100.",
             min=0,
             max=100,
-            show_default="as the run does",
+            show_default="as the runs do; of --out, as the config",
         ),
     ] = None,
     out: Annotated[
@@ -671,6 +671,7 @@ def reviewers(
         jurygraph study reviewers ratings.csv --judges zero-shot,personalized --model M --out runs --dry-run
     """
     from jurygraph.cli.scoring import ScoreOptions
+    from jurygraph.schema.config import PanelConfig
     from jurygraph.sources import read_config
     from jurygraph.studies.reviewers import find_judge_of_reviewers
 
@@ -678,9 +679,14 @@ def reviewers(
         hint = f"write {100 * min_confidence:g} for the share {min_confidence:g}"
         raise InputError(f"--min-confidence: is {min_confidence:g} of 100; {hint}")
     columns = select_named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
+    panel = PanelConfig()
     if config is not None:
-        history: Any = find_judge_of_reviewers(read_config(config)).params
+        study_config = read_config(config)
+        history: Any = find_judge_of_reviewers(study_config).params
         columns = {**history.get("columns", {}), **columns}
+        panel = study_config.panel
+    if min_confidence is None and out is not None:
+        min_confidence = 100.0 * panel.min_confidence
     study = _ReviewerStudy(
         ratings=ratings, items=items, columns=columns, judges=judges, shots=shots, seeds=seeds
     )

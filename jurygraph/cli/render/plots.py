@@ -52,7 +52,26 @@ def draw_plots(plots: Sequence[Plot], file: Path | IO[bytes], suffix: str) -> No
         figure.savefig(file, format=suffix[1:], dpi=150, metadata=METADATA_BY_SUFFIX[suffix])
 
 
+def _draw_heat_map(axes: "Axes", plot: Plot) -> None:
+    rows = np.array([series.y for series in plot.series], dtype=np.float64)
+    lowest = min(0.0, float(np.nan_to_num(rows).min()))
+    axes.imshow(rows, cmap="Greys", vmin=lowest, vmax=1.0, aspect="auto")
+    _label_axes(axes, plot)
+    columns = [str(name) for name in plot.series[0].x]
+    axes.set_xticks(range(len(columns)), columns)
+    _slant_names(axes)
+    axes.set_yticks(range(len(rows)), [series.label for series in plot.series])
+    for (row, column), value in np.ndenumerate(rows):
+        text = f"{value:.2f}" if np.isfinite(value) else "-"
+        is_dark_cell = (value - lowest) / (1.0 - lowest) > 0.5
+        color = "white" if is_dark_cell else "black"
+        axes.text(column, row, text, ha="center", va="center", color=color)
+
+
 def _draw_panel(axes: "Axes", plot: Plot) -> None:
+    if plot.kind == "heat":
+        _draw_heat_map(axes, plot)
+        return
     for index, series in enumerate(plot.series):
         y_values = np.array(series.y, dtype=np.float64)  # None, a gap, becomes NaN
         if plot.kind == "histogram":
@@ -76,11 +95,15 @@ def _draw_panel(axes: "Axes", plot: Plot) -> None:
     x_values = chain.from_iterable(series.x for series in plot.series)
     if any(isinstance(x_value, str) for x_value in x_values):
         axes.margins(x=0.1)
-        # each name below the axis ends below its tick
-        for name in axes.get_xticklabels():
-            name.set(rotation=45, ha="right", rotation_mode="anchor")
+        _slant_names(axes)
     if 1 < len(plot.series) <= _MAX_LEGEND_LABELS:
         axes.legend()
+
+
+def _slant_names(axes: "Axes") -> None:
+    """Slant the names below the x axis, each with its end below its tick."""
+    for name in axes.get_xticklabels():
+        name.set(rotation=45, ha="right", rotation_mode="anchor")
 
 
 def _label_axes(axes: "Axes", plot: Plot) -> None:

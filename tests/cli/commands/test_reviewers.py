@@ -87,7 +87,8 @@ def test_the_runs_are_made_read_and_continued(
         "personalized": (2, 18),
     }
     options = [option for name in sorted(runs) for option in ("--run", out / name)]
-    sure = run("study", "reviewers", tmp_path / "history.jsonl", *options, "--json")
+    least = ("--min-confidence", 80)
+    sure = run("study", "reviewers", tmp_path / "history.jsonl", *options, *least, "--json")
     unsure = next(one for one in json.loads(sure.out)["judges"] if one["judge"] == "zero-shot")
     assert (unsure["answered"], unsure["left_out"]) == (0, {"confidence below 80": 18})
 

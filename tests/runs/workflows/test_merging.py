@@ -194,7 +194,9 @@ def test_a_shard_resumes_as_that_shard_alone(tmp_path: Path) -> None:
     score(tmp_path / "other", tasks, shard=Shard(index=2, of=2))
     merge_shards([tmp_path / "other", tmp_path / "run"], tmp_path / "merged")
     assert trace_contents(tmp_path / "merged") == trace_contents(tmp_path / "whole")
-    assert stored_kinds(tmp_path / "merged") == stored_kinds(tmp_path / "whole")
+    merged, whole = stored_kinds(tmp_path / "merged"), stored_kinds(tmp_path / "whole")
+    assert [kind for kind, _ in merged] == [kind for kind, _ in whole]
+    assert sorted(merged) == sorted(whole)  # a busy machine finishes groups in another order
     assert verify_deeply(tmp_path / "merged") == verify_deeply(tmp_path / "whole")
 
 
