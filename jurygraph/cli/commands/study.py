@@ -66,10 +66,13 @@ from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
     from jurygraph.cli.scoring import ScoreOptions
+    from jurygraph.display import ProgressCallback
+    from jurygraph.schema.frozen_model import RawParams
     from jurygraph.schema.rating import JudgedLabel
     from jurygraph.sources.ratings import FileRows
     from jurygraph.studies.judge import JudgeStudy
     from jurygraph.studies.judgements import RunJudgements
+    from jurygraph.studies.reviewers import RunPredictions
 
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.",
@@ -685,8 +688,7 @@ def reviewers(
         history: Any = find_judge_of_reviewers(study_config).params
         columns = {**history.get("columns", {}), **columns}
         panel = study_config.panel
-    if min_confidence is None and out is not None:
-        min_confidence = 100.0 * panel.min_confidence
+    limit = {} if min_confidence is None else {"min_confidence": min_confidence / 100.0}
     study = _ReviewerStudy(
         ratings=ratings, items=items, columns=columns, judges=judges, shots=shots, seeds=seeds
     )
@@ -699,13 +701,13 @@ def reviewers(
         max_cost=max_cost,
         max_calls=max_calls,
     )
-    run_folders = list(run or ())
-    run_folders += study.score(options, has_output_folder=out is not None, as_json=json)
+    made_folders = study.score(options, has_output_folder=out is not None, as_json=json)
     if dry_run:
         return None
+    votes = panel.model_dump(include={"min_confidence", "reduce", "vote"})
     return study.report(
-        run_folders,
-        least=min_confidence,
+        [*(run or ()), *made_folders],
+        panel_by_run=dict.fromkeys(run or (), limit) | dict.fromkeys(made_folders, votes | limit),
         embedder=embedder,
         level=level,
     )
@@ -784,11 +786,11 @@ class _ReviewerStudy:
     def report(
         self,
         run_folders: Sequence[Path],
-        least: float | None,
+        panel_by_run: "Mapping[Path, RawParams]",
         embedder: str | None,
         level: MeasurementLevel,
     ) -> Report:
-        """Compare the judges without a model and those of the runs; `least` replaces the confidence that these ask."""
+        """Compare the judges without a model and those of the runs, whose panels these settings replace."""
         from jurygraph.models.embedding import open_embedder
         from jurygraph.studies.agreement import read_parts
         from jurygraph.studies.reasons import EmbeddedTexts, tf_idf
@@ -801,7 +803,9 @@ class _ReviewerStudy:
         )
         from jurygraph.studies.reviewers import report as compare_judges
 
-        read_predictions = partial(read_run, min_confidence=least)
+        def read_predictions(run: Run, advance: "ProgressCallback") -> "list[RunPredictions]":
+            return read_run(run, advance, panel_by_run[run.folder])
+
         runs = list(chain.from_iterable(read_from_each_run(run_folders, read_predictions)))
         ratings = leave_out_scores_off_scale(self._file, runs)
         count_off_scale = len(self._file.rows) - len(ratings.rows)
