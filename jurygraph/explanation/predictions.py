@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
@@ -60,7 +59,10 @@ def counted_scores(
     """Return the scores that inputs count of verdicts on a question about a response, on the reviewer's scale, or those
     that say that the dimension does not apply. The verdicts may be of several runs."""
     question = verdicts[0].question
-    turns = [list(votes) for _, votes in groupby(sorted(verdicts, key=_turn_key), _turn_key)]
+    votes_by_turn = defaultdict(list)
+    for verdict in verdicts:
+        votes_by_turn[verdict.turn or 0].append(verdict)
+    turns = [votes for _, votes in sorted(votes_by_turn.items())]
     seats = max(turns, key=len)
     cells = {}
     for position, votes in enumerate(turns):
@@ -75,13 +77,11 @@ def counted_scores(
         for votes, turn in zip(turns, table.effective_columns_by_turn(question, use), strict=True):
             codes = turn.verdict_code[0]
             scores = (low + turn.value[0, codes == OK_CODE] * (high - low)).round(9).tolist()
-            natives = [v.native for v in votes if v.status == "not_applicable" and not v.gated_by]
-            known = [native for native in natives if native is not None]
-            scores += known[: np.count_nonzero(codes == NOT_APPLICABLE_CODE)]
+            # gates say no score
+            natives = [
+                v.native for v in votes if v.status == "not_applicable" and v.native is not None
+            ]
+            scores += natives[: np.count_nonzero(codes == NOT_APPLICABLE_CODE)]
             fold = _FOLDS.get(use.reduce)
             counted += [fold(scores)] if scores and fold else scores
     return counted
-
-
-def _turn_key(verdict: RecordedVerdict) -> int:
-    return verdict.turn or 0

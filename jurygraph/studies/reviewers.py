@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, groupby, product, starmap
 from operator import attrgetter, itemgetter
 from statistics import fmean
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -397,7 +396,7 @@ def _predict_answer_from_verdicts(
 def read_run(
     run: Run,
     advance: ProgressCallback = lambda tasks: None,
-    panel: RawParams = MappingProxyType({}),
+    panel: RawParams | None = None,
 ) -> list[RunPredictions]:
     """Return the predictions of each judge of reviewers in a run; `advance` is called with 1 for each task.
 

@@ -66,13 +66,10 @@ from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
     from jurygraph.cli.scoring import ScoreOptions
-    from jurygraph.display import ProgressCallback
-    from jurygraph.schema.frozen_model import RawParams
     from jurygraph.schema.rating import JudgedLabel
     from jurygraph.sources.ratings import FileRows
     from jurygraph.studies.judge import JudgeStudy
     from jurygraph.studies.judgements import RunJudgements
-    from jurygraph.studies.reviewers import RunPredictions
 
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.",
@@ -688,7 +685,11 @@ def reviewers(
         history: Any = find_judge_of_reviewers(study_config).params
         columns = {**history.get("columns", {}), **columns}
         panel = study_config.panel
-    limit = {} if min_confidence is None else {"min_confidence": min_confidence / 100.0}
+    votes = {}
+    if out is not None:
+        votes = panel.model_dump(include={"min_confidence", "reduce", "vote"})
+    if min_confidence is not None:
+        votes["min_confidence"] = min_confidence / 100.0
     study = _ReviewerStudy(
         ratings=ratings, items=items, columns=columns, judges=judges, shots=shots, seeds=seeds
     )
@@ -701,13 +702,13 @@ def reviewers(
         max_cost=max_cost,
         max_calls=max_calls,
     )
-    made_folders = study.score(options, has_output_folder=out is not None, as_json=json)
+    run_folders = list(run or ())
+    run_folders += study.score(options, has_output_folder=out is not None, as_json=json)
     if dry_run:
         return None
-    votes = panel.model_dump(include={"min_confidence", "reduce", "vote"})
     return study.report(
-        [*(run or ()), *made_folders],
-        panel_by_run=dict.fromkeys(run or (), limit) | dict.fromkeys(made_folders, votes | limit),
+        run_folders,
+        panel=votes,
         embedder=embedder,
         level=level,
     )
@@ -786,11 +787,11 @@ class _ReviewerStudy:
     def report(
         self,
         run_folders: Sequence[Path],
-        panel_by_run: "Mapping[Path, RawParams]",
+        panel: dict[str, Any],
         embedder: str | None,
         level: MeasurementLevel,
     ) -> Report:
-        """Compare the judges without a model and those of the runs, whose panels these settings replace."""
+        """Compare the judges without a model and those of the runs, whose panels the settings of `panel` replace."""
         from jurygraph.models.embedding import open_embedder
         from jurygraph.studies.agreement import read_parts
         from jurygraph.studies.reasons import EmbeddedTexts, tf_idf
@@ -803,9 +804,7 @@ class _ReviewerStudy:
         )
         from jurygraph.studies.reviewers import report as compare_judges
 
-        def read_predictions(run: Run, advance: "ProgressCallback") -> "list[RunPredictions]":
-            return read_run(run, advance, panel_by_run[run.folder])
-
+        read_predictions = partial(read_run, panel=panel)
         runs = list(chain.from_iterable(read_from_each_run(run_folders, read_predictions)))
         ratings = leave_out_scores_off_scale(self._file, runs)
         count_off_scale = len(self._file.rows) - len(ratings.rows)
