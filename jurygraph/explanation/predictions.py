@@ -59,19 +59,29 @@ def counted_scores(
     """Return the scores that inputs count of verdicts on a question about a response, on the reviewer's scale, or those
     that say that the dimension does not apply. The verdicts may be of several runs."""
     question = verdicts[0].question
-    cells = {(0, index): (verdict, False) for index, verdict in enumerate(verdicts)}
-    columns = {question: build_question_columns(1, cells, len(verdicts))}
-    table = VerdictTable(1, columns, judges={question: [verdict.judge for verdict in verdicts]})
+    votes_by_turn = defaultdict(list)
+    for verdict in verdicts:
+        votes_by_turn[verdict.turn or 0].append(verdict)
+    turns = [votes for _, votes in sorted(votes_by_turn.items())]
+    seats = max(turns, key=len)
+    cells = {}
+    for position, votes in enumerate(turns):
+        for seat, vote in enumerate(votes):
+            cells[0, position * len(seats) + seat] = vote, False
+    columns = {question: build_question_columns(1, cells, len(seats))}
+    judges = {question: [vote.judge for vote in seats]}
+    table = VerdictTable(1, columns, judges=judges, turns={question: len(seats)})
     low, high = scale
     counted: list[Any] = []
     for use in inputs:
-        effective_columns = table.effective_columns(question, use)
-        codes = effective_columns.verdict_code[0]
-        scores = (low + effective_columns.value[0, codes == OK_CODE] * (high - low)).round(9)
-        natives = [
-            v.native for v in verdicts if v.status == "not_applicable" and v.gated_by is None
-        ]
-        votes = [*scores.tolist(), *natives[: np.count_nonzero(codes == NOT_APPLICABLE_CODE)]]
-        fold = _FOLDS.get(use.reduce)
-        counted += [fold(votes)] if votes and fold else votes
+        for votes, turn in zip(turns, table.effective_columns_by_turn(question, use), strict=True):
+            codes = turn.verdict_code[0]
+            scores = (low + turn.value[0, codes == OK_CODE] * (high - low)).round(9).tolist()
+            # gates say no score
+            natives = [
+                v.native for v in votes if v.status == "not_applicable" and v.native is not None
+            ]
+            scores += natives[: np.count_nonzero(codes == NOT_APPLICABLE_CODE)]
+            fold = _FOLDS.get(use.reduce)
+            counted += [fold(scores)] if scores and fold else scores
     return counted

@@ -223,7 +223,8 @@ def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterato
         labelled_judges = [row for row in parts if row["alone"] and row["farther"]]
         if labelled_judges:
             best, best_name = _pick_best(labelled_judges, "alone")
-            limit = min(best["farther"].value, 0.0) + _MAX_LOST_DISTANCE
+            limit = min(row["farther"].value for row in parts if row["farther"])
+            limit += _MAX_LOST_DISTANCE
             near = [row for row in parts if row is not jury and _is_about_as_near(row, limit)]
             choice = min(near, key=itemgetter("cost"), default=best)
             compared_parts = [(best, best_name, " Alone")]

@@ -49,7 +49,7 @@ from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.run import Run
 from jurygraph.schema import ComponentInput, Config, RecordedVerdict
-from jurygraph.schema.config import EvaluatorUse
+from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.frozen_model import JsonFields, RawParams
 from jurygraph.sources.ratings import RatingsFile
 from jurygraph.studies import symbols
@@ -259,7 +259,8 @@ class JudgeRunSetting(NamedTuple):
         """Return the config with this judge alone; `source` are params that name the history.
 
         Other params are those of the config's first judge of reviewers. One answer is taken for each seed, unless they
-        say otherwise, and none is discarded, as in all versions: which ones are is the reader's choice.
+        say otherwise, and none is discarded, as in all versions: the config's panel counts when they are read, so that
+        another one continues the run.
         """
         template = find_judge_of_reviewers(config)
         params = {
@@ -275,7 +276,7 @@ class JudgeRunSetting(NamedTuple):
             "components": {},
             "reward": {self.judge: 1.0},
             "gates": (),
-            "panel": config.panel.model_copy(update={"min_confidence": 0.0}),
+            "panel": PanelConfig(min_confidence=0.0),
         }
         return config.model_copy(update=changes)
 
@@ -395,16 +396,15 @@ def _predict_answer_from_verdicts(
 def read_run(
     run: Run,
     advance: ProgressCallback = lambda tasks: None,
-    min_confidence: float | None = None,
+    panel: RawParams | None = None,
 ) -> list[RunPredictions]:
     """Return the predictions of each judge of reviewers in a run; `advance` is called with 1 for each task.
 
-    `min_confidence`, in [0, 100], replaces the one by which the run discards answers.
+    The settings of a `panel` replace those of the run.
 
     Raises `InputError` if the run has none of these judges, and `TraceMismatch` if a record of it has been changed.
     """
     judges = {}
-    changes = {} if min_confidence is None else {"min_confidence": min_confidence / 100.0}
     folder = str(run.folder)
     model = str(run.config.model)
     for use in run.config.evaluators:
@@ -433,7 +433,7 @@ def read_run(
                     if verdict.question not in judge.inputs:
                         inputs = uses[verdict.question].inputs
                         judge.inputs[verdict.question] = [
-                            use.model_copy(update=changes) for use in inputs
+                            use.model_copy(update=panel) for use in inputs
                         ]
                     cell = (verdict.subject, verdict.reviewer or "", trace.response_id)
                     judge.verdicts.setdefault(cell, []).append(verdict)
@@ -840,7 +840,7 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
 
 def _sections(figures: Figures) -> ReportSections:
     folds = dict.fromkeys(row["fold"] for row in figures["judges"] if row["fold"])
-    rule = f"what a model predicts is the {join_names(folds)}, as in its run; " if folds else ""
+    rule = f"what a model predicts is the {join_names(folds)} (`panel`); " if folds else ""
     yield (
         f"each score is predicted from other ratings (leave-one-out), never from one of the same group; {rule}"
         "errors are on ratings that all judges predict, and the difference of personalized and aggregate on those that "

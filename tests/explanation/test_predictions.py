@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jurygraph as jg
 from jurygraph.explanation.predictions import PredictedScore, predicted_scores
 from tests.judges.few_shot.reviewers import judge_use, replying_values, response, score_with, task
 from tests.rows import all_rows
@@ -47,6 +48,28 @@ def test_the_votes_that_count_give_the_score_on_the_reviewers_scale(
 ) -> None:
     made = predict(dimension, values, confidence)
     assert (made.value, made.verdict.scale) == (predicted, scale)
+
+
+@all_rows("turns, predicted", [("last", 5.0), ("mean", 3.0)])
+def test_turns_are_counted_as_the_reward_does_and_one_that_does_not_apply_predicts_nothing(
+    turns: str, predicted: float
+) -> None:
+    @jg.evaluator(audience="reviewer", name="taste")
+    def taste(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        text = str(response.messages[-1].content)
+        if text == "Hm.":
+            return jg.Verdict(status="not_applicable")
+        stars = 5 if text == "Good." else 1
+        return jg.Verdict(score=(stars - 1) / 4, native=stars, scale=(1, 5))
+
+    chat = []
+    for text in ("Bad.", "Hm.", "Good."):
+        chat += [{"role": "user", "content": "?"}, {"role": "assistant", "content": text}]
+    use = {"use": taste, "scope": "turn", "turns": turns}
+    with jg.Jury(evaluators=[use]) as jury:
+        (trace,) = jury.score(task("ann"), [jg.Response(id="r", messages=chat)])
+    (made,) = predicted_scores(trace.explain().explained)
+    assert made.value == predicted
 
 
 def test_an_answer_without_a_quotation_predicts_nothing() -> None:

@@ -685,8 +685,11 @@ def reviewers(
         history: Any = find_judge_of_reviewers(study_config).params
         columns = {**history.get("columns", {}), **columns}
         panel = study_config.panel
-    if min_confidence is None and out is not None:
-        min_confidence = 100.0 * panel.min_confidence
+    votes = {}
+    if out is not None:
+        votes = panel.model_dump(include={"min_confidence", "reduce", "vote"})
+    if min_confidence is not None:
+        votes["min_confidence"] = min_confidence / 100.0
     study = _ReviewerStudy(
         ratings=ratings, items=items, columns=columns, judges=judges, shots=shots, seeds=seeds
     )
@@ -705,7 +708,7 @@ def reviewers(
         return None
     return study.report(
         run_folders,
-        least=min_confidence,
+        panel=votes,
         embedder=embedder,
         level=level,
     )
@@ -784,11 +787,11 @@ class _ReviewerStudy:
     def report(
         self,
         run_folders: Sequence[Path],
-        least: float | None,
+        panel: dict[str, Any],
         embedder: str | None,
         level: MeasurementLevel,
     ) -> Report:
-        """Compare the judges without a model and those of the runs; `least` replaces the confidence that these ask."""
+        """Compare the judges without a model and those of the runs, whose panels the settings of `panel` replace."""
         from jurygraph.models.embedding import open_embedder
         from jurygraph.studies.agreement import read_parts
         from jurygraph.studies.reasons import EmbeddedTexts, tf_idf
@@ -801,7 +804,7 @@ class _ReviewerStudy:
         )
         from jurygraph.studies.reviewers import report as compare_judges
 
-        read_predictions = partial(read_run, min_confidence=least)
+        read_predictions = partial(read_run, panel=panel)
         runs = list(chain.from_iterable(read_from_each_run(run_folders, read_predictions)))
         ratings = leave_out_scores_off_scale(self._file, runs)
         count_off_scale = len(self._file.rows) - len(ratings.rows)

@@ -118,6 +118,26 @@ def test_ratings_are_read_by_the_columns_of_the_config_and_those_off_its_scale_a
     assert counts == {"zero-shot": 12, "item-mean": 12}
 
 
+def test_another_panel_continues_the_runs_of_a_study(
+    run: Command, tmp_path: Path, asked: list[str]
+) -> None:
+    history = write_history(tmp_path, rows(SCORES))
+    config = tmp_path / "jury.yaml"
+    judge = (
+        "{use: zero-shot, params: {samples: 2, dimensions: {score: {text: Good., scale: [1, 6]}}}}"
+    )
+    folds = []
+    with run_server(answering(asked)) as server:
+        model = ("--model", f"openai-compatible:{server.url}#tiny", "--config", config)
+        for panel in ("{min_confidence: 0}", "{min_confidence: 0, reduce: mean}"):
+            config.write_text(f"evaluators: [{judge}]\npanel: {panel}\n")
+            options = ("--judges", "zero-shot,item-mean", *model, "--out", tmp_path / "out")
+            made = run("study", "reviewers", history, *options, "--json")
+            assert made.code == 0, made.err
+            folds.append((json.loads(made.out)["judges"][1]["fold"], len(asked)))
+    assert folds == [("majority of 2 answers", folds[0][1]), ("mean of 2 answers", folds[0][1])]
+
+
 def test_judges_see_the_prompt_of_a_table_as_the_question(
     run: Command, tmp_path: Path, asked: list[str]
 ) -> None:

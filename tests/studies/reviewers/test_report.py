@@ -285,7 +285,7 @@ def test_the_first_sentence_says_whom_the_judges_are_the_least_and_the_most_off_
     extremes = "least for bob (0.50; aggregate 2.00), and most for ann (1.00; aggregate 2.00)."
     assert found.conclusion[0].endswith(f"personalized errs {extremes}")
     rule, *_ = format_report_lines(found.sections)
-    assert "; what a model predicts is the mean of 3 answers, as in its run; errors " in rule
+    assert "; what a model predicts is the mean of 3 answers (`panel`); errors " in rule
 
 
 def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:

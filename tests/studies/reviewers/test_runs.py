@@ -75,7 +75,7 @@ def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> No
         folder = score(tmp_path / "run", server, *shown)
     parts = read_parts([to_ratings(rows(SCORES))])
     with Run.open(folder) as run:
-        read = read_run(run, min_confidence=0.0)
+        read = read_run(run, panel={"min_confidence": 0.0})
         sure_predictions = read_run(run)
         lack = "since its [0-9]+ answers predict single reviewers, .*`--to verdicts` writes them"
         with pytest.raises(InputError, match=lack):
