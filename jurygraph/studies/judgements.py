@@ -404,6 +404,11 @@ def resolve_label_questions(
     label_questions = [name and find_questions_by_name(name, question_ids) for name in names]
     column_hint = ""
     if not any(label_questions):
+        if len(names) == 1 and labels.columns.get("question") == "dimension":
+            # one dimension of ratings is of every question, unless one is asked for
+            chosen = [
+                (place, label.model_copy(update={"question": None})) for place, label in chosen
+            ]
         column_hint = _UNRELATED_COLUMN_HINT.format(join_names(sorted(filter(None, names))))
     fallback_ids: list[str] = []
     if question is not None:
