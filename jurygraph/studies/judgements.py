@@ -400,15 +400,11 @@ def resolve_label_questions(
     """
     judges = [judge for run in runs for judge in run.judgements_by_judge.items()]
     question_ids = list(dict.fromkeys(judge.question for judge, _ in judges))
+    chosen = _leave_out_single_dimension(labels.columns, chosen, question_ids)
     names = {label.question for _, label in chosen}
     label_questions = [name and find_questions_by_name(name, question_ids) for name in names]
     column_hint = ""
     if not any(label_questions):
-        if len(names) == 1 and labels.columns.get("question") == "dimension":
-            # one dimension of ratings is of every question, unless one is asked for
-            chosen = [
-                (place, label.model_copy(update={"question": None})) for place, label in chosen
-            ]
         column_hint = _UNRELATED_COLUMN_HINT.format(join_names(sorted(filter(None, names))))
     fallback_ids: list[str] = []
     if question is not None:
@@ -442,6 +438,18 @@ def resolve_label_questions(
             label = label.model_copy(update={"question": matching_question_ids[0]})
         resolved_labels.append((position, label))
     return resolved_labels
+
+
+def _leave_out_single_dimension(
+    columns: Mapping[str, str], chosen: LabelsWithPositions, question_ids: Collection[str]
+) -> LabelsWithPositions:
+    """Return the labels without the one dimension of ratings that is no question: they are of any."""
+    names = {label.question for _, label in chosen}
+    name = chosen[0][1].question if len(names) == 1 else None
+    is_dimension = columns.get("question") == "dimension"
+    if not is_dimension or name is None or find_questions_by_name(name, question_ids):
+        return chosen
+    return [(place, label.model_copy(update={"question": None})) for place, label in chosen]
 
 
 def _questions_about_label(
