@@ -394,18 +394,19 @@ def resolve_label_questions(
 ) -> LabelsWithPositions:
     """Return the labels with the ids of their questions; those that name none are of `question`, if there is one.
 
-    So are those that all name one thing which is no question, such as the dimension of ratings.
+    So are those that all name one thing which is no question; a dimension of ratings is then of every question.
     Raises `InputError` for a name that is no question's, or several', and for a `question` without effect, where each
     label names its own, and not all name that.
     """
     judges = [judge for run in runs for judge in run.judgements_by_judge.items()]
     question_ids = list(dict.fromkeys(judge.question for judge, _ in judges))
+    if question is not None or labels.columns.get("question") == "dimension":
+        chosen = _leave_out_foreign_name(chosen, question_ids)
     names = {label.question for _, label in chosen}
     label_questions = [name and find_questions_by_name(name, question_ids) for name in names]
     column_hint = ""
     if not any(label_questions):
         column_hint = _UNRELATED_COLUMN_HINT.format(join_names(sorted(filter(None, names))))
-    fallback_ids: list[str] = []
     if question is not None:
         named_questions = find_questions_by_name(question, question_ids)
         if not named_questions:
@@ -416,17 +417,13 @@ def resolve_label_questions(
                 f"--question: {quote(question)} decides nothing, since each label names its own question; leave "
                 "it out, or the labels of other questions"
             )
-        if len(names) == 1:  # such as the dimension of ratings
-            fallback_ids = named_questions
     resolved_labels = []
     for position, label in chosen:
         name = label.question or question
         if name is not None:
-            matching_question_ids = (
-                find_questions_by_name(name, _questions_about_label(label, judges))
-                or find_questions_by_name(name, question_ids)
-                or fallback_ids
-            )
+            matching_question_ids = find_questions_by_name(
+                name, _questions_about_label(label, judges)
+            ) or find_questions_by_name(name, question_ids)
             if len(matching_question_ids) != 1:
                 problem = describe_question_name_problem(name, matching_question_ids, question_ids)
                 where = "--question"
@@ -437,6 +434,16 @@ def resolve_label_questions(
             label = label.model_copy(update={"question": matching_question_ids[0]})
         resolved_labels.append((position, label))
     return resolved_labels
+
+
+def _leave_out_foreign_name(
+    chosen: LabelsWithPositions, question_ids: Collection[str]
+) -> LabelsWithPositions:
+    """Return the labels without a name that all have and no question, such as the dimension of ratings."""
+    names = {label.question for _, label in chosen}
+    if len(names) > 1 or any(name and find_questions_by_name(name, question_ids) for name in names):
+        return chosen
+    return [(place, label.model_copy(update={"question": None})) for place, label in chosen]
 
 
 def _questions_about_label(

@@ -639,6 +639,15 @@ def test_a_name_that_all_labels_have_and_no_question_is_of_the_question_that_is_
             join_labels_with_judgements([run], labels(*given), question=question)
 
 
+def test_labels_of_one_dimension_that_is_no_question_are_of_every_question() -> None:
+    run = judgements({"a": 1.0, "b": 0.0})
+    stars = labels(JudgedLabel(id="a", target=True, question="stars"))
+    of_dimension = replace(stars, columns={**stars.columns, "question": "dimension"})
+    for question in (None, "q"):
+        (study,) = join_labels_with_judgements([run], of_dimension, question=question)
+        assert study.judge.question == "q"
+
+
 @pytest.mark.parametrize("reason", ["no label", "tie", "other split", "other question"])
 def test_the_mean_of_all_responses_is_over_the_same_set_whyever_a_response_is_not_compared(
     reason: str,

@@ -219,6 +219,39 @@ def test_a_report_of_two_agents_says_in_points_and_tasks_won_whether_one_is_bett
     )
 
 
+@pytest.mark.parametrize(
+    ("reward", "lead"),
+    [
+        ({"rude": -1.0, "long": -0.2}, r"by 0\.50 of 1\.2 points \(95 % sure of 0\.\d\d to"),
+        ({"rude": -0.5, "long": 1.0}, r"by 0\.25 of 1\.5 points \(95 % sure of 0\.\d\d to"),
+        ({"rude": -0.01, "long": 0.0}, r"by 0\.0050 of 0\.01 points \(95 % sure of 0\.0012 to"),
+    ],
+)
+def test_a_lead_is_part_of_all_points_between_the_worst_and_the_best_reward(
+    reward: dict[str, float], lead: str, tmp_path: Path
+) -> None:
+    @jg.evaluator(layer="check")
+    def rude(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict(score=float("rude" in response.text))
+
+    @jg.evaluator(layer="check")
+    def long(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict(score=len(response.text) / 10)
+
+    config = {"evaluators": [rude, long], "reward": reward}
+    with jg.Jury(**config) as jury, jury.record(tmp_path / "run"):
+        for number in range(10):
+            texts = {"kind": "x" * 7, "rude": "rude xxxx" if number % 2 else "x" * 5}
+            answers = [
+                jg.Response(id=f"{name} {number}", agent=name, text=text)
+                for name, text in texts.items()
+            ]
+            jury.score(jg.Task(id=f"t{number}", query="?"), answers)
+    run_command("report", tmp_path / "run", "-o", tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert re.search(rf"kind is better than rude: {lead}", page)
+
+
 def test_a_report_and_the_page_of_a_run_say_what_a_component_asks(
     tmp_path: Path, browser: Browser
 ) -> None:

@@ -356,6 +356,10 @@ def _notes_on_gaps(votes: Sequence[SheetVote]) -> Iterator[str]:
 def _format_consensus_command(target: str, votes: Sequence[Vote], rows: Sequence[SheetVote]) -> str:
     """Return the `jurygraph consensus` of these votes, of which some may be `rows` of sheets."""
     comparison = rows[0].row.consensus if rows else None
+    if comparison and not comparison.startswith(
+        "jurygraph "
+    ):  # a key of an earlier version: a file
+        comparison = f"jurygraph consensus RATINGS --before {shell_quote(comparison)}"
     command = f"{comparison or 'jurygraph consensus'} {shell_quote(target)}"
     dimensions = sorted({str(vote.dimension) for vote in votes})
     if not comparison and len(dimensions) > 1:

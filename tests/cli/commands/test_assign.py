@@ -126,6 +126,12 @@ def test_from_doubt_to_a_refit(
     step = f"jurygraph consensus ratings.csv {chosen} --before consensus.json adjudicated.jsonl"
     assert f"last: {step}\n" in made.out
     assert f"next: {step}\n" in read.err
+    key = Path("out/key.jsonl").read_text(encoding="utf-8")
+    file_of_key = re.sub(r'"consensus":"[^"]*"', '"consensus":"consensus.json"', key)
+    Path("earlier.jsonl").write_text(file_of_key, encoding="utf-8")  # as earlier versions wrote it
+    earlier = run("import", "sheets", "earlier.jsonl", sheet, "--out", "earlier-labels.jsonl")
+    comparison = "jurygraph consensus RATINGS --before consensus.json"
+    assert f"next: {comparison} earlier-labels.jsonl\n" in earlier.err
     assert '"score","reason"' in filled
     assert '"bad, good"' in filled
     turned = run("import", "sheets", sheet, "out/key.jsonl", "--out", "turned.jsonl")
