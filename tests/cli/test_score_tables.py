@@ -446,9 +446,10 @@ def test_what_breaks_the_pairing_of_agents_is_said_before_anything_is_judged(
         "'Dense ' and 'dense' differ only in case, spaces or Unicode form, and count as two; "
         "write one name if they are one"
     ]
-    assert notes([*answers, ("c", "bm25", "no")])[1:] == [
-        "tasks, or groups, with several answers of one agent: 1 ('c?')"
-    ]
+    for again in (["bm25"], ["bm25", "dense"]):
+        assert notes([*answers, *(("c", system, "no") for system in again)])[1:] == [
+            "tasks, or groups, with several answers of one agent: 1 ('c?')"
+        ]
     assert notes(answers[1:])[1:] == ["tasks, or groups, that only some agents answered: 1 ('a?')"]
     assert notes([*answers[:-1], ("e", "bm25", " ")])[1:] == ["empty answers: 1 ('row-10')"]
     # what most groups have was meant: several samples of each agent, or agents with questions of their own

@@ -137,8 +137,9 @@ class TaskFileJob:
             (lacking, unit_count / 2, "tasks, or groups, that only some agents answered"),
             (self.source.empty_answers, inf, "empty answers"),
         ):
-            if 0 < len(names) < most:
-                yield f"{problem}: {len(names)} ({join_names(map(quote, names))})"
+            distinct_names = dict.fromkeys(names)  # several agents may have several answers to one
+            if 0 < len(distinct_names) < most:
+                yield f"{problem}: {len(distinct_names)} ({join_names(map(quote, distinct_names))})"
 
     def refuse_missing_workspaces(self) -> None:
         """Raise `InputError` for a response whose files are not there, before a judge is paid to look into them."""
