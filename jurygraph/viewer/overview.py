@@ -170,13 +170,14 @@ def _read_judged_values(index: RunIndex) -> Iterator[JudgedValues]:
 def _read_component_words(index: RunIndex) -> dict[str, str]:
     """Return by component of one question what it asks of every task, in the words of the question."""
     rows = index.fetch_rows(
-        "SELECT names.name, min(asked.name), (SELECT name FROM names WHERE kind = 'task' LIMIT 1) FROM inputs"
+        "SELECT names.name, min(asked.name) FROM inputs"
         " JOIN names ON names.number = component JOIN names AS asked ON asked.number = question"
         " GROUP BY component HAVING count(*) = 1"
     )
-    return {
-        name: find_words_by_question(index.run, task).get(asked, "") for name, asked, task in rows
-    }
+    words: dict[str, str] = {}
+    for (task,) in index.fetch_rows("SELECT name FROM names WHERE kind = 'task' LIMIT 1"):
+        words = find_words_by_question(index.run, task)
+    return {name: words.get(asked, "") for name, asked in rows}
 
 
 def _read_reward_histogram(index: RunIndex) -> tuple[float, float, list[int]]:
