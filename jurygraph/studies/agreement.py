@@ -256,6 +256,27 @@ def _sections(
         yield from describe_raters(cells, "correlation", 0.0, shifts, "scores", taste)
 
 
+def _alpha_heat_map(parts: FigureRows) -> Iterator[Plot]:
+    """Yield alpha by dimension and domain, if there are domains."""
+    alphas = {}
+    for figures in parts:
+        cell = figures["alpha"]
+        alphas[figures["dimension"], figures["domain"]] = cell and cell.value
+    domains = sorted({domain for _, domain in alphas if domain is not None})
+    names = ["all", *domains]
+    series = []
+    for dimension in dict.fromkeys(dimension for dimension, _ in alphas):
+        row = [alphas.get((dimension, domain)) for domain in (None, *domains)]
+        series.append(PlotSeries(dimension or "all", row, names))
+    if domains:
+        alpha_by_dimension_and_domain = {
+            dimension_domain_name(figures): figures["alpha"] for figures in parts
+        }
+        yield Plot(
+            describe_range("Krippendorff's alpha", alpha_by_dimension_and_domain), "heat", series
+        )
+
+
 def _sampling_unit_noun(parts: FigureRows) -> str:
     has_grouped_items = any(figures["groups"] < figures["items"] for figures in parts)
     return "groups of items" if has_grouped_items else "items"
@@ -374,24 +395,3 @@ def note_if_scores_look_like_codes(name: str, scores: Floats, remedy: str) -> It
     if 1 < len(codes) <= _MAX_CLASS_CODES:
         class_codes_text = ", ".join(f"{code:g}" for code in codes)
         yield f"{name}: {class_codes_text} are taken as an order; if they are codes of classes, {remedy}"
-
-
-def _alpha_heat_map(parts: FigureRows) -> Iterator[Plot]:
-    """Yield alpha by dimension and domain, if there are domains."""
-    alphas = {}
-    for figures in parts:
-        cell = figures["alpha"]
-        alphas[figures["dimension"], figures["domain"]] = cell and cell.value
-    domains = sorted({domain for _, domain in alphas if domain is not None})
-    names = ["all", *domains]
-    series = []
-    for dimension in dict.fromkeys(dimension for dimension, _ in alphas):
-        row = [alphas.get((dimension, domain)) for domain in (None, *domains)]
-        series.append(PlotSeries(dimension or "all", row, names))
-    if domains:
-        alpha_by_dimension_and_domain = {
-            dimension_domain_name(figures): figures["alpha"] for figures in parts
-        }
-        yield Plot(
-            describe_range("Krippendorff's alpha", alpha_by_dimension_and_domain), "heat", series
-        )

@@ -596,13 +596,12 @@ def describe_raters(
             shifted_names.append(texts[name])
     for finding, finding_text in text_by_finding.items():
         people = names_by_finding[finding]
-        if people:
-            remedy = (
-                ""
-                if finding == "unsure"
-                else f"{other_reason}; to leave out: {_without_option(people)}"
-            )
-            yield f"{finding_text}: {join_names(map(texts.__getitem__, people))}{remedy}"
+        if not people:
+            continue
+        sentence = f"{finding_text}: {join_names(texts[name] for name in people)}"
+        if finding != "unsure":
+            sentence += f"{other_reason}; to leave out: {_without_option(people)}"
+        yield sentence
     for relation, names in _join_names_by_side(shifts, "higher", "lower"):
         yield f"{unit} surely {relation} than the others' of the same items, on average by: {names}"
     if shifted_names:

@@ -157,9 +157,8 @@ class FittedConsensus:
         means = means_without_leniency(votes.annotator, votes.item, labels)
         # equal means can differ in their last bits
         means = np.clip(means, min(classes), max(classes)).round(9)
-        named_means = zip(
-            votes.items, means.tolist(), strict=False
-        )  # the last ones may lack labels
+        # the last items may lack labels
+        named_means = zip(votes.items, means.tolist(), strict=False)
         return {item: mean for item, mean in named_means if not math.isnan(mean)}
 
     @cached_property

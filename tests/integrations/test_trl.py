@@ -457,12 +457,17 @@ def test_functions_beside_the_jury_return_none_where_it_failed(opened: list[Jury
     assert filled[1](**given) == [0.5] * 4, "a filled row is no missing one"
 
 
+def functions_and_samples(opened: list[JuryReward]) -> tuple[Any, Any, dict[str, Any]]:
+    """Return the function of a jury, one beside it, and four samples for both."""
+    jury, brief = reward_functions(CONFIG, beside=[lambda completions, **_: [1.0] * 4])
+    opened.append(jury)  # type: ignore[arg-type]
+    return jury, brief, {"prompts": ["2 + 2?"] * 4, "completions": texts(REWARDS)}
+
+
 def test_a_function_that_waits_in_the_event_loop_of_the_jurys_function_gets_the_rewards(
     opened: list[JuryReward],
 ) -> None:
-    jury, brief = reward_functions(CONFIG, beside=[lambda completions, **_: [1.0] * 4])
-    opened.append(jury)  # type: ignore[arg-type]
-    samples: dict[str, Any] = {"prompts": ["2 + 2?"] * 4, "completions": texts(REWARDS)}
+    jury, brief, samples = functions_and_samples(opened)
 
     async def call_both() -> Any:
         started = asyncio.ensure_future(jury(**samples))
@@ -473,9 +478,7 @@ def test_a_function_that_waits_in_the_event_loop_of_the_jurys_function_gets_the_
 
 
 def test_a_call_that_was_cancelled_and_is_made_again_is_a_new_one(opened: list[JuryReward]) -> None:
-    jury, brief = reward_functions(CONFIG, beside=[lambda completions, **_: [1.0] * 4])
-    opened.append(jury)  # type: ignore[arg-type]
-    samples: dict[str, Any] = {"prompts": ["2 + 2?"] * 4, "completions": texts(REWARDS)}
+    jury, brief, samples = functions_and_samples(opened)
 
     async def begin_and_cancel() -> None:
         started = asyncio.ensure_future(jury(**samples))

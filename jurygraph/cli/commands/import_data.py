@@ -42,11 +42,7 @@ from jurygraph.messages import (
 )
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote
-from jurygraph.sources.ratings import (
-    NO_LABEL_DESCRIPTION,
-    NameByField,
-    is_no_label,
-)
+from jurygraph.sources.ratings import NO_LABEL_DESCRIPTION, NameByField, is_no_label
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
 
@@ -337,9 +333,8 @@ def _notes_on_gaps(votes: Sequence[SheetVote]) -> Iterator[str]:
         votes_by_reviewer[vote.annotator].append(vote)
     for reviewer, sheet in votes_by_reviewer.items():
         missing = [vote.key for vote in sheet if not vote.is_returned]
-        empty = [
-            vote.key for vote in sheet if vote.is_returned and vote.label is vote.is_due is None
-        ]
+        returned = [vote for vote in sheet if vote.is_returned and vote.is_due is None]
+        empty = [vote.key for vote in returned if vote.label is None]
         for problem, items in {"missing": missing, "empty": empty}.items():
             if items:
                 yield f"{reviewer}: {len(items)} of {len(sheet)} rows are {problem}: {join_names(items)}"
@@ -356,9 +351,8 @@ def _notes_on_gaps(votes: Sequence[SheetVote]) -> Iterator[str]:
 def _format_consensus_command(target: str, votes: Sequence[Vote], rows: Sequence[SheetVote]) -> str:
     """Return the `jurygraph consensus` of these votes, of which some may be `rows` of sheets."""
     comparison = rows[0].row.consensus if rows else None
-    if comparison and not comparison.startswith(
-        "jurygraph "
-    ):  # a key of an earlier version: a file
+    if comparison and not comparison.startswith("jurygraph "):
+        # a key of an earlier version names the file alone
         comparison = f"jurygraph consensus RATINGS --before {shell_quote(comparison)}"
     command = f"{comparison or 'jurygraph consensus'} {shell_quote(target)}"
     dimensions = sorted({str(vote.dimension) for vote in votes})

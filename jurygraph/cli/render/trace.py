@@ -26,7 +26,6 @@ from jurygraph.views.trace import TaskAndResponseView, TraceView
 from jurygraph.views.verdict import QuestionView
 
 _MAX_LINE_LENGTH = 300
-"""Characters of a tool's arguments, and of its result, that a line has."""
 
 
 def format_trace_lines(
