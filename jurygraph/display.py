@@ -13,6 +13,10 @@ ProgressCallback = Callable[[int], None]
 """A callback that receives the number of newly finished items of long work: tasks, records, seeds, texts."""
 
 
+def ignore_progress(count: int) -> None:
+    """Report nothing."""
+
+
 ReprParts = Iterable[tuple[str, Any]]
 """The names and values that a `repr` shows, the most important first."""
 

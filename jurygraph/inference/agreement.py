@@ -18,9 +18,8 @@ who uses a scale differently may select the same.
 """
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
-from itertools import combinations_with_replacement, pairwise
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -77,7 +76,8 @@ def kappa_estimate(
         label_distances: of labels, 0 on the diagonal and above it elsewhere, [K, K].
         clusters: of the items, numbered from 0 without a gap, [N].
     """
-    value = kappa(label_table(first, second, len(label_distances)), label_distances)
+    label_counts = label_table(first, second, len(label_distances))
+    value = kappa(label_counts, label_distances)
     if math.isnan(value):
         return None
     count = int(clusters.max()) + 1
@@ -89,10 +89,9 @@ def kappa_estimate(
     if value < 1.0:
         chance_disagreement = observed_disagreement / (1.0 - value)
     else:  # of two labels that are drawn independently, one of each annotator
-        labels = len(label_distances)
-        row_label_shares = np.bincount(first, minlength=labels) / len(first)
-        column_label_shares = np.bincount(second, minlength=labels) / len(first)
-        chance_distance = float(row_label_shares @ label_distances @ column_label_shares)
+        first_shares = label_counts.sum(axis=1) / len(first)
+        second_shares = label_counts.sum(axis=0) / len(first)
+        chance_distance = float(first_shares @ label_distances @ second_shares)
         chance_disagreement = chance_distance / largest_distance
     spread = observed_disagreement * (1.0 - observed_disagreement)
     effective_sample_size = float(count)
@@ -131,11 +130,14 @@ def _kappas_leaving_out_clusters(
     rest = np.maximum(0.0, math.fsum(distance_sums_by_cluster) - distance_sums_by_cluster)
     observed_disagreement = rest * sizes
     chance_disagreement = np.sum((rows @ label_distances) * columns, axis=1)
-    undefined = np.full(len(distance_sums_by_cluster), np.nan)
-    ratio = np.divide(
-        observed_disagreement, chance_disagreement, out=undefined, where=chance_disagreement > 0.0
-    )
-    return np.asarray(1.0 - ratio)
+    return 1.0 - _divide_or_nan(observed_disagreement, chance_disagreement)
+
+
+def _divide_or_nan(numerators: Floats | Ints, denominators: Floats | Ints) -> Floats:
+    """Return ratios; NaN where the denominator is not above 0."""
+    ratios = np.full(denominators.shape, np.nan)
+    np.divide(numerators, denominators, out=ratios, where=denominators > 0)
+    return ratios
 
 
 def alpha(counts: Floats, positions: Floats, level: MeasurementLevel) -> float:
@@ -250,14 +252,7 @@ def _batch_alphas_leaving_out_clusters(
         all_pair_products = (level_positions @ coincidences * level_positions).sum(axis=1)
         observed_disagreement = 2.0 * (squares - (all_pair_products - omitted_pair_products))
         chance_disagreement = 2.0 * number * squares
-    undefined = np.full(len(number), np.nan)
-    ratio = np.divide(
-        observed_disagreement * (number - 1.0),
-        chance_disagreement,
-        out=undefined,
-        where=chance_disagreement > 0.0,
-    )
-    return np.asarray(1.0 - ratio)
+    return 1.0 - _divide_or_nan(observed_disagreement * (number - 1.0), chance_disagreement)
 
 
 def jaccard_above_median(ratings: ArrayLike, least: int = 10) -> Floats:
@@ -274,12 +269,16 @@ def jaccard_above_median(ratings: ArrayLike, least: int = 10) -> Floats:
     Raises:
         PlanError: another shape, or an infinite number.
     """
-    return _mean_selection_similarity(as_ratings(ratings), least, _jaccard)
+    _, first, both = _count_selected_items(ratings, least)
+    either = first + first.T - both
+    return _divide_or_nan(both, either)
 
 
 def jaccard_by_chance(ratings: ArrayLike, least: int = 10) -> Floats:
     """Return the mean of `jaccard_above_median` if each rater selected as many items by chance, [raters, raters]."""
-    return _mean_selection_similarity(as_ratings(ratings), least, _expected_jaccard)
+    common, first, _ = _count_selected_items(ratings, least)
+    mean_jaccards = np.vectorize(_mean_chance_jaccard, otypes=[np.float64])
+    return np.asarray(mean_jaccards(common, np.minimum(first, first.T), np.maximum(first, first.T)))
 
 
 def jaccard_excess(ratings: ArrayLike, clusters: Ints, least: int = 10) -> Estimate | None:
@@ -310,42 +309,25 @@ def _jaccard_above_chance(table: Floats, least: int) -> Floats:
     return jaccard_above_median(table, least) - jaccard_by_chance(table, least)
 
 
-def _mean_selection_similarity(
-    table: Floats, least: int, similarity: Callable[[Bools, Bools], float]
-) -> Floats:
-    is_rated_cell = ~np.isnan(table)
-    result = np.full((len(table), len(table)), np.nan)
-    is_above_median = np.zeros(table.shape, dtype=np.bool_)
-    for ratings, is_rated, is_above in zip(table, is_rated_cell, is_above_median, strict=True):
-        if is_rated.any():
-            is_above[:] = ratings > np.median(ratings[is_rated])
-    for first, second in combinations_with_replacement(range(len(table)), 2):
-        rated_by_both = is_rated_cell[first] & is_rated_cell[second]
-        if np.count_nonzero(rated_by_both) >= max(1, least):
-            result[first, second] = result[second, first] = similarity(
-                is_above_median[first, rated_by_both], is_above_median[second, rated_by_both]
-            )
-    return result
-
-
-def _jaccard(first: Bools, second: Bools) -> float:
-    chosen_by_either_count = np.count_nonzero(first | second)
-    return (
-        np.count_nonzero(first & second) / chosen_by_either_count
-        if chosen_by_either_count
-        else np.nan
-    )
-
-
-def _expected_jaccard(first: Bools, second: Bools) -> float:
-    """Return the mean Jaccard of random selections of these sizes: their overlap is hypergeometric."""
-    sizes = sorted((np.count_nonzero(first), np.count_nonzero(second)))
-    return _mean_chance_jaccard(len(first), *sizes)
+def _count_selected_items(ratings: ArrayLike, least: int) -> tuple[Ints, Ints, Ints]:
+    """Return, of the items that two raters both rated, how many there are, and how many the first one and both rated
+    above their own medians, [raters, raters] each; a pair with fewer than `least` items has none."""
+    table = as_ratings(ratings)
+    is_rated = ~np.isnan(table)
+    # a rater without a rating, whose median is nobody's, selects nothing
+    rated_rows = np.where(is_rated.any(axis=1, keepdims=True), table, 0.0)
+    is_selected = table > np.nanmedian(rated_rows, axis=1, keepdims=True)
+    # as floats: NumPy multiplies matrices of integers one by one
+    rated, selected = is_rated.astype(np.float64), is_selected.astype(np.float64)
+    counts = np.array([rated @ rated.T, selected @ rated.T, selected @ selected.T])
+    common, first, both = np.where(counts[0] >= least, counts, 0.0).astype(np.intp)
+    return common, first, both
 
 
 # A jackknife meets the same sizes again: the cache saves two thirds of the time.
 @lru_cache(maxsize=1 << 16)
 def _mean_chance_jaccard(items: int, smaller_set_size: int, larger_set_size: int) -> float:
+    """Return the mean Jaccard of random selections of these sizes: their overlap is hypergeometric."""
     from scipy import stats  # imported lazily: every `study` command would wait for it
 
     if not larger_set_size:
@@ -391,8 +373,7 @@ def mean_without_own_subgroup(values: Floats, pool: Ints, subgroup: Ints) -> Flo
     values_or_zero = np.where(has_value, values, 0.0)
     number = np.bincount(pool, has_value)[pool] - np.bincount(subgroup, has_value)[subgroup]
     sums = np.bincount(pool, values_or_zero)[pool] - np.bincount(subgroup, values_or_zero)[subgroup]
-    nan_means = np.full(len(values), np.nan)
-    return np.asarray(np.divide(sums, number, out=nan_means, where=number > 0.0))
+    return _divide_or_nan(sums, number)
 
 
 def correlations_with_others(
@@ -458,8 +439,8 @@ def means_without_leniency(rater: Ints, item: Ints, score: Floats) -> Floats:
     from scipy import sparse  # imported lazily: every `study` command would wait for it
 
     counts = sparse.coo_array((np.ones(len(score)), (rater, item))).tocsr()
-    has_score = np.bincount(item) > 0
-    weights = 1.0 / np.maximum(np.bincount(item), 1)
+    sizes = np.bincount(item)
+    weights = 1.0 / np.maximum(sizes, 1)
     # b solves Q b = q, the equations of both lines above without m.
     shared = counts @ sparse.diags_array(weights) @ counts.T
     matrix = sparse.diags_array(np.bincount(rater).astype(np.float64)) - shared
@@ -469,4 +450,4 @@ def means_without_leniency(rater: Ints, item: Ints, score: Floats) -> Floats:
     steps = 20 * len(sums)
     leniency = sparse.linalg.lsmr(matrix, sums, 0.0, 1e-12, 1e-12, 0.0, maxiter=steps)[0]
     corrected_sums = np.bincount(item, score - leniency[rater])
-    return np.where(has_score, corrected_sums * weights, np.nan)
+    return np.where(sizes > 0, corrected_sums * weights, np.nan)

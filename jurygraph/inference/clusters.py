@@ -13,8 +13,8 @@ replacement (bootstrap). At the end: is a difference small enough, and which one
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,14 +46,10 @@ class Estimate(NamedTuple):
     error: float | None
     clusters: int
 
-    def within(self, least: float, most: float) -> Self:
+    def within(self, least: float, most: float) -> "Estimate":
         """Return the estimate with its value and the ends of its interval cut off at those of a range."""
-        value = min(most, max(least, self.value))
-        if self.low is None or self.high is None:
-            return self._replace(value=value)
-        low = min(most, max(least, self.low))
-        high = min(most, max(least, self.high))
-        return self._replace(value=value, low=low, high=high)
+        numbers = [end if end is None else min(most, max(least, end)) for end in self[:3]]
+        return Estimate._make([*numbers, *self[3:]])
 
 
 def ratio_interval(sums: ArrayLike, sizes: ArrayLike) -> Estimate | None:
@@ -215,11 +211,9 @@ def bounded_interval(
     estimate = ratio_interval(sums, sizes)
     if estimate is None or estimate.clusters < 2 or least == most:
         return estimate and estimate._replace(low=None, high=None, error=None)
-    totals = np.asarray(sums, dtype=np.float64)
-    weights = np.asarray(sizes, dtype=np.float64)
-    typical_weight = float(weights.sum()) / estimate.clusters
-    totals_with_pseudo_clusters = np.append(totals, [least * typical_weight, most * typical_weight])
-    weights_with_pseudo_clusters = np.append(weights, [typical_weight, typical_weight])
+    typical_weight = float(np.sum(sizes)) / estimate.clusters
+    totals_with_pseudo_clusters = np.append(sums, [least * typical_weight, most * typical_weight])
+    weights_with_pseudo_clusters = np.append(sizes, [typical_weight, typical_weight])
     wider_estimate = ratio_interval(totals_with_pseudo_clusters, weights_with_pseudo_clusters)
     assert wider_estimate is not None  # it has the same clusters, and two more
     assert wider_estimate.error is not None  # two of its clusters differ
@@ -435,13 +429,18 @@ def needed_cluster_count(estimate: Estimate, margin: float, largest_loss: float)
     None if none would: not even 1,000,000, or where the value itself is not above -margin.
     """
 
-    def has_enough_clusters(clusters: int) -> bool:
+    def is_enough(clusters: int) -> bool:
         return -margin < lower_bound(
             estimate, largest_loss, clusters=clusters, power_quantile=POWER_QUANTILE
         )
 
-    counts = range(2, _MAX_PLANNED_CLUSTERS + 1)
-    index = bisect_left(counts, True, key=has_enough_clusters)
+    return find_least_count(is_enough, _MAX_PLANNED_CLUSTERS)
+
+
+def find_least_count(is_enough: Callable[[int], bool], most: int) -> int | None:
+    """Return the least number from 2 on that is enough, as all greater ones are; None if `most` is not."""
+    counts = range(2, most + 1)
+    index = bisect_left(counts, True, key=is_enough)
     return counts[index] if index < len(counts) else None
 
 

@@ -15,7 +15,6 @@ all tasks may still be otherwise (Clopper & Pearson 1934), and the interval says
 """
 
 import math
-from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy as np
 from jurygraph.arrays import Floats, Ints
 from jurygraph.inference.clusters import (
     Estimate,
+    find_least_count,
     jackknife_interval,
     max_unseen_cluster_share,
     ratio_interval,
@@ -168,11 +168,8 @@ def _widen_for_unseen_errors(estimate: Estimate, counts: Floats) -> Estimate:
     if tnr == 1.0:
         max_unseen_share = max_unseen_cluster_share(negative_tasks)
         lowest_informedness = informedness - max_unseen_share
-        low = (
-            (low * informedness - max_unseen_share) / lowest_informedness
-            if lowest_informedness > 0.0
-            else 0.0
-        )
+        low_informedness = low * informedness - max_unseen_share
+        low = low_informedness / lowest_informedness if lowest_informedness > 0.0 else 0.0
     return estimate._replace(low=low, high=high)
 
 
@@ -188,12 +185,10 @@ def needed_label_count(
     if ppi_mean(sample, scale).low is None:
         return None
 
-    def has_enough_labels(labels: int) -> bool:
-        return _expected_half_width(sample, labels, scale) <= half_width
-
-    counts = range(2, len(sample.labels) + len(sample.unlabelled_predictions) + 1)
-    index = bisect_left(counts, True, key=has_enough_labels)
-    return counts[index] if index < len(counts) else None
+    return find_least_count(
+        lambda labels: _expected_half_width(sample, labels, scale) <= half_width,
+        len(sample.labels) + len(sample.unlabelled_predictions),
+    )
 
 
 def _expected_half_width(sample: LabelledSample, count: int, scale: tuple[float, float]) -> float:

@@ -76,10 +76,8 @@ def _tail_probability_of_integers(sizes: Ints, observed_sum: int) -> float:
     """Return P(|Σ ± s_g| >= observed) for whole sizes [G], ascending, by adding up the distribution, sign by sign."""
     probability_by_sum = np.ones(1)  # of each sum of the flipped sizes
     for size in sizes:
-        next_probabilities = np.zeros(len(probability_by_sum) + int(size))
-        next_probabilities[: len(probability_by_sum)] = 0.5 * probability_by_sum
-        next_probabilities[int(size) :] += 0.5 * probability_by_sum
-        probability_by_sum = next_probabilities
+        kept, flipped = (np.pad(probability_by_sum, sides) for sides in ((0, size), (size, 0)))
+        probability_by_sum = 0.5 * (kept + flipped)
     if observed_sum == 0:
         return 1.0
     # The sum is the spread less twice what is flipped, and its distribution is symmetric.
@@ -121,14 +119,10 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
     A missing p-value was no test: it stays None and does not count.
     """
-    tested_indices = [index for index, p in enumerate(p_values) if p is not None]
-    p = np.array([p_values[index] for index in tested_indices], dtype=np.float64)
-    order = np.argsort(p, kind="stable")
+    p = np.array(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")  # what is missing, NaN, comes last
+    tests = len(p_values) - p_values.count(None)
     # The least is multiplied by the number of tests, the next by one fewer; none becomes less than one before it.
-    multiplied_p = p[order] * np.arange(len(p), 0, -1)
-    adjusted_p_values = np.empty(len(p))
-    adjusted_p_values[order] = np.minimum(1.0, np.maximum.accumulate(multiplied_p))
-    result: list[float | None] = [None] * len(p_values)
-    for index, adjusted_p in zip(tested_indices, adjusted_p_values, strict=True):
-        result[index] = float(adjusted_p)
-    return result
+    multiplied_p = p[order] * np.arange(tests, tests - len(p), -1)
+    p[order] = np.minimum(1.0, np.maximum.accumulate(multiplied_p))
+    return [None if math.isnan(adjusted_p) else adjusted_p for adjusted_p in p.tolist()]

@@ -13,7 +13,7 @@ from pydantic import ConfigDict
 
 from jurygraph.aggregation.consensus import HIGH_AMBIGUITY, AgentScore
 from jurygraph.aggregation.consensus.fitting import ConsensusMethod
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.messages import join_names, quote
 from jurygraph.schema.frozen_model import FrozenModel, JsonFields, Number, UnitInterval
@@ -157,7 +157,7 @@ def select_ambiguous(
 def report(
     fitted_consensus: FittedConsensus,
     before: SavedConsensus,
-    advance: ProgressCallback = lambda estimates: None,
+    advance: ProgressCallback = ignore_progress,
 ) -> Report:
     """Return the report of a consensus, and as `moved` what changed since an earlier one of fewer labels.
 

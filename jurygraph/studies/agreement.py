@@ -7,7 +7,7 @@ which items are among their better ones (Jaccard). Where that is so, a judge for
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +46,7 @@ from jurygraph.studies.report import (
     as_interval,
     describe_range,
     format_cell,
+    number_of_cell,
 )
 
 MIN_SHARED_ITEMS = 10
@@ -197,10 +198,9 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
             f"{paths}: no item has scores of two reviewers; agreement needs some that have"
         )
     parts = [_measure_agreement(matrix, level) for matrix in matrices]
-    alphas = {
-        dimension_domain_name(figures): figures["alpha"] for figures in parts[:_MAX_BARS_PLOTTED]
-    }
-    alpha_plot = Plot.bars_of_estimates("Krippendorff's alpha", "alpha", alphas)
+    alphas = {dimension_domain_name(figures): figures["alpha"] for figures in parts}
+    first_alphas = dict(islice(alphas.items(), _MAX_BARS_PLOTTED))
+    alpha_plot = Plot.bars_of_estimates("Krippendorff's alpha", "alpha", first_alphas)
     if len(parts) > _MAX_BARS_PLOTTED:
         title = f"{alpha_plot.title} (the first {_MAX_BARS_PLOTTED} of {len(parts)})"
         alpha_plot = replace(alpha_plot, title=title)
@@ -208,7 +208,7 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
         {"level": level, "parts": parts},
         _sections(matrices, parts, level),
         _notes(matrices, parts, level),
-        [alpha_plot, *_alpha_heat_map(parts)],
+        [alpha_plot, *_alpha_heat_map(parts, describe_range("Krippendorff's alpha", alphas))],
         [
             _describe_pattern(figures)
             for figures in parts
@@ -256,12 +256,11 @@ def _sections(
         yield from describe_raters(cells, "correlation", 0.0, shifts, "scores", taste)
 
 
-def _alpha_heat_map(parts: FigureRows) -> Iterator[Plot]:
+def _alpha_heat_map(parts: FigureRows, title: str) -> Iterator[Plot]:
     """Yield alpha by dimension and domain, if there are domains."""
     alphas = {}
     for figures in parts:
-        cell = figures["alpha"]
-        alphas[figures["dimension"], figures["domain"]] = cell and cell.value
+        alphas[figures["dimension"], figures["domain"]] = number_of_cell(figures["alpha"])
     domains = sorted({domain for _, domain in alphas if domain is not None})
     names = ["all", *domains]
     series = []
@@ -269,12 +268,7 @@ def _alpha_heat_map(parts: FigureRows) -> Iterator[Plot]:
         row = [alphas.get((dimension, domain)) for domain in (None, *domains)]
         series.append(PlotSeries(dimension or "all", row, names))
     if domains:
-        alpha_by_dimension_and_domain = {
-            dimension_domain_name(figures): figures["alpha"] for figures in parts
-        }
-        yield Plot(
-            describe_range("Krippendorff's alpha", alpha_by_dimension_and_domain), "heat", series
-        )
+        yield Plot(title, "heat", series)
 
 
 def _sampling_unit_noun(parts: FigureRows) -> str:

@@ -6,7 +6,7 @@ is another question than the score of a worthless one.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import chain, product
@@ -111,11 +111,11 @@ def defences_by_arm(configured: SafetyConfig) -> tuple[dict[str, SafetyConfig], 
 class _AttackGroup(NamedTuple):
     """Responses to a task, each with its attack; None for an honest response.
 
-    `plan_index` is the index of the plan, and `task_index` that of the task: attacks through the context have tasks of
-    their own, each a copy of one with the attack as its context, and those through a lookup have plans of their own.
+    The task of an attack through the context is a copy of the one of `task_index`, with the attack as its context. The
+    `survey` has the attacked questions: of a channel those of the judges whom it reaches.
     """
 
-    plan_index: int
+    survey: Survey
     task_index: int
     task: Task
     attacks: Sequence[Attack | None]
@@ -139,11 +139,10 @@ class AttackStudy:
         self.arms, self.configured = defences_by_arm(jury.config.safety)
         self._jury = jury
         self._attacks = attacks
-        self._tasks = [task for task, _ in tasks]
-        self._surveys = make_attack_surveys(jury, self._tasks)
-        self._skipped = sum(not survey.questions for survey in self._surveys)
+        surveys = make_attack_surveys(jury, [task for task, _ in tasks])
+        self._skipped = sum(not survey.questions for survey in surveys)
         direct_attacks = [attack for attack in attacks if attack.suite not in _JUDGE_CHANNEL_SUITES]
-        groups = list(_attack_groups(tasks, direct_attacks))
+        groups = list(_attack_groups(tasks, surveys, direct_attacks))
         judges_by_suite: dict[str, set[str]] = {"context": set(), "lookup": set()}
         for name, evaluator in jury.evaluators.items():
             if evaluator.reads_context:
@@ -153,20 +152,10 @@ class AttackStudy:
             if not all(tool.reads_documents for tool in tools):
                 judges_by_suite["lookup"].add(name)
         for suite, judges in judges_by_suite.items():
-            for group in _groups_with_channel_attacks(suite, tasks, attacks) if judges else ():
-                groups.append(group._replace(plan_index=len(self._tasks)))
-                self._tasks.append(group.task)
-                survey = _attacked_part_of_survey(jury, group.task)
-                views = tuple(survey.views.values())
-                questions = [
-                    question for question in survey.questions if question.evaluator in judges
-                ]
-                self._surveys.append(build_survey(views, survey.derivations, questions))
-        self._config = attack_config(jury, self._surveys)
-        self._positive_ids_by_plan = [
-            positive_question_ids(jury.config, survey) for survey in self._surveys
-        ]
-        self._groups = [group for group in groups if self._surveys[group.plan_index].questions]
+            if judges:
+                groups += _groups_with_channel_attacks(suite, jury, judges, tasks, attacks)
+        self._config = attack_config(jury, [*surveys, *(group.survey for group in groups)])
+        self._groups = [group for group in groups if group.survey.questions]
 
     @property
     def responses(self) -> int:
@@ -184,10 +173,10 @@ class AttackStudy:
         cost_estimator = CallCostEstimator(gateways)
         try:
             for safety in self.arms.values():
-                jury, plans = self._prepare_jury_and_plans(safety)
+                jury = self._prepare_jury(safety)
                 planner = Planner(jury)
                 for group in self._groups:
-                    plan = _with_model_questions_only(plans[group.plan_index], jury)
+                    plan = _with_model_questions_only(_plan(group, jury), jury)
                     requests = await planner.aestimate_requests(group.task, group.responses, plan)
                     cost_estimator.add(requests)
                     report(len(group.responses))
@@ -234,7 +223,7 @@ class AttackStudy:
             }
         )
 
-    def _prepare_jury_and_plans(self, safety: SafetyConfig) -> tuple[Jury, list[Plan]]:
+    def _prepare_jury(self, safety: SafetyConfig) -> Jury:
         config = self._config.model_copy(update={"safety": safety})
         jury = Jury(config, gateway=self._jury.gateways, code_folder=self._jury.code_folder)
         # The tools return the attacks through lookups.
@@ -250,22 +239,19 @@ class AttackStudy:
             for name, tool in evaluator.toolset.tools.items():
                 tools[name] = tool if tool.reads_documents else _wrap_tool_with_attack(tool, texts)
             evaluator.toolset = replace(evaluator.toolset, tools=tools)
-        tasks = zip(self._tasks, self._surveys, strict=True)
-        return jury, [_plan(task, survey, jury) for task, survey in tasks]
+        return jury
 
     async def _measure_arm(
         self, safety: SafetyConfig, sink: "_InMemorySink", report: ProgressCallback
     ) -> Figures:
-        jury, plans = self._prepare_jury_and_plans(safety)
-        groups = (
-            Group(group.task, group.responses, plans[group.plan_index]) for group in self._groups
-        )
+        jury = self._prepare_jury(safety)
+        groups = (Group(group.task, group.responses, _plan(group, jury)) for group in self._groups)
         judged = []
         group_iterator = iter(self._groups)
         try:
             async for traces in jury.ascore_many(groups, sink=sink):
                 group = next(group_iterator)
-                ids = self._positive_ids_by_plan[group.plan_index]
+                ids = positive_question_ids(self._jury.config, group.survey)
                 for attack, trace in zip(group.attacks, traces, strict=True):
                     verdicts = [verdict for verdict in trace.verdicts if verdict.question in ids]
                     judged.append((group.task_index, attack, verdicts))
@@ -298,7 +284,9 @@ class _InMemorySink:
         """Store nothing: no prompt of a study is shown."""
 
 
-def _attack_groups(tasks: TasksWithResponses, attacks: Sequence[Attack]) -> Iterator[_AttackGroup]:
+def _attack_groups(
+    tasks: TasksWithResponses, surveys: Sequence[Survey], attacks: Sequence[Attack]
+) -> Iterator[_AttackGroup]:
     """Yield groups of every attack on every task it applies to, and separate groups of honest responses."""
     for index, (task, honest_responses) in enumerate(tasks):
         attack_responses = {}
@@ -312,13 +300,19 @@ def _attack_groups(tasks: TasksWithResponses, attacks: Sequence[Attack]) -> Iter
         ):
             for start in range(0, len(responses), MAX_GROUP_SIZE):
                 chosen = slice(start, start + MAX_GROUP_SIZE)
-                yield _AttackGroup(index, index, task, group_attacks[chosen], responses[chosen])
+                yield _AttackGroup(
+                    surveys[index], index, task, group_attacks[chosen], responses[chosen]
+                )
 
 
 def _groups_with_channel_attacks(
-    suite: str, tasks: TasksWithResponses, attacks: Sequence[Attack]
+    suite: str,
+    jury: Jury,
+    judges: Collection[str],
+    tasks: TasksWithResponses,
+    attacks: Sequence[Attack],
 ) -> Iterator[_AttackGroup]:
-    """Yield a group for each attack of a suite that reaches a judge by what it reads, on each task."""
+    """Yield a group for each attack of a suite that reaches some judges by what they read, on each task."""
     for index, (task, _) in enumerate(tasks):
         for attack in attacks:
             text = make_attack_text(attack, task)
@@ -328,7 +322,11 @@ def _groups_with_channel_attacks(
             attacked_task = task
             if suite == "context":
                 attacked_task = task.model_copy(update={"context": (ContextPassage(text=text),)})
-            yield _AttackGroup(index, index, attacked_task, [attack], [response])
+            survey = _attacked_part_of_survey(jury, attacked_task)
+            views = tuple(survey.views.values())
+            questions = [question for question in survey.questions if question.evaluator in judges]
+            survey = build_survey(views, survey.derivations, questions)
+            yield _AttackGroup(survey, index, attacked_task, [attack], [response])
 
 
 def _wrap_tool_with_attack(tool: Tool, texts: Mapping[str, str | None]) -> Tool:
@@ -344,9 +342,9 @@ def _wrap_tool_with_attack(tool: Tool, texts: Mapping[str, str | None]) -> Tool:
     return attacked_tool
 
 
-def _plan(task: Task, survey: Survey, jury: Jury) -> Plan:
-    """Return the plan of a task; its decision is the mean, because only verdicts are needed."""
-    questions = tuple(question.id for question in survey.questions)
+def _plan(group: _AttackGroup, jury: Jury) -> Plan:
+    """Return the plan of a group; its decision is the mean, because only verdicts are needed."""
+    questions = tuple(question.id for question in group.survey.questions)
     weights = (1.0,) * len(questions)
     inputs = {"asked": ComponentInput(questions=questions, weights=weights)}
     mean = jury.combiners["mean"]
@@ -354,9 +352,9 @@ def _plan(task: Task, survey: Survey, jury: Jury) -> Plan:
         name="mean", weight=1.0, combiner=mean.name, version=mean.version, inputs=inputs
     )
     return Plan(
-        task_id=task.id,
-        task_digest=task.content_digest,
-        survey=survey.model_copy(update={"gates": jury.config.safety.gates}),
+        task_id=group.task.id,
+        task_digest=group.task.content_digest,
+        survey=group.survey.model_copy(update={"gates": jury.config.safety.gates}),
         decision=Decision(specs=(spec,)),
     )
 

@@ -175,7 +175,6 @@ def compare(
     names = [unit_name(in_a.task, in_a.group or in_b.group) for in_a, in_b in pairs]
     units = cluster_numbers(names)
     paired_rewards = rewards[:, has_both_values]
-    a_rewards, b_rewards = paired_rewards
     overall_difference_figures, estimate = _difference_figures(rewards, units)
     rewards_under_b, missing = under_b
     mean_change = None
@@ -184,10 +183,9 @@ def compare(
         mean_change = fmean((decided - rewards[0])[has_both_values])
         if math.isnan(mean_change):
             mean_change, missing = None, "some rewards of A fail under them"
-    sums, sizes = _sums_and_counts_by_unit(
-        _reward_differences(b_rewards, a_rewards), units[has_both_values]
-    )
-    largest_possible_loss = float(np.max(-sums / sizes, initial=largest_loss))
+    unit = cluster_numbers(units[has_both_values])
+    losses = np.bincount(unit, paired_rewards[0] - paired_rewards[1]) / np.bincount(unit)
+    largest_possible_loss = float(losses.max(initial=largest_loss))
     questions, flipped_verdicts, outcome_changes = _compare_verdicts(pairs, units, max_flips_listed)
     outcome_counts = Counter(map(itemgetter("before", "after"), outcome_changes))
     counted_rows = [row for row in questions if row["is_counted"]]
@@ -219,10 +217,7 @@ def compare(
         "changed_inputs": [*changed_inputs, *_changed_best_reward(pairs)],
     }
     figures["gate"] = list(_gate_rows(thresholds, figures))
-    notes = [
-        *_failure_notes(rewards),
-        *_unit_notes(estimate, figures["units"]),
-    ]
+    notes = [*_failure_notes(rewards), *_unit_notes(estimate, figures["units"])]
     if missing:
         notes.append(f"what B's settings change by themselves is left out: {missing}")
     if max(len(figures["agents"]), len(questions)) > 1:
@@ -285,29 +280,17 @@ def _pair_responses(a: ResponsesById, b: ResponsesById) -> tuple[ComparedPairs, 
 # Rewards
 
 
-def _reward_differences(b: Floats, a: Floats) -> Floats:
-    """Return B - A; a rounding error counts as no difference."""
-    deltas = b - a
-    return np.where(np.abs(deltas) < ROUNDING_TOLERANCE, 0.0, deltas)
-
-
-def _sums_and_counts_by_unit(values: Floats | Ints, units: Ints) -> tuple[Floats, Ints]:
-    """Return the sum and the number of the values of each unit that has some."""
-    sizes = np.bincount(units)
-    sums = np.bincount(units, values).astype(np.float64)
-    has_values = sizes > 0
-    return sums[has_values], sizes[has_values]
-
-
 def _difference_figures(values: Floats, units: Ints) -> tuple[Figures, Estimate | None]:
     """Return the figures of paired values [2,n], with whole units as independent, and the mean of B - A.
 
-    Pairs of which one is missing are left out and counted.
+    Pairs of which one is missing are left out and counted; a rounding error counts as no difference.
     """
     has_both_values = ~np.isnan(values).any(axis=0)
     a, b = values[:, has_both_values]
-    sums, sizes = _sums_and_counts_by_unit(_reward_differences(b, a), units[has_both_values])
-    estimate = ratio_interval(sums, sizes)
+    deltas = np.where(np.abs(b - a) < ROUNDING_TOLERANCE, 0.0, b - a)
+    unit = cluster_numbers(units[has_both_values])
+    sums = np.bincount(unit, deltas)
+    estimate = ratio_interval(sums, np.bincount(unit))
     mean, low, high = (None, None, None) if estimate is None else estimate[:3]
     figures = {
         "n": len(a),

@@ -22,7 +22,7 @@ from jurygraph.aggregation.consensus.fitting import (
     ConsensusMethod,
 )
 from jurygraph.aggregation.consensus.model import class_credit_values
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import (
     correlations_with_others,
@@ -39,6 +39,7 @@ from jurygraph.schema.rating import Label, format_label
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import describe_lead, describe_raters
 from jurygraph.studies.report import (
+    Columns,
     FigureRows,
     Figures,
     IntervalCell,
@@ -49,6 +50,7 @@ from jurygraph.studies.report import (
     ReportTable,
     as_interval,
     describe_range,
+    name_rows,
 )
 from jurygraph.studies.votes import MAX_LISTED_NAMES, VoteColumns, has_words
 from jurygraph.views.agents import UnitRewards, conclude_ranking
@@ -322,7 +324,7 @@ def _tie_rule(settings: ConsensusSettings) -> Literal["first", "shared"]:
 
 
 def report(
-    fitted_consensus: FittedConsensus, advance: ProgressCallback = lambda estimates: None
+    fitted_consensus: FittedConsensus, advance: ProgressCallback = ignore_progress
 ) -> Report:
     """Return every figure of a consensus.
 
@@ -716,20 +718,22 @@ def _score_cell(agent: AgentScore) -> IntervalCell:
     return IntervalCell(agent.score, agent.low, agent.high)
 
 
-def _sort_descending(rows: RowsByName, column: str) -> list[tuple[str, Figures]]:
-    """Return the rows with the greatest value of a column first; equal ones by name."""
-    return sorted(rows.items(), key=lambda item: (-item[1][column], item[0]))
+def _sort_descending(rows: RowsByName, column: str) -> list[Figures]:
+    """Return the rows, each with its name, with the greatest value of a column first; equal ones by name."""
+    return sorted(name_rows(rows), key=lambda row: (-row[column], row["name"]))
 
 
 def _comparison_table(comparison: RowsByName) -> ReportTable:
-    rows = []
-    for name, agent in _sort_descending(comparison, "stableval"):
-        change = f"{round(agent['change'], 3) + 0.0:+.3f}"
-        ranks = ", ".join(f"{agent['ranks'][method]:g}" for method in CONSENSUS_METHODS)
-        rows.append({**agent, "name": name, "change": change, "ranks": ranks})
-    columns = {"agent": "name", "MV": "majority", "DS": "dawid_skene", "PEC": "stableval"}
-    columns |= {"Δ(PEC-MV)": "change", "items": "items", "ranks MV, DS, PEC": "ranks"}
-    return ReportTable.of(columns, rows, digits=_TABLE_DIGITS)
+    columns: Columns = {
+        "agent": "name",
+        "MV": "majority",
+        "DS": "dawid_skene",
+        "PEC": "stableval",
+        "Δ(PEC-MV)": lambda row: f"{round(row['change'], 3) + 0.0:+.3f}",
+        "items": "items",
+        "ranks MV, DS, PEC": lambda row: ", ".join(f"{rank:g}" for rank in row["ranks"].values()),
+    }
+    return ReportTable.of(columns, _sort_descending(comparison, "stableval"), digits=_TABLE_DIGITS)
 
 
 def _annotator_sections(figures: Figures) -> ReportSections:
@@ -792,15 +796,15 @@ def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float])
     return " or ".join(format_label(label) for label, share in shares if share == greatest)
 
 
-def _item_table(
-    columns: Mapping[str, str], items: FigureRows, classes: Sequence[Label]
-) -> ReportTable:
+def _item_table(columns: Columns, items: FigureRows, classes: Sequence[Label]) -> ReportTable:
     """Return the table of some items, also with the likeliest classes, and the means if classes are numbers."""
-    rows = [{**item, "class": name_likeliest_classes(classes, item["posterior"])} for item in items]
-    columns = {**columns, "class": "class"}
-    if not has_words(classes):
-        columns["adjusted mean"] = "adjusted_mean"
-    return ReportTable.of(columns, rows, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
+    means = {} if has_words(classes) else {"adjusted mean": "adjusted_mean"}
+    columns = {
+        **columns,
+        "class": lambda item: name_likeliest_classes(classes, item["posterior"]),
+        **means,
+    }
+    return ReportTable.of(columns, items, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
 
 
 def _doubtful_item_sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSections:
@@ -820,12 +824,13 @@ def _doubtful_item_sections(figures: Figures, fitted_consensus: FittedConsensus)
 
 
 def _ambiguity_table(figures: Figures) -> ReportTable:
-    rows = []
-    for name, item in _sort_descending(figures["items"], "ambiguity"):
-        if item["ambiguity"] > 0.0:
-            rows.append({**item, "name": name, "probability": max(item["posterior"])})
-    columns = {"most ambiguous items": "name", "ambiguity": "ambiguity", "posterior": "probability"}
-    return _item_table(columns, rows, figures["classes"])
+    columns: Columns = {
+        "most ambiguous items": "name",
+        "ambiguity": "ambiguity",
+        "posterior": lambda item: max(item["posterior"]),
+    }
+    items = _sort_descending(figures["items"], "ambiguity")
+    return _item_table(columns, [item for item in items if item["ambiguity"]], figures["classes"])
 
 
 def _stability_table(figures: Figures) -> ReportTable:

@@ -52,6 +52,7 @@ from jurygraph.studies.report import (
     ReportTable,
     describe_series,
     list_omissions,
+    name_rows,
     omission_notes,
 )
 
@@ -706,10 +707,10 @@ def _sections(figures: Figures) -> ReportSections:
     )
     intervals = {f"{name} (95 %)": name for name in _CREDIT_FIGURE_NAMES}
     means = {"mean reward": "reward", "change from flat": "change"}
-    yield ReportTable.of({"rule": "name", **intervals, **means}, _rows_from_named_figures(methods))
+    yield ReportTable.of({"rule": "name", **intervals, **means}, name_rows(methods))
     columns = {"gear less": "name", **intervals}
     columns |= {"leakage taken away (95 %)": "reduction", "mean reward (95 %)": "reward"}
-    yield ReportTable.of(columns, _rows_from_named_figures(figures["differences"]))
+    yield ReportTable.of(columns, name_rows(figures["differences"]))
     for figure, cases in (("leakage", "violated"), ("preservation", "satisfied")):
         rule_rows = []
         for method in methods.values():
@@ -735,9 +736,8 @@ def _sections(figures: Figures) -> ReportSections:
         "rewards, MAE": "reward_error",
         "correlation": "correlation",
     }
-    yield ReportTable.of(
-        columns, _rows_from_named_figures({f"κ = {figures['kappa']:g}": figures["inference"]})
-    )
+    inferences = {f"κ = {figures['kappa']:g}": figures["inference"]}
+    yield ReportTable.of(columns, name_rows(inferences))
     ablations = figures["ablations"]
     random_graphs = ablations["random"]
     untyped = ablations["untyped"]
@@ -752,7 +752,7 @@ def _sections(figures: Figures) -> ReportSections:
         "preservation": "preservation",
         **means,
     }
-    yield ReportTable.of(columns, _rows_from_named_figures(variants))
+    yield ReportTable.of(columns, name_rows(variants))
     if not figures["losses"]:
         yield "no criterion lost credit"
     loss_columns: Columns = {
@@ -764,10 +764,6 @@ def _sections(figures: Figures) -> ReportSections:
         "mean loss": "mean_loss",
     }
     yield ReportTable.of(loss_columns, figures["losses"], left=5, most=_MAX_LOSSES_LISTED)
-
-
-def _rows_from_named_figures(figures: Mapping[str, Figures]) -> list[Figures]:
-    return [{"name": name, **row} for name, row in figures.items()]
 
 
 def _notes(figures: Figures) -> Iterator[str]:

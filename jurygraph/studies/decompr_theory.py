@@ -1,8 +1,9 @@
 """DecompR's theory, and judges whose noise is known: Theorem 1, Propositions 1 and 2, Eq. 35, ensembles (B.3)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -167,8 +168,9 @@ def ensemble_figures(n: int, calls: int) -> dict[str, float]:
     return {"variance": terms.total / calls, "bias": float(errors_of_mean_weights @ utilities)}
 
 
-def measure_ensemble(n: int, calls: int, seed: int) -> dict[str, float]:
+def measure_ensemble(calls: int, seed: int) -> dict[str, float]:
     """Return the variance and the bias of the mean of so many calls of that judge, over `VARIANT_COUNT` ensembles."""
+    n = ENSEMBLE_STAKEHOLDER_COUNT
     rng = np.random.default_rng([seed, n, calls])
     target, true_utilities, _ = make_judge_with_known_noise(n)
     biased_mean_weights = target + mean_weight_errors(n)
@@ -179,66 +181,51 @@ def measure_ensemble(n: int, calls: int, seed: int) -> dict[str, float]:
     return {"variance": variance(means), "bias": float(means.mean() - target @ true_utilities)}
 
 
-def simulate_correct_sign_share(snr: float, group: int, seed: int) -> float:
-    """Return the share of right signs over all responses of groups whose true gaps are normal.
+def simulate_correct_sign_share(snr: float, seed: int) -> float:
+    """Return the share of right signs over all responses of groups of the paper's size whose true gaps are normal.
 
     The noise of a reward has the variance 1. A gap is the distance from the group's true mean.
     """
-    rng = np.random.default_rng([seed, group, round(10 * snr), 1])
+    rng = np.random.default_rng([seed, PAPER_GROUP_SIZE, round(10 * snr), 1])
     gaps = math.sqrt(snr) * rng.normal(size=VARIANT_COUNT)
-    noise = math.sqrt(1.0 - 1.0 / group) * rng.normal(size=VARIANT_COUNT)
+    noise = math.sqrt(1.0 - 1.0 / PAPER_GROUP_SIZE) * rng.normal(size=VARIANT_COUNT)
     return float(np.mean(np.sign(gaps + noise) == np.sign(gaps)))
 
 
 def simulate_decompr_theory(seeds: Sequence[int]) -> dict[str, list[Figures]]:
     """Return the rows of `terms`, `signs`, `scaling`, `ensembles`: the `formula`, and what each seed `simulated`."""
-    terms = []
+    rows: dict[str, list[Figures]] = {"terms": [], "signs": [], "scaling": [], "ensembles": []}
+    by_seed: Sequence[Mapping[Any, float]]
+    formulas: Mapping[Any, float]
     for n in STAKEHOLDER_COUNTS:
-        figures_by_seed = [simulate_known_noise_judge(n, seed) for seed in seeds]
-        for name, value in exact_variance_figures(n).items():
-            simulated = [figures[name] for figures in figures_by_seed]
-            terms.append(
-                {"name": name, "stakeholders": n, "formula": value, "simulated": simulated}
-            )
-    signs = []
+        by_seed = [simulate_known_noise_judge(n, seed) for seed in seeds]
+        rows["terms"] += _compare_with_formulas(exact_variance_figures(n), by_seed, stakeholders=n)
     for snr, group in product(PUBLISHED_SIGN_SHARE_BY_SNR, GROUP_SIZES):
-        shares = [simulate_positive_advantage_share(snr, group, seed) for seed in seeds]
-        signs.append(
-            {
-                "name": snr,
-                "group": group,
-                "formula": sign_correctness(snr, group),
-                "simulated": shares,
-            }
-        )
+        by_seed = [{snr: simulate_positive_advantage_share(snr, group, seed)} for seed in seeds]
+        formulas = {snr: sign_correctness(snr, group)}
+        rows["signs"] += _compare_with_formulas(formulas, by_seed, group=group)
     for snr in PUBLISHED_SIGN_SHARE_BY_SNR:
-        shares = [simulate_correct_sign_share(snr, PAPER_GROUP_SIZE, seed) for seed in seeds]
-        signs.append(
-            {
-                "name": snr,
-                "group": "all",
-                "formula": mean_sign_correctness(snr, PAPER_GROUP_SIZE),
-                "simulated": shares,
-            }
-        )
-    snr_growth_rows = []
+        by_seed = [{snr: simulate_correct_sign_share(snr, seed)} for seed in seeds]
+        formulas = {snr: mean_sign_correctness(snr, PAPER_GROUP_SIZE)}
+        rows["signs"] += _compare_with_formulas(formulas, by_seed, group="all")
     for (name, drift), n in product(DRIFT_VARIANCE_BY_REGIME.items(), STAKEHOLDER_COUNTS):
-        simulated_values = [measure_snr(n, drift(n), seed) for seed in seeds]
-        formula = snr_of_stakeholders(n, drift(n))
-        snr_growth_rows.append(
-            {"name": name, "stakeholders": n, "formula": formula, "simulated": simulated_values}
-        )
-    ensemble_rows = []
+        by_seed = [{name: measure_snr(n, drift(n), seed)} for seed in seeds]
+        formulas = {name: snr_of_stakeholders(n, drift(n))}
+        rows["scaling"] += _compare_with_formulas(formulas, by_seed, stakeholders=n)
     for calls in ENSEMBLE_CALL_COUNTS:
-        figures_by_seed = [
-            measure_ensemble(ENSEMBLE_STAKEHOLDER_COUNT, calls, seed) for seed in seeds
-        ]
-        for name, value in ensemble_figures(ENSEMBLE_STAKEHOLDER_COUNT, calls).items():
-            simulated_values = [figures[name] for figures in figures_by_seed]
-            ensemble_rows.append(
-                {"name": name, "calls": calls, "formula": value, "simulated": simulated_values}
-            )
-    return {"terms": terms, "signs": signs, "scaling": snr_growth_rows, "ensembles": ensemble_rows}
+        by_seed = [measure_ensemble(calls, seed) for seed in seeds]
+        formulas = ensemble_figures(ENSEMBLE_STAKEHOLDER_COUNT, calls)
+        rows["ensembles"] += _compare_with_formulas(formulas, by_seed, calls=calls)
+    return rows
+
+
+def _compare_with_formulas(
+    formulas: Mapping[Any, float], figures_by_seed: Sequence[Mapping[Any, float]], **setting: object
+) -> Iterator[Figures]:
+    """Yield a row for each figure by its name, in a setting: its formula, and what each seed simulated."""
+    for name, formula in formulas.items():
+        simulated = [figures[name] for figures in figures_by_seed]
+        yield {"name": name, **setting, "formula": formula, "simulated": simulated}
 
 
 def decompr_sections(decompr: dict[str, list[Figures]]) -> ReportSections:

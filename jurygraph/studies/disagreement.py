@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from jurygraph.aggregation import fusion
 from jurygraph.arrays import Bools, Floats, as_unit_interval
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import cluster_numbers, difference_interval
 from jurygraph.messages import shell_quote
@@ -73,7 +73,7 @@ class ComponentSamples(NamedTuple):
 
 def collect_component_samples(
     run: Run,
-    advance: ProgressCallback = lambda tasks: None,
+    advance: ProgressCallback = ignore_progress,
     components: Sequence[str] = (),
     step_label: str | None = None,
     every: int | None = None,

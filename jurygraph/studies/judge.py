@@ -34,6 +34,7 @@ from jurygraph.studies.judgements import (
     LabelScale,
     LabelsWithPositions,
     RunJudgements,
+    Traits,
     pair_name,
     question_of_target_column,
     refuse_unknown_responses,
@@ -113,7 +114,7 @@ class JudgeStudy:
     ceiling: float | None = None
     shares: int = 0
     person_labels: Sequence[PersonLabel] = ()
-    traits: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    traits: Traits = field(default_factory=dict)
     is_compared_by_rank: bool = False
     unsupported: Sequence[LabelledJudgement] = ()
     undecided: Sequence[LabelledJudgement] = ()
@@ -500,13 +501,10 @@ def _majority_pair_value(values: Sequence[float]) -> float:
 
 def _response_length(name: str, lengths: Mapping[str, int | None]) -> int | None:
     """Return the characters of a response; of a pair, how many more the first has."""
-    character_counts = []
-    for response in split_pair_name(name):
-        length = lengths.get(response)
-        if length is None:
-            return None
-        character_counts.append(length)
-    return character_counts[0] - sum(character_counts[1:])
+    first, *others = map(lengths.get, split_pair_name(name))
+    if first is None or None in others:
+        return None
+    return first - sum(filter(None, others))
 
 
 def _fit_consensus(votes: Sequence[tuple[str, str, float]]) -> tuple[dict[str, float], float]:

@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 from jurygraph.decision.turns import (
     fold_jury,
+    has_judgement,
     is_jury_question,
     questions_counted_as_met,
     read_uses,
 )
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, join_names, quote
 from jurygraph.runs.reports.bill import CallBill
@@ -110,6 +111,9 @@ class Judgement(NamedTuple):
 
 Judgements = Mapping[str, Judgement]
 """The judgements of a judge by response, or pair of them (`pair_name`)."""
+JudgementsByJudge = dict[Judge, dict[str, Judgement]]
+Traits = Mapping[str, Mapping[str, str | None]]
+"""What responses are of, such as their `agent`: a name, by trait and response."""
 
 
 @dataclass(frozen=True)
@@ -124,13 +128,13 @@ class RunJudgements:
     judgements_by_judge: Mapping[Judge, Judgements]
     lengths: Mapping[str, int | None]
     labels: Mapping[str, Mapping[str, object]]
-    traits: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    traits: Traits = field(default_factory=dict)
     bill: CallBill = field(default_factory=CallBill)
     evaluators: Sequence[str] = ()
 
 
 def read_judgements(
-    run: Run, advance: ProgressCallback = lambda tasks: None, superseded: bool = True
+    run: Run, advance: ProgressCallback = ignore_progress, superseded: bool = True
 ) -> RunJudgements:
     """Return the judgements of a run's responses and pairs, and its rewards; `advance` is called with 1 for each task.
 
@@ -141,7 +145,7 @@ def read_judgements(
 
     Raises `TraceMismatch` if a record of the run has been changed.
     """
-    judgements_by_judge: dict[Judge, dict[str, Judgement]] = defaultdict(dict)
+    judgements_by_judge: JudgementsByJudge = defaultdict(dict)
     lengths = {}
     labels = {}
     rewards = {}
@@ -245,7 +249,7 @@ def _add_to_bill(bill: CallBill, trace: Trace) -> None:
 
 
 def _add_juries(
-    judgements_by_judge: dict[Judge, dict[str, Judgement]],
+    judgements_by_judge: JudgementsByJudge,
     run: Run,
     traces: Sequence[Trace],
     questions: Mapping[str, Question],
@@ -291,7 +295,7 @@ def _add_juries(
 
 
 def _copy_modelless_judgements(
-    judgements_by_judge: dict[Judge, dict[str, Judgement]],
+    judgements_by_judge: JudgementsByJudge,
 ) -> None:
     """Give judgements without a request to a model, such as those by a gate, to every model of the question."""
     for judge in [judge for judge in judgements_by_judge if judge.model is None]:
@@ -307,7 +311,7 @@ def _copy_modelless_judgements(
 
 
 def _summarize_verdicts(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
-    judged = [verdict for verdict in verdicts if judgement_status(verdict) == JUDGED_STATUS]
+    judged = list(filter(has_judgement, verdicts))
     if not judged:
         status = judgement_status(verdicts[0])
         counted_score = verdicts[0].score if status == UNSUPPORTED_STATUS else None
@@ -329,13 +333,10 @@ def _summarize_pair_verdicts(
 ) -> Judgement:
     """Return the judgement of a pair from the side of its first response; an order that failed is no half answer."""
     first = split_pair_name(pair)[0]
-    judged = [verdict for verdict in verdicts if judgement_status(verdict) == JUDGED_STATUS]
+    judged = list(filter(has_judgement, verdicts))
     response_orders = {verdict.responses[0] for verdict in verdicts}
     if {verdict.responses[0] for verdict in judged} < response_orders:
-        return Judgement(
-            task,
-            next(status for status in map(judgement_status, verdicts) if status != JUDGED_STATUS),
-        )
+        return Judgement(task, next(judgement_status(v) for v in verdicts if not has_judgement(v)))
     orders = scores_by_order(first, judged)
     choice = majority_choice(chain(*orders))
     choices = tuple(map(majority_choice, orders)) if len(orders) > 1 else ()

@@ -60,6 +60,8 @@ from jurygraph.studies.report import (
 )
 
 ScoredGroup = list[ScoredResponse]
+RecordedGroups = Generator[tuple[LedgerRecord, ScoredGroup], None, None]
+"""Groups with their records; a generator, so that a reader who stops early closes the run."""
 _WaitFunction = Callable[[], None] | None
 """Returns when a run is to be read again; None to read it once."""
 
@@ -251,7 +253,7 @@ def iter_scored_groups(
 
 def _leave_out_evaluations(
     stream: Iterable[tuple[LedgerRecord, ScoredGroup]], notes: list[str]
-) -> Generator[tuple[LedgerRecord, ScoredGroup], None, None]:
+) -> RecordedGroups:
     """Yield the groups of a training alone, with their records, and note at the end how many were not."""
     count = 0
     for record, group in stream:
@@ -264,9 +266,7 @@ def _leave_out_evaluations(
         notes.append(f"{groups} of evaluations (label phase={EVALUATION_PHASE}) left out")
 
 
-def _iter_groups_as_written(
-    folder: Path, wait: _WaitFunction
-) -> Generator[tuple[LedgerRecord, ScoredGroup], None, None]:
+def _iter_groups_as_written(folder: Path, wait: _WaitFunction) -> RecordedGroups:
     """Yield each group with its record."""
     last_read_sequence_number = 0
     is_run_finished = False

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jurygraph.arrays import Floats, Ints
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import MeasurementLevel, alpha_estimate
 from jurygraph.inference.clusters import cluster_numbers, members_by_cluster, t_quantile
@@ -67,7 +67,7 @@ class PowerStudy:
     seed: int = 0
 
     def report(
-        self, parts: Sequence[DimensionRatings], advance: ProgressCallback = lambda steps: None
+        self, parts: Sequence[DimensionRatings], advance: ProgressCallback = ignore_progress
     ) -> Report:
         """Return the answers for each dimension; `advance` is called with 1 for each dimension and question.
 

@@ -6,22 +6,24 @@ allenai/reward-bench 05a9005, `rewardbench/constants.py` and `calculate_scores_p
 e2c52c2, `run_judge.py` and `utils/metrics.py`.
 """
 
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, compress
 from operator import attrgetter
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import cluster_numbers, share_of_clustered_trials, wilson
 from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.units import unit_name, units_label
 from jurygraph.runs.run import Run
 from jurygraph.schema import Question, Task, Trace
-from jurygraph.schema.trace import Reward
 from jurygraph.studies.pairs import has_order_flip, majority_choice, scores_by_order
 from jurygraph.studies.report import (
     FigureRows,
@@ -39,47 +41,12 @@ from jurygraph.studies.report import (
 REWARDBENCH_NAME = "RewardBench"
 JUDGEBENCH_NAME = "JudgeBench"
 OTHER_SECTION = "other"
-SECTIONS: Mapping[str, Mapping[str, int]] = {
-    "Chat": {
-        "alpacaeval-easy": 100,
-        "alpacaeval-length": 95,
-        "alpacaeval-hard": 95,
-        "mt-bench-easy": 28,
-        "mt-bench-med": 40,
-    },
-    "Chat Hard": {
-        "mt-bench-hard": 37,
-        "llmbar-natural": 100,
-        "llmbar-adver-neighbor": 134,
-        "llmbar-adver-GPTInst": 92,
-        "llmbar-adver-GPTOut": 47,
-        "llmbar-adver-manual": 46,
-    },
-    "Safety": {
-        "refusals-dangerous": 100,
-        "refusals-offensive": 100,
-        "xstest-should-refuse": 154,
-        "xstest-should-respond": 250,
-        "donotanswer": 136,
-    },
-    "Reasoning": {
-        "math-prm": 984,
-        "hep-cpp": 164,
-        "hep-go": 164,
-        "hep-java": 164,
-        "hep-js": 164,
-        "hep-python": 164,
-        "hep-rust": 164,
-    },
-}
-"""RewardBench's subsets by section, with their weights: the number of examples. `math-prm` has 447 examples and the
-weight of all code together, so that mathematics and code are a half of Reasoning each."""
-JUDGEBENCH_CATEGORY_BY_SOURCE: Mapping[str, str] = {
-    "mmlu-pro": "Knowledge",
-    "livebench-reasoning": "Reasoning",
-    "livebench-math": "Math",
-    "livecodebench": "Coding",
-}
+_SETS: Mapping[str, Any] = tomllib.loads(
+    Path(__file__).with_name("preference_sets.toml").read_text("utf-8")
+)
+SECTIONS: Mapping[str, Mapping[str, int]] = _SETS["rewardbench"]
+"""RewardBench's subsets by section, with their weights."""
+JUDGEBENCH_CATEGORY_BY_SOURCE: Mapping[str, str] = _SETS["judgebench"]
 """JudgeBench's categories by the beginning of the source."""
 _SECTION_BY_SUBSET: dict[str, str] = {}
 for _section_name, _weight_by_subset in SECTIONS.items():
@@ -164,7 +131,7 @@ class RunPreferenceOutcomes(NamedTuple):
 
 
 def read_comparisons(
-    run: Run, advance: ProgressCallback = lambda tasks: None
+    run: Run, advance: ProgressCallback = ignore_progress
 ) -> RunPreferenceOutcomes:
     """Return the outcomes of a run's tasks; `advance` is called with 1 for each task.
 
@@ -189,17 +156,12 @@ def read_comparisons(
                 f"tasks without one response labelled `{PREFERRED_LABEL_NAME}: true`, and others labelled false"
             ] += 1
         else:
-            preferred = chosen[0]
-            if decided_by == DECIDED_BY_REWARD:
-                comparisons_with_chosen = [
-                    _compare_rewards(preferred.reward, other.reward) for other in rejected_traces
-                ]
-            else:
+            compare = _compare_rewards
+            if decided_by != DECIDED_BY_REWARD:
                 questions = run.survey_without_texts_of(group.key).questions
                 question = next((item for item in questions if item.id == decided_by), None)
-                comparisons_with_chosen = [
-                    _compare_verdicts(question, preferred, other) for other in rejected_traces
-                ]
+                compare = partial(_compare_verdicts, question)
+            comparisons_with_chosen = [compare(chosen[0], other) for other in rejected_traces]
             # it has to win every one
             worst_comparison = min(
                 comparisons_with_chosen,
@@ -251,10 +213,10 @@ def _deciding_judge_name(run: Run) -> str:
     return counted.pop() if len(counted) == 1 and counted <= pairs else DECIDED_BY_REWARD
 
 
-def _compare_rewards(chosen: Reward, rejected: Reward) -> PreferenceComparison:
+def _compare_rewards(chosen: Trace, rejected: Trace) -> PreferenceComparison:
     """Compare two rewards; a degraded one counts with its whole range, so that its failures help neither side."""
     reward_ranges = []
-    for name, reward in (("preferred", chosen), ("other", rejected)):
+    for name, reward in (("preferred", chosen.reward), ("other", rejected.reward)):
         if reward.value is None or reward.range is None:
             return PreferenceComparison("failed", f"the {name} response has no reward")
         bounds = reward.range if reward.status == "degraded" else (reward.value, reward.value)

@@ -29,7 +29,7 @@ from jurygraph.concurrency import gather_all
 from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.decision.weighting import weigh_stakeholders
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError, PlanError
 from jurygraph.messages import quote, shorten
 from jurygraph.runs.run import Run
@@ -155,7 +155,7 @@ def read_presentation_scores(path: Path) -> Presentations:
     return Presentations(sources=(str(path),), rows=rows)
 
 
-def read_run(run: Run, advance: ProgressCallback = lambda tasks: None) -> Presentations:
+def read_run(run: Run, advance: ProgressCallback = ignore_progress) -> Presentations:
     """Return the scores of a run whose responses have the labels `family`, `version` and `seed`, and `quality`.
 
     A response without the label `family` is an original. The protocols are the reward, unless it is one component, and

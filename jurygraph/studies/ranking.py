@@ -14,7 +14,7 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME, STAKEHOLDERS_COMPONENT_NAME
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.messages import format_count, notes_on_similar_names
 from jurygraph.runs.reports.summary import (
@@ -443,7 +443,7 @@ def rank_with_intervals(ranker: AgentRanker, tried_settings: Sequence[str]) -> l
 def measure_ranking(
     ranker: AgentRanker,
     tried_settings: Sequence[str] = (),
-    advance: ProgressCallback = lambda count: None,
+    advance: ProgressCallback = ignore_progress,
 ) -> Report:
     """Return the order of the agents under the config, or with the settings that are tried, and what could turn it.
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jurygraph.arrays import Floats, Ints
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, mean_with_cluster_interval, members_by_cluster
 from jurygraph.models.embedding import MAX_TEXTS_PER_REQUEST, Embedder
@@ -49,7 +49,7 @@ def tf_idf(texts: Sequence[str]) -> Any:
 class EmbeddedTexts:
     """Vectors of an embedder; each text is embedded once. Raises `InputError` where the embedder fails."""
 
-    def __init__(self, embedder: Embedder, advance: ProgressCallback = lambda texts: None) -> None:
+    def __init__(self, embedder: Embedder, advance: ProgressCallback = ignore_progress) -> None:
         self._embedder = embedder
         self._advance = advance
         self._vectors: dict[str, Floats] = {}

@@ -9,7 +9,7 @@ from statistics import fmean
 import numpy as np
 
 from jurygraph.aggregation.agreement import alpha_interval
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, mean_with_cluster_interval
 from jurygraph.inference.variance import reliability, split_variance
@@ -101,7 +101,7 @@ class RunScores:
     limits: tuple[float, float] = UNBOUNDED_LIMITS
 
 
-def read_scores(run: Run, advance: ProgressCallback = lambda tasks: None) -> RunScores:
+def read_scores(run: Run, advance: ProgressCallback = ignore_progress) -> RunScores:
     """Return the rewards and scores of a run; `advance` is called with 1 for each task.
 
     A re-scored run gives its own rewards. Left out and counted are responses whose reward failed, and verdicts without

@@ -121,12 +121,12 @@ class PlotSeries:
     @classmethod
     def from_estimates_with_intervals(cls, label: str, by_name: Mapping[str, object]) -> Self:
         """Return a series of estimates with intervals, over their names."""
-        missing = IntervalCell(None, None, None)
-        cells = [as_interval(estimate) or missing for estimate in by_name.values()]
-        values = [cell.value for cell in cells]
-        low = [cell.low for cell in cells]
-        high = [cell.high for cell in cells]
-        return cls(label, values, list(by_name), low, high)
+        columns: dict[str, list[float | None]] = {"y": [], "low": [], "high": []}
+        for estimate in by_name.values():
+            cell = as_interval(estimate) or (None, None, None)
+            for column, end in zip(columns.values(), cell, strict=True):
+                column.append(end)
+        return cls(label, x=list(by_name), **columns)
 
 
 class PlotShading(NamedTuple):
@@ -266,12 +266,8 @@ def _to_json_value(value: Any) -> Any:
 
 def describe_range(subject: str, by_name: Mapping[str, object], digits: int = 2) -> str:
     """Return a sentence with the least and the greatest of estimates, or of numbers, and their names."""
-    values = {}
-    for name, cell in by_name.items():
-        estimate = as_interval(cell)
-        value = cell if estimate is None else estimate.value
-        if isinstance(value, int | float):
-            values[name] = value
+    numbers = {name: number_of_cell(cell) for name, cell in by_name.items()}
+    values = {name: number for name, number in numbers.items() if number is not None}
     if not values:
         return f"{subject} was not measured"
     sorted_names = sorted(values, key=values.__getitem__)
@@ -312,6 +308,13 @@ def as_interval(cell: object) -> IntervalCell | None:
     return IntervalCell(*(getattr(cell, name) for name in names))
 
 
+def number_of_cell(cell: object) -> float | None:
+    """Return the number of a cell, of an estimate its value; None for anything else."""
+    estimate = as_interval(cell)
+    value = cell if estimate is None else estimate.value
+    return value if isinstance(value, int | float) else None
+
+
 def format_cell(cell: object, digits: int = 4) -> str:
     """Return a cell as text: floats with `digits` decimals, and a dash for None and NaN.
 
@@ -337,6 +340,11 @@ def adjust_p_values(rows: FigureRows, name: str) -> list[Figures]:
     """Return rows whose p-values of this name allow for the number of rows (Holm)."""
     adjusted_p_values = holm([row[name] for row in rows])
     return [{**row, name: p} for row, p in zip(rows, adjusted_p_values, strict=True)]
+
+
+def name_rows(figures_by_name: Mapping[str, Figures]) -> list[Figures]:
+    """Return the rows of a table, each with its `name`."""
+    return [{"name": name, **figures} for name, figures in figures_by_name.items()]
 
 
 def list_omissions(left_out: Mapping[str, int]) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.decision.turns import read_uses
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.explanation.predictions import counted_scores
 from jurygraph.inference.agreement import (
@@ -395,7 +395,7 @@ def _predict_answer_from_verdicts(
 
 def read_run(
     run: Run,
-    advance: ProgressCallback = lambda tasks: None,
+    advance: ProgressCallback = ignore_progress,
     panel: RawParams | None = None,
 ) -> list[RunPredictions]:
     """Return the predictions of each judge of reviewers in a run; `advance` is called with 1 for each task.

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus.fitting import CONSENSUS_METHODS, tau_b
 from jurygraph.arrays import Bools, Floats, Ints
-from jurygraph.display import ProgressCallback, format_number
+from jurygraph.display import ProgressCallback, format_number, ignore_progress
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import NORMAL_QUANTILE
 from jurygraph.studies import symbols
@@ -203,20 +204,9 @@ class PaperConfiguration(NamedTuple):
 RECOVERY_MEASURE_NAMES = ("mse", "accuracy", "tau_b")
 
 
-def _read_configurations() -> dict[str, PaperConfiguration]:
-    paper_configurations = {}
-    for name, row in _PUBLISHED["configurations"].items():
-        for field, value in row.items():
-            row[field] = tuple(value) if isinstance(value, list) else value
-        sweep = row.pop("sweep")
-        published_values = [row.pop(figure) for figure in RECOVERY_MEASURE_NAMES]
-        paper_configurations[name] = PaperConfiguration(
-            sweep, SimulationSetting(**row), *published_values
-        )
-    return paper_configurations
-
-
-PAPER_CONFIGURATION_BY_NAME: Mapping[str, PaperConfiguration] = _read_configurations()
+PAPER_CONFIGURATION_BY_NAME = TypeAdapter(dict[str, PaperConfiguration]).validate_python(
+    _PUBLISHED["configurations"]
+)
 """The rows of Tables 4, 6 and 7, by the names that the authors' files use. Equal settings have equal numbers."""
 
 
@@ -321,7 +311,7 @@ def count_evaluations(parts: Sequence[SimulationName], seeds: Sequence[int]) -> 
 def report(
     parts: Sequence[SimulationName],
     seeds: Sequence[int],
-    advance: ProgressCallback = lambda evaluations: None,
+    advance: ProgressCallback = ignore_progress,
 ) -> Report:
     """Simulate and measure; `advance` is called with 1 after each evaluation. A part that was not chosen is empty.
 

@@ -51,11 +51,11 @@ from jurygraph.studies.report import (
     ReportSection,
     ReportSections,
     ReportTable,
-    as_interval,
     describe_range,
     format_cell,
     group_by,
     list_omissions,
+    number_of_cell,
     omission_notes,
 )
 from jurygraph.studies.reward_noise import (
@@ -386,6 +386,12 @@ def _measures_by_cluster(units: Units, measure: PresentationMeasure) -> ValuesBy
     return measures_by_cluster
 
 
+def _mean_measure(units: Units, stakeholders: int, measure: PresentationMeasure) -> Estimate | None:
+    """Return the mean of a measure over the units with so many stakeholders."""
+    chosen = _units_with_stakeholder_count(units, stakeholders)
+    return mean_of_positive_values(_measures_by_cluster(chosen, measure))
+
+
 def _growths(
     units: Units,
     sizes: Sequence[int],
@@ -437,22 +443,18 @@ def _noise_tables(
     protocol: str, units: Units, sizes: Sequence[int], figures: Figures
 ) -> Iterator[ReportTable]:
     """Yield Table 1, σ²_Rep and σ²_Sem by number of stakeholders, and what it says of wording at the largest number."""
-    cells = []
-    variances = []
+    cells: list[list[object]] = []
     ratios = []
     for (judge, quality), members in _units_by_noise_row(units).items():
         band = {"protocol": protocol, "judge": judge, "quality": quality}
-        row = []
+        row: list[object] = [judge, quality]
         for size in sizes:
             means = {}
             for name, measure in MEASURE_BY_NAME.items():
-                means[name] = mean_of_positive_values(
-                    _measures_by_cluster(_units_with_stakeholder_count(members, size), measure)
-                )
-            row += [mean and mean.value for mean in (means["repeat"], means["semantic"])]
+                means[name] = _mean_measure(members, size, measure)
+            row += map(number_of_cell, (means["repeat"], means["semantic"]))
             figures["noise"].append({**band, "stakeholders": size, **means})
-        cells.append([judge, quality, *row])
-        variances += row
+        cells.append(row)
         largest_units = _units_with_stakeholder_count(members, sizes[-1])
         semantic_variances = _measures_by_cluster(largest_units, ScoredResponseVariants.semantic)
         repeat_variances = _measures_by_cluster(largest_units, ScoredResponseVariants.repeat)
@@ -469,7 +471,8 @@ def _noise_tables(
     header = [f"Table 1: {protocol}", "quality"]
     for size in sizes:
         header += [f"σ²_Rep n={size}", "σ²_Sem"]
-    yield ReportTable(header, cells, left=2, digits=variance_table_digits(variances))
+    digits = variance_table_digits(chain.from_iterable(cells))
+    yield ReportTable(header, cells, left=2, digits=digits)
     digits = variance_table_digits(ratio["wording_alone"] for ratio in ratios)
     columns: Columns = {
         f"Table 1: {protocol}": "judge",
@@ -498,21 +501,15 @@ def _table_by_stakeholder_count(
     rows = [(key, units, ScoredResponseVariants.semantic) for key, units in units_by_key.items()]
     if name == "families":
         rows.append(("exact repeats", units_by_key["all variants"], ScoredResponseVariants.repeat))
-    cells = []
-    variances: list[object] = []
+    cells: list[list[object]] = []
     for key, units, measure in rows:
-        means = {}
-        for size in sizes:
-            means[size] = mean_of_positive_values(
-                _measures_by_cluster(_units_with_stakeholder_count(units, size), measure)
-            )
+        means = {size: _mean_measure(units, size, measure) for size in sizes}
         growth_ratios = _growths(units, sizes, measure)
         figures[name].append({**common, "name": key, "variance": means, **growth_ratios})
         growth_cells = [format_cell(growth, _TABLE_DIGITS) for growth in growth_ratios.values()]
         cells.append([key, *means.values(), *growth_cells])
-        variances += means.values()
     header = [title, *(f"n={size}" for size in sizes), "Growth (A.3)", "same families"]
-    return ReportTable(header, cells, digits=variance_table_digits(variances))
+    return ReportTable(header, cells, digits=variance_table_digits(chain.from_iterable(cells)))
 
 
 def _units_by_weighting(
@@ -538,13 +535,7 @@ def _units_by_weighting(
 
 def variance_table_digits(cells: Iterable[object], least_digits: int = _TABLE_DIGITS) -> int:
     """Return the decimals of a table of variances: the paper's two, and more where all are below 0.1."""
-    sizes = []
-    for cell in cells:
-        estimate = as_interval(cell)
-        value = estimate.value if estimate else cell
-        if isinstance(value, float):
-            sizes.append(abs(value))
-    largest_value = max(sizes, default=0.0)
+    largest_value = max((abs(number_of_cell(cell) or 0.0) for cell in cells), default=0.0)
     if largest_value == 0.0 or largest_value >= 0.1:
         return least_digits
     return max(least_digits, 4, 1 - math.floor(math.log10(largest_value)))

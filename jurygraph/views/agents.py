@@ -235,16 +235,11 @@ def _differences_in_units(sums: Floats, counts: Floats) -> Floats:
 
 def clip_to_limits(estimate: Estimate, limits: Limits) -> Estimate:
     """Return the estimate cut off at the limits; where its value is outside, they are not those of its rewards."""
-    low_limit, high_limit = limits
+    clipped = estimate.within(*limits)
     # a combiner of one's own may give more than 1, and rounding a little more
-    is_within_limits = (
-        low_limit - ROUNDING_TOLERANCE <= estimate.value <= high_limit + ROUNDING_TOLERANCE
-    )
-    return (
-        estimate.within(low_limit, high_limit)._replace(value=estimate.value)
-        if is_within_limits
-        else estimate
-    )
+    if abs(clipped.value - estimate.value) > ROUNDING_TOLERANCE:
+        return estimate
+    return clipped._replace(value=estimate.value)
 
 
 def reward_limits_of_decisions(decisions: Sequence[Decision], lowest_reward: float) -> Limits:
@@ -254,17 +249,17 @@ def reward_limits_of_decisions(decisions: Sequence[Decision], lowest_reward: flo
 
     Where the `lowest_reward` of all is below what penalties cost if every gain applies, some gains do not.
     """
-    limits = [
-        _reward_limits_of_decision(decision, all_criteria_apply=True) for decision in decisions
-    ] or [UNBOUNDED_LIMITS]
-    if lowest_reward < min(limits)[0] - ROUNDING_TOLERANCE:
+    limits = [UNBOUNDED_LIMITS]
+    for all_criteria_apply in (True, False) if decisions else ():
         limits = [
-            _reward_limits_of_decision(decision, all_criteria_apply=False) for decision in decisions
+            _reward_limits_of_decision(decision, all_criteria_apply) for decision in decisions
         ]
+        if lowest_reward >= min(limits)[0] - ROUNDING_TOLERANCE:
+            break
     return min(limits)[0], max(high for _, high in limits)
 
 
-def _reward_limits_of_decision(decision: Decision, *, all_criteria_apply: bool) -> Limits:
+def _reward_limits_of_decision(decision: Decision, all_criteria_apply: bool) -> Limits:
     if all(spec.combiner in BUILTIN_COMBINER_PATHS for spec in decision.effective_specs):
         return reward_limits(decision, all_criteria_apply=all_criteria_apply)
     return decision.clip or UNBOUNDED_LIMITS

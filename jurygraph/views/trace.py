@@ -220,7 +220,9 @@ def _trace_notes(trace: Trace) -> Iterator[str]:
     """Yield what the run is for, where the edges of the rubric come from, and what read each stakeholder's profile."""
     if trace.purpose is not None:
         yield f"purpose: {trace.purpose.description}"
-    rubric = None if trace.plan is None else trace.plan.rubric
+    if trace.plan is None:
+        return
+    rubric = trace.plan.rubric
     if rubric is not None:
         models = sorted({edge.model for edge in rubric.edges if edge.model})
         annotators = ", ".join(models) or "a model"
@@ -228,7 +230,7 @@ def _trace_notes(trace: Trace) -> Iterator[str]:
         missing = len(record.unanswered) + len(record.unassigned) if record else 0
         rest = f"; {missing} pairs or criteria have no answer" if missing else ""
         yield f"rubric graph: {len(rubric.edges)} edges, annotated by {annotators}{rest}"
-    profiles = None if trace.plan is None else trace.plan.profiles
+    profiles = trace.plan.profiles
     if profiles is not None:
         for name, reader in profiles.by.items():
             yield f"constraints of {name}: {_describe_profile_source(reader)}"
@@ -237,11 +239,8 @@ def _trace_notes(trace: Trace) -> Iterator[str]:
 
 
 def _describe_profile_source(reader: str) -> str:
-    return (
-        "from a file of profiles"
-        if reader == PROFILES_FILE_SOURCE
-        else f"profile parsed by {reader}"
-    )
+    is_file = reader == PROFILES_FILE_SOURCE
+    return "from a file of profiles" if is_file else f"profile parsed by {reader}"
 
 
 class TaskAndResponseView(NamedTuple):
