@@ -29,10 +29,12 @@ from jurygraph.arrays import Bools, Floats, Ints, as_ratings
 from jurygraph.inference.clusters import (
     Estimate,
     cluster_numbers,
+    divide_or_nan,
     jackknife_interval,
     jackknife_masks,
     mean_with_cluster_interval,
     members_by_cluster,
+    pair_numbers,
     t_quantile,
     wilson,
 )
@@ -130,14 +132,7 @@ def _kappas_leaving_out_clusters(
     rest = np.maximum(0.0, math.fsum(distance_sums_by_cluster) - distance_sums_by_cluster)
     observed_disagreement = rest * sizes
     chance_disagreement = np.sum((rows @ label_distances) * columns, axis=1)
-    return 1.0 - _divide_or_nan(observed_disagreement, chance_disagreement)
-
-
-def _divide_or_nan(numerators: Floats | Ints, denominators: Floats | Ints) -> Floats:
-    """Return ratios; NaN where the denominator is not above 0."""
-    ratios = np.full(denominators.shape, np.nan)
-    np.divide(numerators, denominators, out=ratios, where=denominators > 0)
-    return ratios
+    return 1.0 - divide_or_nan(observed_disagreement, chance_disagreement)
 
 
 def alpha(counts: Floats, positions: Floats, level: MeasurementLevel) -> float:
@@ -252,7 +247,7 @@ def _batch_alphas_leaving_out_clusters(
         all_pair_products = (level_positions @ coincidences * level_positions).sum(axis=1)
         observed_disagreement = 2.0 * (squares - (all_pair_products - omitted_pair_products))
         chance_disagreement = 2.0 * number * squares
-    return 1.0 - _divide_or_nan(observed_disagreement * (number - 1.0), chance_disagreement)
+    return 1.0 - divide_or_nan(observed_disagreement * (number - 1.0), chance_disagreement)
 
 
 def jaccard_above_median(ratings: ArrayLike, least: int = 10) -> Floats:
@@ -271,7 +266,7 @@ def jaccard_above_median(ratings: ArrayLike, least: int = 10) -> Floats:
     """
     _, first, both = _count_selected_items(ratings, least)
     either = first + first.T - both
-    return _divide_or_nan(both, either)
+    return divide_or_nan(both, either)
 
 
 def jaccard_by_chance(ratings: ArrayLike, least: int = 10) -> Floats:
@@ -373,7 +368,7 @@ def mean_without_own_subgroup(values: Floats, pool: Ints, subgroup: Ints) -> Flo
     values_or_zero = np.where(has_value, values, 0.0)
     number = np.bincount(pool, has_value)[pool] - np.bincount(subgroup, has_value)[subgroup]
     sums = np.bincount(pool, values_or_zero)[pool] - np.bincount(subgroup, values_or_zero)[subgroup]
-    return _divide_or_nan(sums, number)
+    return divide_or_nan(sums, number)
 
 
 def correlations_with_others(
@@ -384,7 +379,7 @@ def correlations_with_others(
     All are of single ratings, [n], numbered from 0, whose score may be NaN. A guesser has 0 on average. The interval is
     over clusters of items.
     """
-    cell = cluster_numbers(rater * (item.max() + 1) + item)
+    cell = pair_numbers(rater, item)
     others = mean_without_own_subgroup(score, item, cell)
     correlations = []
     for rows in members_by_cluster(rater):
@@ -407,7 +402,7 @@ def shifts_from_others(
     off, both from the others and from the rater in the middle, has None, by p-values (Student's t over clusters) that
     allow for the number of raters (Bonferroni).
     """
-    cell = cluster_numbers(rater * (item.max() + 1) + item)
+    cell = pair_numbers(rater, item)
     gaps = score - mean_without_own_subgroup(score, item, cell)
     shifts = []
     for rows in members_by_cluster(rater):

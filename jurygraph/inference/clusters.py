@@ -87,6 +87,19 @@ def cluster_numbers(clusters: ArrayLike) -> Ints:
     return np.unique(clusters, return_inverse=True)[1]
 
 
+def pair_numbers(first: Ints, second: Ints) -> Ints:
+    """Return the number of each pair of numbers, from 0 in the order of the pairs, [N]."""
+    return cluster_numbers(first * (second.max(initial=0) + 1) + second)
+
+
+def divide_or_nan(numerators: Floats | Ints, denominators: Floats | Ints) -> Floats:
+    """Return ratios; NaN where the denominator is not above 0."""
+    shape = np.broadcast_shapes(numerators.shape, denominators.shape)
+    ratios = np.full(shape, np.nan)
+    np.divide(numerators, denominators, out=ratios, where=denominators > 0)
+    return ratios
+
+
 def members_by_cluster(clusters: Ints) -> list[Ints]:
     """Return the members of each cluster that has some, given the number of each member's cluster, [N]."""
     order = np.argsort(clusters, kind="stable")

@@ -22,6 +22,7 @@ import numpy as np
 from jurygraph.arrays import Floats, Ints
 from jurygraph.inference.clusters import (
     Estimate,
+    divide_or_nan,
     find_least_count,
     jackknife_interval,
     max_unseen_cluster_share,
@@ -224,9 +225,7 @@ def _expected_half_width(sample: LabelledSample, count: int, scale: tuple[float,
 
 def _mean_and_leave_one_out_means(sums: Floats, sizes: Floats) -> tuple[float, Floats]:
     """Return Σ sums / Σ sizes, and the same without each cluster, [G]; NaN where nothing is left."""
-    rest = sizes.sum() - sizes
-    undefined = np.full(len(sums), np.nan)
-    jackknife_means = np.divide(sums.sum() - sums, rest, out=undefined, where=rest > 0.0)
+    jackknife_means = divide_or_nan(sums.sum() - sums, sizes.sum() - sizes)
     return float(sums.sum() / sizes.sum()), jackknife_means
 
 

@@ -18,7 +18,7 @@ Student's t has min(R, C) - 1 degrees of freedom, those of the kind that says le
 import numpy as np
 
 from jurygraph.arrays import Floats, Ints, as_finite
-from jurygraph.inference.clusters import Estimate, cluster_numbers, t_quantile
+from jurygraph.inference.clusters import Estimate, cluster_numbers, pair_numbers, t_quantile
 
 _ROUNDING_ERROR = 1e-12
 
@@ -37,8 +37,8 @@ def crossed_interval(values: Floats, rows: Ints, columns: Ints) -> Estimate | No
         return None
     row = cluster_numbers(rows)
     column = cluster_numbers(columns)
-    pairs = row * (int(column.max()) + 1) + column
-    _, cell, sizes = np.unique(pairs, return_inverse=True, return_counts=True)
+    cell = pair_numbers(row, column)
+    sizes = np.bincount(cell)
     mean = float(numbers.mean())
     residuals = numbers - mean
     row_sums = np.bincount(row, residuals).astype(np.float64)

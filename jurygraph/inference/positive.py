@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.arrays import Floats
-from jurygraph.inference.clusters import Estimate, jackknife_interval, t_quantile
+from jurygraph.inference.clusters import Estimate, divide_or_nan, jackknife_interval, t_quantile
 
 ValuesByCluster = Mapping[str, Sequence[float]]
 """The values of units by cluster: units of one task depend on each other, so intervals are over tasks."""
@@ -41,8 +41,7 @@ def _jackknife_means(values: ValuesByCluster, clusters: Iterable[str]) -> _Jackk
     count = int(sizes.sum())
     if count == 0:
         return None
-    with np.errstate(invalid="ignore"):
-        jackknife_means = (total - sums) / (count - sizes)
+    jackknife_means = divide_or_nan(total - sums, count - sizes)
     means_with_cluster_twice = (total + sums) / (count + sizes)  # with each cluster counted twice
     return _JackknifeMeans(total / count, jackknife_means, float(np.max(means_with_cluster_twice)))
 

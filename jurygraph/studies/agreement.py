@@ -146,34 +146,38 @@ def _to_dimension_ratings(dimension: str, ratings: Sequence[Rating]) -> Dimensio
 
 
 class ReviewerItemScores(NamedTuple):
-    """Scores [reviewers, items], NaN where a reviewer rated nothing; `domain` is None for all domains together.
+    """Ratings [n] with numbers of their reviewers and items; `domain` is None for all domains together.
 
-    `group` [items] numbers the groups of items; an item without one is a group of its own.
+    `group` [items] numbers the groups of items; an item without one is a group of its own. The `table` of scores
+    [reviewers, items] has NaN where a reviewer rated nothing.
     """
 
     dimension: str | None
     domain: str | None
     reviewers: Sequence[str]
-    scores: Floats
+    reviewer: Ints
+    item: Ints
+    score: Floats
     group: Ints
+    table: Floats
 
     @property
     def has_several_scores(self) -> Bools:
         """The items with scores of two reviewers or more, [items]."""
-        return np.asarray((~np.isnan(self.scores)).sum(axis=0) > 1)
+        return np.bincount(self.item) > 1
 
 
 def _split_into_rating_matrices(part: DimensionRatings) -> Iterator[ReviewerItemScores]:
     """Yield the matrix of a dimension, and those of its domains if it has several."""
     for domain, rows in part.split_by_domain():
         reviewers, row = np.unique(part.reviewer[rows], return_inverse=True)
-        items, column = np.unique(part.item[rows], return_inverse=True)
-        scores = np.full((len(reviewers), len(items)), np.nan)
-        scores[row, column] = part.score[rows]
-        group = np.zeros(len(items), dtype=np.intp)
-        group[column] = part.group[rows]
+        _, first, column = np.unique(part.item[rows], return_index=True, return_inverse=True)
+        score = part.score[rows]
+        table = np.full((len(reviewers), len(first)), np.nan)
+        table[row, column] = score
+        group = part.group[rows][first]
         names = [part.names[index] for index in reviewers]
-        yield ReviewerItemScores(part.dimension, domain, names, scores, group)
+        yield ReviewerItemScores(part.dimension, domain, names, row, column, score, group, table)
 
 
 def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") -> Report:
@@ -277,11 +281,10 @@ def _sampling_unit_noun(parts: FigureRows) -> str:
 
 
 def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> Figures:
-    has_score = ~np.isnan(matrix.scores)
     is_rated_by_several = matrix.has_several_scores
     reviewer_pair_indices = np.triu_indices(len(matrix.reviewers), 1)
-    similarities = jaccard_above_median(matrix.scores, MIN_SHARED_ITEMS)[reviewer_pair_indices]
-    chance_jaccards = jaccard_by_chance(matrix.scores, MIN_SHARED_ITEMS)[reviewer_pair_indices]
+    similarities = jaccard_above_median(matrix.table, MIN_SHARED_ITEMS)[reviewer_pair_indices]
+    chance_jaccards = jaccard_by_chance(matrix.table, MIN_SHARED_ITEMS)[reviewer_pair_indices]
     is_ordinal = level != "nominal"
     is_similarity_defined = ~np.isnan(similarities) & is_ordinal
     figures: Figures = {
@@ -289,27 +292,26 @@ def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> F
         "domain": matrix.domain,
         "items": int(is_rated_by_several.sum()),
         "groups": len(np.unique(matrix.group[is_rated_by_several])),
-        "ratings": int(has_score.sum()),
-        "alpha": as_interval(alpha_interval(matrix.scores, level, tasks=matrix.group)),
+        "ratings": len(matrix.score),
+        "alpha": as_interval(alpha_interval(matrix.table, level, tasks=matrix.group)),
         "pairs": int(is_similarity_defined.sum()),
         "jaccard": None,
         "jaccard_by_chance": None,
         "jaccard_excess": None,
-        "reviewers": list(_measure_reviewers(matrix, has_score)) if is_ordinal else [],
+        "reviewers": list(_measure_reviewers(matrix)) if is_ordinal else [],
     }
     if is_similarity_defined.any():
-        excess = jaccard_excess(matrix.scores, matrix.group, MIN_SHARED_ITEMS)
+        excess = jaccard_excess(matrix.table, matrix.group, MIN_SHARED_ITEMS)
         figures |= {
-            "jaccard": float(similarities[is_similarity_defined].mean()),
-            "jaccard_by_chance": float(chance_jaccards[is_similarity_defined].mean()),
+            "jaccard": similarities[is_similarity_defined].mean(),
+            "jaccard_by_chance": chance_jaccards[is_similarity_defined].mean(),
             "jaccard_excess": as_interval(excess),
         }
     return figures
 
 
-def _measure_reviewers(matrix: ReviewerItemScores, has_score: Bools) -> Iterator[Figures]:
-    reviewer, item = np.nonzero(has_score)
-    score = matrix.scores[has_score]
+def _measure_reviewers(matrix: ReviewerItemScores) -> Iterator[Figures]:
+    reviewer, item, score = matrix.reviewer, matrix.item, matrix.score
     others = mean_without_own_subgroup(score, item, np.arange(len(score)))
     correlations = correlations_with_others(reviewer, item, score, matrix.group[item])
     shifts = shifts_from_others(reviewer, item, score, matrix.group[item])
@@ -320,9 +322,9 @@ def _measure_reviewers(matrix: ReviewerItemScores, has_score: Bools) -> Iterator
             "reviewer": name,
             "ratings": len(scores),
             "correlation": as_interval(correlations[row]),
-            "strictness": float(gaps.mean()) if len(gaps) else None,
+            "strictness": gaps.mean() if len(gaps) else None,
             "shift": as_interval(shifts[row]),
-            "spread": float(scores.std(ddof=1)) if len(scores) > 1 else None,
+            "spread": scores.std(ddof=1) if len(scores) > 1 else None,
         }
 
 
@@ -377,10 +379,8 @@ def _notes(
             yield f"{reason}: {join_names(names)}"
     for matrix in matrices:
         if matrix.domain is None and is_ordinal:
-            scores = matrix.scores[~np.isnan(matrix.scores)]
-            yield from note_if_scores_look_like_codes(
-                matrix.dimension or "all", scores, "use --level nominal"
-            )
+            name = matrix.dimension or "all"
+            yield from note_if_scores_look_like_codes(name, matrix.score, "use --level nominal")
 
 
 def note_if_scores_look_like_codes(name: str, scores: Floats, remedy: str) -> Iterator[str]:

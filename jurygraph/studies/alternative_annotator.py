@@ -17,6 +17,7 @@ from jurygraph.inference.agreement import correlations_with_others
 from jurygraph.inference.clusters import (
     Estimate,
     cluster_numbers,
+    divide_or_nan,
     jackknife_interval,
     max_unseen_cluster_share,
     mean_with_cluster_interval,
@@ -228,8 +229,8 @@ def _mean_over_persons(wins: Floats, sizes: Floats) -> Estimate:
     value = float((total_wins / total).mean())
     has_any_label = sizes.any(axis=0)
     remaining_wins = total_wins - wins[:, has_any_label]
-    with np.errstate(invalid="ignore"):  # without a person's only task nothing is left
-        jackknife_means = (remaining_wins / (total - sizes[:, has_any_label])).mean(axis=0)
+    # without a person's only task nothing is left
+    jackknife_means = divide_or_nan(remaining_wins, total - sizes[:, has_any_label]).mean(axis=0)
     estimate = jackknife_interval(value, jackknife_means)
     if estimate.error == 0.0:  # all tasks agree, and those that were not seen may not
         max_unseen_share = max_unseen_cluster_share(estimate.clusters)

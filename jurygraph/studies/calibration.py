@@ -188,7 +188,7 @@ def find_gate_threshold(
                 "threshold": threshold,
                 "false_positives": share.value,
                 "at_most": upper_confidence_bound,
-                "passed": float(passes.mean()),
+                "passed": passes.mean(),
             }
     return lowest
 
@@ -217,7 +217,7 @@ def report(
         rows[name] = {
             "error": _mean_over_tasks(errors[name], tasks),
             "ece": None,
-            "mean": float(scores.mean()),
+            "mean": scores.mean(),
         }
         if has_graded_scores:
             rows[name]["ece"] = reliability(scores, targets, tasks)[0]

@@ -480,7 +480,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
             mean = float(label_counts @ np.array(ballots.classes)) / labels
         items[name] = {
             "posterior": posterior.tolist(),
-            "ambiguity": float(ambiguity),
+            "ambiguity": ambiguity,
             "labels": labels,
             "mean": mean,
             "adjusted_mean": fitted_consensus.adjusted_means.get(name),
@@ -644,12 +644,12 @@ def _find_changes(item_posteriors: ItemPosteriors, comparison: RowsByName) -> Fi
     ambiguity = item_posteriors.ambiguity()
     is_highly_ambiguous = ambiguity > consensus.HIGH_AMBIGUITY
     return {
-        "pearson_correlation": float(np.corrcoef(scores.T)[0, 1]) if has_differing_scores else None,
+        "pearson_correlation": np.corrcoef(scores.T)[0, 1] if has_differing_scores else None,
         "largest_change": max((abs(row["change"]) for row in agents), default=None),
         "rank_changes": sum(is_rank_changed),
-        "mean_ambiguity": float(ambiguity.mean()),
+        "mean_ambiguity": ambiguity.mean(),
         "ambiguous_items": int(is_highly_ambiguous.sum()),
-        "ambiguous_share": float(is_highly_ambiguous.mean()),
+        "ambiguous_share": is_highly_ambiguous.mean(),
     }
 
 

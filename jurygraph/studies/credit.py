@@ -566,14 +566,9 @@ def compare_inferences(sheets: Sequence[TaskRubricScores], kappa: float) -> Figu
         exact_rewards += sheet.rewards(exact_marginals).tolist()
         approximate_rewards += sheet.rewards(one_pass_marginals).tolist()
     pairs = len(exact_rewards)
-    figures: Figures = {
-        "pairs": pairs,
-        "criteria": None,
-        "marginal_error": None,
-        "reward_error": None,
-        "correlation": None,
-        "too_large": sum(len(sheet.responses) for sheet in sheets) - pairs,
-    }
+    figures: Figures = {"pairs": pairs}
+    figures |= dict.fromkeys(("criteria", "marginal_error", "reward_error", "correlation"))
+    figures["too_large"] = sum(len(sheet.responses) for sheet in sheets) - pairs
     if pairs:
         figures["criteria"] = len(errors) / pairs
         figures["marginal_error"] = fmean(errors)

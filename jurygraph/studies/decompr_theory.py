@@ -178,7 +178,7 @@ def measure_ensemble(calls: int, seed: int) -> dict[str, float]:
     for _ in range(calls):
         _, _, scores = _draw_judgements(rng, biased_mean_weights, true_utilities)
         means += scores / calls
-    return {"variance": variance(means), "bias": float(means.mean() - target @ true_utilities)}
+    return {"variance": variance(means), "bias": means.mean() - target @ true_utilities}
 
 
 def simulate_correct_sign_share(snr: float, seed: int) -> float:

@@ -345,7 +345,7 @@ def _agreement_figures(
         true_positive_rate = _share_with_interval(hits[is_positive], tasks[is_positive])
         true_negative_rate = _share_with_interval(hits[~is_positive], tasks[~is_positive])
     figures = {
-        "base_rates": {"people": float(targets.mean()), "judge": float(predictions.mean())},
+        "base_rates": {"people": targets.mean(), "judge": predictions.mean()},
         **_closeness_figures(study, rows),
         "tpr": true_positive_rate,
         "tnr": true_negative_rate,
@@ -418,7 +418,7 @@ def reliability(scores: Floats, targets: Floats, tasks: Ints) -> tuple[float, li
             {
                 "from": number / _BIN_COUNT,
                 "n": int(is_in_bin.sum()),
-                "expected": float(scores[is_in_bin].mean()),
+                "expected": scores[is_in_bin].mean(),
                 "met": cell.value,
                 "low": cell.low,
                 "high": cell.high,
@@ -454,7 +454,7 @@ def _estimated_mean_label(study: JudgeStudy, need: float | None) -> Figures:
     sample = LabelledSample(labels, predictions, tasks[:n], others, tasks[n:])
     return {
         "items": len(names),
-        "uncorrected": float(np.concatenate([predictions, others]).mean()),
+        "uncorrected": np.concatenate([predictions, others]).mean(),
         "corrected": as_interval(ppi_mean(sample, study.scale)),
         "weight": ppi_weight(sample),
         "rogan_gladen": as_interval(rogan_gladen(sample)) if study.has_binary_labels else None,

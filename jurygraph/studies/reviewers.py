@@ -30,9 +30,10 @@ from jurygraph.inference.agreement import (
     mean_without_own_subgroup,
 )
 from jurygraph.inference.clusters import (
-    cluster_numbers,
+    divide_or_nan,
     mean_with_cluster_interval,
     members_by_cluster,
+    pair_numbers,
 )
 from jurygraph.inference.crossed import crossed_interval, t_test_p
 from jurygraph.interchange.rated_table import item_to_task
@@ -191,8 +192,7 @@ def _reviewer_domain_numbers(part: DimensionRatings) -> Ints:
 def _mean_of_other_groups(part: DimensionRatings, values: Floats) -> Floats:
     """Return the mean of a reviewer's values in the domain without those of the same group, [n]; NaN without others."""
     pool = _reviewer_domain_numbers(part)
-    group_in_pool = cluster_numbers(pool * (part.group.max() + 1) + part.group)
-    return mean_without_own_subgroup(values, pool, group_in_pool)
+    return mean_without_own_subgroup(values, pool, pair_numbers(pool, part.group))
 
 
 def _mean_of_own_scores(part: DimensionRatings, counts: Sequence[int], order: Any) -> Floats:
@@ -209,8 +209,7 @@ def _mean_of_own_scores(part: DimensionRatings, counts: Sequence[int], order: An
             sizes = np.cumsum(is_usable, axis=1)
             for values, count in zip(means, counts, strict=True):
                 last = min(count, len(history)) - 1
-                size = sizes[:, last]
-                values[rows] = np.where(size > 0, sums[:, last] / np.maximum(size, 1), np.nan)
+                values[rows] = divide_or_nan(sums[:, last], sizes[:, last])
     return means
 
 
@@ -291,15 +290,10 @@ def find_judge_of_reviewers(config: Config) -> EvaluatorUse:
 
 def plan_runs(judges: Sequence[str], shots: Sequence[int], seeds: int) -> list[JudgeRunSetting]:
     """Return the runs that the judges need. Without examples all are `zero-shot`, and a seed changes nothing."""
-    planned_judge_runs = []
-    if "zero-shot" in judges:
-        planned_judge_runs.append(JudgeRunSetting("zero-shot", 0, 0))
+    settings = [("zero-shot", 0, 0)] if "zero-shot" in judges else []
     judges_with_examples = [judge for judge in judges if judge in MODEL_JUDGES[1:]]
-    counts = sorted({*shots} - {0})
-    planned_judge_runs += starmap(
-        JudgeRunSetting, product(judges_with_examples, counts, range(seeds))
-    )
-    return planned_judge_runs
+    settings += product(judges_with_examples, sorted({*shots} - {0}), range(seeds))
+    return list(starmap(JudgeRunSetting, settings))
 
 
 def task_lines(
@@ -800,8 +794,8 @@ def _paired_reason_rows(part: DimensionRatings, columns: PredictionColumns) -> l
                     "judge": prediction.judge,
                     "reviewer": part.names[part.reviewer[index]],
                     "item": part.items[part.item[index]],
-                    "score": float(part.score[index]),
-                    "predicted": float(mean_predictions[index]),
+                    "score": part.score[index],
+                    "predicted": mean_predictions[index],
                     "reviewer_reason": own,
                     "judge_reason": other,
                 }

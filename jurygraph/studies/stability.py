@@ -607,7 +607,7 @@ def _find_largest_weight_shift(
         "seed": variant.seed,
         "family": variant.family,
         "version": variant.version,
-        "shift": float(shifts[index]),
+        "shift": shifts[index],
         "stakeholders": shift_by_stakeholder,
     }
 

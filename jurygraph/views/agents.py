@@ -17,6 +17,7 @@ from jurygraph.inference.clusters import (
     Estimate,
     bonferroni_interval,
     difference_interval,
+    divide_or_nan,
     ratio_interval,
 )
 from jurygraph.messages import format_count
@@ -322,8 +323,7 @@ def rank_agents(
     for row in rows:
         arrays[:, agents[row.agent], units[row.unit]] += row[2:]
     _, scored, total, _, _ = arrays.sum(axis=2)
-    means = np.divide(total, scored, out=np.full(len(agents), -np.inf), where=scored > 0.0)
-    order = np.argsort(-means, kind="stable")
+    order = np.argsort(-divide_or_nan(total, scored), kind="stable")  # those without a mean last
     names = np.array([*agents], dtype=object)[order]
     totals = UnitTotals._make(arrays[:, order])
     return rank_agents_by_mean(names.tolist(), totals, unit_names or units_label(units), limits)
