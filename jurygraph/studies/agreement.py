@@ -290,11 +290,11 @@ def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> F
     figures: Figures = {
         "dimension": matrix.dimension,
         "domain": matrix.domain,
-        "items": int(is_rated_by_several.sum()),
+        "items": is_rated_by_several.sum(),
         "groups": len(np.unique(matrix.group[is_rated_by_several])),
         "ratings": len(matrix.score),
         "alpha": as_interval(alpha_interval(matrix.table, level, tasks=matrix.group)),
-        "pairs": int(is_similarity_defined.sum()),
+        "pairs": is_similarity_defined.sum(),
         "jaccard": None,
         "jaccard_by_chance": None,
         "jaccard_excess": None,

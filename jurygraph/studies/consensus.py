@@ -466,7 +466,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
         "repeated": votes.repeated_rows,
         "abstained": votes.abstention_count,
         "items": len(votes.items),
-        "unlabelled": int(np.count_nonzero(~votes.has_label)),
+        "unlabelled": np.count_nonzero(~votes.has_label),
         "annotators": len(votes.annotators),
         "agents": len(set(ballots.agent or ())),
         "gold": len(ballots.gold),
@@ -648,7 +648,7 @@ def _find_changes(item_posteriors: ItemPosteriors, comparison: RowsByName) -> Fi
         "largest_change": max((abs(row["change"]) for row in agents), default=None),
         "rank_changes": sum(is_rank_changed),
         "mean_ambiguity": ambiguity.mean(),
-        "ambiguous_items": int(is_highly_ambiguous.sum()),
+        "ambiguous_items": is_highly_ambiguous.sum(),
         "ambiguous_share": is_highly_ambiguous.mean(),
     }
 

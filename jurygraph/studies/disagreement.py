@@ -257,7 +257,7 @@ def _measure_component_disagreement(samples: ComponentSamples) -> Figures:
         "samples": len(units),
         "threshold": threshold,
         "disagreement": np.mean(exact_values),
-        "conflicts": int(conflict.sum()),
+        "conflicts": conflict.sum(),
         "conflict_rate": np.mean(conflict),
         "split": split(samples, disagreement),
         "steps": _step_means(samples, exact_values, conflict),
@@ -344,7 +344,7 @@ def split(samples: ComponentSamples, disagreement: Floats) -> Figures:
         "high": high_disagreement_count,
         "low": size - high_disagreement_count,
         "cut": lowest_high_disagreement,
-        "tied_high": int((chosen & is_tied_with_threshold).sum()),
-        "tied_low": int((~chosen & is_tied_with_threshold).sum()),
+        "tied_high": (chosen & is_tied_with_threshold).sum(),
+        "tied_low": (~chosen & is_tied_with_threshold).sum(),
         "rows": rows,
     }

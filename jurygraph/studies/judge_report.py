@@ -417,7 +417,7 @@ def reliability(scores: Floats, targets: Floats, tasks: Ints) -> tuple[float, li
         table.append(
             {
                 "from": number / _BIN_COUNT,
-                "n": int(is_in_bin.sum()),
+                "n": is_in_bin.sum(),
                 "expected": scores[is_in_bin].mean(),
                 "met": cell.value,
                 "low": cell.low,

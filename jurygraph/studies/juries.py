@@ -79,9 +79,9 @@ def compare_judge_pairs(scores: Iterable[JudgeScore]) -> list[Figures]:
                 "first": first_judge,
                 "second": second_judge,
                 "both": len(rows),
-                "differ": int((first_met != second_met).sum()),
-                "first_alone": int((first_met > second_met).sum()),
-                "second_alone": int((first_met < second_met).sum()),
+                "differ": (first_met != second_met).sum(),
+                "first_alone": (first_met > second_met).sum(),
+                "second_alone": (first_met < second_met).sum(),
                 "kappa": as_interval(kappa_interval(first_met, second_met, tasks=tasks)),
             }
         )

@@ -323,7 +323,7 @@ def agreement_of_judges(
     scores_without_last_judge = table[[judge != last_judge for judge in means]]
     return {
         "name": question,
-        "responses": int(np.count_nonzero((~np.isnan(scores_without_last_judge)).sum(axis=0) > 1)),
+        "responses": np.count_nonzero((~np.isnan(scores_without_last_judge)).sum(axis=0) > 1),
         "judges": {
             judge: {"responses": len(row), "mean": fmean(row.values())}
             for judge, row in means.items()

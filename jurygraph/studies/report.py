@@ -14,6 +14,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
+import numpy as np
+
 from jurygraph.display import format_interval, format_number
 from jurygraph.errors import InputError
 from jurygraph.inference.sign_flips import holm
@@ -249,8 +251,10 @@ def _contains_symbol(text: str, symbol: str) -> bool:
 
 
 def _to_json_value(value: Any) -> Any:
+    if isinstance(value, np.generic):  # a number of NumPy's
+        value = value.item()
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
+        return value if math.isfinite(value) else None
     if isinstance(value, FrozenModel):
         return value.model_dump(mode="json")
     if isinstance(value, tuple) and hasattr(value, "_asdict"):

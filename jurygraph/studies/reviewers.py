@@ -658,7 +658,7 @@ def _measure_predictions(
             "shots": prediction.shots,
             "answered": answered_count,
             "coverage": answered_count / int(rows.sum()),
-            "n": int(is_commonly_answered.sum()),
+            "n": is_commonly_answered.sum(),
             "alpha": alpha,
             "rmse": rmse,
             "mae": _mean_absolute_error(part, prediction, is_commonly_answered),
@@ -723,8 +723,8 @@ def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) ->
                 "ratings": len(part.score),
                 "absolute": as_interval(estimate),
                 "absolute_p": t_test_p(estimate),
-                "nearer": int((sums < 0).sum()),
-                "farther": int((sums > 0).sum()),
+                "nearer": (sums < 0).sum(),
+                "farther": (sums > 0).sum(),
             }
         )
     # what the study is for is asked before it, and needs no allowance for the others
@@ -822,10 +822,10 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
             {
                 "dimension": part.dimension,
                 "reviewer": name,
-                "n": int(rows.sum()),
+                "n": rows.sum(),
                 "mae": mae,
                 "gain": as_interval(gain),
-                "gain_n": int(compared.sum()),
+                "gain_n": compared.sum(),
                 "gain_p": t_test_p(gain),
             }
         )
