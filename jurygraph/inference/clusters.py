@@ -24,6 +24,8 @@ from jurygraph.errors import PlanError
 
 CONFIDENCE_LEVEL = 0.95
 """The level of every interval."""
+ONE_SIDED_LEVEL = (1.0 - CONFIDENCE_LEVEL) / 2
+"""The level of a one-sided test, that of one end of an interval."""
 Bounds = tuple[float | None, float | None]
 """The ends of an interval; None where it cannot be computed."""
 INTERVAL_QUANTILES = (0.025, 0.975)
@@ -171,8 +173,7 @@ def bonferroni_interval(estimate: Estimate, rows: int) -> Bounds:
     """
     if estimate.low is None or estimate.error is None:
         return None, None
-    probability = 1.0 - (1.0 - CONFIDENCE_LEVEL) / (2 * rows)
-    quantile = t_quantile(estimate.clusters - 1, probability)
+    quantile = t_quantile(estimate.clusters - 1, 1.0 - ONE_SIDED_LEVEL / rows)
     half_width = quantile * estimate.error
     return estimate.value - half_width, estimate.value + half_width
 
@@ -191,11 +192,8 @@ def is_mean_difference_significant(first: ArrayLike, second: ArrayLike, tests: i
     squares = ((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum()
     variance = squares / degrees_of_freedom
     error = math.sqrt(variance * (1.0 / len(a) + 1.0 / len(b)))
-    probability = 1.0 - (1.0 - CONFIDENCE_LEVEL) / (2 * tests)
-    max_chance_difference = max(
-        _ROUNDING_ERROR, t_quantile(degrees_of_freedom, probability) * error
-    )
-    return bool(abs(a.mean() - b.mean()) > max_chance_difference)
+    quantile = t_quantile(degrees_of_freedom, 1.0 - ONE_SIDED_LEVEL / tests)
+    return bool(abs(a.mean() - b.mean()) > max(_ROUNDING_ERROR, quantile * error))
 
 
 def t_quantile(degrees_of_freedom: float, probability: float = 0.5 + CONFIDENCE_LEVEL / 2) -> float:
@@ -372,8 +370,6 @@ def _effective_trials(hits: Floats, sizes: Floats) -> float:
 TEST_POWER = 0.8
 """The chance to find what a plan says would be found."""
 POWER_QUANTILE = 0.8416212335729143  # of the normal distribution
-ONE_SIDED_LEVEL = (1.0 - CONFIDENCE_LEVEL) / 2
-"""The level of a one-sided test, that of one end of an interval."""
 _MIN_PLANNED_TASKS = 10
 """With as many clusters, the estimated error is off by a quarter; with five, by more than a third."""
 _MIN_P_VALUE = 1e-12

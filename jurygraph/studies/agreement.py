@@ -77,6 +77,10 @@ class DimensionRatings(NamedTuple):
     score: Floats
     reasons: Sequence[str] = ()
 
+    @property
+    def name(self) -> str:
+        return self.dimension or "all"
+
     def split_by_domain(self) -> Iterator[tuple[str | None, Bools]]:
         """Yield a mask of all ratings [n], under None, and one of each domain if there are several."""
         yield None, np.ones(len(self.score), dtype=np.bool_)

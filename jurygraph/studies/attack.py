@@ -25,7 +25,7 @@ from jurygraph.graphs.survey import (
     view_task,
 )
 from jurygraph.graphs.time_limits import new_contextvars_context
-from jurygraph.inference.clusters import share_interval
+from jurygraph.inference.clusters import max_unseen_cluster_share, share_interval
 from jurygraph.jury import Jury
 from jurygraph.models.request import AnsweredCall, Request, StoredLookup
 from jurygraph.planner import Planner
@@ -740,10 +740,7 @@ def _notes(figures: Figures, tasks: int) -> Iterator[str]:
     if tasks == 1:
         yield "1 task: no intervals, because rates differ from task to task; name more with --tasks"
     elif 1 < tasks < _FEW_TASKS_THRESHOLD:
-        share = share_interval([0] * tasks, [1] * tasks)
-        assert share is not None
-        assert share.high is not None
         yield (
             f"{tasks} tasks are too few for a rate: an attack that passes on none of them may still pass on up to "
-            f"{share.high:.0%} of such tasks (95 %); name more with --tasks"
+            f"{max_unseen_cluster_share(tasks):.0%} of such tasks (95 %); name more with --tasks"
         )

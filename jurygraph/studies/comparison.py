@@ -29,6 +29,7 @@ from jurygraph.inference.clusters import (
     detectable_difference,
     is_mean_difference_significant,
     lower_bound,
+    max_unseen_cluster_share,
     members_by_cluster,
     needed_cluster_count,
     no_worse_p_value,
@@ -636,7 +637,7 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
         unit = SINGULAR_UNIT_LABELS[units]
         yield f"{missing}: all rewards are of one {unit}, and responses to one {unit} are not independent draws"
     elif estimate.low is None:
-        share = 1.0 - (1.0 - CONFIDENCE_LEVEL) ** (1.0 / estimate.clusters)
+        share = max_unseen_cluster_share(estimate.clusters, 1.0 - CONFIDENCE_LEVEL)
         no_variation_text = f"all {units} differ equally"
         if estimate.value == 0.0:
             no_variation_text = f"no {SINGULAR_UNIT_LABELS[units]} differs"

@@ -87,8 +87,7 @@ class PowerStudy:
                     gaps.append(self._plan_difference(part, self.difference))
                 else:
                     notes.append(
-                        f"{part.dimension or 'all'}: has one reviewer; a difference needs ratings "
-                        "of several"
+                        f"{part.name}: has one reviewer; a difference needs ratings of several"
                     )
                 advance(1)
         figures = {
@@ -245,19 +244,19 @@ def _notes(
     for part in parts:
         if part.dimension not in dimensions_planned:
             yield (
-                f"{part.dimension or 'all'}: fewer than {_MIN_ITEMS_NEEDED} items (of a group, one) have two "
+                f"{part.name}: fewer than {_MIN_ITEMS_NEEDED} items (of a group, one) have two "
                 "ratings, too few to draw studies from; have so many rated by two people each, and ask again"
             )
     for row in gaps:
         if row["reviewers_now"] < _FEW_REVIEWERS_THRESHOLD:
             yield (
-                f"{row['dimension'] or 'all'}: a file of {row['reviewers_now']} reviewers hardly "
+                f"{dimension_domain_name(row)}: a file of {row['reviewers_now']} reviewers hardly "
                 f"shows how reviewers differ; with fewer than {_FEW_REVIEWERS_THRESHOLD}, the answer "
                 "is rough"
             )
         if row["reviewers"] is None:
             yield (
-                f"{row['dimension'] or 'all'}: no number of reviewers finds the difference; more "
+                f"{dimension_domain_name(row)}: no number of reviewers finds the difference; more "
                 "items may, where a judge errs on an item for all of its reviewers"
             )
 

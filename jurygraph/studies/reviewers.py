@@ -608,7 +608,7 @@ def report(
         figures["reasons"] += _relate_reasons_to_scores(part, best, vectorize)
         figures["matches"] += _measure_reason_matches(part, best, vectorize)
         figures["side_by_side"] += _paired_reason_rows(part, best)
-        reviewers[part.dimension or "all"] = _reviewer_figures(part, compared_judges)
+        reviewers[part.name] = _reviewer_figures(part, compared_judges)
     judges_without_peer_ratings = [
         row for row in figures["judges"] if row["judge"] not in PEER_BASELINE_NAMES
     ]
@@ -935,7 +935,7 @@ def _judge_table(title: str, judges: FigureRows) -> ReportTable:
 def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
     yield from notes_on_similar_names(name for part, _ in judged for name in part.names)
     for part, columns in judged:
-        name = part.dimension or "all"
+        name = part.name
         remedy = "recode these before, so that their order is one"
         yield from note_if_scores_look_like_codes(name, part.score, remedy)
         if len(part.names) < _FEW_REVIEWERS_THRESHOLD:
