@@ -76,7 +76,8 @@ def _tail_probability_of_integers(sizes: Ints, observed_sum: int) -> float:
     """Return P(|Σ ± s_g| >= observed) for whole sizes [G], ascending, by adding up the distribution, sign by sign."""
     probability_by_sum = np.ones(1)  # of each sum of the flipped sizes
     for size in sizes:
-        kept, flipped = (np.pad(probability_by_sum, sides) for sides in ((0, size), (size, 0)))
+        kept = np.pad(probability_by_sum, (0, size))
+        flipped = np.pad(probability_by_sum, (size, 0))
         probability_by_sum = 0.5 * (kept + flipped)
     if observed_sum == 0:
         return 1.0

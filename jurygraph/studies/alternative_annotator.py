@@ -54,7 +54,7 @@ class PersonLabels(NamedTuple):
 
     def leave_out(self, names: Collection[str]) -> "PersonLabels":
         """Return the labels without those of some persons."""
-        kept = np.array([self.names[number] not in names for number in self.persons.tolist()])
+        kept = ~np.isin(np.array(self.names)[self.persons], list(names))
         columns = [column[kept] for column in self[:5]]
         return PersonLabels._make([*columns, self.names, self.are_classes])
 

@@ -142,8 +142,7 @@ def report(
         "disagreements": _list_disagreements(studies),
     }
     if jury_parts:
-        figures["jury_parts"] = jury_parts
-        figures["jury_pairs"] = jury_pairs
+        figures |= {"jury_parts": jury_parts, "jury_pairs": jury_pairs}
     return Report(
         figures,
         _sections(figures, need),

@@ -607,11 +607,11 @@ def _notes(figures: Figures, others: int, ranker: AgentRanker) -> Iterator[str]:
 
 def _judged_values(ranker: AgentRanker, decided_rewards: DecidedRewards) -> Iterator[JudgedValues]:
     rewards, _, _, judged = decided_rewards.values
-    for name, values in zip(decided_rewards.components, judged.T, strict=True):
-        has_value_and_reward = ~np.isnan(values + rewards)  # NaN, too, where the reward failed
-        for row in np.flatnonzero(has_value_and_reward).tolist():
-            agent = ranker.agents[ranker.agent[row]]
-            yield JudgedValues(name, agent, int(ranker.unit[row]), 1, float(values[row]))
+    has_value_and_reward = ~np.isnan(judged.T + rewards)  # NaN, too, where the reward failed
+    for column, row in np.argwhere(has_value_and_reward).tolist():
+        name = decided_rewards.components[column]
+        agent = ranker.agents[ranker.agent[row]]
+        yield JudgedValues(name, agent, int(ranker.unit[row]), 1, float(judged[row, column]))
 
 
 def _agent_means(
@@ -620,8 +620,7 @@ def _agent_means(
     """Return agents in the order of their means, with what failed rewards could have been."""
     reward, low, high, _ = decided_rewards.values
     has_failed = np.isnan(reward)
-    shape = len(ranker.agents), int(ranker.unit.max(initial=-1)) + 1
-    cells = ranker.agent * shape[1] + ranker.unit
+
     columns = UnitTotals(
         responses=np.ones(len(reward)),
         scored=1.0 - has_failed,
@@ -629,11 +628,11 @@ def _agent_means(
         least=np.where(has_failed, low, reward),
         most=np.where(has_failed, high, reward),
     )
+    arrays = np.zeros((len(columns), len(ranker.agents), int(ranker.unit.max(initial=-1)) + 1))
+    for sums, column in zip(arrays, columns, strict=True):
+        np.add.at(sums, (ranker.agent, ranker.unit), column)
     rows = [ranker.agents.index(agent) for agent in agents]
-    totals = UnitTotals._make(
-        np.bincount(cells, column, minlength=shape[0] * shape[1]).reshape(shape)[rows]
-        for column in columns
-    )
+    totals = UnitTotals._make(arrays[:, rows])
     lowest_reward = columns.least.min(initial=0.0)
     limits = reward_limits_of_decisions(decided_rewards.decisions, lowest_reward)
     return rank_agents_by_mean(agents, totals, ranker.units, limits)

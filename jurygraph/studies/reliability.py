@@ -195,8 +195,7 @@ def report(scores: RunScores) -> Report:
     }
     pairs = compare_judge_pairs(_list_judge_scores(scores.questions, scores.last_judge_by_question))
     if judges:
-        figures["judges"] = judges
-        figures["pairs"] = pairs
+        figures |= {"judges": judges, "pairs": pairs}
     notes = list(omission_notes(scores.left_out))
     unit_count = len(set(scores.rewards.units))
     units = units_label(scores.rewards.units)
