@@ -214,7 +214,7 @@ def _report_progress(
 
 def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: _KeyName | None) -> str:
     """Verify the base of a run and return its folder; a base with later erasures needs its own seal by the signer."""
-    origin = run.base_run_origin
+    origin = run.header.base
     assert origin is not None
     verify(base, report, signer=signer if base.ledger.count > origin.records else None)
     if (

@@ -14,7 +14,10 @@ from jurygraph.runs.writable_run import PlanningCallStore, WritableRun
 from jurygraph.schema import Plan, Task
 
 _MAX_KEPT_QUESTIONS = 4096
-"""Number of questions in the plans that are kept until their tasks are scored; others are read again."""
+"""Number of questions in the plans that are kept until their tasks are scored; others are read again.
+
+Where evaluators are code, reading a plan again takes up to a tenth of the time of scoring its task.
+"""
 
 
 class PlanNote(NamedTuple):
@@ -65,7 +68,7 @@ class PlannedTasks:
 
     def pop_plan(self, task: Task) -> Plan:
         """Return the plan of a task, which is kept no longer."""
-        return self._kept.pop(task.id, None) or self.run.plan_of(task.id, known=task)
+        return self._kept.pop(task.id, None) or self.run.plan_of(task.id)
 
 
 @dataclass(kw_only=True)
