@@ -9,7 +9,6 @@ from jurygraph.errors import BudgetExceeded, ModelError
 from jurygraph.models.request import CallSink
 from jurygraph.runs.workflows.stored_work import StoredJobProgress
 from jurygraph.runs.workflows.task_file_job import StopSwitch, TaskFileJob
-from jurygraph.runs.workflows.totals import RunTotals
 from jurygraph.runs.writable_run import PlanningCallStore, WritableRun
 from jurygraph.schema import Plan, Task
 
@@ -81,7 +80,6 @@ class JobPlanner:
 
     job: TaskFileJob
     stored_work: StoredJobProgress
-    run_totals: RunTotals
     stop_switch: StopSwitch
     stored_call_count: int = field(default=0, init=False)
 
@@ -132,7 +130,6 @@ class JobPlanner:
                 task = next(tasks)
                 run.ledger.append(*run.plan_drafts(task, plan, self._task_number_in_file(task)))
                 planned_tasks.add(task, plan)
-                self.run_totals.count_calls(run, plan.calls)
                 report(1)
         self.stop_switch.raise_if_cut_short()
         run.ledger.commit()
