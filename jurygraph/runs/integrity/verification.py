@@ -229,11 +229,9 @@ def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: _KeyName
 
 
 def _check_rewards(run: Run) -> None:
-    groups = (
-        _check_statistics(run, read_stored_groups(run))
-        if run.base is None
-        else read_stored_groups(run)
-    )
+    groups = read_stored_groups(run)
+    if run.base is None:
+        groups = _check_statistics(run, groups)
     rewards = recompute_rewards(
         run, groups, lambda group: run.decision(group.decision), run.load_combiners()
     )
