@@ -123,7 +123,7 @@ async def score_tasks(model: str, tasks: Path, folder: Path) -> Spent:
         cpu, wall = process_time(), perf_counter()
         await scoring.score(lambda count: None)
         spent = Spent(process_time() - cpu, perf_counter() - wall)
-        assert opened.totals.summary.failed == 0, "every question has its verdict"
+        assert opened.summarize().failed == 0, "every question has its verdict"
         return spent
 
 

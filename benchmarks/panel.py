@@ -72,7 +72,7 @@ def _figures(folder: Path, url: str, tasks: int) -> list[Figure]:
         forecast = asyncio.run(forecaster.forecast(lambda count: None))
     with _open_job(folder, config) as opened:
         spent = asyncio.run(_scored(opened))
-        summary = opened.totals.summary
+        summary = opened.summarize()
         verdicts = summary.verdicts
         whole = summary.failed + summary.failed_verdicts == 0
     assert whole, "every question has its verdict, and every response its reward"

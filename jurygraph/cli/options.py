@@ -175,9 +175,11 @@ def column_option(role: str, help_text: str, **settings: Any) -> Any:
 
 
 def _parse_response_start(text: str) -> int | str:
-    if text != "first-reply" and not text.isdecimal():
+    if text.isdecimal():
+        return int(text)
+    if text != "first-reply":
         raise typer.BadParameter(f"is {quote(text)}; write the index of a message, or first-reply")
-    return int(text) if text.isdecimal() else text
+    return text
 
 
 ResponseStartOption = Annotated[

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from jurygraph.models.gateway import Gateways
     from jurygraph.runs.reports.bill import CallCosts
     from jurygraph.runs.reports.estimate import RemainingWork
+    from jurygraph.runs.reports.summary import Summary
     from jurygraph.runs.workflows.planning import PlanNotes
     from jurygraph.runs.workflows.stored_work import StoredJobProgress
     from jurygraph.runs.workflows.task_file_job import TaskFileJob
-    from jurygraph.runs.workflows.totals import RunTotals
     from jurygraph.schema import Config
     from jurygraph.sources import Shard, TableColumns
 
@@ -126,11 +126,17 @@ def _option_to_arguments(option: str, value: object) -> Iterator[str]:
 
 
 class OpenedJob(NamedTuple):
-    """A job with what its folder holds of it, and the totals of that and of what is scored now."""
+    """A job with what its folder holds of it."""
 
     job: "TaskFileJob"
     stored_work: "StoredJobProgress"
-    run_totals: "RunTotals"
+
+    def summarize(self) -> "Summary":
+        """Return the summary of all that is scored."""
+        from jurygraph.runs.workflows.totals import summarize_run
+
+        assert self.stored_work.run is not None, "it is scored after its tasks are planned"
+        return summarize_run(self.job.jury, self.stored_work.run)
 
 
 @contextmanager
@@ -174,7 +180,6 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
         from jurygraph.runs.workflows.branch import open_reused_run
         from jurygraph.runs.workflows.stored_work import StoredJobProgress, choose_chat_columns
         from jurygraph.runs.workflows.task_file_job import TaskFileJob
-        from jurygraph.runs.workflows.totals import RunTotals
         from jurygraph.schema.conversation import UNJUDGED_REPLIES_NOTE
         from jurygraph.sources import open_task_source
         from jurygraph.sources.tasks import open_profiles
@@ -217,7 +222,7 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
             print_messages(job.describe_misnamed_columns())
             print_messages(job.describe_unpaired_answers())
             with StoredJobProgress(job) as stored_work:
-                yield OpenedJob(job, stored_work, RunTotals(jury, stored_work.run))
+                yield OpenedJob(job, stored_work)
         if branch is not None and not options.dry_run:
             reuse_text = f"{branch.reused} reused from {options.branch}"
             requests = count_requests(jury)
@@ -245,10 +250,10 @@ def _to_evaluation_config(runs: Sequence[Path], config: "Config") -> "Config":
 
 
 class ScoredWork(NamedTuple):
-    """The work of a command: the jury and the totals of its run, the requests sent, and the tasks of the file."""
+    """The work of a command: the jury and the summary of its run, the requests sent, and the tasks of the file."""
 
     jury: "Jury"
-    run_totals: "RunTotals"
+    summary: "Summary"
     requests: "CallCosts | None"
     task_count: int
 
@@ -261,7 +266,7 @@ def score_tasks(options: ScoreOptions) -> ScoredWork:
         score_remaining(opened_job, runner)
         jury = opened_job.job.jury
         return ScoredWork(
-            jury, opened_job.run_totals, count_requests(jury), opened_job.job.task_count
+            jury, opened_job.summarize(), count_requests(jury), opened_job.job.task_count
         )
 
 
@@ -284,7 +289,7 @@ def score_remaining(opened_job: OpenedJob, runner: asyncio.Runner) -> None:
     from jurygraph.runs.workflows.scoring import JobScorer
     from jurygraph.runs.workflows.task_file_job import StopSwitch
 
-    job, stored_work, run_totals = opened_job
+    job, stored_work = opened_job
     if stored_work.is_finished:
         stored_work.close_run_if_complete()
         _print_nothing_to_score(opened_job)
@@ -293,9 +298,7 @@ def score_remaining(opened_job: OpenedJob, runner: asyncio.Runner) -> None:
         print_message(f"{stored_work.tasks_done} tasks are scored already and are kept")
     threads = job.jury.context.threads
     stop_switch = StopSwitch(job.jury.gateways)
-    job_planner = JobPlanner(
-        job=job, stored_work=stored_work, run_totals=run_totals, stop_switch=stop_switch
-    )
+    job_planner = JobPlanner(job=job, stored_work=stored_work, stop_switch=stop_switch)
     planned_tasks = None
     try:
         with progress("planning", stored_work.unplanned_task_count, "tasks") as report:
@@ -312,7 +315,6 @@ def score_remaining(opened_job: OpenedJob, runner: asyncio.Runner) -> None:
             job=job,
             stored_work=stored_work,
             planned_tasks=planned_tasks,
-            run_totals=run_totals,
             stop_switch=stop_switch,
         )
         gateways = job.jury.gateways
@@ -340,16 +342,17 @@ def make_request_counter(gateways: "Gateways") -> Callable[[], str]:
 
 
 def _print_nothing_to_score(opened_job: OpenedJob) -> None:
-    job, stored_work, run_totals = opened_job
+    job, stored_work = opened_job
+    summary = opened_job.summarize()
     count = job.task_count
     state = "is complete"
     if stored_work.tasks_done != count:
         state = f"has {stored_work.tasks_done} of {count} tasks"
     advice = "nothing to do"
-    if any(row.is_transient for row in run_totals.summary.failures):
+    if any(row.is_transient for row in summary.failures):
         advice = "only failures are left to repeat"
     print_message(f"{job.folder} {state}; {advice}")
-    if run_totals.summary.investigated:
+    if summary.investigated:
         print_message(
             "what its judges looked up was not looked up again: "
             f"jurygraph verify {shell_quote(job.folder)} --deep does so"
@@ -476,7 +479,7 @@ def _score_study_run(
 
     with open_job(options, printed_notes) as opened_job:
         score_remaining(opened_job, runner)
-        summary = opened_job.run_totals.summary
+        summary = opened_job.summarize()
         jury = opened_job.job.jury
         sent_costs = count_requests(jury)
         max_error_rate = jury.config.failure.max_error_rate

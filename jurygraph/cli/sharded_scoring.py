@@ -68,7 +68,7 @@ def score_in_shards(options: ScoreOptions) -> ScoredWork:
     from jurygraph.runs.run import Run
     from jurygraph.runs.store.folder import LOCK_FILE, acquire_lock, create_folder
     from jurygraph.runs.workflows.merging import merge_shards
-    from jurygraph.runs.workflows.totals import RunTotals
+    from jurygraph.runs.workflows.totals import summarize_run
     from jurygraph.runs.writable_run import refuse_existing_run
 
     _refuse_unshardable_options(options)
@@ -91,9 +91,9 @@ def score_in_shards(options: ScoreOptions) -> ScoredWork:
         merge_shards([command.run for command in shards.commands], options.run, merge_progress)
         requests = shards.requests()
         with Run.open(options.run) as run:
-            run_totals = RunTotals(jury, run)
+            summary = summarize_run(jury, run)
         shutil.rmtree(folder)
-    return ScoredWork(jury, run_totals, requests, run.header.extent.tasks)
+    return ScoredWork(jury, summary, requests, run.header.extent.tasks)
 
 
 def _refuse_unshardable_options(options: ScoreOptions) -> None:

@@ -112,10 +112,9 @@ def verdicts_about_response(trace: Trace, superseded: bool = False) -> Iterator[
 
     Those that another judge's superseded are left out, unless `superseded` is true.
     """
-    verdicts_on_response = (
-        verdict for verdict in trace.verdicts if verdict.about == trace.response_id
-    )
-    return (verdict for verdict in verdicts_on_response if superseded or not verdict.superseded)
+    for verdict in trace.verdicts:
+        if verdict.about == trace.response_id and (superseded or not verdict.superseded):
+            yield verdict
 
 
 def mean_score_by_question(

@@ -43,7 +43,6 @@ from jurygraph.runs.store.packing import (
     ERASED_PLACEHOLDER,
     RecordBody,
     RecordTexts,
-    is_stored_task_text,
     read_planning_results,
     read_shared_id_lists,
     read_views,
@@ -171,7 +170,7 @@ class Run(ShortRepr):
             runs = [exit_stack.enter_context(Run.open(member)) for member in members]
             first = runs[0].header
             for run in runs:
-                if run.base_run_origin is not None:
+                if run.header.base is not None:
                     raise InputError(
                         f"{run.folder}: is a re-scored run, which is not read as one with the others in "
                         f"{folder}; name a single run"
@@ -320,15 +319,10 @@ class Run(ShortRepr):
                 )
         return combiners
 
-    @property
-    def base_run_origin(self) -> RunOrigin | None:
-        """The reference to the run whose verdicts this one refers to; None without one."""
-        return self.header.base
-
     @cached_property
     def base(self) -> "Run | None":
         """The run whose verdicts this one refers to, None without one. Raises `InputError` where it cannot be found."""
-        origin = self.base_run_origin
+        origin = self.header.base
         if origin is None:
             return None
         folder = self.folder_of_origin(origin)
@@ -406,7 +400,7 @@ class Run(ShortRepr):
     @property
     def last_base_record_number(self) -> int | None:
         """Return the number of the last record of the base that belongs to this run; None without a base."""
-        return None if self.base_run_origin is None else self.base_run_origin.records
+        return None if self.header.base is None else self.header.base.records
 
     def stored_task_record(self, task_id: str) -> RecordBody | None:
         """Return the stored text of a task as parsed JSON; None where it was erased.
@@ -437,39 +431,22 @@ class Run(ShortRepr):
             Task.model_validate(content["task"]), **read_planning_results(content)
         )
 
-    def plan_of(self, task_id: str, known: Task | None = None) -> Plan:
-        """Return the plan of a task, with the decision of this run. Raises `InputError` where its texts were erased.
-
-        If the `known` task is the stored one, it is not read again, and the digest of the plan is the stored one.
-        """
-        record = self.task_record(task_id)
-        names = record.content
-        text = self.source.ledger.texts_of_record(record).get(0)
-        if text is None:
+    def plan_of(self, task_id: str) -> Plan:
+        """Return the plan of a task, with the decision of this run. Raises `InputError` where its texts were erased."""
+        content = self.stored_task_record(task_id)
+        if content is None:
             raise InputError(
                 f"{self.folder}: the texts of task {task_id!r} were erased, its plan with them; "
                 "`jurygraph close` ends the run without it"
             )
-        content = json.loads(text)
-        task = (
-            known
-            if known is not None and is_stored_task_text(known, text)
-            else Task.model_validate(content["task"])
-        )
-        survey = self.source.survey_without_texts(names["survey"]).with_views(read_views(content))
-        has_base_run = self.base is not None
-        decision = self.decision_of(task_id) if has_base_run else self.decision(names["decision"])
-        plan = Plan(
+        return Plan(
             task_id=task_id,
-            task_digest=task.content_digest,
-            survey=survey,
-            decision=decision,
+            task_digest=Task.model_validate(content["task"]).content_digest,
+            survey=self.survey_without_texts_of(task_id).with_views(read_views(content)),
+            decision=self.decision_of(task_id),
             files=content.get("files", {}),
             **read_planning_results(content),
         )
-        if task is known and not has_base_run:
-            vars(plan)["digest"] = content["plan"]
-        return plan
 
     def planning_calls(self) -> Iterator[Call]:
         """Yield the calls that read profiles and annotated rubrics, task by task."""
@@ -528,10 +505,13 @@ class Run(ShortRepr):
         found = {prediction.verdict.question: prediction.value for prediction in predictions}
         return {question: value for question, value in found.items() if value is not None}
 
+    def _surveys(self) -> Iterator[SurveyWithoutTexts]:
+        return map(self.source.survey_without_texts, self.source.ledger.keys("survey"))
+
     def reviewer_questions(self) -> list[str]:
         """Return the names of the questions about what a reviewer would give, in the order of the surveys."""
         found: dict[str, None] = {}
-        for survey in map(self.source.survey_without_texts, self.source.ledger.keys("survey")):
+        for survey in self._surveys():
             for question in survey.questions:
                 if survey.members[int(question.view)][0] == "reviewer":
                     found[question.id] = None
@@ -563,8 +543,7 @@ class Run(ShortRepr):
 
     def questions(self) -> list[str]:
         """Return the names of all questions except those about pairs, in the order of the surveys."""
-        surveys = map(self.source.survey_without_texts, self.source.ledger.keys("survey"))
-        questions = chain.from_iterable(survey.questions for survey in surveys)
+        questions = chain.from_iterable(survey.questions for survey in self._surveys())
         return list(dict.fromkeys(q.id for q in questions if q.scope != "pair"))
 
     def group_records(self) -> Iterator[LedgerRecord]:

@@ -172,10 +172,33 @@ def _build_stored_group(
     survey, decision = plan
     stored_decision = run.decision(decision)
     names = [spec.name for spec in stored_decision.specs]
-    members = run.source.ledger.records(after=record.seq, up_to_record=record.seq + body["size"])
-    traces = [
-        _build_trace(run, member, trace_records, stored_decision, names) for member in members
-    ]
+    traces = []
+    for member in run.source.ledger.records(
+        after=record.seq, up_to_record=record.seq + body["size"]
+    ):
+        current_run_record = member if trace_records is None else next(trace_records, None)
+        if current_run_record is None or current_run_record.key != member.key:
+            raise TraceMismatch(
+                f"{run.ledger.path}: the trace of response {member.key!r} is missing or out of its place"
+            )
+        trace_body = _read_record_body(run, member)
+        reward = trace_body["reward"]
+        if trace_records is not None:
+            reward = _read_record_body(run, current_run_record)["reward"]
+        trace = TraceWithoutTexts(
+            response_id=member.key,
+            agent=trace_body.get("agent"),
+            value=reward["value"],
+            status=reward.get("status", "ok"),
+            coverage=reward.get("coverage", 1.0),
+            record=member,
+            body=trace_body,
+            current_run_record=current_run_record,
+            reward=reward,
+            names=names,
+            decision=stored_decision,
+        )
+        traces.append(trace)
     return StoredGroup(record, body, survey, decision, traces)
 
 
@@ -201,36 +224,6 @@ def possible_reward_bounds(run: Run, combiners: Combiners) -> list[tuple[float, 
             low, high = decide.possible_reward_bounds(verdicts, combiners)
             limits[plan] = float(low.min()), float(high.max())
     return list(limits.values())
-
-
-def _build_trace(
-    run: Run,
-    record: LedgerRecord,
-    trace_records: Iterator[LedgerRecord] | None,
-    decision: Decision,
-    names: Sequence[str],
-) -> TraceWithoutTexts:
-    current_run_record = record if trace_records is None else next(trace_records, None)
-    if current_run_record is None or current_run_record.key != record.key:
-        raise TraceMismatch(
-            f"{run.ledger.path}: the trace of response {record.key!r} is missing or out of its place"
-        )
-    body = _read_record_body(run, record)
-    trace_body = body if trace_records is None else _read_record_body(run, current_run_record)
-    reward = trace_body["reward"]
-    return TraceWithoutTexts(
-        response_id=record.key,
-        agent=body.get("agent"),
-        value=reward["value"],
-        status=reward.get("status", "ok"),
-        coverage=reward.get("coverage", 1.0),
-        record=record,
-        body=body,
-        current_run_record=current_run_record,
-        reward=reward,
-        names=names,
-        decision=decision,
-    )
 
 
 _REQUIRED_KEYS_BY_KIND = {"task": {"survey", "decision"}, "group": {"size"}, "trace": {"reward"}}

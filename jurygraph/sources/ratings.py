@@ -740,9 +740,7 @@ def escape_formulas(text: str) -> str:
 
 
 def unescape_formulas(text: str) -> str:
-    return _NEUTRALISED_FORMULA_PATTERN.sub(
-        lambda match: match[1] if match[2] is None else match[2], text
-    )
+    return _NEUTRALISED_FORMULA_PATTERN.sub(r"\1\2", text)
 
 
 _MAX_ARTIFACT_BYTES = 64 << 20

@@ -26,7 +26,7 @@ from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.runs.workflows.scoring import JobScorer
 from jurygraph.runs.workflows.stored_work import StoredJobProgress
 from jurygraph.runs.workflows.task_file_job import StopSwitch, TaskFileJob
-from jurygraph.runs.workflows.totals import RunTotals
+from jurygraph.runs.workflows.totals import summarize_run
 from jurygraph.schema import Trace
 from jurygraph.sources import Shard, open_task_source
 from jurygraph.sources.config import apply_settings
@@ -153,11 +153,7 @@ class ScoredWork(NamedTuple):
 
     job: TaskFileJob
     stored_work: StoredJobProgress
-    totals: RunTotals
-
-    @property
-    def summary(self) -> Summary:
-        return self.totals.summary
+    summary: Summary
 
 
 def score(
@@ -207,31 +203,25 @@ def open_job(
             yield job, stored_work
 
 
-async def plan(job: TaskFileJob, stored_work: StoredJobProgress, totals: RunTotals) -> JobScorer:
+async def plan(job: TaskFileJob, stored_work: StoredJobProgress) -> JobScorer:
     """Plan what is left of a job, and return the scoring that follows."""
     switch = StopSwitch(job.jury.gateways)
-    planning = JobPlanner(job=job, stored_work=stored_work, run_totals=totals, stop_switch=switch)
+    planning = JobPlanner(job=job, stored_work=stored_work, stop_switch=switch)
     planned = await planning.plan(lambda count: None)
-    return JobScorer(
-        job=job,
-        stored_work=stored_work,
-        planned_tasks=planned,
-        run_totals=totals,
-        stop_switch=switch,
-    )
+    return JobScorer(job=job, stored_work=stored_work, planned_tasks=planned, stop_switch=switch)
 
 
 async def plan_and_score(
     job: TaskFileJob,
     stored_work: StoredJobProgress,
     report: Callable[[int], None] = lambda count: None,
-) -> RunTotals:
+) -> Summary:
     """Score what is left of a job, as `jurygraph score` does."""
-    totals = RunTotals(job.jury, stored_work.run)
     if not stored_work.is_finished:
-        scoring = await plan(job, stored_work, totals)
+        scoring = await plan(job, stored_work)
         await scoring.score(report)
-    return totals
+    assert stored_work.run is not None
+    return summarize_run(job.jury, stored_work.run)
 
 
 @contextmanager
@@ -241,8 +231,8 @@ def scored_session(
     """Yield a job of `open_job` that is scored."""
     REQUESTED.clear()
     with open_job(*arguments, **more) as (job, stored_work):
-        totals = asyncio.run(plan_and_score(job, stored_work, report))
-        yield ScoredWork(job, stored_work, totals)
+        summary = asyncio.run(plan_and_score(job, stored_work, report))
+        yield ScoredWork(job, stored_work, summary)
 
 
 def traces_of(folder: Path) -> list[Trace]:

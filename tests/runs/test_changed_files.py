@@ -14,7 +14,6 @@ from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.graphs.investigate_graph import MAX_INVESTIGATION_STEPS
 from jurygraph.runs.reports.estimate import CallEstimate
 from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
-from jurygraph.runs.workflows.totals import RunTotals
 from tests.runs.investigations import Investigator, results_in
 from tests.runs.sample_runs import (
     open_job,
@@ -159,8 +158,7 @@ def test_a_complete_run_says_that_nothing_was_looked_up_again(
     score(shop / "run", shop / "tasks.jsonl", config())
     write_note("due")
     with open_job(shop / "run", shop / "tasks.jsonl", config()) as (job, stored):
-        totals = RunTotals(job.jury, stored.run)
-        score_remaining(OpenedJob(job, stored, totals), asyncio.Runner())
+        score_remaining(OpenedJob(job, stored), asyncio.Runner())
     assert (
         f"looked up again: jurygraph verify {shop / 'run'} --deep does so\n"
         in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """`jurygraph attack`: measure a judge under attack, with and without its defences; thresholds can fail a build."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,17 +13,13 @@ from jurygraph.cli.options import (
     AllowFilesOutsideOption,
     DryRunOption,
     GateConditionsOption,
-    HtmlFileOption,
-    JsonOption,
-    MarkdownOption,
     MaxCallsOption,
     MaxCostOption,
     ModelNameOption,
-    PlotFileOption,
     option,
 )
 from jurygraph.cli.render import summary
-from jurygraph.cli.render.report import ReportOutputOptions
+from jurygraph.cli.render.report import ReportOutputOptions, make_report_command
 from jurygraph.cli.render.text import format_table, print_message, progress
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.concurrency import DaemonThreads
@@ -38,6 +35,7 @@ from jurygraph.studies.attack import THRESHOLD_FIGURE_NAMES, AttackStudy, figure
 from jurygraph.studies.report import Report
 
 
+@partial(make_report_command, title="Attacks")
 def attack(
     config: Annotated[Path, option("F", "Config.")] = Path("jury.yaml"),
     suite: Annotated[Literal["all", AttackSuite], option(None, "Suite of attacks.")] = "all",
@@ -50,10 +48,8 @@ def attack(
     max_cost: MaxCostOption = None,
     max_calls: MaxCallsOption = None,
     allow_files_outside: AllowFilesOutsideOption = False,
-    plot: PlotFileOption = None,
-    html: HtmlFileOption = None,
-    markdown: MarkdownOption = False,
-    json: JsonOption = False,
+    *,
+    output: ReportOutputOptions,
 ) -> None:
     """Attack the config's judge, and measure its false positives.
 
@@ -74,9 +70,6 @@ def attack(
         jurygraph attack --config jury.yaml --dry-run
         jurygraph attack --config jury.yaml --suite injection --gate "rate<=0.02, honest_rate>=0.9"
     """
-    output = ReportOutputOptions(
-        json=json, markdown=markdown, plot=plot, html=html, title="Attacks"
-    )
     thresholds = parse_ci_thresholds(
         gate, THRESHOLD_FIGURE_NAMES, '"rate<=0.01" or "rate<=0.02, honest_rate>=0.9"'
     )
@@ -101,7 +94,7 @@ def attack(
         counts = {"arms": len(study.arms), "responses": study.responses}
         lines = format_table(["to judge", ""], list(counts.items()))
         lines += summary.format_estimate_lines(estimate)
-        summary.print_dry_run(json, {**counts, "model": estimate.to_json()}, lines)
+        summary.print_dry_run(output.json, {**counts, "model": estimate.to_json()}, lines)
         return
     requests_json = requests and requests.to_json()
     report.figures = {**report.figures, "suite": suite, "requests": requests_json}

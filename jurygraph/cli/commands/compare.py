@@ -1,30 +1,25 @@
 """`jurygraph compare`: compare two runs; thresholds can fail a build."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jurygraph.cli.options import (
-    GateConditionsOption,
-    HtmlFileOption,
-    JsonOption,
-    MarkdownOption,
-    argument,
-)
-from jurygraph.cli.render.report import ReportOutputOptions
+from jurygraph.cli.options import GateConditionsOption, argument
+from jurygraph.cli.render.report import ReportOutputOptions, make_report_command
 from jurygraph.cli.render.summary import print_missed_conditions
 from jurygraph.cli.render.text import command_line, print_messages, print_result
 from jurygraph.cli.streams import ExitCode
 
 
+@partial(make_report_command, title="A {run_a}, B {run_b}", kinds=("html", "markdown", "json"))
 def compare(
     run_a: Annotated[Path, argument("RUN_A", "Folder of the first run.")],
     run_b: Annotated[Path, argument("RUN_B", "Folder of the second run.")],
     gate: GateConditionsOption = None,
-    html: HtmlFileOption = None,
-    markdown: MarkdownOption = False,
-    json: JsonOption = False,
+    *,
+    output: ReportOutputOptions,
 ) -> None:
     """Compare two runs: rewards, paired tests, flipped verdicts.
 
@@ -53,9 +48,6 @@ def compare(
     from jurygraph.studies.changed_inputs import find_changed_inputs
     from jurygraph.studies.compared_responses import iter_compared_responses
 
-    output = ReportOutputOptions(
-        json=json, markdown=markdown, html=html, title=f"A {run_a}, B {run_b}"
-    )
     statistics = list(comparison.STATISTIC_DESCRIPTIONS)
     no_worse_gate_name = comparison.NO_WORSE_GATE_NAME
     conditions = parse_ci_thresholds(
@@ -79,7 +71,7 @@ def compare(
             under_b=comparison.decide_under_other_settings(a, b.config),
         )
     messages = list(comparison.missing_evidence_messages(report.figures))
-    if markdown:
+    if output.markdown:
         comment = comparison.render_pull_request_comment(report, command_line.get())
         output.write_report_files(report)
         print_result(comment.removesuffix("\n"))

@@ -76,7 +76,7 @@ def demo(
         with redirect_stdout_to_stderr():
             scored = score_tasks(options)
         with Run.open(run) as stored_run:
-            found[name] = example.read_demo_findings(stored_run, scored.run_totals.summary)
+            found[name] = example.read_demo_findings(stored_run, scored.summary)
         print_result(f"{name}: {example.sentence}")
         for line in found[name].lines:
             print_result(f"  → {escape_line(shorten(line, _MAX_LINE_CHARACTERS))}")

@@ -252,7 +252,7 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
         else:
             refuse_begun_shards(options)
             work = score_tasks(options)
-    summary = work.run_totals.summary
+    summary = work.summary
     _print_score_result(options, work, as_json)
     code = _choose_exit_code(options, summary, work.jury)
     if thresholds and code in (ExitCode.SUCCESS, ExitCode.SOME_FAILED):
@@ -281,7 +281,7 @@ def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) 
     from jurygraph.runs.run import Run
     from jurygraph.views.juries import describe_jury_votes
 
-    summary = work.run_totals.summary
+    summary = work.summary
     requests = work.requests
     run = shell_quote(options.run)
     lines = [*format_result_lines(summary), COVERAGE_LEGEND, *format_request_lines(requests)]

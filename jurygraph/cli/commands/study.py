@@ -23,10 +23,8 @@ from jurygraph.cli.options import (
     DimensionOption,
     DryRunOption,
     GateConditionsOption,
-    HtmlFileOption,
     ItemColumnOption,
     JsonOption,
-    MarkdownOption,
     MaxCallsOption,
     MaxCostOption,
     ModelNameOption,
@@ -80,8 +78,8 @@ RunFoldersArgument = Annotated[list[Path], argument("RUN", "Folders of runs.")]
 _GATE_OPTION_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
 
 
-def register_study_command(function: Callable[..., Report | None]) -> None:
-    study.command(cls=CommandWithSingleColumns)(make_report_command(function))
+def register_study_command(function: Callable[..., Report | None], **forms: Any) -> None:
+    study.command(cls=CommandWithSingleColumns)(make_report_command(function, **forms))
 
 
 @register_study_command
@@ -298,7 +296,7 @@ QuestionOption = Annotated[
 ]
 
 
-@study.command(cls=CommandWithSingleColumns)
+@partial(register_study_command, title="Certificate of a judge", kinds=("html", "json"))
 def certify(
     runs: RunFoldersArgument,
     labels: Annotated[str | None, option("F", "Labels of people, as for `study judge`.")] = None,
@@ -308,8 +306,8 @@ def certify(
     without: WithoutOption = None,
     question: QuestionOption = None,
     attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
-    html: HtmlFileOption = None,
-    json: JsonOption = False,
+    *,
+    output: ReportOutputOptions,
 ) -> None:
     """Print one page about a judge, from the studies of its runs: Markdown, with --html a file, or with --json JSON.
 
@@ -328,14 +326,6 @@ def certify(
     from jurygraph.studies.certificate import certify as certify_runs
     from jurygraph.studies.judge import unnamed_question_note
 
-    sources = [name for name in (labels, attacks) if name is not None]
-    output = ReportOutputOptions(
-        json=json,
-        markdown=not json,
-        html=html,
-        title="Certificate of a judge",
-        sources=tuple(map(str, sources)),
-    )
     people = None
     if labels is not None:
         columns = select_named_columns(id=item, target=target, reviewer=reviewer)
@@ -353,7 +343,8 @@ def certify(
             return studies
 
         people = PeopleStudy(" ".join(map(shell_quote, words)), join)
-    output.write(certify_runs(runs, read_from_each_run, people, attacks))
+    report = certify_runs(runs, read_from_each_run, people, attacks)
+    replace(output, markdown=not output.json).write(report)
 
 
 def _join_labels(
@@ -375,7 +366,7 @@ def _join_labels(
     return people_labels, studies
 
 
-@study.command(cls=CommandWithSingleColumns)
+@partial(register_study_command, title="Judges and people")
 def judge(
     runs: RunFoldersArgument,
     labels: Annotated[
@@ -405,10 +396,8 @@ def judge(
         option("E", "What a judge may be worse than a person; 0.2 for experts.", min=0, max=1),
     ] = 0.1,
     gate: GateConditionsOption = None,
-    plot: PlotFileOption = None,
-    html: HtmlFileOption = None,
-    markdown: MarkdownOption = False,
-    json: JsonOption = False,
+    *,
+    output: ReportOutputOptions,
 ) -> None:
     """Measure judges against people.
 
@@ -448,14 +437,6 @@ def judge(
         if target is not None and Path(target).is_file():
             hint = f"did you mean --labels {shell_quote(target)}?"
         raise InputError(f"--labels: is missing; {hint}")
-    output = ReportOutputOptions(
-        json=json,
-        markdown=markdown,
-        plot=plot,
-        html=html,
-        title="Judges and people",
-        sources=(labels,),
-    )
     thresholds = parse_ci_thresholds(gate, judge_report.GATE_STATISTIC_NAMES, _GATE_OPTION_EXAMPLE)
     judged = read_from_each_run(runs, read_judgements)
     columns = select_named_columns(id=item, target=target, reviewer=reviewer, agent=agent)

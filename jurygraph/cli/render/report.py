@@ -115,18 +115,24 @@ class ReportOutputOptions:
         print_message(f"wrote {self.html}")
 
 
-def make_report_command(study: Callable[..., Report | None]) -> Callable[..., None]:
-    """Return the command of a study: its parameters, and an option for each form of the report that it returns.
+def make_report_command(
+    study: Callable[..., Report | None],
+    title: str = "",
+    kinds: Sequence[str] = tuple(_OPTION_BY_OUTPUT_KIND),
+) -> Callable[..., None]:
+    """Return the command of a study: its parameters, and an option for each of the forms `kinds` of its report.
 
     What is impossible is refused before the study begins. A study that itself needs such an option has a parameter for
-    it; one that returns None has printed its result.
+    it, or one for the `output`; one that returns None has printed its result. `title` is the heading of the page, with
+    parameters of the study in braces; by default it is the name of the command.
     """
     study_parameters = signature(study).parameters
     parameters = []
     for name, parameter in study_parameters.items():
-        if name not in _OPTION_BY_OUTPUT_KIND:
+        if name not in (*_OPTION_BY_OUTPUT_KIND, "output"):
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
-    for name, (annotation, default) in _OPTION_BY_OUTPUT_KIND.items():
+    for name in kinds:
+        annotation, default = _OPTION_BY_OUTPUT_KIND[name]
         parameters.append(
             Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         )
@@ -134,10 +140,11 @@ def make_report_command(study: Callable[..., Report | None]) -> Callable[..., No
     @wraps(study)
     def command(**arguments: Any) -> None:
         output = ReportOutputOptions(
-            **{kind: arguments[kind] for kind in _OPTION_BY_OUTPUT_KIND},
-            title=study.__name__.replace("_", " ").capitalize(),
+            **{kind: arguments[kind] for kind in kinds},
+            title=title.format_map(arguments) or study.__name__.replace("_", " ").capitalize(),
             sources=tuple(_list_source_files(arguments)),
         )
+        arguments["output"] = output
         report = study(**{name: arguments[name] for name in study_parameters})
         if report is not None:
             output.write(report)
@@ -151,7 +158,7 @@ def _list_source_files(arguments: Mapping[str, Any]) -> Iterator[str]:
     """Yield the paths among the arguments of a command, but for those of its own files."""
     for name, value in arguments.items():
         for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, Path) and name not in ("plot", "html"):
+            if isinstance(item, str | Path) and name not in ("plot", "html"):
                 yield str(item)
 
 

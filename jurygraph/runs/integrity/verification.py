@@ -214,7 +214,7 @@ def _report_progress(
 
 def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: _KeyName | None) -> str:
     """Verify the base of a run and return its folder; a base with later erasures needs its own seal by the signer."""
-    origin = run.base_run_origin
+    origin = run.header.base
     assert origin is not None
     verify(base, report, signer=signer if base.ledger.count > origin.records else None)
     if (
@@ -229,11 +229,9 @@ def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: _KeyName
 
 
 def _check_rewards(run: Run) -> None:
-    groups = (
-        _check_statistics(run, read_stored_groups(run))
-        if run.base is None
-        else read_stored_groups(run)
-    )
+    groups = read_stored_groups(run)
+    if run.base is None:
+        groups = _check_statistics(run, groups)
     rewards = recompute_rewards(
         run, groups, lambda group: run.decision(group.decision), run.load_combiners()
     )

@@ -14,7 +14,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from jurygraph.agents.roles import Evaluator
+from jurygraph.arrays import Ints
 from jurygraph.models.gateway import Gateways, message_byte_count, request_byte_count
 from jurygraph.models.limits import MAX_TEMPLATE_TOKENS_PER_MESSAGE, cost, max_reply_tokens_of
 from jurygraph.models.request import CallSink, Request
@@ -90,8 +93,8 @@ class CallCostEstimator:
         self._sink = sink
         self._added: set[int] = set()
         """64-bit hashes, which take less memory than millions of digests."""
-        self._sums = {name: [[0, 0, 0] for _ in range(3)] for name in gateways}
-        """The calls, input and output tokens of each model in the three cases."""
+        self._sums = {name: np.zeros((3, 3), dtype=np.int64) for name in gateways}
+        """The calls, input and output tokens of each model, a row for each of the three cases."""
         self._with_reply: Counter[str] = Counter()
 
     def add(self, requests: Iterable[Request]) -> None:
@@ -107,19 +110,17 @@ class CallCostEstimator:
             usages = _estimate_usage_cases(request, gateway.limits.max_tokens)
             if _messages_before_last_reply(request) in answered_messages:
                 # the worst case of its investigation has been added with the first request
-                usages = (*usages[:2], (0, 0, 0))
+                usages[2] = 0
             if source:
                 self._with_reply[source] += 1
                 answered_messages.add(request.messages)
                 if request.asks_for_verdict:
                     continue
                 # its lookups may be made again, and show the judge something else
-                usages = ((0, 0, 0), (0, 0, 0), usages[2])
+                usages[:2] = 0
             elif name in self._conditional_names:
-                usages = ((0, 0, 0), *usages[1:])
-            for sums, usage in zip(self._sums[name], usages, strict=True):
-                for index, number in enumerate(usage):
-                    sums[index] += number
+                usages[0] = 0
+            self._sums[name] += usages
 
     def estimate(self) -> CallEstimate:
         by_model = {name: self._usage_cases_of(name) for name in self._gateways}
@@ -135,7 +136,7 @@ class CallCostEstimator:
         price = self._gateways[name].price
         return tuple(
             ModelUsage(calls, input_tokens, output_tokens, cost(price, input_tokens, output_tokens))
-            for calls, input_tokens, output_tokens in self._sums[name]
+            for calls, input_tokens, output_tokens in self._sums[name].tolist()
         )
 
 
@@ -159,8 +160,8 @@ def _sum_usage(usages: Sequence[ModelUsage]) -> ModelUsage:
     return ModelUsage(calls, tokens_in, tokens_out, total)
 
 
-def _estimate_usage_cases(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...]:
-    """Return the calls, input and output tokens of a request in the low, expected and worst case."""
+def _estimate_usage_cases(request: Request, max_tokens: int) -> Ints:
+    """Return the calls, input and output tokens of a request in the low, expected and worst case, [3,3]."""
     input_tokens = request_byte_count(request)
     max_reply_tokens = max_reply_tokens_of(request.parameters, max_tokens)
     max_input_tokens = input_tokens + MAX_TEMPLATE_TOKENS_PER_MESSAGE * len(request.messages)
@@ -187,7 +188,7 @@ def _estimate_usage_cases(request: Request, max_tokens: int) -> tuple[tuple[int,
         (1 + steps) * (max_input_tokens + found) + repair + found,
         (2 + steps) * max_reply_tokens,
     )
-    return low, expected, worst
+    return np.array([low, expected, worst])
 
 
 @dataclass

@@ -83,5 +83,8 @@ def failed_thresholds(
     thresholds: Iterable[CiThreshold], figures: JsonMapping
 ) -> list[tuple[CiThreshold, float | None]]:
     """Return the conditions that do not hold, in their order, each with the value of its figure, None where missing."""
-    values = ((threshold, figures[threshold.name]) for threshold in thresholds)
-    return [(threshold, value) for threshold, value in values if not threshold.is_met(value)]
+    return [
+        (threshold, figures[threshold.name])
+        for threshold in thresholds
+        if not threshold.is_met(figures[threshold.name])
+    ]

@@ -249,9 +249,19 @@ def compare_failed_rewards(run: Run) -> FailedRewards:
     return values.failed
 
 
-_NO_ABSTENTION = ("", "")
 _MAX_UNINSPECTED_RESPONSES_LISTED = 3
 """Ids of responses that are named for which a judge looked nothing up."""
+
+
+_Abstention = tuple[str, str]
+"""A response on which an evaluator abstained, and why."""
+
+
+class _UnansweredTasks(NamedTuple):
+    """The number of tasks on which an evaluator only abstained, and the abstention on the first response there."""
+
+    number: int
+    first_abstention: _Abstention
 
 
 @dataclass
@@ -300,14 +310,10 @@ class Summary:
         default_factory=ComponentValuesByOutcome, compare=False, repr=False
     )
     _last_task_id: str | None = field(default=None, compare=False, repr=False)
-    _unanswered_counts: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
-    # on the last task
-    _only_abstained_by_evaluator: dict[str, bool] = field(
-        default_factory=dict, compare=False, repr=False
-    )
-    # by evaluator: the first response on whose task it only abstained, and why
-    _first_abstentions: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False)
-    _first_abstentions_before_task: dict[str, tuple[str, str]] = field(
+    # on the last task: evaluators that gave an answer, and the first abstention of each
+    _answering: set[str] = field(default_factory=set, compare=False, repr=False)
+    _abstentions: dict[str, _Abstention] = field(default_factory=dict, compare=False, repr=False)
+    _unanswered_before: "dict[str, _UnansweredTasks]" = field(
         default_factory=dict, compare=False, repr=False
     )
     _lowest_reward_and_response: tuple[float, str] | None = field(default=None, repr=False)
@@ -335,9 +341,9 @@ class Summary:
         if task_id != self._last_task_id:
             self.tasks += 1
             self._last_task_id = task_id
-            self._unanswered_counts = self.unanswered_tasks
-            self._only_abstained_by_evaluator = {}
-            self._first_abstentions_before_task = {**self._first_abstentions}
+            self._unanswered_before = self._unanswered_by_evaluator
+            self._answering.clear()
+            self._abstentions.clear()
         self.responses += 1
         self.failed += status == "failed"
         self._parts.add(reward, components)
@@ -393,17 +399,11 @@ class Summary:
             question.evaluator in self.optional_evaluators and has_abstained != is_model_called
         ):
             name = question.evaluator
-            has_only_abstained = has_abstained and self._only_abstained_by_evaluator.get(name, True)
-            self._only_abstained_by_evaluator[name] = has_only_abstained
-            first = self._first_abstentions.get(name, _NO_ABSTENTION)
-            if not has_only_abstained:
-                earlier = self._first_abstentions_before_task.get(name, _NO_ABSTENTION)
-                self._first_abstentions[name] = earlier
-            elif first == _NO_ABSTENTION or response < first[0]:
-                self._first_abstentions[name] = (
-                    response,
-                    unpack_verdict_reason(verdict, read_texts()),
-                )
+            if not has_abstained:
+                self._answering.add(name)
+            elif name not in self._abstentions or response < self._abstentions[name][0]:
+                reason = unpack_verdict_reason(verdict, read_texts())
+                self._abstentions[name] = response, reason
         if status == "failed" and "failure" in verdict:
             cause, kind = verdict["failure"]
             self.infrastructure_failures += cause == "infrastructure"
@@ -424,19 +424,26 @@ class Summary:
         return FindingCounts(self.quotable, self.unsupported.total())
 
     @property
+    def _unanswered_by_evaluator(self) -> "dict[str, _UnansweredTasks]":
+        unanswered = {**self._unanswered_before}
+        for name, abstention in self._abstentions.items():
+            if name not in self._answering:
+                earlier = unanswered.get(name, _UnansweredTasks(0, abstention))
+                first = min(earlier.first_abstention, abstention)
+                unanswered[name] = _UnansweredTasks(earlier.number + 1, first)
+        return unanswered
+
+    @property
     def unanswered_tasks(self) -> Counter[str]:
-        return self._unanswered_counts + Counter(
-            name
-            for name, has_only_abstained in self._only_abstained_by_evaluator.items()
-            if has_only_abstained
+        return Counter(
+            {name: tasks.number for name, tasks in self._unanswered_by_evaluator.items()}
         )
 
     @property
     def unanswered(self) -> list[str]:
         """Return a sentence on each evaluator that abstained on some tasks, with its first reason and what to do."""
         sentences = []
-        for name, number in sorted(self.unanswered_tasks.items()):
-            response, reason = self._first_abstentions[name]
+        for name, (number, (response, reason)) in sorted(self._unanswered_by_evaluator.items()):
             detail = f" (first {response}: {shorten(reason, 200)})" if reason else ""
             way_out = "a function returns jg.Verdict.not_applicable(…)"
             if name in self.optional_evaluators:

@@ -89,13 +89,6 @@ def inapplicable_question_indices(body: StoredBody) -> frozenset[int]:
     )
 
 
-def is_stored_task_text(task: Task, text: bytes) -> bool:
-    """Return whether a text made by `pack_task` is that of this task, to the last digit of its numbers."""
-    return text.startswith(
-        b'{"task":' + to_compact_json(task.model_dump(mode="json")) + b',"views":'
-    )
-
-
 _PLANNING_RESULT_MODELS: Mapping[str, type[FrozenModel]] = {"profiles": Profiles, "rubric": Rubric}
 """Fields of a plan that belong neither to its survey nor to its decision; its files are the last."""
 

@@ -70,10 +70,10 @@ def preview_erasure(folder: Path, what: ErasureTarget, name: str) -> ErasureResu
 
 class _Erasure:
     def __init__(self, run: Run, what: ErasureTarget, name: str) -> None:
-        if run.base_run_origin is not None:
+        if run.header.base is not None:
             raise InputError(
                 f"{run.folder}: contains no texts; "
-                f"erase {name!r} in {run.folder_of_origin(run.base_run_origin)}"
+                f"erase {name!r} in {run.folder_of_origin(run.header.base)}"
             )
         self._run = run
         self._ledger = run.ledger

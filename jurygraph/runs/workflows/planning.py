@@ -9,12 +9,14 @@ from jurygraph.errors import BudgetExceeded, ModelError
 from jurygraph.models.request import CallSink
 from jurygraph.runs.workflows.stored_work import StoredJobProgress
 from jurygraph.runs.workflows.task_file_job import StopSwitch, TaskFileJob
-from jurygraph.runs.workflows.totals import RunTotals
 from jurygraph.runs.writable_run import PlanningCallStore, WritableRun
 from jurygraph.schema import Plan, Task
 
 _MAX_KEPT_QUESTIONS = 4096
-"""Number of questions in the plans that are kept until their tasks are scored; others are read again."""
+"""Number of questions in the plans that are kept until their tasks are scored; others are read again.
+
+Where evaluators are code, reading a plan again takes up to a tenth of the time of scoring its task.
+"""
 
 
 class PlanNote(NamedTuple):
@@ -65,7 +67,7 @@ class PlannedTasks:
 
     def pop_plan(self, task: Task) -> Plan:
         """Return the plan of a task, which is kept no longer."""
-        return self._kept.pop(task.id, None) or self.run.plan_of(task.id, known=task)
+        return self._kept.pop(task.id, None) or self.run.plan_of(task.id)
 
 
 @dataclass(kw_only=True)
@@ -78,7 +80,6 @@ class JobPlanner:
 
     job: TaskFileJob
     stored_work: StoredJobProgress
-    run_totals: RunTotals
     stop_switch: StopSwitch
     stored_call_count: int = field(default=0, init=False)
 
@@ -129,7 +130,6 @@ class JobPlanner:
                 task = next(tasks)
                 run.ledger.append(*run.plan_drafts(task, plan, self._task_number_in_file(task)))
                 planned_tasks.add(task, plan)
-                self.run_totals.count_calls(run, plan.calls)
                 report(1)
         self.stop_switch.raise_if_cut_short()
         run.ledger.commit()

@@ -196,7 +196,7 @@ def refuse_changed_questions(run: Run, config: Config) -> None:
 
 
 def _build_run_header(run: Run, folder: Path, config: Config, combiners: Combiners) -> RunHeader:
-    origin = run.base_run_origin or run.origin(folder)
+    origin = run.header.base or run.origin(folder)
     versions = {name: combiner.version for name, combiner in combiners.items()}
     extent = RunExtent(tasks=run.tasks_scored, responses=run.ledger.count_records("trace"))
     # the base of a run that is re-scored itself is reached from another folder now

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from itertools import chain
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import (
@@ -15,10 +16,10 @@ from jurygraph.errors import (
 from jurygraph.graphs.groups import Group
 from jurygraph.messages import shell_quote
 from jurygraph.runs.store.ledger import Writer
+from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.runs.workflows.planning import PlannedTasks
 from jurygraph.runs.workflows.stored_work import StoredJobProgress
 from jurygraph.runs.workflows.task_file_job import StopSwitch, TaskFileJob
-from jurygraph.runs.workflows.totals import RunTotals
 from jurygraph.runs.writable_run import CallStore
 from jurygraph.schema import Trace
 
@@ -33,7 +34,6 @@ class JobScorer:
     job: TaskFileJob
     stored_work: StoredJobProgress
     planned_tasks: PlannedTasks
-    run_totals: RunTotals
     stop_switch: StopSwitch
 
     async def score(self, report: ProgressCallback) -> None:
@@ -41,6 +41,15 @@ class JobScorer:
 
         Raises the errors that end a run; finished groups are kept, and the next session does the rest.
         """
+        try:
+            await self._score_remaining_groups(report)
+        except (BudgetExceeded, EvaluatorError, ModelError) as error:
+            self.stop_switch.cancel_if_stopped(error)
+            self._add_advice_to_error(error)
+            raise
+        self.stored_work.close_run_if_complete()
+
+    async def _score_remaining_groups(self, report: ProgressCallback) -> None:
         jury = self.job.jury
         branch = self.job.branch
         ledger = self.planned_tasks.run.ledger
@@ -58,15 +67,12 @@ class JobScorer:
                         if isinstance(outcome, BaseException):
                             raise outcome
             self.stop_switch.raise_if_cut_short()
-        except (BudgetExceeded, EvaluatorError, ModelError) as error:
+        except (BudgetExceeded, EvaluatorError, ModelError):
             await jury.gateways.wait_for_pending()
-            self.stop_switch.cancel_if_stopped(error)
-            self._add_advice_to_error(error)
             raise
         finally:
             await jury.gateways.close()
             writer.close()
-        self.stored_work.close_run_if_complete()
 
     def _remaining_groups(self) -> Iterator[Group]:
         for task, responses in self.stop_switch.items_until_stopped(
@@ -77,13 +83,8 @@ class JobScorer:
             yield Group(task, responses, plan, reusable_results)
 
     def _store_group(self, writer: Writer, group: Group, traces: Sequence[Trace]) -> None:
-        """Append the traces of a group, and count them."""
         assert group.plan is not None, "every group starts with its plan"
-        run = self.planned_tasks.run
-        drafts = run.group_drafts(group.plan, traces, group.responses)
-        writer.append(drafts)
-        _, *trace_record_drafts = drafts  # the first is the group's own
-        self.run_totals.add_group(run, group, traces, trace_record_drafts)
+        writer.append(self.planned_tasks.run.group_drafts(group.plan, traces, group.responses))
         if self.job.branch is not None:
             self.job.branch.count(traces, group.reused_results.verdicts)
 
@@ -109,7 +110,7 @@ class JobScorer:
             )
         else:
             remedy = "run the same command again to continue"
-        # an answered call is something that is kept; whether a refused one is stored yet is chance
+        # an answered call is something that is kept, and a refused one is not
         run = self.planned_tasks.run
         is_begun = run.tasks_scored or any(
             record.content["call"].get("fault") is None for record in run.ledger.records("call")
@@ -121,9 +122,8 @@ class JobScorer:
         """Return whether no reward has a value, and no reply that could be used would be lost with the run."""
         jury = self.job.jury
         has_no_usable_reply = isinstance(error, UnusableRepliesError) or not jury.gateways
-        summary = self.run_totals.summary
-        return (
-            (has_no_usable_reply or jury.config.calls.cache)
-            and summary.failed >= summary.responses
-            and not self.planned_tasks.has_calls
-        )
+        if self.planned_tasks.has_calls or not (has_no_usable_reply or jury.config.calls.cache):
+            return False
+        groups = read_stored_groups(self.planned_tasks.run)
+        traces = chain.from_iterable(group.traces for group in groups)
+        return all(trace.value is None for trace in traces)

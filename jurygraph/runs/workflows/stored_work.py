@@ -47,19 +47,15 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
         """
         self._job = job
         self.run = open_run_if_exists(job.folder)
-        scored = []
+        self._scored: frozenset[int] = frozenset()
         if self.run is not None:
             with close_on_error(self.run.close):
                 if self._matches_run(self.run):
-                    scored = _scored_task_numbers(self.run)
+                    self._scored = _scored_task_numbers(self.run)
                 else:
                     self.release_run()
-        self.tasks_done = len(scored)
-        self._first_unscored = next(
-            (n for n, number in enumerate(scored) if n != number), self.tasks_done
-        )
-        self._scored_later = frozenset(scored[self._first_unscored :])
-        tasks, responses = job.source.extent(self._first_unscored, job.limit, self._scored_later)
+        self.tasks_done = len(self._scored)
+        tasks, responses = job.source.extent(0, job.limit, self._scored)
         self.remaining = RunExtent(tasks=tasks, responses=responses)
         self.is_finished = self.run is not None and not tasks
         if self.run is not None:
@@ -67,7 +63,11 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
                 if self.is_finished:
                     self._refuse_changed_files(self.run)
                 elif self.run.is_closed:
-                    self._refuse_closed_run(self.run)
+                    raise InputError(
+                        f"{job.folder}: was closed when {self.run.tasks_scored} of "
+                        f"{job.task_count} tasks were scored; score into another --out, with "
+                        f"--branch {shell_quote(job.folder)}"
+                    )
 
     def __exit__(self, *_: object) -> None:
         self.release_run()
@@ -99,13 +99,6 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
             if content and (context.derivers or "files" in content):
                 check_unchanged_inputs(run.plan_of(record.key), context)
 
-    def _refuse_closed_run(self, run: Run) -> None:
-        folder = self._job.folder
-        raise InputError(
-            f"{folder}: was closed when {run.tasks_scored} of {self._job.task_count} tasks were scored; "
-            f"score into another --out, with --branch {shell_quote(folder)}"
-        )
-
     def _build_run_header(self) -> RunHeader:
         job = self._job
         source = job.source
@@ -130,7 +123,7 @@ class StoredJobProgress(AbstractContextManager["StoredJobProgress"]):
 
     def remaining_pairs(self) -> Iterator[TaskAndResponses]:
         """Yield the tasks that are not scored, up to the limit, with their responses."""
-        return self._job.source.pairs(self._first_unscored, self._job.limit, self._scored_later)
+        return self._job.source.pairs(0, self._job.limit, self._scored)
 
     @property
     def unplanned_task_count(self) -> int:
@@ -210,14 +203,13 @@ def _has_only_failed_calls(run: Run) -> bool:
     return bool(faults) and all(faults)
 
 
-def _scored_task_numbers(run: Run) -> list[int]:
-    """Return the numbers of the scored tasks in the tasks file, from 0 and ascending: it is planned in its order."""
+def _scored_task_numbers(run: Run) -> frozenset[int]:
+    """Return the numbers of the scored tasks in the tasks file, from 0: it is planned in its order."""
     ledger = run.source.ledger
     last = run.last_base_record_number
     scored = {task for _, task in ledger.ordered_group_numbers(last)}
-    return [
-        number for number, task in enumerate(ledger.record_numbers("task", last)) if task in scored
-    ]
+    tasks = enumerate(ledger.record_numbers("task", last))
+    return frozenset(number for number, task in tasks if task in scored)
 
 
 def describe_run_differences(

@@ -17,7 +17,7 @@ import jurygraph as jg
 from jurygraph.cli.render.summary import format_result_lines
 from jurygraph.cli.render.trace import format_trace_lines
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.totals import RunTotals
+from jurygraph.runs.workflows.totals import summarize_run
 from jurygraph.views.trace import build_trace_view
 from tests.agents.parser import parser_script
 from tests.cli.conftest import Command, run_command
@@ -237,7 +237,7 @@ def test_what_a_judge_looked_up_is_told_once_for_an_investigation(tmp_path: Path
         jury.score(TASK, RESPONSES, step=1)
     with closing(Run.open(folder)) as opened:
         shown = [run_command("show", folder, "--response", f"trip/{name}").out for name in "ab"]
-        summary = RunTotals(jury, opened).summary
+        summary = summarize_run(jury, opened)
     told = '      tool:1 price {"item": "room"} → The room is 120 euros a night.\n'
     assert told in shown[0]
     assert "      0 lookups: the judge has tools, and called none\n" in shown[1]

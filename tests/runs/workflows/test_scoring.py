@@ -8,7 +8,6 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.totals import RunTotals
 from tests.runs.sample_runs import (
     FULL_CONFIG,
     REQUESTED,
@@ -77,7 +76,7 @@ def test_a_limited_run_can_be_completed(tmp_path: Path, tasks: Path, plain: Path
 def test_a_file_changed_while_scoring_stops_the_run_without_loss(tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path, make_tasks(tasks=40))
     with open_job(tmp_path / "run", tasks) as (job, stored):
-        scoring = asyncio.run(plan(job, stored, RunTotals(job.jury, None)))
+        scoring = asyncio.run(plan(job, stored))
         write_tasks(tmp_path, make_tasks(tasks=40, seed=1))
         with pytest.raises(InputError, match="changed"):
             asyncio.run(scoring.score(lambda count: None))

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.runs.workflows.totals import RunTotals
 from tests.runs.sample_runs import (
     SIMPLE_CONFIG,
     make_tasks,
@@ -35,7 +34,7 @@ class TestChangedInputs:
 
     def test_a_run_without_a_scored_task_may_be_removed(self, tmp_path: Path, tasks: Path) -> None:
         with open_job(tmp_path / "run", tasks) as (job, stored):
-            asyncio.run(plan(job, stored, RunTotals(job.jury, stored.run)))
+            asyncio.run(plan(job, stored))
         with pytest.raises(InputError, match=r"no task of it is scored yet: `rm -r .*run`, or use"):
             open_stored_work(tmp_path / "run", tasks, {**SIMPLE_CONFIG, "scale": 3.0})
 
@@ -98,7 +97,7 @@ def test_of_two_concurrent_sessions_one_creates_the_run(
         open_job(tmp_path / "run", tasks) as first,
         open_job(tmp_path / "run", tasks) as second,
     ):
-        scoring = asyncio.run(plan(*first, RunTotals(first[0].jury, None)))
+        scoring = asyncio.run(plan(*first))
         with pytest.raises(InputError, match="is being written by process"):
             asyncio.run(plan_and_score(*second))
         asyncio.run(scoring.score(lambda count: None))
