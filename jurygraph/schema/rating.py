@@ -55,6 +55,11 @@ class Rating(RatedItem):
     reason: str | None = None
     time: str | Number | None = None
 
+    @property
+    def subject(self) -> tuple[str, str, str | None]:
+        """Return what a person scores once: the key of the item, the reviewer, and the dimension."""
+        return self.key, self.reviewer, self.dimension
+
 
 class LabelledItem(RatedItem):
     """An item and its label; None without one."""
@@ -74,6 +79,13 @@ class Vote(LabelledItem):
     def subject(self) -> tuple[str, str, str | None]:
         """Return what a person labels once: the key of the item, the annotator, and the dimension."""
         return self.key, self.annotator, self.dimension
+
+
+class VoteOnText(Vote):
+    """A vote with the text that it is about, and the prompt of it, if the file has them."""
+
+    text: str | None = None
+    prompt: str | None = None
 
 
 class RatedText(Vote):

@@ -4,7 +4,7 @@ A consensus is saved as `jurygraph consensus --json` prints it. `assign --ambigu
 items, and `consensus --before` compares a consensus of all labels with it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.ratings import read_json_object
 from jurygraph.sources.sheets import SheetItem
 from jurygraph.studies import consensus
+from jurygraph.studies.conclusions import list_distrusted_raters
 from jurygraph.studies.consensus import (
     FittedConsensus,
     StudyPreset,
@@ -30,6 +31,7 @@ from jurygraph.studies.consensus import (
 )
 from jurygraph.studies.report import Report, ReportTable
 
+_TIE_AMBIGUITY = 0.5
 _SAVE_CONSENSUS_HINT = "save it with `jurygraph consensus RATINGS --json`"
 
 
@@ -62,6 +64,7 @@ class SavedConsensus(FrozenModel):
     command: str = "jurygraph consensus RATINGS"
     counts: _ConsensusCounts
     agents: Mapping[str, AgentScore]
+    annotators: Mapping[str, JsonFields] = {}
     items: Mapping[str, _ConsensusItem]
     decided_by_one: tuple[str, ...] = ()
 
@@ -70,8 +73,20 @@ class SavedConsensus(FrozenModel):
         """Return the items that one vote decides, of a majority, for which these are as doubtful as a tie."""
         return frozenset(self.decided_by_one if self.method == "majority" else ())
 
+    def doubt(self, name: str) -> float:
+        """Return the ambiguity of an item, and that of a tie of two classes if one vote decides it."""
+        ambiguity = self.items[name].ambiguity
+        return max(ambiguity, _TIE_AMBIGUITY) if name in self.doubtful_items else ambiguity
+
+    def warn_of_reviewers(self, names: Collection[str]) -> Iterator[str]:
+        """Yield why people among `names` are not to be trusted, if their labels show it."""
+        people = {name: row for name, row in self.annotators.items() if name in names}
+        figures = {"annotators": people, "classes": self.classes, "values": self.values}
+        for sentence, _ in list_distrusted_raters(*consensus.agreement_of_annotators(figures)):
+            yield f"Warning: {sentence}; name others in --reviewers"
+
     @property
-    def annotators(self) -> frozenset[str]:
+    def annotator_names(self) -> frozenset[str]:
         """Return who labelled any of the items."""
         return frozenset().union(*(item.annotators for item in self.items.values()))
 
@@ -129,17 +144,19 @@ def read_consensus(path: Path) -> SavedConsensus:
 def select_ambiguous(
     earlier_consensus: SavedConsensus, min_ambiguity: float, items: Sequence[SheetItem]
 ) -> list[SheetItem]:
-    """Return those of the items of which a consensus has an ambiguity above `min_ambiguity`, or that are doubtful.
+    """Return those of the items of which a consensus has a doubt above `min_ambiguity`, the most doubtful first.
 
-    Raises `InputError` if there is none, or if one is not among `items`.
+    Ties come before what one vote decides. Raises `InputError` if there is none, or if one is not among `items`.
     """
     item_by_key = {item.key: item for item in items}
+    earlier_items = sorted(
+        earlier_consensus.items.items(), key=lambda entry: (-entry[1].ambiguity, entry[1].labels)
+    )
     selected_items = []
-    for name, earlier_item in earlier_consensus.items.items():
-        if earlier_item.ambiguity > min_ambiguity or name in earlier_consensus.doubtful_items:
+    for name, _ in earlier_items:
+        if earlier_consensus.doubt(name) > min_ambiguity:
             if name not in item_by_key:
-                hint = "add it to ITEMS, with its `agent` if the ratings have agents, and only then"
-                raise InputError(f"--ambiguous: the item {quote(name)} has no text; {hint}")
+                raise _missing_item_error(name, items)
             selected_items.append(item_by_key[name])
     if not selected_items:
         highest = max(item.ambiguity for item in earlier_consensus.items.values())
@@ -149,9 +166,27 @@ def select_ambiguous(
             problem += (
                 " by majority vote, for which only ties and items decided by one vote are in doubt"
             )
-            hint = "save the consensus again with --method stableval"
+            hint = (
+                f"a tie of two is {_TIE_AMBIGUITY:g}, as are items that one vote decides; write less, or save the "
+                "consensus again with --method stableval"
+            )
         raise InputError(f"--above: {problem}; {hint}")
     return selected_items
+
+
+def _missing_item_error(name: str, items: Sequence[SheetItem]) -> InputError:
+    """Return the error that an item is not among others, or only without its agent, or with another one."""
+    for item in items:
+        if name == item.item or name.startswith(f"{item.item}_"):
+            agent = "no agent" if item.agent is None else f"the agent {quote(item.agent)}"
+            return InputError(
+                f"--ambiguous: {quote(name)} of the consensus is in ITEMS as {quote(item.item)} with {agent}; give "
+                "both the same agents (`--column agent=C` names their column)"
+            )
+    return InputError(
+        f"--ambiguous: the item {quote(name)} has no text; add it to ITEMS, with its `agent` if the ratings have "
+        "agents, and only then"
+    )
 
 
 def report(
@@ -170,7 +205,7 @@ def report(
             raise InputError(
                 f"--before: has other {name}; give the options of that consensus: {before.command}"
             )
-    lost_annotators = sorted(before.annotators - new_consensus.annotators)
+    lost_annotators = sorted(before.annotator_names - new_consensus.annotator_names)
     if lost_annotators:
         raise InputError(
             f"--before: that consensus has labels of {join_names(lost_annotators)}, and this one has none; name the "

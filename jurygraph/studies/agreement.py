@@ -90,25 +90,31 @@ def read_parts(files: Sequence[RatingsFile]) -> list[DimensionRatings]:
     Raises `InputError` if a reviewer scored an item twice, an item has two groups or domains, or there is no score.
     """
     ratings_by_dimension = defaultdict(list)
-    item_fields: dict[tuple[str, str], str | None] = {}
-    locations: dict[tuple[str | None, str, str], str] = {}
+    item_fields: dict[tuple[str, str], tuple[str | None, str]] = {}
+    locations: dict[tuple[str, str, str | None], str] = {}
     for file in files:
         for line, rating in file.rows:
             if rating.score is None:
                 continue
             location = f"{file.path}, {line}"
-            cell = (rating.dimension, rating.reviewer, rating.key)
-            first = locations.setdefault(cell, location)
+            first = locations.setdefault(rating.subject, location)
             if first is not location:
                 raise InputError(
                     f"{location}: reviewer {rating.reviewer!r} has scored item {rating.key!r} in {first}; keep one of "
                     "the scores"
                 )
             for name, value in (("group", rating.group), ("domain", rating.domain)):
-                if item_fields.setdefault((name, rating.key), value) != value:
+                first_value, first_location = item_fields.setdefault(
+                    (name, rating.key), (value, location)
+                )
+                if first_value != value:
+                    values = [
+                        f"the {name} {text!r}" if text else f"no {name}"
+                        for text in (value, first_value)
+                    ]
                     raise InputError(
-                        f"{location}, field {file.columns[name]}: item {rating.key!r} has another {name} above; give "
-                        "each item one"
+                        f"{location}: item {rating.key!r} has {values[0]}, and {values[1]} in {first_location}; give "
+                        f"each item one {name} in all its rows, or name the column"
                     )
             ratings_by_dimension[rating.dimension or ""].append(rating)
     if not ratings_by_dimension:

@@ -1,7 +1,7 @@
 """Votes of files on one scale: their classes, and the class of each label, for a consensus of annotators."""
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -45,6 +45,8 @@ class VoteColumns(NamedTuple):
         values: credit of each class, [K], where all are numbers of the data: linear from the lowest to the highest.
         has_order: False if `classes` are words that nobody has put in an order, which are sorted.
         dimension: that of all votes; None if they name none.
+        location: the line of each row, and its file, [rows].
+        details: by `group`, `prompt` and `text`, as far as the files have them, those of items by key.
         spelling_change_counts: the number of labels unlike their class, by both: "'Bug' as bug", "3.5 as 4".
     """
 
@@ -59,6 +61,8 @@ class VoteColumns(NamedTuple):
     values: Sequence[float] | None = None
     has_order: bool = True
     dimension: str | None = None
+    location: Sequence[str] = ()
+    details: Mapping[str, Mapping[str, str]] = {}
     spelling_change_counts: Mapping[str, int] = {}
 
 
@@ -152,18 +156,36 @@ def collect_votes(
         values=values,
         has_order=has_class_order,
         dimension=votes[0].vote.dimension,
+        location=[f"{vote.location} of {vote.file.path}" for vote in votes],
+        details=_details_by_item(votes),
         spelling_change_counts=spelling_change_counts,
     )
 
 
+def _details_by_item(votes: Sequence[_LocatedVote]) -> dict[str, dict[str, str]]:
+    """Return the group, prompt and text of items, by key, as far as the rows have them."""
+    details = defaultdict[str, dict[str, str]](dict)
+    for name in ("group", "prompt", "text"):
+        for _, _, vote in votes:
+            value = getattr(vote, name, None)
+            if value is not None:
+                details[name].setdefault(vote.key, value)
+    return details
+
+
 def _refuse_several_dimensions(votes: Sequence[_LocatedVote]) -> None:
-    dimensions = dict.fromkeys(located_vote.vote.dimension or "(none)" for located_vote in votes)
-    if len(dimensions) > 1:
-        dimensions_text = ", ".join(list(dimensions)[:MAX_LISTED_NAMES])
-        raise InputError(
-            f"{_vote_file_paths_text(votes)}: has the dimensions {dimensions_text}; pick one with --dimension "
-            "(`jurygraph study agreement` takes each)"
-        )
+    dimensions = dict.fromkeys(located_vote.vote.dimension for located_vote in votes)
+    if len(dimensions) == 1:
+        return
+    named = list(filter(None, dimensions))
+    problem = f"has the dimensions {', '.join(named[:MAX_LISTED_NAMES])}"
+    hint = "pick one with --dimension (`jurygraph study agreement` takes each)"
+    unnamed_votes = [vote for vote in votes if vote.vote.dimension is None]
+    if unnamed_votes:
+        paths = _vote_file_paths_text(unnamed_votes)
+        problem += f", and {len(unnamed_votes)} rows of {paths} have none"
+        hint = "name theirs in a column `dimension`, or call their column of labels by it; --dimension leaves them out"
+    raise InputError(f"{_vote_file_paths_text(votes)}: {problem}; {hint}")
 
 
 def _vote_file_paths_text(votes: Iterable[_LocatedVote]) -> str:
