@@ -55,11 +55,6 @@ class Rating(RatedItem):
     reason: str | None = None
     time: str | Number | None = None
 
-    @property
-    def subject(self) -> tuple[str, str, str | None]:
-        """Return what a person scores once: the key of the item, the reviewer, and the dimension."""
-        return self.key, self.reviewer, self.dimension
-
 
 class LabelledItem(RatedItem):
     """An item and its label; None without one."""

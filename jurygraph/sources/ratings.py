@@ -51,6 +51,7 @@ from jurygraph.sources.table_rows import (
     TableRow,
     column_names_location,
     is_csv,
+    leave_out_copies,
     missing_column_error,
     read_csv_layout,
     read_first_row,
@@ -178,11 +179,11 @@ def _name_dimension(file: FileRows[D], names: Collection[str | None]) -> FileRow
     column = file.columns.get("score", file.columns.get("label"))
     if column not in names:
         return file
-    rows = []
-    for position, rating in file.rows:
-        if rating.dimension is None:
-            rating = rating.model_copy(update={"dimension": column})
-        rows.append((position, rating))
+    update = {"dimension": column}
+    rows = (
+        (position, rating if rating.dimension else rating.model_copy(update=update))
+        for position, rating in file.rows
+    )
     return replace(file, rows=tuple(rows))
 
 
@@ -201,20 +202,12 @@ def read_rating_files(
 
 
 def drop_repeated_labels(file: FileRows[D]) -> FileRows[D]:
-    """Return the file without the labels that somebody gives an item twice alike; a warning counts the rows."""
-    row_by_content: dict[tuple[object, ...], tuple[str, D]] = {}
-    row: Rating | Vote
-    for position, row in file.rows:
-        label = row.score if isinstance(row, Rating) else row.label
-        content = (position,) if label is None else (*row.subject, label)
-        row_by_content.setdefault(content, (position, row))
-    repeated_count = len(file.rows) - len(row_by_content)
-    if repeated_count:
-        message = (
-            "%s: rows that repeat the person, item, dimension and label of one above, left out: %d"
-        )
-        _LOGGER.warning(message, file.path, repeated_count)
-    return replace(file, rows=tuple(row_by_content.values()))
+    """Return the file without rows that repeat what somebody says of an item and dimension; a warning counts them."""
+    return replace(file, rows=tuple(leave_out_copies(file.path, file.rows, _label_content)))
+
+
+def _label_content(row: Rating | Vote) -> str:
+    return row.model_dump_json(exclude={"domain", "group", "text", "prompt", "reason", "time"})
 
 
 RatingsFile = FileRows[Rating]

@@ -4,7 +4,7 @@ A consensus is saved as `jurygraph consensus --json` prints it. `assign --ambigu
 items, and `consensus --before` compares a consensus of all labels with it.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +22,6 @@ from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.ratings import read_json_object
 from jurygraph.sources.sheets import SheetItem
 from jurygraph.studies import consensus
-from jurygraph.studies.conclusions import list_distrusted_raters
 from jurygraph.studies.consensus import (
     FittedConsensus,
     StudyPreset,
@@ -77,13 +76,6 @@ class SavedConsensus(FrozenModel):
         """Return the ambiguity of an item, and that of a tie of two classes if one vote decides it."""
         ambiguity = self.items[name].ambiguity
         return max(ambiguity, _TIE_AMBIGUITY) if name in self.doubtful_items else ambiguity
-
-    def warn_of_reviewers(self, names: Collection[str]) -> Iterator[str]:
-        """Yield why people among `names` are not to be trusted, if their labels show it."""
-        people = {name: row for name, row in self.annotators.items() if name in names}
-        figures = {"annotators": people, "classes": self.classes, "values": self.values}
-        for sentence, _ in list_distrusted_raters(*consensus.agreement_of_annotators(figures)):
-            yield f"Warning: {sentence}; name others in --reviewers"
 
     @property
     def annotator_names(self) -> frozenset[str]:
@@ -156,7 +148,11 @@ def select_ambiguous(
     for name, _ in earlier_items:
         if earlier_consensus.doubt(name) > min_ambiguity:
             if name not in item_by_key:
-                raise _missing_item_error(name, items)
+                raise InputError(
+                    f"--ambiguous: ITEMS have no text of {quote(name)} (the item, with _ and its agent where ratings "
+                    f"name one), but of {join_names(item_by_key)}; add it, or name the column of agents with "
+                    "--column agent=C"
+                )
             selected_items.append(item_by_key[name])
     if not selected_items:
         highest = max(item.ambiguity for item in earlier_consensus.items.values())
@@ -172,21 +168,6 @@ def select_ambiguous(
             )
         raise InputError(f"--above: {problem}; {hint}")
     return selected_items
-
-
-def _missing_item_error(name: str, items: Sequence[SheetItem]) -> InputError:
-    """Return the error that an item is not among others, or only without its agent, or with another one."""
-    for item in items:
-        if name == item.item or name.startswith(f"{item.item}_"):
-            agent = "no agent" if item.agent is None else f"the agent {quote(item.agent)}"
-            return InputError(
-                f"--ambiguous: {quote(name)} of the consensus is in ITEMS as {quote(item.item)} with {agent}; give "
-                "both the same agents (`--column agent=C` names their column)"
-            )
-    return InputError(
-        f"--ambiguous: the item {quote(name)} has no text; add it to ITEMS, with its `agent` if the ratings have "
-        "agents, and only then"
-    )
 
 
 def report(

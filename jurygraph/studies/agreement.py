@@ -91,13 +91,14 @@ def read_parts(files: Sequence[RatingsFile]) -> list[DimensionRatings]:
     """
     ratings_by_dimension = defaultdict(list)
     item_fields: dict[tuple[str, str], tuple[str | None, str]] = {}
-    locations: dict[tuple[str, str, str | None], str] = {}
+    locations: dict[tuple[str | None, str, str], str] = {}
     for file in files:
         for line, rating in file.rows:
             if rating.score is None:
                 continue
             location = f"{file.path}, {line}"
-            first = locations.setdefault(rating.subject, location)
+            cell = (rating.dimension, rating.reviewer, rating.key)
+            first = locations.setdefault(cell, location)
             if first is not location:
                 raise InputError(
                     f"{location}: reviewer {rating.reviewer!r} has scored item {rating.key!r} in {first}; keep one of "
@@ -108,13 +109,10 @@ def read_parts(files: Sequence[RatingsFile]) -> list[DimensionRatings]:
                     (name, rating.key), (value, location)
                 )
                 if first_value != value:
-                    values = [
-                        f"the {name} {text!r}" if text else f"no {name}"
-                        for text in (value, first_value)
-                    ]
                     raise InputError(
-                        f"{location}: item {rating.key!r} has {values[0]}, and {values[1]} in {first_location}; give "
-                        f"each item one {name} in all its rows, or name the column"
+                        f"{location}: item {rating.key!r} has the {name} {value or '(none)'}, and "
+                        f"{first_value or '(none)'} in {first_location}; give each item one {name} in all its rows, "
+                        "or name its column"
                     )
             ratings_by_dimension[rating.dimension or ""].append(rating)
     if not ratings_by_dimension:

@@ -6,6 +6,7 @@ the width falls with the root of the number.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
 
@@ -565,36 +566,6 @@ def _classify_rater(cell: object, chance: float, half_way: float) -> str | None:
     return "weak" if side_of_bound(cell, half_way) == -1 else None
 
 
-_FINDING_TEXTS = {
-    "opposite": "judges the other way round ({0} surely below the {1:.2g} that guessing gives)",
-    "guessing": "may be guessing ({0} near {1:.2g}, surely below {2:.2g})",
-    "weak": "agrees little ({0} surely below {2:.2g}, though not guessing)",
-}
-
-
-def list_distrusted_raters(
-    cells: Mapping[str, object], measure: str, chance: float
-) -> Iterator[tuple[str, list[str]]]:
-    """Yield what is wrong with raters by a measure, whose intervals the cells are, with their names.
-
-    Who may guess has an interval around chance; those agree little whose interval does not reach half way from there to
-    full agreement. Who is surely below chance judges the other way round.
-    """
-    half_way = (1.0 + chance) / 2.0
-    for finding, text in _FINDING_TEXTS.items():
-        people = [
-            name
-            for name, cell in cells.items()
-            if _classify_rater(cell, chance, half_way) == finding
-        ]
-        if people:
-            yield f"{text.format(measure, chance, half_way)}: {_name_raters(people, cells)}", people
-
-
-def _name_raters(names: Iterable[str], cells: Mapping[str, object]) -> str:
-    return join_names(f"{name} {format_cell(cells[name], 3)}" for name in names)
-
-
 def describe_raters(
     cells: Mapping[str, object],
     measure: str,
@@ -605,25 +576,39 @@ def describe_raters(
 ) -> Iterator[str]:
     """Yield who may guess, and who is lenient or strict, if the labels show it of some.
 
-    A warning ends with the option that leaves its people out, and before it another reason why they may differ.
-    `shifts` are those of `shifts_from_others`, by name, of labels or another `unit`.
+    A warning ends with the option that leaves its people out, and before it another reason why they may differ. Who may
+    guess has an interval of the measure around chance; those agree little whose interval does not reach half way from
+    there to full agreement. Who is surely below chance judges the other way round. `shifts` are those of
+    `shifts_from_others`, by name, of labels or another `unit`.
     """
     half_way = (1.0 + chance) / 2.0
-    for sentence, people in list_distrusted_raters(cells, measure, chance):
-        yield f"Warning: {sentence}{other_reason}; to leave out: {_without_option(people)}"
-    findings = {name: _classify_rater(cell, chance, half_way) for name, cell in cells.items()}
-    unsure = [name for name, finding in findings.items() if finding == "unsure"]
-    if unsure:
-        yield f"guessing is not ruled out, and more labels would tell: {_name_raters(unsure, cells)}"
+    text_by_finding = {
+        "opposite": f"Warning: judges the other way round ({measure} surely below the {chance:.2g} of guessing)",
+        "guessing": f"Warning: may be guessing ({measure} near {chance:.2g}, surely below {half_way:.2g})",
+        "weak": f"Warning: agrees little ({measure} surely below {half_way:.2g}, though not guessing)",
+        "unsure": "guessing is not ruled out, and more labels would tell",
+    }
+    names_by_finding = defaultdict(list)
+    texts = {name: f"{name} {format_cell(cell, 3)}" for name, cell in cells.items()}
+    shifted_names = []
+    for name, cell in cells.items():
+        finding = _classify_rater(cell, chance, half_way)
+        if finding is not None:
+            names_by_finding[finding].append(name)
+        elif shifts[name] and side_of_bound(cell, half_way) is not None:
+            shifted_names.append(texts[name])
+    for finding, finding_text in text_by_finding.items():
+        people = names_by_finding[finding]
+        if not people:
+            continue
+        sentence = f"{finding_text}: {join_names(texts[name] for name in people)}"
+        if finding != "unsure":
+            sentence += f"{other_reason}; to leave out: {_without_option(people)}"
+        yield sentence
     for relation, names in _join_names_by_side(shifts, "higher", "lower"):
         yield f"{unit} surely {relation} than the others' of the same items, on average by: {names}"
-    shifted = [
-        name
-        for name, cell in cells.items()
-        if findings[name] is None and shifts[name] and side_of_bound(cell, half_way) is not None
-    ]
-    if shifted:
-        yield f"shifted, but ranks items like the others ({measure}): {_name_raters(shifted, cells)}"
+    if shifted_names:
+        yield f"shifted, but ranks items like the others ({measure}): {join_names(shifted_names)}"
 
 
 def _without_option(names: Iterable[str]) -> str:

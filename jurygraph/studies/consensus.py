@@ -1,7 +1,6 @@
 """Consensus of annotators, from their votes (STABLEVAL): the fitted model, and its report."""
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -296,14 +295,14 @@ def _split_slips(ballots: VoteColumns) -> tuple[Sequence[Any], Sequence[Any]]:
     if not ballots.values or has_words(scale) or len(scale) < 3:
         return scale, ()
     cut = int(np.diff(scale).argmax()) + 1
-    counts = Counter(ballots.label)
-    parts = sorted(
-        (scale[:cut], scale[cut:]), key=lambda part: sum(counts[label] for label in part)
-    )
+    parts = [scale[:cut], scale[cut:]]
+    parts.sort(key=lambda part: sum(label in part for label in ballots.label))
     slips, others = parts
-    gap = scale[cut] - scale[cut - 1]
-    is_rare = _MIN_LABELS_PER_SLIP * sum(counts[label] for label in slips) <= len(ballots.label)
-    return (others, slips) if is_rare and gap > others[-1] - others[0] else (scale, ())
+    is_rare = _MIN_LABELS_PER_SLIP * sum(label in slips for label in ballots.label) <= len(
+        ballots.label
+    )
+    is_far = scale[cut] - scale[cut - 1] > others[-1] - others[0]
+    return (others, slips) if is_rare and is_far else (scale, ())
 
 
 def _locate_labels(ballots: VoteColumns, labels: Sequence[Any]) -> str:
@@ -437,7 +436,7 @@ def report(
         [
             *describe_slips(ballots),
             *_conclude_agents(fitted_consensus),
-            *_conclude_annotators(figures),
+            *conclude_annotators(figures),
             _conclude_items(figures),
         ],
         symbol_meanings=symbols.CONSENSUS_SYMBOL_MEANINGS,
@@ -542,9 +541,7 @@ def _conclude_agents(fitted_consensus: FittedConsensus) -> list[str]:
         credit_by_number = np.interp(classes, (classes[0], classes[-1]), (0.0, 1.0))
         if np.allclose(credit_by_number, scale):
             scale = classes
-            unit = (
-                f" The difference is in the units of the labels, {min(scale):g} to {max(scale):g}."
-            )
+            unit = " The difference is in units of the labels, such as stars."
     # equal credit can differ in its last bits
     credit = np.round(item_posteriors.posterior @ np.array(scale), 12).tolist()
     units = ballots.prompt or ballots.item_id_in_file
@@ -566,25 +563,20 @@ def _accuracy_cell(person: Figures) -> IntervalCell:
     return IntervalCell(person["accuracy"], *(person["accuracy_interval"] or (None, None)))
 
 
-def _conclude_annotators(figures: Figures) -> Iterator[str]:
-    """Return whom not to trust, and who is lenient or strict, if the labels show it."""
-    people = figures["annotators"]
-    shifts = {name: person["shift"] for name, person in people.items()}
-    unit = "credit" if has_words(figures["classes"]) else "labels"
-    return describe_raters(*agreement_of_annotators(figures), shifts, unit)
-
-
-def agreement_of_annotators(figures: Figures) -> tuple[dict[str, object], str, float]:
-    """Return each annotator's agreement with the others, the measure that it is of, and what guessing gives.
+def conclude_annotators(figures: Figures) -> Iterator[str]:
+    """Return whom not to trust, and who is lenient or strict, if the labels show it.
 
     `figures` have the `annotators`, `values` and `classes` of a report.
     """
     people = figures["annotators"]
-    if figures["values"]:
-        cells = {name: person["correlation"] for name, person in people.items()}
-        return cells, "correlation", 0.0
-    cells = {name: _accuracy_cell(person) for name, person in people.items()}
-    return cells, "accuracy", 1.0 / len(figures["classes"])
+    measure, chance = "correlation", 0.0
+    cells = {name: person["correlation"] for name, person in people.items()}
+    if not figures["values"]:
+        measure, chance = "accuracy", 1.0 / len(figures["classes"])
+        cells = {name: _accuracy_cell(person) for name, person in people.items()}
+    shifts = {name: person["shift"] for name, person in people.items()}
+    unit = "credit" if has_words(figures["classes"]) else "labels"
+    return describe_raters(cells, measure, chance, shifts, unit)
 
 
 def _conclude_items(figures: Figures) -> str:

@@ -165,27 +165,23 @@ def collect_votes(
 def _details_by_item(votes: Sequence[_LocatedVote]) -> dict[str, dict[str, str]]:
     """Return the group, prompt and text of items, by key, as far as the rows have them."""
     details = defaultdict[str, dict[str, str]](dict)
-    for name in ("group", "prompt", "text"):
-        for _, _, vote in votes:
-            value = getattr(vote, name, None)
+    for _, _, vote in votes:
+        for name, value in vote.model_dump(include={"group", "prompt", "text"}).items():
             if value is not None:
-                details[name].setdefault(vote.key, value)
+                details[name][vote.key] = value
     return details
 
 
 def _refuse_several_dimensions(votes: Sequence[_LocatedVote]) -> None:
-    dimensions = dict.fromkeys(located_vote.vote.dimension for located_vote in votes)
-    if len(dimensions) == 1:
-        return
-    named = list(filter(None, dimensions))
-    problem = f"has the dimensions {', '.join(named[:MAX_LISTED_NAMES])}"
-    hint = "pick one with --dimension (`jurygraph study agreement` takes each)"
-    unnamed_votes = [vote for vote in votes if vote.vote.dimension is None]
-    if unnamed_votes:
-        paths = _vote_file_paths_text(unnamed_votes)
-        problem += f", and {len(unnamed_votes)} rows of {paths} have none"
-        hint = "name theirs in a column `dimension`, or call their column of labels by it; --dimension leaves them out"
-    raise InputError(f"{_vote_file_paths_text(votes)}: {problem}; {hint}")
+    dimensions = Counter(located_vote.vote.dimension or "" for located_vote in votes)
+    if len(dimensions) > 1:
+        unnamed_count = dimensions.pop("", 0)
+        problem = f"has the dimensions {', '.join(list_first(list(dimensions), MAX_LISTED_NAMES))}"
+        hint = "pick one with --dimension (`jurygraph study agreement` takes each)"
+        if unnamed_count:
+            problem += f", and {unnamed_count} rows without one"
+            hint = "call their column of labels by it, or name it in a column `dimension`: --dimension leaves them out"
+        raise InputError(f"{_vote_file_paths_text(votes)}: {problem}; {hint}")
 
 
 def _vote_file_paths_text(votes: Iterable[_LocatedVote]) -> str:

@@ -73,6 +73,7 @@ from jurygraph.studies.adjudication import SavedConsensus, read_consensus, selec
 from jurygraph.studies.agreement import MIN_SHARED_ITEMS, read_parts
 from jurygraph.studies.consensus import (
     ConsensusSettings,
+    conclude_annotators,
     fit_consensus,
     list_consensus_labels,
     report,
@@ -535,9 +536,8 @@ def _make_adjudication_question(
     """Return what sheets ask about items of a consensus: a label of its classes, for the same dimension."""
     dimension = consensus.dimension
     if dimensions and dimensions != dimension:
-        problem = f"is of {quote(dimension)} alone" if dimension else "names no dimension"
         raise InputError(
-            f"--dimensions: --ambiguous items are labelled as in {path}, which {problem}; leave it out"
+            f"--dimensions: --ambiguous items are labelled as in {path}, by {dimension or 'no dimension'}; leave it out"
         )
     return SheetQuestion(
         dimension=dimension,
@@ -555,7 +555,14 @@ def _notes_on_consensus(
         yield (
             f"{path}: by majority vote, items that one vote decides are in doubt, too: {len(consensus.doubtful_items)}"
         )
-    yield from consensus.warn_of_reviewers(names)
+    figures = consensus.model_dump(include={"classes", "values"})
+    figures["annotators"] = {
+        name: row for name, row in consensus.annotators.items() if name in names
+    }
+    for sentence in conclude_annotators(figures):
+        warning, is_warning, _ = sentence.partition("; to leave out: ")
+        if is_warning:
+            yield f"{warning}; name others in --reviewers"
     raters = consensus.annotator_names
     for name in names:
         if raters and name not in raters:

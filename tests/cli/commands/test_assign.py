@@ -397,7 +397,7 @@ def test_reviewers_see_the_prompt_and_may_write_classes_in_any_case(
         (("--limit", 1), "--limit: the 1 most doubtful of "),
         (
             ("--dimensions", "tone"),
-            "labelled as in consensus.json, which names no dimension; leave",
+            "labelled as in consensus.json, by no dimension; leave",
         ),
     ):
         limited = run("assign", "items.csv", *doubtful, *asked, "--reviewers", "bo", "-o", asked[0])
@@ -409,7 +409,7 @@ def test_reviewers_see_the_prompt_and_may_write_classes_in_any_case(
     saved["annotators"]["bo"]["correlation"] = {"value": -0.5, "low": -0.8, "high": -0.2}
     Path("turned.json").write_text(json.dumps(saved), encoding="utf-8")
     warned = ("--ambiguous", "turned.json", *doubtful[2:], "--reviewers", "bo,cy", "-o", "turned")
-    distrust = "Warning: judges the other way round (correlation surely below the 0 that guessing gives): bo -0.500"
+    distrust = "Warning: judges the other way round (correlation surely below the 0 of guessing): bo -0.500"
     assert distrust in run("assign", "items.csv", *warned).err
     sheet = Path("out/sheets/b+o@acme.io.csv")
     content = sheet.read_text(encoding="utf-8")

@@ -325,7 +325,7 @@ def test_which_agent_people_like_more_is_told_over_the_questions_of_both(has_gro
         design = "paired over 24 groups"
         certainty = "by more than chance"
     assert words.startswith(f"falcon is ahead of heron, {certainty}: the difference is 0.7500 (")
-    assert words.endswith(" The difference is in the units of the labels, 1 to 5.")
+    assert words.endswith(" The difference is in units of the labels, such as stars.")
     uneven = fitted.ballots._replace(classes=(1, 2, 3, 4, 5, 9), values=None)
     by_rank = consensus_study.report(fit_consensus(uneven, fitted.settings)).conclusion[0]
     assert "in the numbers" not in str(by_rank)  # the credit of 9 is one step above that of 5
@@ -471,8 +471,8 @@ def test_who_may_guess_by_too_few_labels_is_named_apart_from_who_surely_does() -
     }
     shifts = dict.fromkeys(cells)
     assert list(describe_raters(cells, "correlation", 0.0, shifts, "labels")) == [
-        "Warning: judges the other way round (correlation surely below the 0 that guessing gives): gus -0.700 (-0.900 to "
-        "-0.500); to leave out: --without gus",
+        "Warning: judges the other way round (correlation surely below the 0 of guessing): gus -0.700 "
+        "(-0.900 to -0.500); to leave out: --without gus",
         "Warning: may be guessing (correlation near 0, surely below 0.5): dee 0.100 (-0.200 to 0.400); to leave out: "
         "--without dee",
         "Warning: agrees little (correlation surely below 0.5, though not guessing): hal 0.200 (0.010 to 0.390); to "

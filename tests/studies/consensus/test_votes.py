@@ -131,7 +131,7 @@ def test_rows_without_a_dimension_are_of_the_one_that_their_column_is_called_by_
     assert collect_votes([named, tones], "tone").item == ["a", "a", "b"]
     assert collect_votes([named], "tone").dimension == "tone"
     assert caplog.text == ""
-    message = r"v.csv, w.csv: has the dimensions tone, form, and 2 rows of v.csv have none; name "
+    message = r"v.csv, w.csv: has the dimensions tone, form, and 2 rows without one; call "
     with pytest.raises(InputError, match=message):
         collect_votes([plain, tones])
     assert collect_votes([plain, tones, votes_file(("b", "z", 1.0), dimension=["tone"])], "tone")
@@ -205,7 +205,7 @@ def test_gold_labels_are_converted_to_classes() -> None:
         (
             votes_file(*TWO, dimension=["tone", None]),
             {},
-            "v.csv: has the dimensions tone, (none); ",
+            "v.csv: has the dimensions tone, and 1 rows without one; call",
         ),
         (
             votes_file(*TWO, dimension=["tone", "form"]),

@@ -191,11 +191,11 @@ def test_the_baselines_of_convabuse_are_as_published_even_where_the_personal_one
         ),
         (
             {"item": "i", "reviewer": "bob", "group": None},
-            "line 3: item 'i' has no group, and the group 'g' in ratings.csv, line 2; give each",
+            "line 3: item 'i' has the group \\(none\\), and g in ratings.csv, line 2; give each",
         ),
         (
             {"item": "i", "reviewer": "bob", "group": "h"},
-            "line 3: item 'i' has the group 'h', and the group 'g' in ratings.csv, line 2; give each",
+            "line 3: item 'i' has the group h, and g in ratings.csv, line 2; give each",
         ),
     ],
 )
