@@ -72,11 +72,6 @@ class SavedConsensus(FrozenModel):
         """Return the items that one vote decides, of a majority, for which these are as doubtful as a tie."""
         return frozenset(self.decided_by_one if self.method == "majority" else ())
 
-    def doubt(self, name: str) -> float:
-        """Return the ambiguity of an item, and that of a tie of two classes if one vote decides it."""
-        ambiguity = self.items[name].ambiguity
-        return max(ambiguity, _TIE_AMBIGUITY) if name in self.doubtful_items else ambiguity
-
     @property
     def annotator_names(self) -> frozenset[str]:
         """Return who labelled any of the items."""
@@ -144,9 +139,10 @@ def select_ambiguous(
     earlier_items = sorted(
         earlier_consensus.items.items(), key=lambda entry: (-entry[1].ambiguity, entry[1].labels)
     )
+    decided_by_one = earlier_consensus.doubtful_items
     selected_items = []
-    for name, _ in earlier_items:
-        if earlier_consensus.doubt(name) > min_ambiguity:
+    for name, item in earlier_items:
+        if max(item.ambiguity, _TIE_AMBIGUITY * (name in decided_by_one)) > min_ambiguity:
             if name not in item_by_key:
                 raise InputError(
                     f"--ambiguous: ITEMS have no text of {quote(name)} (the item, with _ and its agent where ratings "

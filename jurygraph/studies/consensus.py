@@ -295,14 +295,15 @@ def _split_slips(ballots: VoteColumns) -> tuple[Sequence[Any], Sequence[Any]]:
     if not ballots.values or has_words(scale) or len(scale) < 3:
         return scale, ()
     cut = int(np.diff(scale).argmax()) + 1
-    parts = [scale[:cut], scale[cut:]]
-    parts.sort(key=lambda part: sum(label in part for label in ballots.label))
-    slips, others = parts
-    is_rare = _MIN_LABELS_PER_SLIP * sum(label in slips for label in ballots.label) <= len(
-        ballots.label
-    )
+    is_above = [label in scale[cut:] for label in ballots.label]
+    slips, others = scale[cut:], scale[:cut]
+    count = sum(is_above)
+    if 2 * count > len(is_above):
+        slips, others = others, slips
+        count = len(is_above) - count
     is_far = scale[cut] - scale[cut - 1] > others[-1] - others[0]
-    return (others, slips) if is_rare and is_far else (scale, ())
+    is_rare = _MIN_LABELS_PER_SLIP * count <= len(is_above)
+    return (others, slips) if is_far and is_rare else (scale, ())
 
 
 def _locate_labels(ballots: VoteColumns, labels: Sequence[Any]) -> str:
@@ -317,21 +318,17 @@ def describe_slips(ballots: VoteColumns) -> list[str]:
     others, slips = _split_slips(ballots)
     if not slips:
         return []
-    scale = ",".join(map(str, _whole_scale(others)))
+    scale = [value for value in others if not value % 1.0] or others
     return [
         f"Warning: far from all other labels, and moving every figure: {_locate_labels(ballots, slips)}; correct them "
-        f"(`--classes {scale}` names each)."
+        f"(`--classes {','.join(map(format_label, scale))}` names each)."
     ]
-
-
-def _whole_scale(classes: Sequence[Any]) -> range:
-    return range(math.floor(classes[0]), math.ceil(classes[-1]) + 1)
 
 
 def _notes_on_half_steps(ballots: VoteColumns) -> Iterator[str]:
     """Yield how to take fewer classes than a scale with half steps has, such as 1, 1.5, …, 5."""
     classes, _ = _split_slips(ballots)
-    scale = _whole_scale(classes)
+    scale = range(math.floor(classes[0]), math.ceil(classes[-1]) + 1)
     halves = [value for value in classes if value % 1.0]
     if {value % 1.0 for value in classes} == {0.0, 0.5} and len(scale) > 2:
         yield (
@@ -801,6 +798,11 @@ def list_consensus_labels(
     agents: Sequence[str | None] = ballots.agent or [None] * len(ballots.item)
     names = zip(ballots.item_id_in_file, agents, strict=True)
     names_by_key = dict(zip(ballots.item, names, strict=True))
+    details: dict[str, dict[str, str]] = {}
+    for key, fields in zip(ballots.item, ballots.details, strict=True):
+        for column, text in fields.items():
+            if text is not None:
+                details.setdefault(column, {})[key] = text
     adjusted_means = fitted_consensus.adjusted_means
     items = describe_fit(fitted_consensus)["items"]
     rows = []
@@ -816,7 +818,7 @@ def list_consensus_labels(
         row["labels"] = str(item["labels"])
         row["spread"] = f"{fitted_consensus.spreads[key]:.3g}"
         row["doubt"] = fitted_consensus.doubts.get(key, "")
-        row |= {column: texts.get(key, "") for column, texts in ballots.details.items()}
+        row |= {column: texts.get(key, "") for column, texts in details.items()}
         rows.append({column: text for column, text in row.items() if text is not None})
     return rows
 

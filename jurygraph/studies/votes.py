@@ -1,7 +1,7 @@
 """Votes of files on one scale: their classes, and the class of each label, for a consensus of annotators."""
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -46,7 +46,7 @@ class VoteColumns(NamedTuple):
         has_order: False if `classes` are words that nobody has put in an order, which are sorted.
         dimension: that of all votes; None if they name none.
         location: the line of each row, and its file, [rows].
-        details: by `group`, `prompt` and `text`, as far as the files have them, those of items by key.
+        details: the `group`, `prompt` and `text` of the item in each row, as far as the file has them, [rows].
         spelling_change_counts: the number of labels unlike their class, by both: "'Bug' as bug", "3.5 as 4".
     """
 
@@ -62,7 +62,7 @@ class VoteColumns(NamedTuple):
     has_order: bool = True
     dimension: str | None = None
     location: Sequence[str] = ()
-    details: Mapping[str, Mapping[str, str]] = {}
+    details: Sequence[Mapping[str, str | None]] = ()
     spelling_change_counts: Mapping[str, int] = {}
 
 
@@ -157,19 +157,9 @@ def collect_votes(
         has_order=has_class_order,
         dimension=votes[0].vote.dimension,
         location=[f"{vote.location} of {vote.file.path}" for vote in votes],
-        details=_details_by_item(votes),
+        details=[vote.model_dump(include={"group", "prompt", "text"}) for _, _, vote in votes],
         spelling_change_counts=spelling_change_counts,
     )
-
-
-def _details_by_item(votes: Sequence[_LocatedVote]) -> dict[str, dict[str, str]]:
-    """Return the group, prompt and text of items, by key, as far as the rows have them."""
-    details = defaultdict[str, dict[str, str]](dict)
-    for _, _, vote in votes:
-        for name, value in vote.model_dump(include={"group", "prompt", "text"}).items():
-            if value is not None:
-                details[name][vote.key] = value
-    return details
 
 
 def _refuse_several_dimensions(votes: Sequence[_LocatedVote]) -> None:

@@ -35,6 +35,7 @@ def test_votes_of_all_files_are_combined() -> None:
         {},
         [0.0, 0.5, 1.0],
         location=["line 2 of v.csv", "line 3 of v.csv", "line 2 of w.csv"],
+        details=[{"group": None}] * 3,
     )
 
 
