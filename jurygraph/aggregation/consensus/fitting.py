@@ -280,7 +280,7 @@ def too_small(votes: Votes) -> str | None:
         remedy = f"which takes {amount} more labels, of new items (now {labels:,})"
     return (
         f"too few labels to learn how each annotator errs, so that the majority is the better guess: the panel's depth "
-        f"is {depth:.3g}, and {MIN_PANEL_DEPTH:g} is enough, {remedy}"
+        f"is {depth:.3g}, and {MIN_PANEL_DEPTH:g} is needed, {remedy}"
     )
 
 

@@ -296,7 +296,7 @@ def test_fewer_than_three_annotators_are_not_identifiable(
         (
             149,
             "too few labels to learn how each annotator errs, so that the majority is the better guess: the panel's "
-            "depth is 74.5, and 75 is enough, which takes about 3 more labels, of new items (now 447)",
+            "depth is 74.5, and 75 is needed, which takes about 3 more labels, of new items (now 447)",
         ),
         (150, None),
     ],

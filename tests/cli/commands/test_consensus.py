@@ -82,7 +82,7 @@ def test_the_agents_are_compared_by_all_methods(run: Command) -> None:
     assert "\nmost ambiguous items  ambiguity  posterior  class  adjusted mean\n" in ended.out
     assert ended.err.splitlines() == [
         "too few labels to learn how each annotator errs, so that the majority is the better guess: the panel's "
-        "depth is 12, and 75 is enough, which takes about 252 more labels, of new items (now 48)",
+        "depth is 12, and 75 is needed, which takes about 252 more labels, of new items (now 48)",
         "no stability of a ranking: --subsets is 0",
         "next: add --labels-out F for a label of each item, --compare for other methods",
     ]
