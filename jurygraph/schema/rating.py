@@ -76,6 +76,13 @@ class Vote(LabelledItem):
         return self.key, self.annotator, self.dimension
 
 
+class VoteOnText(Vote):
+    """A vote with the text that it is about, and the prompt of it, if the file has them."""
+
+    text: str | None = None
+    prompt: str | None = None
+
+
 class RatedText(Vote):
     """A vote with the text that it is about, and the reason for it."""
 

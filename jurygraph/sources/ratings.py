@@ -51,6 +51,7 @@ from jurygraph.sources.table_rows import (
     TableRow,
     column_names_location,
     is_csv,
+    leave_out_copies,
     missing_column_error,
     read_csv_layout,
     read_first_row,
@@ -154,13 +155,59 @@ def _keep_rows(
 def select_dimension(files: Sequence[FileRows[D]], name: str | None) -> Sequence[FileRows[D]]:
     """Return the files with the ratings of one dimension; all ratings if `name` is None.
 
-    Raises `InputError` for a name of none.
+    A rating without a dimension is of the one that its column of scores or labels is called by, if that is `name` or in
+    any file; a warning counts the others where `name` leaves them out. Raises `InputError` for a name of none.
     """
+    columns = {name, *(rating.dimension for file in files for _, rating in file.rows)}
+    files = [_name_dimension(file, columns) for file in files]
     if name is None:
         return files
     dimensions = {rating.dimension for file in files for _, rating in file.rows}
     select_known_names("--dimension: no rating is of", [name], sorted(filter(None, dimensions)))
+    for file in files:
+        unnamed_count = sum(rating.dimension is None for _, rating in file.rows)
+        if unnamed_count:
+            message = (
+                "%s: rows without a `dimension` beside others, left out by --dimension: %d; "
+                "if they are of it, name it in each, or call their column of labels by it"
+            )
+            _LOGGER.warning(message, file.path, unnamed_count)
     return _keep_rows(files, "dimension", [name])
+
+
+def _name_dimension(file: FileRows[D], names: Collection[str | None]) -> FileRows[D]:
+    column = file.columns.get("score", file.columns.get("label"))
+    if column not in names:
+        return file
+    update = {"dimension": column}
+    rows = (
+        (position, rating if rating.dimension else rating.model_copy(update=update))
+        for position, rating in file.rows
+    )
+    return replace(file, rows=tuple(rows))
+
+
+def read_rating_files(
+    paths: Sequence[Path],
+    columns: NameByField,
+    options: NameByField,
+    without: str | None = None,
+    dimension: str | None = None,
+) -> Sequence["RatingsFile"]:
+    """Read the ratings of files by `read_ratings`, without some people, and of one dimension if one is named."""
+    files = []
+    for path, file_columns in iter_file_columns(paths, columns):
+        files.append(drop_repeated_labels(read_ratings(path, file_columns, options)))
+    return select_dimension(leave_out_raters(files, "reviewer", without), dimension)
+
+
+def drop_repeated_labels(file: FileRows[D]) -> FileRows[D]:
+    """Return the file without rows that repeat what somebody says of an item and dimension; a warning counts them."""
+    return replace(file, rows=tuple(leave_out_copies(file.path, file.rows, _label_content)))
+
+
+def _label_content(row: Rating | Vote) -> str:
+    return row.model_dump_json(exclude={"domain", "group", "text", "prompt", "reason", "time"})
 
 
 RatingsFile = FileRows[Rating]
@@ -211,13 +258,14 @@ def read_votes(
     columns: NameByField = NO_NAMES,
     options: NameByField = NO_NAMES,
     classes: Sequence[str] = (),
+    model: type[Vote] = Vote,
 ) -> VotesFile:
     """Read the votes of a RATINGS file; `columns` (`item`, `annotator`, `label`, …) and `options` as `read_ratings`.
 
     A label is a number or a word; an empty one is an abstention, as is a word for none (`is_no_label`), unless it is
     one of the `classes`: `empty` counts these. In CSV, numerals are numbers. Raises as `read_ratings` does.
     """
-    return _read_labels(read_validated_rows(path, Vote, columns, options), classes)
+    return _read_labels(read_validated_rows(path, model, columns, options), classes)
 
 
 def _read_labels(file: FileRows[V], classes: Sequence[str] = ()) -> FileRows[V]:

@@ -30,6 +30,7 @@ from jurygraph.studies.consensus import (
 )
 from jurygraph.studies.report import Report, ReportTable
 
+_TIE_AMBIGUITY = 0.5
 _SAVE_CONSENSUS_HINT = "save it with `jurygraph consensus RATINGS --json`"
 
 
@@ -62,6 +63,7 @@ class SavedConsensus(FrozenModel):
     command: str = "jurygraph consensus RATINGS"
     counts: _ConsensusCounts
     agents: Mapping[str, AgentScore]
+    annotators: Mapping[str, JsonFields] = {}
     items: Mapping[str, _ConsensusItem]
     decided_by_one: tuple[str, ...] = ()
 
@@ -71,7 +73,7 @@ class SavedConsensus(FrozenModel):
         return frozenset(self.decided_by_one if self.method == "majority" else ())
 
     @property
-    def annotators(self) -> frozenset[str]:
+    def annotator_names(self) -> frozenset[str]:
         """Return who labelled any of the items."""
         return frozenset().union(*(item.annotators for item in self.items.values()))
 
@@ -129,17 +131,24 @@ def read_consensus(path: Path) -> SavedConsensus:
 def select_ambiguous(
     earlier_consensus: SavedConsensus, min_ambiguity: float, items: Sequence[SheetItem]
 ) -> list[SheetItem]:
-    """Return those of the items of which a consensus has an ambiguity above `min_ambiguity`, or that are doubtful.
+    """Return those of the items of which a consensus has a doubt above `min_ambiguity`, the most doubtful first.
 
-    Raises `InputError` if there is none, or if one is not among `items`.
+    Ties come before what one vote decides. Raises `InputError` if there is none, or if one is not among `items`.
     """
     item_by_key = {item.key: item for item in items}
+    earlier_items = sorted(
+        earlier_consensus.items.items(), key=lambda entry: (-entry[1].ambiguity, entry[1].labels)
+    )
+    decided_by_one = earlier_consensus.doubtful_items
     selected_items = []
-    for name, earlier_item in earlier_consensus.items.items():
-        if earlier_item.ambiguity > min_ambiguity or name in earlier_consensus.doubtful_items:
+    for name, item in earlier_items:
+        if max(item.ambiguity, _TIE_AMBIGUITY * (name in decided_by_one)) > min_ambiguity:
             if name not in item_by_key:
-                hint = "add it to ITEMS, with its `agent` if the ratings have agents, and only then"
-                raise InputError(f"--ambiguous: the item {quote(name)} has no text; {hint}")
+                raise InputError(
+                    f"--ambiguous: ITEMS have no text of {quote(name)} (the item, with _ and its agent where ratings "
+                    f"name one), but of {join_names(item_by_key)}; add it, or name the column of agents with "
+                    "--column agent=C"
+                )
             selected_items.append(item_by_key[name])
     if not selected_items:
         highest = max(item.ambiguity for item in earlier_consensus.items.values())
@@ -149,7 +158,10 @@ def select_ambiguous(
             problem += (
                 " by majority vote, for which only ties and items decided by one vote are in doubt"
             )
-            hint = "save the consensus again with --method stableval"
+            hint = (
+                f"a tie of two is {_TIE_AMBIGUITY:g}, as are items that one vote decides; write less, or save the "
+                "consensus again with --method stableval"
+            )
         raise InputError(f"--above: {problem}; {hint}")
     return selected_items
 
@@ -170,7 +182,7 @@ def report(
             raise InputError(
                 f"--before: has other {name}; give the options of that consensus: {before.command}"
             )
-    lost_annotators = sorted(before.annotators - new_consensus.annotators)
+    lost_annotators = sorted(before.annotator_names - new_consensus.annotator_names)
     if lost_annotators:
         raise InputError(
             f"--before: that consensus has labels of {join_names(lost_annotators)}, and this one has none; name the "

@@ -95,7 +95,7 @@ def read_parts(files: Sequence[RatingsFile]) -> list[DimensionRatings]:
     Raises `InputError` if a reviewer scored an item twice, an item has two groups or domains, or there is no score.
     """
     ratings_by_dimension = defaultdict(list)
-    item_fields: dict[tuple[str, str], str | None] = {}
+    item_fields: dict[tuple[str, str], tuple[str | None, str]] = {}
     locations: dict[tuple[str | None, str, str], str] = {}
     for file in files:
         for line, rating in file.rows:
@@ -110,10 +110,14 @@ def read_parts(files: Sequence[RatingsFile]) -> list[DimensionRatings]:
                     "the scores"
                 )
             for name, value in (("group", rating.group), ("domain", rating.domain)):
-                if item_fields.setdefault((name, rating.key), value) != value:
+                first_value, first_location = item_fields.setdefault(
+                    (name, rating.key), (value, location)
+                )
+                if first_value != value:
                     raise InputError(
-                        f"{location}, field {file.columns[name]}: item {rating.key!r} has another {name} above; give "
-                        "each item one"
+                        f"{location}: item {rating.key!r} has the {name} {value or '(none)'}, and "
+                        f"{first_value or '(none)'} in {first_location}; give each item one {name} in all its rows, "
+                        "or name its column"
                     )
             ratings_by_dimension[rating.dimension or ""].append(rating)
     if not ratings_by_dimension:

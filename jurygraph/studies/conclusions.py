@@ -43,7 +43,7 @@ _MAX_LOST_DISTANCE = 0.05
 _MIN_SHARED_RATINGS = 30
 """Fewer ratings that two judges predict, or less than half of all, show nothing of the others."""
 MAX_SAMPLE_FACTOR = 100
-"""How many times as much as there is may be asked for; beyond, nothing that one could collect would tell."""
+"""How many times as much as there is may be asked for; beyond, more would hardly tell."""
 
 
 def side_of_bound(cell: object, bound: float) -> int | None:
@@ -69,7 +69,9 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
     distance_to_bound = abs(value - bound)
     needed_factor = (half_width / distance_to_bound * (1.0 + POWER_QUANTILE / NORMAL_QUANTILE)) ** 2
     if needed_factor >= MAX_SAMPLE_FACTOR:
-        return f" No number of {noun} that one could collect would tell."
+        return (
+            f" More {noun} would hardly tell: it would take over {MAX_SAMPLE_FACTOR} times as many."
+        )
     additional_count = float(f"{count * (needed_factor - 1.0):.2g}")
     return f" About {additional_count:,.0f} more {noun} like these would tell with a chance of 80%."
 
@@ -343,8 +345,9 @@ def _describe_test_against_people(
     if test.winning_rate is None:
         return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
     detail = (
-        f"ω {test.winning_rate:.2f} of {test.persons} persons (that share is shown to be nearer to the others than "
-        f"the judge by less than ε, if at all), ρ {_cell_text(test.advantage)}, {test.items} items, ε {test.epsilon:g}"
+        f"ω {test.winning_rate:.2f} of {test.persons} persons (for whom it is shown that the judge is nearer to the "
+        f"others than they are, or farther by less than ε), ρ {_cell_text(test.advantage)}, {test.items} items, "
+        f"ε {test.epsilon:g}"
     )
     if test.left_out:
         detail += (
@@ -580,7 +583,7 @@ def describe_raters(
     """
     half_way = (1.0 + chance) / 2.0
     text_by_finding = {
-        "opposite": f"Warning: judges the other way round ({measure} surely below {chance:.2g}, of guessing)",
+        "opposite": f"Warning: judges the other way round ({measure} surely below the {chance:.2g} of guessing)",
         "guessing": f"Warning: may be guessing ({measure} near {chance:.2g}, surely below {half_way:.2g})",
         "weak": f"Warning: agrees little ({measure} surely below {half_way:.2g}, though not guessing)",
         "unsure": "guessing is not ruled out, and more labels would tell",

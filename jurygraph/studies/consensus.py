@@ -64,7 +64,7 @@ MAX_LABEL_STEPS_FOR_REFITS = 5_000_000
 _TABLE_DIGITS = 3  # as in the tables of the paper
 _MAX_ROWS_LISTED = 10
 _MAX_AGENTS_PLOTTED = 25
-_MIN_LABELS_PER_SLIP = 20
+_MIN_LABELS_PER_SLIP = 10
 _MAX_SCALE_CHARACTERS = 400
 _CONSENSUS_METHOD_LABELS = {
     "majority": "majority vote",
@@ -274,8 +274,8 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
         warnings.append(small_panel_reason)
     warnings += notes_on_similar_names(ballots.annotator)
     warnings += notes_on_similar_names(ballots.agent or ())
-    if ballots.values is not None and not has_words(classes) and not describe_slips(ballots):
-        warnings += _notes_on_half_steps(classes)
+    if ballots.values is not None and not has_words(classes):
+        warnings += _notes_on_half_steps(ballots)
     if ballots.spelling_change_counts:
         spelling_change_texts = [
             f"{pair} ({count})" for pair, count in sorted(ballots.spelling_change_counts.items())
@@ -290,32 +290,53 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
     return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
 
 
-def describe_slips(ballots: VoteColumns) -> list[str]:
-    """Return a warning of the few labels that are farther from all others than these are from each other."""
+def _split_slips(ballots: VoteColumns) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return the classes, and apart from them the rare numbers that are farther from all others than these are from
+    each other."""
     scale: Sequence[Any] = ballots.classes
     if not ballots.values or has_words(scale) or len(scale) < 3:
+        return scale, ()
+    cut = int(np.diff(scale).argmax()) + 1
+    is_above = [label in scale[cut:] for label in ballots.label]
+    slips, others = scale[cut:], scale[:cut]
+    count = sum(is_above)
+    if 2 * count > len(is_above):
+        slips, others = others, slips
+        count = len(is_above) - count
+    is_far = scale[cut] - scale[cut - 1] > others[-1] - others[0]
+    is_rare = _MIN_LABELS_PER_SLIP * count <= len(is_above)
+    return (others, slips) if is_far and is_rare else (scale, ())
+
+
+def _locate_labels(ballots: VoteColumns, labels: Sequence[Any]) -> str:
+    """Return numbers, and where they are written."""
+    rows = zip(ballots.label, ballots.location, strict=True)
+    locations = join_names(location for label, location in rows if label in labels)
+    return f"{', '.join(map(format_label, labels))} ({locations})"
+
+
+def describe_slips(ballots: VoteColumns) -> list[str]:
+    """Return a warning of the few labels that are far from all others."""
+    others, slips = _split_slips(ballots)
+    if not slips:
         return []
-    warnings = []
-    for outlier, nearest, *_, farthest in (scale, scale[::-1]):
-        votes = zip(ballots.item, ballots.annotator, ballots.label, strict=True)
-        names = [f"{item} by {person}" for item, person, label in votes if label == outlier]
-        is_rare = _MIN_LABELS_PER_SLIP * len(names) <= len(ballots.label)
-        if is_rare and abs(outlier - nearest) > abs(nearest - farthest):
-            warnings.append(
-                f"Warning: {outlier:g} ({join_names(names)}) is far from all other labels, and moves every figure: "
-                "correct it, or name the scale by --classes."
-            )
-    return warnings
+    scale = [value for value in others if not value % 1.0] or others
+    return [
+        f"Warning: far from all other labels, and moving every figure: {_locate_labels(ballots, slips)}; correct them "
+        f"(`--classes {','.join(map(format_label, scale))}` names each)."
+    ]
 
 
-def _notes_on_half_steps(classes: Sequence[Any]) -> Iterator[str]:
+def _notes_on_half_steps(ballots: VoteColumns) -> Iterator[str]:
     """Yield how to take fewer classes than a scale with half steps has, such as 1, 1.5, …, 5."""
+    classes, _ = _split_slips(ballots)
     scale = range(math.floor(classes[0]), math.ceil(classes[-1]) + 1)
+    halves = [value for value in classes if value % 1.0]
     if {value % 1.0 for value in classes} == {0.0, 0.5} and len(scale) > 2:
         yield (
-            f"labels have half steps, and are {len(classes)} classes, of which votes often tie: better "
-            f"`--classes {','.join(map(str, scale))}`, which takes each as the nearest of {len(scale)}; "
-            "`jurygraph study agreement --level interval` takes it as a number"
+            f"labels have half steps, {_locate_labels(ballots, halves)}, and are {len(classes)} classes, of which "
+            f"votes often tie: better `--classes {','.join(map(str, scale))}`, which takes each as the nearest of "
+            f"{len(scale)}; `jurygraph study agreement --level interval` takes it as a number"
         )
 
 
@@ -414,7 +435,7 @@ def report(
         [
             *describe_slips(ballots),
             *_conclude_agents(fitted_consensus),
-            *_conclude_annotators(figures),
+            *conclude_annotators(figures),
             _conclude_items(figures),
         ],
         symbol_meanings=symbols.CONSENSUS_SYMBOL_MEANINGS,
@@ -497,7 +518,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
         "classes": ballots.classes,
         "values": fitted_consensus.values if ballots.has_order else (),
         "counts": counts,
-        "agreement": consensus.agreement(votes),
+        "agreement": consensus.agreement(votes, min_labels=2),
         "items": items,
     }
 
@@ -505,7 +526,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
 def _conclude_agents(fitted_consensus: FittedConsensus) -> list[str]:
     """Return whether the agent with the greatest mean credit is ahead of the next, over what both were labelled for.
 
-    The difference is in the numbers of the labels, such as stars, if their credit is in proportion to them.
+    The difference is in the units of the labels, such as stars, if their credit is in proportion to them.
     """
     ballots = fitted_consensus.ballots
     if ballots.agent is None:
@@ -519,7 +540,7 @@ def _conclude_agents(fitted_consensus: FittedConsensus) -> list[str]:
         credit_by_number = np.interp(classes, (classes[0], classes[-1]), (0.0, 1.0))
         if np.allclose(credit_by_number, scale):
             scale = classes
-            unit = " The difference is in the numbers of the labels."
+            unit = " The difference is in units of the labels, such as stars."
     # equal credit can differ in its last bits
     credit = np.round(item_posteriors.posterior @ np.array(scale), 12).tolist()
     units = ballots.prompt or ballots.item_id_in_file
@@ -541,8 +562,11 @@ def _accuracy_cell(person: Figures) -> IntervalCell:
     return IntervalCell(person["accuracy"], *(person["accuracy_interval"] or (None, None)))
 
 
-def _conclude_annotators(figures: Figures) -> Iterator[str]:
-    """Return whom not to trust, and who is lenient or strict, if the labels show it."""
+def conclude_annotators(figures: Figures) -> Iterator[str]:
+    """Return whom not to trust, and who is lenient or strict, if the labels show it.
+
+    `figures` have the `annotators`, `values` and `classes` of a report.
+    """
     people = figures["annotators"]
     measure, chance = "correlation", 0.0
     cells = {name: person["correlation"] for name, person in people.items()}
@@ -555,13 +579,21 @@ def _conclude_annotators(figures: Figures) -> Iterator[str]:
 
 
 def _conclude_items(figures: Figures) -> str:
-    """Return how far labels agree, and how many items are in doubt."""
+    """Return how far the labels of items with several agree, how many have one, and how many are in doubt."""
     agreement = figures["agreement"]
-    return (
-        f"{agreement.unanimous:.1%} of {figures['counts']['items']} items are unanimous, and of the pairs of labels of "
-        f"an item {agreement.pairwise:.1%} agree; items decided by one vote: "
-        f"{len(figures['decided_by_one'])}, ties: {len(figures['ties']['items'])}."
-    )
+    counts = figures["counts"]
+    text = "no item has two labels"
+    if agreement.items:
+        text = (
+            f"{agreement.unanimous * agreement.items:.0f} of {agreement.items} items with two labels or more are "
+            f"unanimous ({agreement.unanimous:.1%}), and of the pairs of labels of such an item "
+            f"{agreement.pairwise:.1%} agree"
+        )
+    single_count = counts["items"] - counts["unlabelled"] - agreement.items
+    if single_count:
+        text += f"; items with one label: {single_count}"
+    ties = len(figures["ties"]["items"])
+    return f"{text}; items decided by one vote: {len(figures['decided_by_one'])}, ties: {ties}."
 
 
 def _annotator_figures(
@@ -763,13 +795,18 @@ def list_consensus_labels(
 
     The label is the likeliest class, and none where several are as likely; of numbers there are also the `mean` of the
     labels and the `adjusted_mean`, the lowest first. `labels` is their number, `spread` is that of its labels, `doubt`
-    why it is in doubt, if it is.
+    why it is in doubt, if it is. The group, prompt and text follow where votes have them.
     All are of the `question`, if there is one.
     """
     ballots = fitted_consensus.ballots
     agents: Sequence[str | None] = ballots.agent or [None] * len(ballots.item)
     names = zip(ballots.item_id_in_file, agents, strict=True)
     names_by_key = dict(zip(ballots.item, names, strict=True))
+    details: dict[str, dict[str, str]] = {}
+    for key, fields in zip(ballots.item, ballots.details, strict=True):
+        for column, text in fields.items():
+            if text is not None:
+                details.setdefault(column, {})[key] = text
     adjusted_means = fitted_consensus.adjusted_means
     items = describe_fit(fitted_consensus)["items"]
     rows = []
@@ -785,6 +822,7 @@ def list_consensus_labels(
         row["labels"] = str(item["labels"])
         row["spread"] = f"{fitted_consensus.spreads[key]:.3g}"
         row["doubt"] = fitted_consensus.doubts.get(key, "")
+        row |= {column: texts.get(key, "") for column, texts in details.items()}
         rows.append({column: text for column, text in row.items() if text is not None})
     return rows
 

@@ -501,9 +501,18 @@ def _human_ceiling_figures(study: JudgeStudy) -> Figures | None:
             tasks.append(task)
     if study.has_numbers:
         distance = as_interval(mean_with_cluster_interval(distances, tasks))
-        return distance and figures | {"distance": distance}
+        return distance and figures | {"distance": distance, **_distance_from_persons(study)}
     share = _share_with_interval([distance == 0.0 for distance in distances], tasks)
     return share and figures | share._asdict()
+
+
+def _distance_from_persons(study: JudgeStudy) -> Figures:
+    """Return the judge, and its mean distance from single named people, of responses that several labelled."""
+    counts = Counter(row.response for row in study.person_labels)
+    rows = [row for row in study.person_labels if counts[row.response] > 1]
+    distances = [abs(row.prediction - row.label) for row in rows]
+    distance = mean_with_cluster_interval(distances, [row.task for row in rows])
+    return {"judge": study.judge.name, "judge_distance": as_interval(distance)}
 
 
 def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
@@ -638,7 +647,7 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
     if need is not None:
         mean_columns[f"labels for ±{need:g}"] = _describe_needed_label_count
     yield ReportTable.of(mean_columns, [judge for judge in judges if judge["scale"] != "ranks"])
-    yield from _ceiling_tables(figures["ceiling"])
+    yield from _ceiling_sections(figures["ceiling"])
     columns = {
         "pairs in both orders": "judge",
         "as people in both (95 %)": "strict",
@@ -683,13 +692,21 @@ def _describe_seats(row: Figures) -> str:
     return row["jury"] if row["without"] is None else f"without {row['without']}"
 
 
-def _ceiling_tables(ceiling_by_judge: FigureRows) -> Iterator[ReportTable]:
+def _ceiling_sections(ceiling_by_judge: FigureRows) -> ReportSections:
     """Yield how often two people agree, or by how much they differ; judges of the same responses share a line."""
     ceilings = {str(row): row for row in ceiling_by_judge if row is not None}.values()
     shares = [[row["question"], row] for row in ceilings if row["value"] is not None]
     yield ReportTable(("people agree on", "share (95 %)"), shares)
-    distances = [[row["question"], row["distance"]] for row in ceilings if row["distance"]]
-    yield ReportTable(("two people differ on", "by a mean distance of (95 %)"), distances)
+    columns: Columns = {
+        "two people differ on": "question",
+        "by a mean distance of (95 %)": "distance",
+        "and from one of them": "judge",
+        "differs by (95 %)": "judge_distance",
+    }
+    distances = [row for row in ceilings if row["distance"]]
+    yield ReportTable.of(columns, distances, left=1)
+    if distances:
+        yield "compare these two distances: the mean distance above is from the mean of several people, which is nearer"
 
 
 def _confusion_tables(judges: FigureRows) -> Iterator[ReportTable]:

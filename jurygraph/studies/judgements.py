@@ -379,10 +379,10 @@ def question_of_target_column(
     labels: FileRows[JudgedLabel],
     chosen: LabelsWithPositions,
 ) -> str | None:
-    """Return the name of the column of the labels, if it is that of one question, and no label names any."""
+    """Return the name of the column of the labels, if it is that of one question, and some label names none."""
     questions = {judge.question for run in runs for judge in run.judgements_by_judge}
     column = labels.columns.get("target")
-    if column is None or any(label.question for _, label in chosen):
+    if column is None or all(label.question for _, label in chosen):
         return None
     return column if len(find_questions_by_name(column, questions)) == 1 else None
 

@@ -45,6 +45,8 @@ class VoteColumns(NamedTuple):
         values: credit of each class, [K], where all are numbers of the data: linear from the lowest to the highest.
         has_order: False if `classes` are words that nobody has put in an order, which are sorted.
         dimension: that of all votes; None if they name none.
+        location: the line of each row, and its file, [rows].
+        details: the `group`, `prompt` and `text` of the item in each row, as far as the file has them, [rows].
         spelling_change_counts: the number of labels unlike their class, by both: "'Bug' as bug", "3.5 as 4".
     """
 
@@ -59,6 +61,8 @@ class VoteColumns(NamedTuple):
     values: Sequence[float] | None = None
     has_order: bool = True
     dimension: str | None = None
+    location: Sequence[str] = ()
+    details: Sequence[Mapping[str, str | None]] = ()
     spelling_change_counts: Mapping[str, int] = {}
 
 
@@ -152,18 +156,22 @@ def collect_votes(
         values=values,
         has_order=has_class_order,
         dimension=votes[0].vote.dimension,
+        location=[f"{vote.location} of {vote.file.path}" for vote in votes],
+        details=[vote.model_dump(include={"group", "prompt", "text"}) for _, _, vote in votes],
         spelling_change_counts=spelling_change_counts,
     )
 
 
 def _refuse_several_dimensions(votes: Sequence[_LocatedVote]) -> None:
-    dimensions = dict.fromkeys(located_vote.vote.dimension or "(none)" for located_vote in votes)
+    dimensions = Counter(located_vote.vote.dimension or "" for located_vote in votes)
     if len(dimensions) > 1:
-        dimensions_text = ", ".join(list(dimensions)[:MAX_LISTED_NAMES])
-        raise InputError(
-            f"{_vote_file_paths_text(votes)}: has the dimensions {dimensions_text}; pick one with --dimension "
-            "(`jurygraph study agreement` takes each)"
-        )
+        unnamed_count = dimensions.pop("", 0)
+        problem = f"has the dimensions {', '.join(list_first(list(dimensions), MAX_LISTED_NAMES))}"
+        hint = "pick one with --dimension (`jurygraph study agreement` takes each)"
+        if unnamed_count:
+            problem += f", and {unnamed_count} rows without one"
+            hint = "call their column of labels by it, or name it in a column `dimension`: --dimension leaves them out"
+        raise InputError(f"{_vote_file_paths_text(votes)}: {problem}; {hint}")
 
 
 def _vote_file_paths_text(votes: Iterable[_LocatedVote]) -> str:

@@ -214,7 +214,7 @@ def test_what_cannot_be_compared_is_refused(
             ["i0"],
             "--above: no item is more ambiguous than 0.99; ambiguity is from 0 to 1, and here",
         ),
-        (0.0, ["i0"], "--ambiguous: the item 'i1' has no text; add it to ITEMS"),
+        (0.0, ["i0"], "--ambiguous: ITEMS have no text of 'i1' (the item, "),
     ],
 )
 def test_items_that_cannot_be_chosen_are_refused(
@@ -228,7 +228,22 @@ def test_items_that_cannot_be_chosen_are_refused(
     with pytest.raises(InputError, match="only ties and items decided by one vote are in doubt; "):
         select_ambiguous(voted, 1.0, [])
     close = voted.model_copy(update={"decided_by_one": ("i1",)})
-    assert select_ambiguous(close, 1.0, [SheetItem(item="i1", text="A")])[0].item == "i1"
+    assert select_ambiguous(close, 0.49, [SheetItem(item="i1", text="A")])[0].item == "i1"
+    with pytest.raises(InputError, match="as are items that one vote decides; write less"):
+        select_ambiguous(close, 0.5, [SheetItem(item="i1", text="A")])
+
+
+def test_ties_are_as_doubtful_as_what_one_vote_decides_and_come_first(tmp_path: Path) -> None:
+    votes = [("one", "x", 0.0), ("clear", "x", 1.0), ("tie", "x", 0.0), ("tie", "y", 1.0)]
+    votes += [("clear", name, 1.0) for name in ("y", "z")]
+    rows = [Vote(item=item, annotator=name, label=label) for item, name, label in votes]
+    saved = save(fit_votes(rows, settings=ConsensusSettings(bootstrap=0)), tmp_path / "c.json")
+    texts = [SheetItem(item=name, text="A") for name in ("clear", "one", "tie")]
+    assert saved.method == "majority"
+    assert [item.item for item in select_ambiguous(saved, 0.3, texts)] == ["tie", "one"]
+    agents = [SheetItem(item="one", text="A", agent="m"), *texts[2:]]
+    with pytest.raises(InputError, match=r"ITEMS have no text of 'one' .*, but of one_m, tie; add"):
+        select_ambiguous(saved, 0.3, agents)
 
 
 SAVED = (

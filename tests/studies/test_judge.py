@@ -307,7 +307,7 @@ def test_the_labels_that_a_conclusion_asks_for_tell_in_four_fifths_of_such_studi
     values = np.random.default_rng(0).normal(0.1, 0.5, (4000, total))
     t = values.mean(axis=1) / values.std(axis=1, ddof=1) * total**0.5
     assert 0.78 <= float((t > t_quantile(total - 1)).mean()) <= 0.84
-    none = " No number of labels that one could collect would tell."
+    none = " More labels would hardly tell: it would take over 100 times as many."
     assert describe_needed_count(IntervalCell(0.01, -0.1, 0.2), 0.0, 50, "labels") == none
     assert describe_needed_count(IntervalCell(0.0, -0.1, 0.2), 0.0, 50, "labels") == ""
 
@@ -517,6 +517,32 @@ def test_several_people_are_a_majority_and_a_ceiling() -> None:
     assert (found.judges[0].n, found.judges[0].left_out) == (1, {"tied": 1})
     assert "of the labelled, 2 = 1 compared + 1 tied" in report(studies).notes[0]
     assert found.ceiling[0].value == 0.25  # one of four pairs
+
+
+def test_people_who_differ_in_numbers_stand_beside_the_judge_s_distance_from_one_of_them() -> None:
+    """From the mean of both, 3, the judge is 0 away, and from each person 2; one person alone is no pair."""
+    run = judgements({"a": 0.5, "b": 0.5}, scale=(1.0, 5.0))
+    given = {"a": (1.0, 5.0), "b": (4.0,)}
+    people = [
+        JudgedLabel(id=name, target=target, reviewer=f"p{place}")
+        for name, targets in given.items()
+        for place, target in enumerate(targets)
+    ]
+    found = report(join_labels_with_judgements([run], labels(*people)))
+    (ceiling,) = found.figures["ceiling"]
+    assert (ceiling["distance"].value, ceiling["judge_distance"].value) == (4.0, 2.0)
+    assert any(
+        str(section).startswith("compare these two distances: ") for section in found.sections
+    )
+
+
+def test_labels_without_a_question_are_of_the_one_that_their_column_is_called_by() -> None:
+    run = judgements({"a": 0.9, "b": 0.9})
+    tone = JudgedLabel(id="a", target=True)
+    named = labels(tone, JudgedLabel(id="b", target=True, question="q"))
+    column = replace(named, columns={**named.columns, "target": "q"})
+    (study,) = join_labels_with_judgements([run], column)
+    assert [row.response for row in study.rows] == ["a", "b"]
 
 
 def test_a_scale_is_compared_in_its_own_units() -> None:

@@ -209,22 +209,25 @@ def _break_ties(votes: Votes, is_leading_class: Bools, ties: TieRule) -> Ints:
 
 
 class VoteAgreement(NamedTuple):
-    """Agreement of the annotators: `unanimous` is the share of items of which all rows have the same label; `pairwise`
-    the mean over items of the share of pairs of rows that agree (1 for an item with one row)."""
+    """Agreement of the annotators over `items`: `unanimous` is the share of them of which all rows have the same label;
+    `pairwise` the mean of the share of pairs of rows that agree (1 for an item with one row). None without items."""
 
-    unanimous: float
-    pairwise: float
+    unanimous: float | None
+    pairwise: float | None
+    items: int
 
 
-def agreement(votes: Votes) -> VoteAgreement:
-    """Return the agreement over the items that have a label."""
-    counts = votes.counts[votes.has_label]
+def agreement(votes: Votes, min_labels: int = 1) -> VoteAgreement:
+    """Return the agreement over the items with so many labels or more; published figures count all with a label."""
+    counts = votes.counts[votes.counts.sum(axis=1) >= min_labels]
+    if not len(counts):
+        return VoteAgreement(None, None, 0)
     size = counts.sum(axis=1)
     pairs = size * (size - 1)
     agreeing_pairs = (counts * (counts - 1)).sum(axis=1)
     share = np.divide(agreeing_pairs, pairs, out=np.ones(len(size)), where=pairs > 0)
     is_unanimous = counts.max(axis=1) == size
-    return VoteAgreement(float(is_unanimous.mean()), float(share.mean()))
+    return VoteAgreement(float(is_unanimous.mean()), float(share.mean()), len(counts))
 
 
 class PanelStructure(NamedTuple):
@@ -267,16 +270,18 @@ def too_small(votes: Votes) -> str | None:
     depth = panel_structure(votes).depth
     if reason is not None or depth >= MIN_PANEL_DEPTH:
         return reason
-    remedy = "items need more than 2 labels each"
+    remedy = "for which items need more than 2 labels each"
     if depth > 0.0:  # which grows as the labels, with as many an item
         labels = len(votes.item) - votes.repeated_rows
         needed_label_count = math.ceil(round(labels * (MIN_PANEL_DEPTH / depth - 1.0), 6))
         amount = f"about {needed_label_count:,}"
         if needed_label_count > _MAX_LABEL_FACTOR * labels:
             amount = f"over {_MAX_LABEL_FACTOR * labels:,}"
-        remedy = f"{amount} labels more, with new items, reach that (now {labels:,})"
-    problem = f"the panel's depth is {depth:.3g}, and below {MIN_PANEL_DEPTH:g} the majority"
-    return f"{problem} is the better guess; {remedy}"
+        remedy = f"which takes {amount} more labels, of new items (now {labels:,})"
+    return (
+        f"too few labels to learn how each annotator errs, so that the majority is the better guess: the panel's depth "
+        f"is {depth:.3g}, and {MIN_PANEL_DEPTH:g} is needed, {remedy}"
+    )
 
 
 def not_identifiable(votes: Votes) -> str | None:

@@ -13,10 +13,10 @@ from jurygraph.cli.options import (
     AgentColumnOption,
     ColumnNamesOption,
     DimensionOption,
+    GroupColumnOption,
     ItemColumnOption,
     JsonOption,
     PlotFileOption,
-    RatingsFileArgument,
     RatingsFilesArgument,
     ReviewerColumnOption,
     ScoreColumnOption,
@@ -46,17 +46,18 @@ from jurygraph.messages import (
     split_names,
 )
 from jurygraph.runs.run import Run
-from jurygraph.schema.rating import format_label
+from jurygraph.schema.rating import VoteOnText, format_label
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import (
     NUMERAL_PATTERN,
     NameByField,
     confusions_to_json,
+    drop_repeated_labels,
     iter_file_columns,
     leave_out_raters,
     read_gold,
-    read_ratings,
+    read_rating_files,
     read_votes,
 )
 from jurygraph.sources.sheets import (
@@ -72,6 +73,7 @@ from jurygraph.studies.adjudication import SavedConsensus, read_consensus, selec
 from jurygraph.studies.agreement import MIN_SHARED_ITEMS, read_parts
 from jurygraph.studies.consensus import (
     ConsensusSettings,
+    conclude_annotators,
     fit_consensus,
     list_consensus_labels,
     report,
@@ -87,7 +89,7 @@ def consensus(
     annotator: ReviewerColumnOption = None,
     label: ScoreColumnOption = None,
     agent: AgentColumnOption = None,
-    group: Annotated[str | None, option("C", "Column for `group`.")] = None,
+    group: GroupColumnOption = None,
     dimension: DimensionOption = None,
     classes: Annotated[
         str | None,
@@ -202,7 +204,9 @@ def consensus(
     if earlier is not None:
         scale = scale or list(map(format_label, earlier.classes))
         preset = preset or earlier.preset
-    ballots = _read_ballots(ratings, columns, dimension, scale, gold, without)
+    ballots = _read_ballots(
+        ratings, columns, dimension, scale, gold, without, counts_repeats=preset == "paper"
+    )
     if earlier is not None and not classes:
         ballots = ballots._replace(values=earlier.values, has_order=bool(earlier.values))
     settings = ConsensusSettings(
@@ -283,11 +287,12 @@ def _read_ballots(
     classes: Sequence[str],
     gold: Path | None,
     without: str | None,
+    counts_repeats: bool,
 ) -> VoteColumns:
     file_column_pairs = list(iter_file_columns([*ratings, *filter(None, [gold])], columns))
     gold_columns = file_column_pairs.pop()[1] if gold is not None else {}
     files = [
-        read_votes(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD, classes)
+        read_votes(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD, classes, VoteOnText)
         for path, file_columns in file_column_pairs
     ]
     for file in files:
@@ -300,6 +305,8 @@ def _read_ballots(
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
     files = leave_out_raters(files, "annotator", without)
+    if not counts_repeats:  # which the published tables do
+        files = list(map(drop_repeated_labels, files))
     gold_columns_by_field = {
         name: gold_columns[name] for name in ("item", "agent", "label") if name in gold_columns
     }
@@ -323,7 +330,7 @@ _JUDGES_WITH_POWER_ANALYSIS = ("own-history", "item-mean", "rater-offset")
 
 @make_report_command
 def power(
-    ratings: RatingsFileArgument,
+    ratings: RatingsFilesArgument,
     width: Annotated[float, option("W", "Wanted half-width of alpha's interval.", min=0.001)] = 0.1,
     difference: Annotated[
         float | None, option("D", "Difference of two judges to find, in units of scores.")
@@ -344,6 +351,8 @@ def power(
     reviewer: ReviewerColumnOption = None,
     score: ScoreColumnOption = None,
     agent: AgentColumnOption = None,
+    group: GroupColumnOption = None,
+    dimension: DimensionOption = None,
     without: WithoutOption = None,
     seed: Annotated[int, option("S", "Seed of the draws.", min=0)] = 0,
 ) -> Report:
@@ -377,9 +386,11 @@ def power(
         raise InputError(f"--power: is {chance:g}; write a number between 0 and 1")
     if difference is not None and not 0.0 < difference < math.inf:
         raise InputError(f"--difference: is {difference:g}; write a finite number above 0")
-    columns = select_named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-    file = read_ratings(ratings, columns, COLUMN_OPTION_BY_RATING_FIELD)
-    parts = read_parts(leave_out_raters([file], "reviewer", without))
+    columns = select_named_columns(
+        item=item, reviewer=reviewer, score=score, agent=agent, group=group
+    )
+    options = COLUMN_OPTION_BY_RATING_FIELD
+    parts = read_parts(read_rating_files(ratings, columns, options, without, dimension))
     power_study = PowerStudy(
         width=width,
         difference=difference,
@@ -417,6 +428,12 @@ def assign(
     above: Annotated[
         float | None,
         option("X", "The ambiguity that these items exceed.", show_default=str(HIGH_AMBIGUITY)),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        option(
+            "N", "At most so many of these items, the most doubtful.", min=1, show_default="all"
+        ),
     ] = None,
     item: ItemColumnOption = None,
     column: ColumnNamesOption = None,
@@ -459,12 +476,8 @@ def assign(
         items, gold, {**select_named_columns(item=item), **parse_column_options(column)}
     )
     questions = _read_sheet_questions(dimensions)
-    if questions[0].classes and (
-        ambiguous or any(entry.is_pair for entry in sheet_items + common_items)
-    ):
-        raise InputError(
-            "--dimensions: pairs and --ambiguous items have scores of their own; write bare names"
-        )
+    if questions[0].classes and any(entry.is_pair for entry in sheet_items + common_items):
+        raise InputError("--dimensions: pairs have scores of their own; write bare names")
     raters = {}
     if ambiguous is not None:
         earlier_consensus = read_consensus(ambiguous)
@@ -473,18 +486,12 @@ def assign(
             earlier_consensus, HIGH_AMBIGUITY if above is None else above, sheet_items
         )
         print_messages(_notes_on_consensus(earlier_consensus, ambiguous, names))
-        scale = ", ".join(map(format_label, earlier_consensus.classes))
-        comparison = f"{earlier_consensus.command} --before {shell_quote(ambiguous)}"
-        update = {
-            "classes": earlier_consensus.classes,
-            "consensus": comparison,
-            "cells": {"scale": scale},
-        }
-        if not dimensions:
-            questions = [SheetQuestion(dimension=earlier_consensus.dimension)]
-        questions = [question.model_copy(update=update) for question in questions]
-    elif above is not None:
-        raise InputError("--above: needs a saved consensus; name it with --ambiguous")
+        if limit is not None and limit < len(sheet_items):
+            print_message(f"--limit: the {limit} most doubtful of {len(sheet_items)} items")
+        sheet_items = sheet_items[:limit]
+        questions = [_make_adjudication_question(earlier_consensus, ambiguous, dimensions)]
+    elif above is not None or limit is not None:
+        raise InputError("--above and --limit: need a saved consensus; name it with --ambiguous")
     assignment = make_sheets(sheet_items, common_items, names, per_item, questions, seed, raters)
     sheets = out / "sheets"
     key = out / "key.jsonl"
@@ -518,8 +525,26 @@ def assign(
         f"{shell_quote(key)} SHEET... --out {target}"
     )
     if ambiguous:
-        lines += [f"scores: {scale}", f"last: {comparison} {target}"]
+        question = questions[0]
+        lines += [f"scores: {question.cells['scale']}", f"last: {question.consensus} {target}"]
     print_report(json, figures, lines)
+
+
+def _make_adjudication_question(
+    consensus: SavedConsensus, path: Path, dimensions: str | None
+) -> SheetQuestion:
+    """Return what sheets ask about items of a consensus: a label of its classes, for the same dimension."""
+    dimension = consensus.dimension
+    if dimensions and dimensions != dimension:
+        raise InputError(
+            f"--dimensions: --ambiguous items are labelled as in {path}, by {dimension or 'no dimension'}; leave it out"
+        )
+    return SheetQuestion(
+        dimension=dimension,
+        classes=consensus.classes,
+        consensus=f"{consensus.command} --before {shell_quote(path)}",
+        cells={"scale": ", ".join(map(format_label, consensus.classes))},
+    )
 
 
 def _notes_on_consensus(
@@ -530,7 +555,15 @@ def _notes_on_consensus(
         yield (
             f"{path}: by majority vote, items that one vote decides are in doubt, too: {len(consensus.doubtful_items)}"
         )
-    raters = consensus.annotators
+    figures = consensus.model_dump(include={"classes", "values"})
+    figures["annotators"] = {
+        name: row for name, row in consensus.annotators.items() if name in names
+    }
+    for sentence in conclude_annotators(figures):
+        warning, is_warning, _ = sentence.partition("; to leave out: ")
+        if is_warning:
+            yield f"{warning}; name others in --reviewers"
+    raters = consensus.annotator_names
     for name in names:
         if raters and name not in raters:
             hint = did_you_mean(name, raters) or "check the name, unless somebody is new"

@@ -23,6 +23,7 @@ from jurygraph.cli.options import (
     DimensionOption,
     DryRunOption,
     GateConditionsOption,
+    GroupColumnOption,
     ItemColumnOption,
     JsonOption,
     MaxCallsOption,
@@ -52,12 +53,10 @@ from jurygraph.runs.run import Run
 from jurygraph.sources.ratings import (
     NO_NAMES,
     NameByField,
-    iter_file_columns,
     leave_out_raters,
     read_prompts,
-    read_ratings,
+    read_rating_files,
     read_texts,
-    select_dimension,
 )
 from jurygraph.sources.table_rows import read_rows
 from jurygraph.studies.report import Report
@@ -109,6 +108,7 @@ def agreement(
     reviewer: ReviewerColumnOption = None,
     score: ScoreColumnOption = None,
     agent: AgentColumnOption = None,
+    group: GroupColumnOption = None,
     dimension: DimensionOption = None,
     without: WithoutOption = None,
     level: Annotated[
@@ -131,13 +131,11 @@ def agreement(
     """
     from jurygraph.studies.agreement import report
 
-    columns = select_named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
-    files = [
-        read_ratings(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
-        for path, file_columns in iter_file_columns(ratings, columns)
-    ]
-    files_without = leave_out_raters(files, "reviewer", without)
-    return report(select_dimension(files_without, dimension), level)
+    columns = select_named_columns(
+        item=item, reviewer=reviewer, score=score, agent=agent, group=group
+    )
+    options = COLUMN_OPTION_BY_RATING_FIELD
+    return report(read_rating_files(ratings, columns, options, without, dimension), level)
 
 
 @register_study_command
@@ -711,7 +709,8 @@ class _ReviewerStudy:
         from jurygraph.studies.reviewers import plan_runs, texts_of
 
         rating_columns = {name: column for name, column in columns.items() if name != "prompt"}
-        self._file = read_ratings(ratings, rating_columns, COLUMN_OPTION_BY_RATING_FIELD)
+        options = COLUMN_OPTION_BY_RATING_FIELD
+        (self._file,) = read_rating_files([ratings], rating_columns, options)
         item_texts = {} if items is None else read_texts(items)
         self._texts = texts_of(self._file, item_texts)
         self._shots = [_parse_count(count) for count in split_names(shots)]

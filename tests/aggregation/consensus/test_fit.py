@@ -295,8 +295,8 @@ def test_fewer_than_three_annotators_are_not_identifiable(
     [
         (
             149,
-            "the panel's depth is 74.5, and below 75 the majority is the better guess; about 3 labels more, with new "
-            "items, reach that (now 447)",
+            "too few labels to learn how each annotator errs, so that the majority is the better guess: the panel's "
+            "depth is 74.5, and 75 is needed, which takes about 3 more labels, of new items (now 447)",
         ),
         (150, None),
     ],

@@ -310,7 +310,7 @@ def test_dimensions_of_a_config_are_those_of_its_judge_whose_history_need_not_ex
         key = [json.loads(line) for line in (out / "key.jsonl").read_text("utf-8").splitlines()]
         assert [row["classes"][-3:] for row in key] == [[0.8, 0.9, 1.0], [0.0, 0.5, 1.0]]
         pairs = run("assign", "pairs.csv", *asked[:-1], "pairs")
-        assert (pairs.code, "pairs and --ambiguous items have scores" in pairs.err) == (2, True)
+        assert (pairs.code, "pairs have scores of their own" in pairs.err) == (2, True)
 
 
 def test_a_dimension_is_named_once(run: Command, tmp_path: Path) -> None:
@@ -368,7 +368,7 @@ def test_a_bound_of_ambiguity_needs_a_consensus(run: Command, tmp_path: Path) ->
     )
     assert (ended.code, ended.err) == (
         2,
-        "error: --above: needs a saved consensus; name it with --ambiguous\n",
+        "error: --above and --limit: need a saved consensus; name it with --ambiguous\n",
     )
 
 
@@ -393,6 +393,24 @@ def test_reviewers_see_the_prompt_and_may_write_classes_in_any_case(
     assert "items.csv: reviewers do not see 'bot'" in made.err
     assert "'b+o@acme.io' has rated nothing in consensus.json" in made.err
     assert "'boo' has rated nothing in consensus.json; did you mean bo?\n" in made.err
+    for asked, problem in (
+        (("--limit", 1), "--limit: the 1 most doubtful of "),
+        (
+            ("--dimensions", "tone"),
+            "labelled as in consensus.json, by no dimension; leave",
+        ),
+    ):
+        limited = run("assign", "items.csv", *doubtful, *asked, "--reviewers", "bo", "-o", asked[0])
+        assert problem in limited.err
+    key = Path("--limit/key.jsonl").read_text(encoding="utf-8")
+    saved = json.loads(first.out)
+    ambiguity = {name: item["ambiguity"] for name, item in saved["items"].items()}
+    assert json.loads(key)["item"] == max(ambiguity, key=lambda name: ambiguity[name])
+    saved["annotators"]["bo"]["correlation"] = {"value": -0.5, "low": -0.8, "high": -0.2}
+    Path("turned.json").write_text(json.dumps(saved), encoding="utf-8")
+    warned = ("--ambiguous", "turned.json", *doubtful[2:], "--reviewers", "bo,cy", "-o", "turned")
+    distrust = "Warning: judges the other way round (correlation surely below the 0 of guessing): bo -0.500"
+    assert distrust in run("assign", "items.csv", *warned).err
     sheet = Path("out/sheets/b+o@acme.io.csv")
     content = sheet.read_text(encoding="utf-8")
     assert content.startswith('"item","prompt","text","scale","score","reason"\n')

@@ -24,8 +24,8 @@ large is level with small, though how sure that is cannot be told from 4 answers
 0.0000 (-1.0000 to 1.0000, all that is possible, unpaired over 4 answers or more of each; rough, with fewer than 20). \
 Let both answer the same tasks: harder ones then count for both.
 guessing is not ruled out, and more labels would tell: cy 0.000 (-0.752 to 0.752)
-41.7% of 12 items are unanimous, and of the pairs of labels of an item 68.1% agree; items decided by one vote: 0, \
-ties: 2.
+5 of 12 items with two labels or more are unanimous (41.7%), and of the pairs of labels of such an item 68.1% agree; \
+items decided by one vote: 0, ties: 2.
 labels: 48, items: 12, annotators: 4
 classes and credit: 0 (0), 1 (1)
 scores by posterior expected credit (method stableval, preset converged)
@@ -81,8 +81,8 @@ def test_the_agents_are_compared_by_all_methods(run: Command) -> None:
     assert ended.out.startswith(PRINTED)
     assert "\nmost ambiguous items  ambiguity  posterior  class  adjusted mean\n" in ended.out
     assert ended.err.splitlines() == [
-        "the panel's depth is 12, and below 75 the majority is the better guess; about 252 labels more, with new "
-        "items, reach that (now 48)",
+        "too few labels to learn how each annotator errs, so that the majority is the better guess: the panel's "
+        "depth is 12, and 75 is needed, which takes about 252 more labels, of new items (now 48)",
         "no stability of a ranking: --subsets is 0",
         "next: add --labels-out F for a label of each item, --compare for other methods",
     ]
@@ -329,6 +329,44 @@ def test_labels_are_written_for_study_judge_and_words_for_none_are_said(
     command = ("consensus", "polite.csv", "--classes", "no,yes", "--dimension", "polite")
     assert run(*command, "--labels-out", "polite-labels.csv").code == 0
     assert {row.question for _, row in read_judged_labels("polite-labels.csv").rows} == {"polite"}
+
+
+def test_what_the_ratings_say_of_an_item_is_in_its_row_and_a_repeated_label_counts_once(
+    run: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same rows for `study agreement` and `power`, whose reader says the same."""
+    rows = []
+    for item, stars in {"a": (1, 2), "b": (3, 3)}.items():
+        for name, star in zip(("x", "y"), stars, strict=True):
+            rows.append(
+                {"item": item, "annotator": name, "stars": star, "source": item.upper()}
+                | ({"text": f"Text {item}", "prompt": "Why?"} if name == "x" else {})
+            )
+    table(tmp_path / "stars.csv", *rows, rows[0])
+    table(
+        tmp_path / "more.csv",
+        {"item": "a", "annotator": "z", "label": 2, "group": "B", "dimension": "stars"},
+    )
+    columns = ("--target-column", "stars", "--group", "source")
+    ended = run("consensus", "stars.csv", *columns, "--labels-out", "labels.csv", *QUICK)
+    assert ended.code == 0, ended.err
+    said = "stars.csv: rows left out that repeat another one in everything, as if pasted twice: 1\n"
+    assert said in caplog.text
+    assert "labels: 4, items: 2, annotators: 2\n" in ended.out
+    with Path("labels.csv").open(newline="") as file:
+        found = {row["item"]: row for row in csv.DictReader(file)}
+    assert [found["a"][name] for name in ("group", "prompt", "text")] == ["A", "Why?", "Text a"]
+    assert read_judged_labels("labels.csv").rows[0][1].question is None
+    for command in (("study", "agreement"), ("power",)):
+        caplog.clear()
+        both = (*command, "stars.csv", "more.csv", *columns)
+        assert "item 'a' has the group B, and A in stars.csv, line 2; " in run(*both).err
+        assert said in caplog.text
+        ungrouped = run(*both[:-2])
+        assert "item 'a' has the group B, and (none) in stars.csv, line 2; " in ungrouped.err
+        ended = run(*both, "--dimension", "stars", "--without", "z", "--json")
+        assert ended.code == 0, ended.err
+        assert '"dimension":null' not in ended.out.replace(" ", "")
 
 
 @pytest.mark.parametrize("responses", [("q1-alpha", "q1-beta"), ("q1_alpha", "q1_beta")])

@@ -285,7 +285,9 @@ def test_items_in_doubt_by_majority_are_ties_and_those_that_one_vote_decides() -
             table.header[0]: table for table in found.sections if isinstance(table, ReportTable)
         }
         assert "posterior (PEC) against majority (MV)" not in tables  # there is no agent to compare
-        assert found.conclusion[-1].startswith("33.3% of 3 items are unanimous, ")
+        assert found.conclusion[-1].startswith(
+            "1 of 3 items with two labels or more are unanimous (33.3%), "
+        )
         assert found.conclusion[-1].endswith("items decided by one vote: 1, ties: 1.")
         if method == "stableval":
             assert "most ambiguous items" in tables
@@ -323,7 +325,7 @@ def test_which_agent_people_like_more_is_told_over_the_questions_of_both(has_gro
         design = "paired over 24 groups"
         certainty = "by more than chance"
     assert words.startswith(f"falcon is ahead of heron, {certainty}: the difference is 0.7500 (")
-    assert words.endswith(" The difference is in the numbers of the labels.")
+    assert words.endswith(" The difference is in units of the labels, such as stars.")
     uneven = fitted.ballots._replace(classes=(1, 2, 3, 4, 5, 9), values=None)
     by_rank = consensus_study.report(fit_consensus(uneven, fitted.settings)).conclusion[0]
     assert "in the numbers" not in str(by_rank)  # the credit of 9 is one step above that of 5
@@ -365,24 +367,49 @@ def test_of_ordered_labels_who_guesses_is_told_by_the_order_and_half_stars_do_no
         "Warning: may be guessing (correlation near 0, surely below 0.5): dee "
     )
     assert not any(name in str(advice) for name in ("ann", "fay"))
-    assert (
-        "labels have half steps, and are 9 classes, of which votes often tie: better `--classes 1,2,3,4,5`, which "
-        "takes each as the nearest of 5; `jurygraph study agreement --level interval` takes it as a number"
-    ) in found.notes
+    (advice,) = [note for note in found.notes if note.startswith("labels have half steps, ")]
+    assert advice.startswith("labels have half steps, 1.5, 2.5, 3.5, 4.5 (line 4 of v.csv, line ")
+    assert advice.endswith(
+        " more), and are 9 classes, of which votes often tie: better `--classes 1,2,3,4,5`, which takes each as the "
+        "nearest of 5; `jurygraph study agreement --level interval` takes it as a number"
+    )
 
 
-def test_a_slip_far_off_the_scale_comes_before_the_headline_and_is_in_no_suggested_scale() -> None:
-    votes = [(item, name, 44 if (item, name) == ("i7", "bo") else s) for item, name, s in STARS]
+@pytest.mark.parametrize("slips", [{("i7", "bo")}, {("i7", "bo"), ("i9", "dee"), ("i30", "bo")}])
+def test_slips_far_off_the_scale_come_before_the_headline_and_are_in_no_suggested_scale(
+    slips: set[tuple[str, str]],
+) -> None:
+    votes = [(item, name, 44 if (item, name) in slips else star) for item, name, star in STARS]
     slip = fit_consensus(collect_votes([votes_file(*votes)]), ConsensusSettings())
     found = consensus_study.report(slip)
-    assert str(found.conclusion[0]).startswith(
-        "Warning: 44 (i7 by bo) is far from all other labels"
+    lines = [row + 2 for row, (_, _, label) in enumerate(votes) if label == 44]
+    assert found.conclusion[0] == (
+        "Warning: far from all other labels, and moving every figure: 44 "
+        f"({', '.join(f'line {line} of v.csv' for line in lines)}); correct them (`--classes 1,2,3,4,5` names each)."
     )
-    assert not any("--classes 1,2" in note for note in found.notes)
+    assert sum("better `--classes 1,2,3,4,5`, " in note for note in found.notes) == 1
     clean = consensus_study.report(
         fit_consensus(collect_votes([votes_file(*STARS)]), ConsensusSettings())
     )
     assert not any("far from" in str(text) for text in clean.conclusion)
+
+
+def test_items_with_one_label_neither_agree_nor_disagree() -> None:
+    single = [("a", "x", 1), ("b", "x", 2), ("c", "x", 3)]
+    for votes, words in (
+        (
+            [*single, ("d", "x", 1), ("d", "y", 2)],
+            "0 of 1 items with two labels or more are unanimous (0.0%), and of the pairs of labels of such an item "
+            "0.0% agree; items with one label: 3; items decided by one vote: 3, ties: 1.",
+        ),
+        (
+            single,
+            "no item has two labels; items with one label: 3; items decided by one vote: 3, ties: 0.",
+        ),
+    ):
+        ballots = collect_votes([votes_file(*votes)])
+        found = consensus_study.report(fit_consensus(ballots, ConsensusSettings(bootstrap=0)))
+        assert found.conclusion[-1] == words
 
 
 def test_the_accuracy_of_someone_who_never_errs_has_the_exact_interval_of_as_many_items() -> None:
@@ -444,8 +471,8 @@ def test_who_may_guess_by_too_few_labels_is_named_apart_from_who_surely_does() -
     }
     shifts = dict.fromkeys(cells)
     assert list(describe_raters(cells, "correlation", 0.0, shifts, "labels")) == [
-        "Warning: judges the other way round (correlation surely below 0, of guessing): gus -0.700 (-0.900 to -0.500); "
-        "to leave out: --without gus",
+        "Warning: judges the other way round (correlation surely below the 0 of guessing): gus -0.700 "
+        "(-0.900 to -0.500); to leave out: --without gus",
         "Warning: may be guessing (correlation near 0, surely below 0.5): dee 0.100 (-0.200 to 0.400); to leave out: "
         "--without dee",
         "Warning: agrees little (correlation surely below 0.5, though not guessing): hal 0.200 (0.010 to 0.390); to "

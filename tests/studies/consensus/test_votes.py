@@ -1,6 +1,7 @@
 """Votes of several files become columns on one scale; errors name the invalid line."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,6 +34,8 @@ def test_votes_of_all_files_are_combined() -> None:
         None,
         {},
         [0.0, 0.5, 1.0],
+        location=["line 2 of v.csv", "line 3 of v.csv", "line 2 of w.csv"],
+        details=[{"group": None}] * 3,
     )
 
 
@@ -120,6 +123,25 @@ def test_the_requested_dimension_is_selected() -> None:
     assert collect_votes([votes_file(*TWO, dimension=["tone", "tone"])]).item == ["a", "a"]
 
 
+def test_rows_without_a_dimension_are_of_the_one_that_their_column_is_called_by_and_others_are_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tones = votes_file(("b", "x", 2.0), ("b", "y", 1.0), path="w.csv", dimension=["tone", "form"])
+    plain = votes_file(*TWO)
+    named = replace(plain, columns={**NAMES, "label": "tone"})
+    assert collect_votes([named, tones], "tone").item == ["a", "a", "b"]
+    assert collect_votes([named], "tone").dimension == "tone"
+    assert caplog.text == ""
+    message = r"v.csv, w.csv: has the dimensions tone, form, and 2 rows without one; call "
+    with pytest.raises(InputError, match=message):
+        collect_votes([plain, tones])
+    assert collect_votes([plain, tones, votes_file(("b", "z", 1.0), dimension=["tone"])], "tone")
+    assert (
+        "v.csv: rows without a `dimension` beside others, left out by --dimension: 2; "
+        in caplog.text
+    )
+
+
 def test_gold_labels_are_converted_to_classes() -> None:
     assert collect_votes([votes_file(*TWO)], gold=gold_label("a", "1")).gold == {"a": 1}
 
@@ -184,7 +206,7 @@ def test_gold_labels_are_converted_to_classes() -> None:
         (
             votes_file(*TWO, dimension=["tone", None]),
             {},
-            "v.csv: has the dimensions tone, (none); ",
+            "v.csv: has the dimensions tone, and 1 rows without one; call",
         ),
         (
             votes_file(*TWO, dimension=["tone", "form"]),

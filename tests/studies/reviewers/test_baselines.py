@@ -190,8 +190,12 @@ def test_the_baselines_of_convabuse_are_as_published_even_where_the_personal_one
             "ratings.csv, line 3: reviewer 'ann' has scored item 'i' in .*line 2",
         ),
         (
+            {"item": "i", "reviewer": "bob", "group": None},
+            "line 3: item 'i' has the group \\(none\\), and g in ratings.csv, line 2; give each",
+        ),
+        (
             {"item": "i", "reviewer": "bob", "group": "h"},
-            "line 3, field group: item 'i' has another group above",
+            "line 3: item 'i' has the group h, and g in ratings.csv, line 2; give each",
         ),
     ],
 )
