@@ -319,10 +319,10 @@ class TaskSource(ClosedAtExit):
             if not response.id:
                 refuse(path, "is missing", "every response needs it")
             self._add_response_id(self._tasks, line.number, path, response.id)
-        if self.columns is not None:
-            self.field_counts.update(task.model_fields_set)
-            if self.columns.messages and self.columns.response_from is None:
-                self.unjudged_replies += has_replies(task.query)
+        self.field_counts.update(task.model_fields_set)
+        columns = self.columns
+        if columns is not None and columns.messages and columns.response_from is None:
+            self.unjudged_replies += has_replies(task.query)
         if task.query == ():
             refuse(("query",), "is an empty list", "give it one message at least")
         outside_file_problem = find_outside_table_error(task.facts, self._folder)
