@@ -7,11 +7,18 @@ from functools import lru_cache, partial
 from itertools import islice
 from math import fsum
 from operator import attrgetter, itemgetter
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, join_names, shorten, suggest_known_name
+from jurygraph.messages import (
+    did_you_mean,
+    format_count,
+    join_names,
+    shorten,
+    suggest_known_name,
+)
 from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import (
@@ -22,6 +29,7 @@ from jurygraph.runs.store.packing import (
 from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
 from jurygraph.schema import Trace
 from jurygraph.schema.frozen_model import JsonMapping
+from jurygraph.views.agents import agent_label
 
 if TYPE_CHECKING:
     from jurygraph.runs.reports.summary import FailedRewards, FindingCounts
@@ -269,6 +277,32 @@ def build_reward_table(
         left_out=parts.failed,
         findings=findings,
     )
+
+
+def describe_best_rewards(run: Run) -> str:
+    """Return the agents' means of the best possible rewards, and which are lower; nothing where these means are equal.
+
+    What does not apply to a response makes its best reward lower: a reason for a lead that lies in no answer.
+    """
+    bests_by_agent = defaultdict(list)
+    counts: Counter[tuple[float, str]] = Counter()
+    for group in read_stored_groups(run):
+        for trace in group.traces:
+            if trace.value is not None:
+                bests_by_agent[agent_label(trace.agent)].append(trace.best)
+                weighted_names = [name for name in trace.names if run.config.reward.get(name)]
+                absent = [name for name in weighted_names if trace.component(name)[1] is None]
+                counts[trace.best, ", ".join(absent)] += 1
+    means = {agent: f"{fmean(bests):.4f}" for agent, bests in sorted(bests_by_agent.items())}
+    if len({*means.values()}) < 2:
+        return ""
+    lower = [
+        f"{format_count(count, 'response')} could get at most {best:.2f} ({absent} not applicable)"
+        for (best, absent), count in sorted(counts.items())
+        if absent
+    ]
+    means_text = join_names(f"{mean} of {agent}" for agent, mean in means.items())
+    return f"the mean of the best possible rewards is {means_text}: {join_names(lower)}"
 
 
 def _drop_column_of_one_value(
