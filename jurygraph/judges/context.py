@@ -67,8 +67,7 @@ class ContextJudge(JudgeEvaluator):
 
     def item(self, inputs: EvaluatorInput) -> Item:
         item = CONTEXT_ITEM_BY_NAME[inputs.question.subject]
-        text: Any = inputs.question.params.get("question", item.text)
-        return replace(item, text=text)
+        return replace(item, text=str(inputs.question.params.get("question", item.text)))
 
     def describe_missing_fields(self, view: TaskView, subject: str) -> str | None:
         needs_passages = "context" in CONTEXT_ITEM_BY_NAME[subject].needs

@@ -190,8 +190,7 @@ def _name_members(parts: StoredBody) -> JsonFields:
                 name = member.get("id") or member["name"] or member["use"]
                 if member.get("use") == "context":  # its ready words are in no config
                     params = member["params"]
-                    texts = find_question_texts(params.get("questions", {}))
-                    member = {**member, "params": {**params, "questions": texts}}
+                    params["questions"] = find_question_texts(params.get("questions", {}))
                 named_parts[f"{_NOUNS[key]} {name}"] = _name_members(member)
         else:
             named_parts[key] = value

@@ -48,10 +48,13 @@ _SELECT_FAILED_RESPONSES_SQL = (
 )
 
 
-def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCallback) -> str:
+def render_run_report(
+    run: Run, index: RunIndex, most: int, advance: ProgressCallback, template: str = "report.html"
+) -> str:
     """Return the page of a run with its `most` lowest rewards drawn; `advance` receives those explained for losses.
 
-    Raises `TraceMismatch` where a response is not what was written.
+    The `template` brief.html is a page of paper for whoever decides, and has no losses. Raises `TraceMismatch` where a
+    response is not what was written.
     """
     lowest = index.fetch_rows(SELECT_LOWEST_REWARDS_SQL, max(most, _MAX_LISTED_RESPONSES))
     # one by one: a page holds hundreds, of which only what is drawn is kept
@@ -61,7 +64,7 @@ def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCal
     failed = index.fetch_rows(_SELECT_FAILED_RESPONSES_SQL, _MAX_TABLE_ROWS)
     overview = run_overview_context(index)
     losses: LossRows = []
-    if overview["scored"] <= _MAX_RESPONSES_EXPLAINED:
+    if template == "report.html" and overview["scored"] <= _MAX_RESPONSES_EXPLAINED:
         losses = measure_losses(run, overview["agents"], advance)
     context = {
         **overview,
@@ -78,7 +81,7 @@ def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCal
         "records": index.records,
         "head": run.ledger.record_at(index.records).link.hex(),
     }
-    return render_document("report.html", run.folder.resolve().name, context)
+    return render_document(template, run.folder.resolve().name, context)
 
 
 def _iter_traces_with_texts(

@@ -4,7 +4,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import islice
+from itertools import chain, islice
 from math import fsum
 from operator import attrgetter, itemgetter
 from statistics import fmean
@@ -20,6 +20,7 @@ from jurygraph.messages import (
     suggest_known_name,
 )
 from jurygraph.runs.export_table import json_value_to_text
+from jurygraph.runs.reports.gate import CiThreshold, parse_threshold
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import (
     ERASED_PLACEHOLDER,
@@ -66,6 +67,10 @@ class RewardColumn(NamedTuple):
         is_number = isinstance(key, int | float)
         return not is_number, key if is_number else json_value_to_text(key)
 
+    def meets(self, condition: CiThreshold, trace: TraceWithoutTexts) -> bool:
+        is_text, value = self.sort_key(trace) or (True, None)
+        return not is_text and condition.is_met(value)
+
 
 def _count_unsupported_verdicts(trace: TraceWithoutTexts) -> int:
     verdicts = trace.body["verdicts"]
@@ -111,7 +116,8 @@ _STANDARD_COLUMNS = (*_COLUMNS, "query", "text")
 
 
 class ResponseSelection(NamedTuple):
-    """The responses to show: those with a status, of an agent and with each `label`, in the order of a column.
+    """The responses to show: those with a status, of an agent, with each `label` and where all conditions on columns
+    hold, such as `faithful<0.5`, in the order of a column.
 
     They are the first `limit`.
 
@@ -124,6 +130,7 @@ class ResponseSelection(NamedTuple):
     sort: str | None = None
     limit: int | None = None
     label: tuple[LabelText, ...] | None = None
+    where: Sequence[str] | None = None
 
     def select(self, run: Run, content: Callable[[TraceWithoutTexts], T]) -> Iterable[T]:
         """Return the content of each selected response; without `sort`, one group at a time is in memory.
@@ -131,19 +138,29 @@ class ResponseSelection(NamedTuple):
         Raises `InputError` for an unknown column or agent.
         """
         if self.sort is None:
-            return islice(map(content, self._selected_traces(run)), self.limit)
+            return islice(map(content, self._traces_that_meet_conditions(run)), self.limit)
         is_descending = self.sort.startswith("-") and self.sort not in _components_by_column(run)
         column = _find_column(run, "--sort", self.sort[is_descending:], _make_score_readers(run))
-        present = []
-        rows_without_sort_key = []
-        for trace in self._selected_traces(run):
-            key = column.sort_key(trace)
-            if key is None:
-                rows_without_sort_key.append(content(trace))
-            else:
-                present.append((key, content(trace)))
+        rows = [
+            (column.sort_key(trace), content(trace))
+            for trace in self._traces_that_meet_conditions(run)
+        ]
+        present = [row for row in rows if row[0] is not None]
         present.sort(key=itemgetter(0), reverse=is_descending)
-        return [*(item for _, item in present), *rows_without_sort_key][: self.limit]
+        absent = [row for row in rows if row[0] is None]
+        return [item for _, item in (*present, *absent)][: self.limit]
+
+    def _traces_that_meet_conditions(self, run: Run) -> Iterator[TraceWithoutTexts]:
+        scores = _make_score_readers(run)
+        conditions = []
+        for text in self.where or ():
+            condition, _ = parse_threshold(text)
+            if condition is None:
+                raise InputError(f"--where: {text!r} is no condition; write it as in 'reward<0.5'")
+            conditions.append((_find_column(run, "--where", condition.name, scores), condition))
+        for trace in self._selected_traces(run):
+            if all(column.meets(condition, trace) for column, condition in conditions):
+                yield trace
 
     def _selected_traces(self, run: Run) -> Iterator[TraceWithoutTexts]:
         agents: dict[str, None] = {}
@@ -280,29 +297,28 @@ def build_reward_table(
 
 
 def describe_best_rewards(run: Run) -> str:
-    """Return the agents' means of the best possible rewards, and which are lower; nothing where these means are equal.
+    """Return how many responses can get less than others, and what that does to agents; nothing if to all the same.
 
     What does not apply to a response makes its best reward lower: a reason for a lead that lies in no answer.
     """
     bests_by_agent = defaultdict(list)
-    counts: Counter[tuple[float, str]] = Counter()
     for group in read_stored_groups(run):
         for trace in group.traces:
             if trace.value is not None:
                 bests_by_agent[agent_label(trace.agent)].append(trace.best)
-                weighted_names = [name for name in trace.names if run.config.reward.get(name)]
-                absent = [name for name in weighted_names if trace.component(name)[1] is None]
-                counts[trace.best, ", ".join(absent)] += 1
-    means = {agent: f"{fmean(bests):.4f}" for agent, bests in sorted(bests_by_agent.items())}
+    means = {agent: f"{fmean(bests):.4f}" for agent, bests in bests_by_agent.items()}
     if len({*means.values()}) < 2:
         return ""
+    counts = Counter(chain.from_iterable(bests_by_agent.values()))
+    del counts[max(counts)]
     lower = [
-        f"{format_count(count, 'response')} could get at most {best:.2f} ({absent} not applicable)"
-        for (best, absent), count in sorted(counts.items())
-        if absent
+        f"{format_count(n, 'response')} could get at most {best:.2f}" for best, n in counts.items()
     ]
-    means_text = join_names(f"{mean} of {agent}" for agent, mean in means.items())
-    return f"the mean of the best possible rewards is {means_text}: {join_names(lower)}"
+    of_agents = join_names(f"{mean} of {agent}" for agent, mean in means.items())
+    return (
+        f"{join_names(lower)}, since not every component applies: the mean of the best possible "
+        f"rewards is {of_agents}"
+    )
 
 
 def _drop_column_of_one_value(

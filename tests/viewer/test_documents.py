@@ -316,11 +316,11 @@ def test_agents_of_other_best_rewards_have_these_beside_what_they_lost(
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, lines)))
     arguments = ("--config", tmp_path / "jury.yaml", "--out", tmp_path / "rag")
     assert run_command("score", tmp_path / "t.jsonl", *arguments).code == 0
-    note = "he mean of the best possible rewards is 0.6650 of bm25, 1.0000 of hybrid: "
-    note += "1 response could get at most 0.33 (faithful not applicable)"
+    note = "1 response could get at most 0.33, since not every component applies: "
+    note += "the mean of the best possible rewards is 0.6650 of bm25, 1.0000 of hybrid"
     run_command("report", tmp_path / "rag", "-o", tmp_path / "rag.html")
-    assert f"<strong>T{note}.</strong>" in (tmp_path / "rag.html").read_text()
-    assert f"t{note}" in run_command("study", "ranking", tmp_path / "rag").err
+    assert f"<strong>{note}.</strong>" in (tmp_path / "rag.html").read_text()
+    assert note in run_command("study", "ranking", tmp_path / "rag").err
     assert "best possible rewards is" not in run_command("study", "ranking", letters).err
 
 

@@ -122,10 +122,11 @@ def make_report_command(study: Callable[..., Report | None]) -> Callable[..., No
     it; one that returns None has printed its result.
     """
     study_parameters = signature(study).parameters
-    parameters = []
-    for name, parameter in study_parameters.items():
-        if name not in _OPTION_BY_OUTPUT_KIND:
-            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+    parameters = [
+        parameter.replace(kind=Parameter.KEYWORD_ONLY)
+        for name, parameter in study_parameters.items()
+        if name not in _OPTION_BY_OUTPUT_KIND
+    ]
     for name, (annotation, default) in _OPTION_BY_OUTPUT_KIND.items():
         parameters.append(
             Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

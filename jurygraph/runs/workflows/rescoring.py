@@ -148,8 +148,9 @@ def refuse_unknown_member_names(run: Run, config: Config, decisions: Iterable[De
         refuse_unknown_stakeholders(sorted(names), members[STAKEHOLDERS_COMPONENT_NAME])
     for evaluator in config.evaluators_with_criteria:
         members[RUBRIC_COMPONENT_NAME].update(run.header.evaluators[evaluator].shares)
-    new_criteria = config.criteria.keys() - run.config.criteria.keys()
-    refuse_unknown_criteria(new_criteria, members[RUBRIC_COMPONENT_NAME], config)
+    refuse_unknown_criteria(
+        config.criteria.keys() - run.config.criteria.keys(), members[RUBRIC_COMPONENT_NAME], config
+    )
 
 
 def _decision_drafts(decision_by_task: Mapping[str, Decision]) -> Iterator[RecordDraft]:

@@ -9,7 +9,6 @@ from math import inf
 from pathlib import Path
 from typing import TypeVar
 
-from jurygraph.agents.registry import BUILTIN_EVALUATOR_PATHS
 from jurygraph.decision.recipe import refuse_unknown_criteria
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
@@ -128,21 +127,21 @@ class TaskFileJob:
         What judges of one's own show is not known: there is none where one asks a model.
         """
         count = self.source.field_counts["context"]
-        config = self.jury.config
-        uses = {use.known_as: use.use for use in config.evaluators}
         judges = [judge for judge in self.jury.evaluators.values() if judge.uses_model]
-        if not (count and judges and self.jury.gateways):
-            return
-        if all(
-            uses[judge.name] in BUILTIN_EVALUATOR_PATHS
-            and not judge.reads_context
-            and judge.toolset is None
-            for judge in judges
+        if (
+            self.jury.gateways
+            and count
+            and judges
+            and all(
+                type(judge).__module__.startswith("jurygraph.judges.")
+                and not (judge.reads_context or judge.toolset)
+                for judge in judges
+            )
         ):
-            names = join_names(judge.name for judge in judges)
             yield (
-                f"{names}: {format_count(count, 'task')} with a context, which no model is shown; to judge by it, take "
-                '`context`, in your own words: `evaluators: [{use: context, params: {questions: {faithful: "…"}}}]`'
+                f"{join_names(judge.name for judge in judges)}: {format_count(count, 'task')} with a context, which no "
+                "model is shown; to judge by it, take `context`, in your own words: "
+                '`evaluators: [{use: context, params: {questions: {faithful: "…"}}}]`'
             )
 
     def describe_unpaired_answers(self) -> Iterator[str]:
