@@ -112,10 +112,11 @@ def _reverse_task_lists(task: Task) -> Task:
 
 def _reverse_model_keys(model: T) -> T:
     """Return a copy with the keys of its facts, data and metadata in reverse order."""
-    changes = {}
-    for name in ("facts", "data", "metadata"):
-        if name in type(model).model_fields:
-            changes[name] = _reverse_key_order(getattr(model, name))
+    changes = {
+        name: _reverse_key_order(getattr(model, name))
+        for name in ("facts", "data", "metadata")
+        if name in type(model).model_fields
+    }
     return model.model_copy(update=changes)
 
 

@@ -220,6 +220,7 @@ def open_job(options: ScoreOptions, printed_notes: set[str] | None = None) -> It
                 profiles=profiles,
             )
             print_messages(job.describe_misnamed_columns())
+            print_messages(job.describe_unseen_context())
             print_messages(job.describe_unpaired_answers())
             with StoredJobProgress(job) as stored_work:
                 yield OpenedJob(job, stored_work)

@@ -102,13 +102,17 @@ def check_recipe(config: Config, records: Mapping[str, EvaluatorRecord]) -> None
             _refuse_unknown_component(f"gates[{index}]", name, names)
 
 
-def refuse_unknown_criteria(names: Iterable[str], criteria: Collection[str]) -> None:
+def refuse_unknown_criteria(
+    names: Iterable[str], criteria: Collection[str], config: Config
+) -> None:
     """Raise ConfigError for the first of these names in `criteria` that is none of the criteria that are judged."""
     for name in sorted(names):
         if name not in criteria:
             known_names = sorted(criteria)
             hint = did_you_mean(name, known_names)
-            if hint is None:
+            if name in config.components or name in config.reward:
+                hint = f"it is a component, whose weight is reward.{name}"
+            elif hint is None:
                 listed_names = ", ".join(list_first(known_names, _MAX_LISTED_NAMES))
                 hint = f"there are {listed_names}" if criteria else "no rubric is judged"
             raise ConfigError(f"criteria.{name}: no rubric has a criterion {name!r}; {hint}")

@@ -243,10 +243,11 @@ def _judge_name(verdict: ExplainedVerdict) -> str:
 
 def _describe_answer(part: _ComponentPart) -> str:
     """Return the judge's own answer if the part has the value of a verdict, and all such verdicts the same answer."""
-    answers = set()
-    for verdict in part.verdicts:
-        if verdict.effect != "discarded" and part.value == verdict.score:
-            answers.add(verdict.native)
+    answers = {
+        verdict.native
+        for verdict in part.verdicts
+        if verdict.effect != "discarded" and part.value == verdict.score
+    }
     return (answers.pop() or "") if len(answers) == 1 else ""
 
 
@@ -292,10 +293,11 @@ def _component_summands(component: ExplainedTerm) -> list[_ComponentPart]:
         values = dict.fromkeys(applicable_inputs, term.value)
     # elsewhere the mean of a penalty alone has its weight without the sign
     has_signed_weights = component.combiner.counts_criteria
-    weights = {}
-    for name, use in component.inputs.items():
-        if name in values:
-            weights[name] = use.signed_weight if has_signed_weights else use.input_weight
+    weights = {
+        name: use.signed_weight if has_signed_weights else use.input_weight
+        for name, use in component.inputs.items()
+        if name in values
+    }
     total = sum(weight for weight in weights.values() if weight > 0)
     if total <= 0:
         return []

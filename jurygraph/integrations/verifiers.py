@@ -86,9 +86,10 @@ def split_reward_by_term(trace: Trace, value: float, name: str) -> dict[str, flo
     """Return a reward by its terms, under `name/TERM`; what gates, clips and scales changed is `name/rest`."""
     if trace.reward.value is None:
         return {name: value}
-    parts: dict[str, float] = {}
-    for term in trace.reward.terms:
-        if term.contribution is not None:
-            parts[f"{name}/{term.name}"] = term.contribution
+    parts = {
+        f"{name}/{term.name}": term.contribution
+        for term in trace.reward.terms
+        if term.contribution is not None
+    }
     rest = value - fsum(parts.values())
     return parts if rest == 0 else {**parts, f"{name}/rest": rest}

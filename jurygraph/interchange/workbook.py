@@ -85,9 +85,11 @@ _AGENT_SHEET_COLUMNS = (
 
 SheetRow = Sequence[JsonValue]
 SheetRows = Sequence[SheetRow]
+Sheet = tuple[Sequence[SheetColumn], SheetRows]
+"""The columns of a sheet, and its rows, with a value for each of the first columns."""
 
 
-def read_agent_sheet(run: Run) -> tuple[Sequence[SheetColumn], SheetRows]:
+def read_agent_sheet(run: Run) -> Sheet:
     """Return the columns of the sheet of agents, and a row for each agent, the best first.
 
     The interval is over tasks, or groups of tasks. The components come last, those in which agents differ most first.
@@ -148,12 +150,18 @@ def _agent_cells(row: RankedAgent) -> SheetRow:
     )
 
 
-def read_response_rows(run: Run, report: ProgressCallback) -> list[SheetRow]:
-    """Return a row of the readable sheet for every response: those without a reward, then the lowest reward first."""
+def read_response_sheet(run: Run, report: ProgressCallback) -> Sheet:
+    """Return the columns of the readable sheet, and a row for every response.
+
+    Those without a reward come first, then the lowest reward; components have their values as they count.
+    """
+    components = [*run.config.reward] or run.components()
+    columns = [SheetColumn(name, 12, _FOUR_DECIMALS_FORMAT) for name in components]
     rows = []
     for trace, response, task in run.responses_with_tasks():
         criteria = criterion_texts(run.decision_of(trace.task_id), task)
         reward = trace.reward
+        values = {term.name: term.value for term in reward.terms}
         cells = (
             trace.response_id,
             trace.task_id,
@@ -166,19 +174,15 @@ def read_response_rows(run: Run, report: ProgressCallback) -> list[SheetRow]:
             None if reward.value is None else round(reward.value, 4),
             round(reward.coverage, 4),
             describe_lost_points(run.explain_trace(trace), criteria),
+            *map(values.get, components),
         )
         rows.append((reward.value, cells))
         report(1)
     rows.sort(key=lambda row: (row[0] is not None, row[0] or 0.0))
-    return [cells for _, cells in rows]
+    return [*_RESPONSE_SHEET_COLUMNS, *columns], [cells for _, cells in rows]
 
 
-def write_workbook(
-    losses: SheetRows,
-    agents: tuple[Sequence[SheetColumn], SheetRows],
-    table: ExportTable,
-    path: Path,
-) -> None:
+def write_workbook(responses: Sheet, agents: Sheet, table: ExportTable, path: Path) -> None:
     """Write the three sheets. Raises `InputError` where a sheet has no room for the columns."""
     names = list(table.columns)
     if len(names) > _MAX_SHEET_COLUMNS:
@@ -191,9 +195,11 @@ def write_workbook(
     to_read = Alignment(vertical="top", wrap_text=True)
     # The agents come first, so that the file opens on who is better.
     _add_sheet(workbook, "Agents", *agents, to_read)
-    _add_sheet(workbook, "Rewards", _RESPONSE_SHEET_COLUMNS, losses, to_read)
-    columns = [SheetColumn(name, 16) for name in names]
-    _add_sheet(workbook, "Everything", columns, row_values, Alignment())
+    _add_sheet(workbook, "Rewards", *responses, to_read)
+    last_column = get_column_letter(len(responses[0]))
+    workbook["Rewards"].auto_filter.ref = f"A1:{last_column}{len(responses[1]) + 1}"
+    titles = [SheetColumn(name, 16) for name in names]
+    _add_sheet(workbook, "Everything", titles, row_values, Alignment())
     workbook.save(path)
 
 

@@ -45,7 +45,7 @@ def _read_workbook(run: Run, options: TableOptions, stack: ExitStack) -> ExportC
     from jurygraph.interchange.workbook import (
         MAX_SHEET_ROWS,
         read_agent_sheet,
-        read_response_rows,
+        read_response_sheet,
         write_workbook,
     )
 
@@ -55,11 +55,11 @@ def _read_workbook(run: Run, options: TableOptions, stack: ExitStack) -> ExportC
             f"{run.folder}: a sheet has room for {MAX_SHEET_ROWS - 1} responses, not {responses}; "
             "use --to parquet"
         )
-    losses = read_response_rows(run, options.report)
+    sheet = read_response_sheet(run, options.report)
     agents = read_agent_sheet(run)
     options_without_progress = replace(options, report=lambda count: None)
     return partial(
-        write_workbook, losses, agents, _open_table(run, "rewards", options_without_progress, stack)
+        write_workbook, sheet, agents, _open_table(run, "rewards", options_without_progress, stack)
     )
 
 

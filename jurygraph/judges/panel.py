@@ -413,9 +413,10 @@ def _fuse_votes(matrices: InputMatrices, params: RawParams) -> Component:
     value = np.where(
         has_missing_vote, votes.worst_case_values(posterior), votes.expected_level(posterior)
     )
-    diagnostics = {}
-    for index, level in enumerate(params["levels"]):
-        diagnostics[f"p({level:g})"] = np.where(has_vote, posterior[:, index], np.nan)
+    diagnostics = {
+        f"p({level:g})": np.where(has_vote, posterior[:, index], np.nan)
+        for index, level in enumerate(params["levels"])
+    }
     diagnostics["ambiguity"] = np.where(has_vote, 1.0 - posterior.max(axis=1), np.nan)
     return Component(value, np.asarray(votes.live.any(axis=1)), {}, diagnostics)
 

@@ -7,6 +7,7 @@ from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any, NamedTuple, cast, get_args
 
 from pydantic import Field, ValidationError
@@ -123,7 +124,14 @@ class Prompt(FrozenModel):
         }
         messages: list[Message] = []
         for (role, _), template in zip(self.sections, self._parse_templates, strict=True):
-            content = template.render(filled_sections)
+            try:
+                content = template.render(filled_sections)
+            except InputError as error:
+                line = extract_tb(error.__traceback__)[
+                    -2
+                ].lineno  # of the template: it called a filter
+                place = f"prompt {self.id!r}, line {line} of its section ## {role}"
+                raise InputError(f"{place}: {error}") from error
             messages.append(Message(role=cast(Any, role), content=content))
         # after the templates, which draw the marks while they are rendered
         return RenderedPrompt(tuple(messages), tuple(fence.marks))
@@ -165,6 +173,11 @@ def _jinja_environment() -> Any:
 
 def _fence_text(context: Any, text: str, name: str) -> str:
     """Return a text inside the fence of the prompt; a conversation is introduced."""
+    if isinstance(text, tuple):
+        hint = (
+            "write `{% for name, text in passages %}`, as each of `passages` has a name and a text"
+        )
+        raise InputError(f"`fenced({name!r})` gets a tuple, not a text; {hint}")
     fence: TextFence = context[_FENCE_PLACEHOLDER]
     fenced_text = fence.enclose(text, name)
     if not (isinstance(text, RenderedText) and text.has_turn_headers):

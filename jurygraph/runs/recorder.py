@@ -120,8 +120,8 @@ def reusable_results(
 def _find_resent_call_ids(traces: Sequence[Trace]) -> set[str]:
     """Return the ids of calls whose request was sent for one of the traces, and again for another."""
     first_calls: dict[str, Call] = {}
-    resent_call_ids = set()
-    for call in chain.from_iterable(trace.calls for trace in traces):
-        if first_calls.setdefault(call.id, call) != call:
-            resent_call_ids.add(call.id)
-    return resent_call_ids
+    return {
+        call.id
+        for call in chain.from_iterable(trace.calls for trace in traces)
+        if first_calls.setdefault(call.id, call) != call
+    }

@@ -142,9 +142,10 @@ class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
             role = criterion.role or role_by_criterion_id[criterion.id]
             criteria.append(criterion.model_copy(update={"role": role}))
         # What a person wrote goes before what a model proposed; where both are by hand, the file was reviewed last.
-        edges = []
-        for ends, edge in reviewed_edges.items():
-            edges.append(hand_written_edges.get(ends, edge) if edge.model else edge)
+        edges = [
+            hand_written_edges.get(ends, edge) if edge.model else edge
+            for ends, edge in reviewed_edges.items()
+        ]
         update = {
             "criteria": tuple(criteria),
             "edges": tuple(edges),
@@ -312,10 +313,10 @@ class TaskSource(ClosedAtExit):
             if not response.id:
                 refuse(path, "is missing", "every response needs it")
             self._add_response_id(self._tasks, line.number, path, response.id)
-        if self.columns is not None:
-            self.field_counts.update(task.model_fields_set)
-            if self.columns.messages and self.columns.response_from is None:
-                self.unjudged_replies += has_replies(task.query)
+        self.field_counts.update(task.model_fields_set)
+        columns = self.columns
+        if columns is not None and columns.messages and columns.response_from is None:
+            self.unjudged_replies += has_replies(task.query)
         if task.query == ():
             refuse(("query",), "is an empty list", "give it one message at least")
         outside_file_problem = find_outside_table_error(task.facts, self._folder)

@@ -134,9 +134,10 @@ def _to_dimension_ratings(dimension: str, ratings: Sequence[Rating]) -> Dimensio
     items, item = np.unique([rating.key for rating in rows], return_inverse=True)
     domains, domain = np.unique([rating.domain or "" for rating in rows], return_inverse=True)
     # A group may have the name of an item that is not in it.
-    groups = []
-    for rating in rows:
-        groups.append(f"item {rating.item}" if rating.group is None else f"group {rating.group}")
+    groups = [
+        f"item {rating.item}" if rating.group is None else f"group {rating.group}"
+        for rating in rows
+    ]
     scores = [rating.score for rating in rows]
     reasons = [rating.reason or "" for rating in rows]
     return DimensionRatings(
@@ -237,9 +238,10 @@ def _sections(
         f"agreement of reviewers; alpha is {level}, its interval is over {_sampling_unit_noun(parts)}; Jaccard "
         "compares what two reviewers rate above their own medians"
     )
-    rows = []
-    for matrix, figures in zip(matrices, parts, strict=True):
-        rows.append({**figures, "reviewers": len(matrix.reviewers)})
+    rows = [
+        {**figures, "reviewers": len(matrix.reviewers)}
+        for matrix, figures in zip(matrices, parts, strict=True)
+    ]
     columns: Columns = {
         "ratings": dimension_domain_name,
         "reviewers": "reviewers",

@@ -97,9 +97,10 @@ def defences_by_arm(configured: SafetyConfig) -> tuple[dict[str, SafetyConfig], 
     The arms are no defence, each defence alone (required evidence, preferred evidence, and the gates), all defences,
     and all with preferred evidence. If the config's own are none of these, that arm comes last, as `configured`.
     """
-    defences = {}
-    for name, enabled_defences in _DEFENCES_BY_ARM.items():
-        defences[name] = NO_DEFENCES_CONFIG.model_copy(update=enabled_defences)
+    defences = {
+        name: NO_DEFENCES_CONFIG.model_copy(update=enabled_defences)
+        for name, enabled_defences in _DEFENCES_BY_ARM.items()
+    }
     defences["all"] = SafetyConfig()
     defences["all-preferred"] = SafetyConfig(evidence="preferred")
     matching_arm_names = (name for name, safety in defences.items() if safety == configured)
@@ -195,9 +196,10 @@ class AttackStudy:
         gateways = self._jury.gateways
         sink = _InMemorySink()
         try:
-            measured_arms = {}
-            for name, arm_safety in self.arms.items():
-                measured_arms[name] = await self._measure_arm(arm_safety, sink, report)
+            measured_arms = {
+                name: await self._measure_arm(arm_safety, sink, report)
+                for name, arm_safety in self.arms.items()
+            }
         except RUN_ENDING:
             await gateways.wait_for_pending()
             raise
@@ -207,9 +209,10 @@ class AttackStudy:
         task_indices = {group.task_index for group in self._groups}
         configured = [use.known_as for use in self._jury.config.evaluators]
         evaluator_names = {use.known_as for use in self._config.evaluators}
-        attacks = {}
-        for attack in self._attacks:
-            attacks[attack.id] = attack.model_dump(include={"suite", "kind", "language"})
+        attacks = {
+            attack.id: attack.model_dump(include={"suite", "kind", "language"})
+            for attack in self._attacks
+        }
         return report_attacks(
             {
                 "configured": self.configured,
@@ -235,9 +238,10 @@ class AttackStudy:
         for evaluator in jury.evaluators.values():
             if evaluator.toolset is None:
                 continue
-            tools = {}
-            for name, tool in evaluator.toolset.tools.items():
-                tools[name] = tool if tool.reads_documents else _wrap_tool_with_attack(tool, texts)
+            tools = {
+                name: tool if tool.reads_documents else _wrap_tool_with_attack(tool, texts)
+                for name, tool in evaluator.toolset.tools.items()
+            }
             evaluator.toolset = replace(evaluator.toolset, tools=tools)
         return jury
 
@@ -361,10 +365,11 @@ def _plan(group: _AttackGroup, jury: Jury) -> Plan:
 
 def _with_model_questions_only(plan: Plan, jury: Jury) -> Plan:
     """Return the plan with only the questions for the config's model, without their conditions."""
-    questions = []
-    for question in plan.survey.questions:
-        if jury.evaluators[question.evaluator].uses_model:
-            questions.append(question.model_copy(update={"when": None}))
+    questions = [
+        question.model_copy(update={"when": None})
+        for question in plan.survey.questions
+        if jury.evaluators[question.evaluator].uses_model
+    ]
     survey = plan.survey.model_copy(update={"questions": tuple(questions)})
     return plan.model_copy(update={"survey": survey})
 
@@ -419,10 +424,9 @@ def attack_config(jury: Jury, surveys: Iterable[Survey]) -> Config:
         "gates": (),
     }
     attacked_config = config.model_copy(update=changes)
-    records = {}
-    for name, evaluator in jury.evaluators.items():
-        if name in evaluators:
-            records[name] = evaluator.record
+    records = {
+        name: evaluator.record for name, evaluator in jury.evaluators.items() if name in evaluators
+    }
     names = component_names(attacked_config, records)
     return attacked_config.model_copy(update={"reward": dict.fromkeys(names, 1.0)})
 
@@ -443,12 +447,12 @@ def positive_question_ids(config: Config, survey: Survey) -> frozenset[str]:
     for name in penalty_component_names & config.components.keys():
         inputs = config.components[name].inputs.values()
         penalty_component_names.update(use.verdicts_of for use in inputs)
-    question_ids = set()
-    for question in survey.questions:
-        if _is_about_one_response(question) and not _is_penalty(
-            question, survey, penalty_component_names
-        ):
-            question_ids.add(question.id)
+    question_ids = {
+        question.id
+        for question in survey.questions
+        if _is_about_one_response(question)
+        and not _is_penalty(question, survey, penalty_component_names)
+    }
     return frozenset(question_ids)
 
 
@@ -673,10 +677,11 @@ def _sections(figures: Figures, configured: Figures, labels: Mapping[str, str]) 
     header = ["false verdicts by kind, in %", "verdicts", *labels.values()]
     yield ReportTable(header, rows, digits=1)
     outcome_by_attack = configured["by_attack"]
-    successful_attack_rows = []
-    for name, outcome in outcome_by_attack.items():
-        if outcome["verdicts"]["hits"]:
-            successful_attack_rows.append((name, outcome["verdicts"]))
+    successful_attack_rows = [
+        (name, outcome["verdicts"])
+        for name, outcome in outcome_by_attack.items()
+        if outcome["verdicts"]["hits"]
+    ]
     successful_attack_rows.sort(key=lambda item: (-item[1]["rate"], item[0]))
     yield (
         f"with the defences of the config, {len(outcome_by_attack) - len(successful_attack_rows)} of "

@@ -227,9 +227,9 @@ def _unmeasured_figures_table(figures: Sequence[CertifiedFigure]) -> ReportTable
     for figure in figures:
         if figure.value is None:
             names[figure.why, figure.command].append(figure.name)
-    rows = []
-    for (why, command), figure_names in names.items():
-        rows.append(("; ".join(figure_names), why, command))
+    rows = [
+        ("; ".join(figure_names), why, command) for (why, command), figure_names in names.items()
+    ]
     return ReportTable(("not measured", "because", "what would measure it"), rows, left=3)
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
+from jurygraph.judges.context import find_question_texts
 from jurygraph.messages import format_count, shorten
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import MISSING, RunHeader, ValueChange, changes
@@ -187,6 +188,9 @@ def _name_members(parts: StoredBody) -> JsonFields:
         if key in _NOUNS:
             for member in value:
                 name = member.get("id") or member["name"] or member["use"]
+                if member.get("use") == "context":  # its ready words are in no config
+                    params = member["params"]
+                    params["questions"] = find_question_texts(params.get("questions", {}))
                 named_parts[f"{_NOUNS[key]} {name}"] = _name_members(member)
         else:
             named_parts[key] = value

@@ -181,7 +181,7 @@ def compare(
     mean_change = None
     if rewards_under_b and has_both_values.any():
         decided = np.array([rewards_under_b[response.id] for response, _ in pairs])
-        mean_change = fmean((decided - rewards[0])[has_both_values])
+        mean_change = round(fmean((decided - rewards[0])[has_both_values]), _ROUNDING_DECIMALS)
         if math.isnan(mean_change):
             mean_change, missing = None, "some rewards of A fail under them"
     unit = cluster_numbers(units[has_both_values])
@@ -400,11 +400,11 @@ def _changed_best_reward(pairs: ComparedPairs) -> Iterator[InputChange]:
 def _changed_verdicts(
     response_in_a: ComparedResponse, response_in_b: ComparedResponse
 ) -> list[VerdictPair]:
-    changed = []
-    for _, before, after in _paired_verdicts(response_in_a, response_in_b):
-        if after != before and _NO_VERDICT not in (before, after):
-            changed.append((before, after))
-    return changed
+    return [
+        (before, after)
+        for _, before, after in _paired_verdicts(response_in_a, response_in_b)
+        if after != before and _NO_VERDICT not in (before, after)
+    ]
 
 
 def _paired_verdicts(
@@ -427,10 +427,11 @@ def _find_verdict(
 
 def _runs_with(outcome: str, changed: Iterable[VerdictPair]) -> str | None:
     """Return which of A and B has one with this outcome among its verdicts: `A`, `B`, `A and B` or None."""
-    names = []
-    for name, verdicts in zip("AB", zip(*changed, strict=True), strict=False):
-        if any(verdict.outcome == outcome for verdict in verdicts):
-            names.append(name)
+    names = [
+        name
+        for name, verdicts in zip("AB", zip(*changed, strict=True), strict=False)
+        if any(verdict.outcome == outcome for verdict in verdicts)
+    ]
     return " and ".join(names) or None
 
 
@@ -661,9 +662,12 @@ def _conclude_comparison(figures: Figures) -> Iterator[str]:
     if len(outcomes) > _MAX_OUTCOMES_NAMED:
         count = sum(row["n"] for row in figures["outcomes"])
         outcomes = [f"{count} verdicts ended otherwise, in {len(outcomes)} ways"]
+    parts = [_describe_mean_change(figures), *outcomes]
     if len(figures["agents"]) > 1 and figures["changed_tasks"]:
-        outcomes.append(_describe_order(figures))
-    yield "; ".join([_describe_mean_change(figures), *outcomes, *_describe_counting(figures)])
+        # by other weights alone the mean has another scale, and its change says little
+        is_scale = figures["mean_delta_by_settings"] == figures["mean_delta"]
+        parts.insert(0 if is_scale else len(parts), _describe_order(figures))
+    yield "; ".join([*parts, *_describe_counting(figures)])
     gate = figures["gate"]
     missed = sum(not row["met"] for row in gate)
     if missed:
@@ -686,6 +690,7 @@ def _describe_counting(figures: Figures) -> Iterator[str]:
 def _describe_order(figures: Figures) -> str:
     """Return whether agents are in the same order of their means, and both orders where they are not."""
     orders = []
+    leads = []
     for mean in ("mean_a", "mean_b"):
         names_by_mean: dict[float, list[str]] = defaultdict(list)
         for row in figures["agents"]:
@@ -694,10 +699,12 @@ def _describe_order(figures: Figures) -> str:
                 names_by_mean[round(row[mean], _ROUNDING_DECIMALS)].append(name)
         ranks = sorted(names_by_mean.items(), reverse=True)
         orders.append(" > ".join(" = ".join(names) for _, names in ranks))
+        leads.append(format_number(ranks[0][0] - ranks[1][0] if len(ranks) > 1 else 0.0))
     before, after = orders
+    leads_text = f"; the first leads by {' in A, '.join(leads)} in B"
     if after == before:
-        return "agents are in the same order"
-    return f"agents are in another order: by mean {before} in A, {after} in B"
+        return f"agents are in the same order{leads_text}"
+    return f"agents are in another order: by mean {before} in A, {after} in B{leads_text}"
 
 
 def headline_sections(figures: Figures) -> ReportSections:

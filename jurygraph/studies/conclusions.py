@@ -522,10 +522,11 @@ def _describe_nearer_judge(row: Figures, reviewers: int) -> str:
 
 def _describe_gains(persons: FigureRows) -> Iterator[str]:
     """Yield for which persons a judge of their own is nearer than one for all, and for which it is not (Holm)."""
-    clear_gains = {}
-    for row in persons:
-        if row["gain_p"] is not None and row["gain_p"] < SIGNIFICANCE_LEVEL:
-            clear_gains[f"{row['reviewer']} ({row['gain_n']} ratings)"] = row["gain"]
+    clear_gains = {
+        f"{row['reviewer']} ({row['gain_n']} ratings)": row["gain"]
+        for row in persons
+        if row["gain_p"] is not None and row["gain_p"] < SIGNIFICANCE_LEVEL
+    }
     for relation, names in _join_names_by_side(clear_gains, "nearer", "farther"):
         yield f"personalized is surely {relation} than aggregate for {names}."
     if not clear_gains:
@@ -546,10 +547,11 @@ def _join_names_by_side(
 ) -> Iterator[tuple[str, str]]:
     """Yield the word for each side of 0, and the names whose intervals lie there, with these; none without a name."""
     for side, word in {1: above, -1: below}.items():
-        names = []
-        for name, cell in cells.items():
-            if side_of_bound(cell, 0.0) == side:
-                names.append(f"{name} {_format_interval_without_sign(cell)}")
+        names = [
+            f"{name} {_format_interval_without_sign(cell)}"
+            for name, cell in cells.items()
+            if side_of_bound(cell, 0.0) == side
+        ]
         if names:
             yield word, join_names(names)
 

@@ -703,9 +703,7 @@ def _sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSect
     for name, value in settings.fit.items():
         preset += "" if value is None else f", {name} {value:g}"
     yield f"scores by {_CONSENSUS_METHOD_LABELS[method]} (method {method}, preset {preset})"
-    rows = []
-    for name, agent in _rank_by_score(figures):
-        rows.append([name, _score_cell(agent), agent.items])
+    rows = [[name, _score_cell(agent), agent.items] for name, agent in _rank_by_score(figures)]
     score_title = f"score (95 %, {figures['intervals']})"
     yield ReportTable(("agent", score_title, "items"), rows, digits=_TABLE_DIGITS)
     if settings.compare:
@@ -770,9 +768,10 @@ def _comparison_table(comparison: RowsByName) -> ReportTable:
 
 def _annotator_sections(figures: Figures) -> ReportSections:
     """Yield the annotators, the best first, and what their rates are."""
-    rows = []
-    for name, person in figures["annotators"].items():
-        rows.append({**person, "name": name, "accuracy": _accuracy_cell(person)})
+    rows = [
+        {**person, "name": name, "accuracy": _accuracy_cell(person)}
+        for name, person in figures["annotators"].items()
+    ]
     measure = "accuracy"
     columns = {"annotator": "name", "accuracy (95 %, refits)": "accuracy"}
     if figures["values"]:

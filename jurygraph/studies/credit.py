@@ -315,9 +315,10 @@ def _add_rubric_scores(
     table = build_group_table(run, task_id, traces)
     rule = run.decision_of(task_id).rule
     settings = run.config.rubric
-    matrices = {}
-    for name, use in spec.inputs.items():
-        matrices[name] = table.score_matrix(use, rule, spec.direction, "counted", settings.met_from)
+    matrices = {
+        name: table.score_matrix(use, rule, spec.direction, "counted", settings.met_from)
+        for name, use in spec.inputs.items()
+    }
     p, is_applicable = input_means(matrices)
     weights = signed_weights(matrices)
     has_reward = np.array([trace.reward.value is not None for trace in traces])
@@ -707,15 +708,14 @@ def _sections(figures: Figures) -> ReportSections:
     columns |= {"leakage taken away (95 %)": "reduction", "mean reward (95 %)": "reward"}
     yield ReportTable.of(columns, name_rows(figures["differences"]))
     for figure, cases in (("leakage", "violated"), ("preservation", "satisfied")):
-        rule_rows = []
-        for method in methods.values():
-            rule_rows.append(
-                {
-                    **method["kinds"],
-                    "prerequisites": method["prerequisites"],
-                    "all kinds": method,
-                }
-            )
+        rule_rows = [
+            {
+                **method["kinds"],
+                "prerequisites": method["prerequisites"],
+                "all kinds": method,
+            }
+            for method in methods.values()
+        ]
         rows = []
         for kind in rule_rows[0]:
             estimates = [rule[kind][figure] for rule in rule_rows]

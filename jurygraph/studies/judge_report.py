@@ -427,9 +427,9 @@ def reliability(scores: Floats, targets: Floats, tasks: Ints) -> tuple[float, li
 
 
 def _reliability_diagram(judge: Figures) -> Plot:
-    columns = []
-    for name in ("met", "expected", "low", "high"):
-        columns.append([row[name] for row in judge["reliability"]])
+    columns = [
+        [row[name] for row in judge["reliability"]] for name in ("met", "expected", "low", "high")
+    ]
     series = PlotSeries(judge["judge"], *columns)
     equal_line = PlotSeries("as it should be", [0.0, 1.0], [0.0, 1.0])
     title = (

@@ -634,9 +634,7 @@ def iter_training_steps(
             components[name] = _to_floats(
                 None if reward.value is None else reward.components.get(name) for reward in rewards
             )
-        lengths = []
-        for _, response in rows:
-            lengths.append(None if response is None else len(response.text))
+        lengths = [None if response is None else len(response.text) for _, response in rows]
         yield TrainingStep(
             rewards=_to_floats(reward.value for reward in rewards),
             components=components,

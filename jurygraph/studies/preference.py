@@ -286,16 +286,15 @@ def report(comparisons: RunPreferenceOutcomes) -> Report:
     benchmarks = [
         _benchmark_accuracy_figures(name, outcomes_by_benchmark[name]) for name in sorted_names
     ]
-    failed_comparisons = []
-    for outcome in comparisons.outcomes:
-        if outcome.duel.result == "failed":
-            failed_comparisons.append(
-                {
-                    "task": outcome.task,
-                    "category": outcome.place.category,
-                    "reason": outcome.duel.reason,
-                }
-            )
+    failed_comparisons = [
+        {
+            "task": outcome.task,
+            "category": outcome.place.category,
+            "reason": outcome.duel.reason,
+        }
+        for outcome in comparisons.outcomes
+        if outcome.duel.result == "failed"
+    ]
     units = units_label(outcome.unit for outcome in comparisons.outcomes)
     figures = {
         "run": comparisons.run,
@@ -338,9 +337,10 @@ def _benchmark_accuracy_figures(name: str, outcomes: Sequence[PreferenceOutcome]
         for subset, members in outcomes_by_subset.items():
             weight = sizes[subset] / len(members) if sizes else 1.0
             weighted_outcomes += [(weight, member) for member in members]
-        subsets = []
-        for subset, members in sorted(outcomes_by_subset.items()):
-            subsets.append(_preference_figures(subset, [(1.0, member) for member in members]))
+        subsets = [
+            _preference_figures(subset, [(1.0, member) for member in members])
+            for subset, members in sorted(outcomes_by_subset.items())
+        ]
         categories.append(_preference_figures(category, weighted_outcomes) | {"subsets": subsets})
         # RewardBench's sections have equal weights
         total = sum(weight for weight, _ in weighted_outcomes) if sizes else 1.0

@@ -343,10 +343,11 @@ def check_stakeholder_weights(
 
     Raises InputError where the weights are of no task, or of other stakeholders than a task has.
     """
-    people = {}
-    for score in scores:
-        if score.utilities and score.task is not None:
-            people[score.task] = score.utilities.keys()
+    people = {
+        score.task: score.utilities.keys()
+        for score in scores
+        if score.utilities and score.task is not None
+    }
     tasks_with_file_weights = file_weights.weights_by_task.keys() & people.keys()
     if not tasks_with_file_weights:
         hint = f"such tasks: {shorten(', '.join(people))}" if people else "no task has any"
@@ -522,9 +523,10 @@ def generate_presentations(
         )
     title = f"{response_count} responses, {counts['variants'].total()} variants"
     *counts_by_family, broken = counts.values()
-    rows = []
-    for family in dict.fromkeys(chain.from_iterable(counts_by_family)):
-        rows.append([family, *(count[family] for count in counts_by_family)])
+    rows = [
+        [family, *(count[family] for count in counts_by_family)]
+        for family in dict.fromkeys(chain.from_iterable(counts_by_family))
+    ]
     table = ReportTable(("family", "variants", "responses where undefined", "discarded"), rows)
     discarded_variants_table = ReportTable(
         ("discarded, because it breaks", "variants"), broken.most_common()

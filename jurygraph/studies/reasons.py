@@ -35,9 +35,10 @@ def tf_idf(texts: Sequence[str]) -> Any:
     words_by_text = [_WORD_PATTERN.findall(fold_text(text)) for text in texts]
     rows = np.repeat(np.arange(len(texts)), [len(words) for words in words_by_text])
     column_by_word: dict[str, int] = {}
-    columns = []
-    for word in chain.from_iterable(words_by_text):
-        columns.append(column_by_word.setdefault(word, len(column_by_word)))
+    columns = [
+        column_by_word.setdefault(word, len(column_by_word))
+        for word in chain.from_iterable(words_by_text)
+    ]
     shape = (len(texts), max(1, len(column_by_word)))
     counts = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)  # summed by cell
     text_count_by_word = (counts > 0).sum(axis=0)
@@ -55,10 +56,9 @@ class EmbeddedTexts:
         self._vectors: dict[str, Floats] = {}
 
     def __call__(self, texts: Sequence[str]) -> Floats:
-        missing = []
-        for text in dict.fromkeys(texts):
-            if text.strip() and text not in self._vectors:
-                missing.append(text)
+        missing = [
+            text for text in dict.fromkeys(texts) if text.strip() and text not in self._vectors
+        ]
         try:
             asyncio.run(self._embed(missing))
         except Fault as fault:

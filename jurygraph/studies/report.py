@@ -166,9 +166,7 @@ class Plot:
     @property
     def has_visible_values(self) -> bool:
         """Return whether there is something to see: a number, and in lines of several points a change."""
-        numbers = []
-        for series in self.series:
-            numbers.append([value for value in series.y if value is not None])
+        numbers = [[value for value in series.y if value is not None] for series in self.series]
         if self.kind != "line":
             return any(numbers)
         return any(len(values) == 1 or len(set(values)) > 1 for values in numbers)

@@ -136,9 +136,7 @@ PredictionColumns = Sequence[Predictions]
 
 def texts_of(ratings: RatingsFile, texts: Mapping[str, str]) -> dict[str, str]:
     """Return the texts of rated items by key: those in the ratings, or else in `texts`; blank ones are left out."""
-    text_by_key = {}
-    for _, rating in ratings.rows:
-        text_by_key[rating.key] = rated_text(rating, texts) or ""
+    text_by_key = {rating.key: rated_text(rating, texts) or "" for _, rating in ratings.rows}
     return {key: text for key, text in text_by_key.items() if text.strip()}
 
 
@@ -178,10 +176,10 @@ def predict(
 
 def absolute_errors(part: DimensionRatings, columns: Iterable[Predictions]) -> dict[str, Floats]:
     """Return each judge's distance from each rating, [n], the mean over seeds."""
-    errors = {}
-    for prediction in columns:
-        errors[prediction.judge] = np.abs(prediction.values - part.score).mean(axis=0)
-    return errors
+    return {
+        prediction.judge: np.abs(prediction.values - part.score).mean(axis=0)
+        for prediction in columns
+    }
 
 
 def _reviewer_domain_numbers(part: DimensionRatings) -> Ints:
@@ -467,9 +465,7 @@ def join_runs(
     )
     joined_columns = []
     for part in parts:
-        columns = []
-        for (name, _), members in sorted_runs:
-            columns.append(_join_seeds(part, name, members))
+        columns = [_join_seeds(part, name, members) for (name, _), members in sorted_runs]
         joined_columns.append(columns)
     return joined_columns
 

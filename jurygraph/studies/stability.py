@@ -219,10 +219,9 @@ class ScoredResponseVariants(NamedTuple):
         return None if mean == 0.0 else math.sqrt(semantic_variance) / abs(mean)
 
     def _mean_variance(self, groups: Mapping[Any, Sequence[PresentationScore]]) -> float | None:
-        score_variances = []
-        for rows in groups.values():
-            if len(rows) > 1:
-                score_variances.append(variance([row.score for row in rows]))
+        score_variances = [
+            variance([row.score for row in rows]) for rows in groups.values() if len(rows) > 1
+        ]
         return fmean(score_variances) if score_variances else None
 
     def weights_utilities_and_scores(
@@ -406,9 +405,7 @@ def _growths(
         return {"growth": None, "growth_same_families": None}
     ends = [_units_with_stakeholder_count(units, size) for size in (sizes[-1], sizes[0])]
     families = set.intersection(*map(_families_in_units, ends))
-    ends_of_common_families = []
-    for end in ends:
-        ends_of_common_families.append([unit.select_families(families) for unit in end])
+    ends_of_common_families = [[unit.select_families(families) for unit in end] for end in ends]
 
     def growth(above: Units, below: Units) -> Estimate | None:
         return ratio_of_positive_means(
@@ -597,9 +594,10 @@ def _find_largest_weight_shift(
     change = weights[index] - means
     table = np.array([weights[index], means, change, utility, change * utility]).T.tolist()
     names = ("weight", "mean_weight", "change", "utility", "product")
-    shift_by_stakeholder = {}
-    for person, terms in zip(people, table, strict=True):
-        shift_by_stakeholder[person] = dict(zip(names, terms, strict=True))
+    shift_by_stakeholder = {
+        person: dict(zip(names, terms, strict=True))
+        for person, terms in zip(people, table, strict=True)
+    }
     variant = rows[index]
     return {
         "protocol": variant.protocol,

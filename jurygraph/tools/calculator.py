@@ -156,10 +156,10 @@ def _evaluate_tree(syntax_tree: ast.expr, expression: str) -> Fraction | bool:
     if not isinstance(syntax_tree, ast.Compare):
         return numbers[syntax_tree]
     operands = [numbers[part] for part in (syntax_tree.left, *syntax_tree.comparators)]
-    for sign, (first, second) in zip(syntax_tree.ops, pairwise(operands), strict=True):
-        if not _BINARY_OPERATIONS[type(sign)](first, second):
-            return False
-    return True
+    return all(
+        _BINARY_OPERATIONS[type(sign)](first, second)
+        for sign, (first, second) in zip(syntax_tree.ops, pairwise(operands), strict=True)
+    )
 
 
 def _evaluate_ast_node(

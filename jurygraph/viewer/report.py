@@ -23,6 +23,7 @@ from jurygraph.viewer.shapes import (
     split_response_at_quotes,
 )
 from jurygraph.views.agents import RankedAgent
+from jurygraph.views.rewards import describe_best_rewards
 from jurygraph.views.trace import (
     TaskAndResponseView,
     build_task_and_response_view,
@@ -47,10 +48,13 @@ _SELECT_FAILED_RESPONSES_SQL = (
 )
 
 
-def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCallback) -> str:
+def render_run_report(
+    run: Run, index: RunIndex, most: int, advance: ProgressCallback, template: str = "report.html"
+) -> str:
     """Return the page of a run with its `most` lowest rewards drawn; `advance` receives those explained for losses.
 
-    Raises `TraceMismatch` where a response is not what was written.
+    The `template` brief.html is a page of paper for whoever decides, and has no losses. Raises `TraceMismatch` where a
+    response is not what was written.
     """
     lowest = index.fetch_rows(SELECT_LOWEST_REWARDS_SQL, max(most, _MAX_LISTED_RESPONSES))
     # one by one: a page holds hundreds, of which only what is drawn is kept
@@ -60,11 +64,12 @@ def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCal
     failed = index.fetch_rows(_SELECT_FAILED_RESPONSES_SQL, _MAX_TABLE_ROWS)
     overview = run_overview_context(index)
     losses: LossRows = []
-    if overview["scored"] <= _MAX_RESPONSES_EXPLAINED:
+    if template == "report.html" and overview["scored"] <= _MAX_RESPONSES_EXPLAINED:
         losses = measure_losses(run, overview["agents"], advance)
     context = {
         **overview,
         "losses": losses,
+        "best_rewards": describe_best_rewards(run),
         "most": most,
         "most_rows": _MAX_TABLE_ROWS,
         "most_losses": _MAX_LOSSES_LISTED,
@@ -76,7 +81,7 @@ def render_run_report(run: Run, index: RunIndex, most: int, advance: ProgressCal
         "records": index.records,
         "head": run.ledger.record_at(index.records).link.hex(),
     }
-    return render_document("report.html", run.folder.resolve().name, context)
+    return render_document(template, run.folder.resolve().name, context)
 
 
 def _iter_traces_with_texts(

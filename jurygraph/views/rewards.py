@@ -4,15 +4,23 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import islice
+from itertools import chain, islice
 from math import fsum
 from operator import attrgetter, itemgetter
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, join_names, shorten, suggest_known_name
+from jurygraph.messages import (
+    did_you_mean,
+    format_count,
+    join_names,
+    shorten,
+    suggest_known_name,
+)
 from jurygraph.runs.export_table import json_value_to_text
+from jurygraph.runs.reports.gate import CiThreshold, parse_threshold
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import (
     ERASED_PLACEHOLDER,
@@ -22,6 +30,7 @@ from jurygraph.runs.store.packing import (
 from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
 from jurygraph.schema import Trace
 from jurygraph.schema.frozen_model import JsonMapping
+from jurygraph.views.agents import agent_label
 
 if TYPE_CHECKING:
     from jurygraph.runs.reports.summary import FailedRewards, FindingCounts
@@ -57,6 +66,10 @@ class RewardColumn(NamedTuple):
             return None
         is_number = isinstance(key, int | float)
         return not is_number, key if is_number else json_value_to_text(key)
+
+    def meets(self, condition: CiThreshold, trace: TraceWithoutTexts) -> bool:
+        is_text, value = self.sort_key(trace) or (True, None)
+        return not is_text and condition.is_met(value)
 
 
 def _count_unsupported_verdicts(trace: TraceWithoutTexts) -> int:
@@ -103,7 +116,8 @@ _STANDARD_COLUMNS = (*_COLUMNS, "query", "text")
 
 
 class ResponseSelection(NamedTuple):
-    """The responses to show: those with a status, of an agent and with each `label`, in the order of a column.
+    """The responses to show: those with a status, of an agent, with each `label` and where all conditions on columns
+    hold, such as `faithful<0.5`, in the order of a column.
 
     They are the first `limit`.
 
@@ -116,6 +130,7 @@ class ResponseSelection(NamedTuple):
     sort: str | None = None
     limit: int | None = None
     label: tuple[LabelText, ...] | None = None
+    where: Sequence[str] | None = None
 
     def select(self, run: Run, content: Callable[[TraceWithoutTexts], T]) -> Iterable[T]:
         """Return the content of each selected response; without `sort`, one group at a time is in memory.
@@ -123,19 +138,29 @@ class ResponseSelection(NamedTuple):
         Raises `InputError` for an unknown column or agent.
         """
         if self.sort is None:
-            return islice(map(content, self._selected_traces(run)), self.limit)
+            return islice(map(content, self._traces_that_meet_conditions(run)), self.limit)
         is_descending = self.sort.startswith("-") and self.sort not in _components_by_column(run)
         column = _find_column(run, "--sort", self.sort[is_descending:], _make_score_readers(run))
-        present = []
-        rows_without_sort_key = []
-        for trace in self._selected_traces(run):
-            key = column.sort_key(trace)
-            if key is None:
-                rows_without_sort_key.append(content(trace))
-            else:
-                present.append((key, content(trace)))
+        rows = [
+            (column.sort_key(trace), content(trace))
+            for trace in self._traces_that_meet_conditions(run)
+        ]
+        present = [row for row in rows if row[0] is not None]
         present.sort(key=itemgetter(0), reverse=is_descending)
-        return [*(item for _, item in present), *rows_without_sort_key][: self.limit]
+        absent = [row for row in rows if row[0] is None]
+        return [item for _, item in (*present, *absent)][: self.limit]
+
+    def _traces_that_meet_conditions(self, run: Run) -> Iterator[TraceWithoutTexts]:
+        scores = _make_score_readers(run)
+        conditions = []
+        for text in self.where or ():
+            condition, _ = parse_threshold(text)
+            if condition is None:
+                raise InputError(f"--where: {text!r} is no condition; write it as in 'reward<0.5'")
+            conditions.append((_find_column(run, "--where", condition.name, scores), condition))
+        for trace in self._selected_traces(run):
+            if all(column.meets(condition, trace) for column, condition in conditions):
+                yield trace
 
     def _selected_traces(self, run: Run) -> Iterator[TraceWithoutTexts]:
         agents: dict[str, None] = {}
@@ -268,6 +293,31 @@ def build_reward_table(
         rewards=rewards,
         left_out=parts.failed,
         findings=findings,
+    )
+
+
+def describe_best_rewards(run: Run) -> str:
+    """Return how many responses can get less than others, and what that does to agents; nothing if to all the same.
+
+    What does not apply to a response makes its best reward lower: a reason for a lead that lies in no answer.
+    """
+    bests_by_agent = defaultdict(list)
+    for group in read_stored_groups(run):
+        for trace in group.traces:
+            if trace.value is not None:
+                bests_by_agent[agent_label(trace.agent)].append(trace.best)
+    means = {agent: f"{fmean(bests):.4f}" for agent, bests in bests_by_agent.items()}
+    if len({*means.values()}) < 2:
+        return ""
+    counts = Counter(chain.from_iterable(bests_by_agent.values()))
+    del counts[max(counts)]
+    lower = [
+        f"{format_count(n, 'response')} could get at most {best:.2f}" for best, n in counts.items()
+    ]
+    of_agents = join_names(f"{mean} of {agent}" for agent, mean in means.items())
+    return (
+        f"{join_names(lower)}, since not every component applies: the mean of the best possible "
+        f"rewards is {of_agents}"
     )
 
 

@@ -180,17 +180,16 @@ def _describe_tensions(difficulties: JsonMapping) -> Iterator[str]:
 
 def _build_rubric_graph_view(term: ExplainedTerm) -> RubricGraphView:
     names = list(term.inputs)
-    nodes = []
-    for name, use in term.inputs.items():
-        nodes.append(
-            CriterionNodeView(
-                name=name,
-                weight=use.signed_weight,
-                p=term.input_mean(name),
-                q=term.parts.get(name),
-                is_judged=name not in term.unjudged,
-            )
+    nodes = [
+        CriterionNodeView(
+            name=name,
+            weight=use.signed_weight,
+            p=term.input_mean(name),
+            q=term.parts.get(name),
+            is_judged=name not in term.unjudged,
         )
+        for name, use in term.inputs.items()
+    ]
     edges = [
         EdgeView(parent=names[parent], child=names[child], retention=retention)
         for parent, child, retention in term.combiner.prerequisites(term.params)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from jurygraph.errors import InputError
-from jurygraph.judges.context import CONTEXT_ITEM_BY_NAME
+from jurygraph.judges.context import find_question_texts
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.calls import RecordedCall, read_calls
 from jurygraph.runs.run import Run
@@ -83,12 +83,16 @@ def find_question_words(run: Run, view: QuestionView) -> str:
 
 def find_words_by_question(run: Run, task_id: str) -> dict[str, str]:
     """Return the words of the questions of a task that are those of all tasks."""
-    context_judges = {use.known_as for use in run.config.evaluators if use.use == "context"}
+    context_texts = {
+        use.known_as: find_question_texts(use.params.get("questions", {}))
+        for use in run.config.evaluators
+        if use.use == "context"
+    }
     words = {}
     for question in run.survey_without_texts_of(task_id).questions:
         criterion = question.params.get("criterion")
         if isinstance(criterion, dict):
             words[question.id] = str(criterion["text"])
-        elif question.evaluator in context_judges:
-            words[question.id] = CONTEXT_ITEM_BY_NAME[question.subject].text
+        elif question.evaluator in context_texts:
+            words[question.id] = context_texts[question.evaluator][question.subject]
     return words

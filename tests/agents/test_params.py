@@ -65,7 +65,15 @@ EVALUATORS = {
             "audience: is the text 'criterion'; write 'stakeholder' or 'task'",
         ),
     ],
-    "context": [PROFILE],
+    "context": [
+        PROFILE,
+        (
+            {"questions": {"faithfull": "So."}},
+            "questions.faithfull: is the text 'faithfull'; did you mean faithful? "
+            "write 'faithful', 'answers' or 'sufficient'",
+        ),
+        ({"questions": {"answers": " "}}, "questions.answers: is empty; write at least one"),
+    ],
     "goal_reached": [PROFILE],
     "tools.match": [
         (

@@ -53,7 +53,10 @@ def test_the_sheet_of_rewards_can_be_read_by_somebody_who_does_not_know_jurygrap
         "Reward",
         "Judged",
         "What was lost, or why there is no reward",
+        "polite",
+        "brief",
     )
+    assert sheet.auto_filter.ref == f"A1:J{len(rows) + 1}"
     with closing(Run.open(folder)) as run:
         rewards = {
             trace.response_id: (
@@ -71,6 +74,7 @@ def test_the_sheet_of_rewards_can_be_read_by_somebody_who_does_not_know_jurygrap
     answers = {row[0]: row[3] for row in rows}
     assert answers["ann/1"] == "come"
     assert (len(answers["odd/1"]), answers["odd/1"][-1]) == (1000, "…")
+    assert [row[8:] for row in rows if row[0] == "ann/1"] == [(0, 0.98)]
     assert by_name["ann/1"].splitlines() == [
         "Lost 0.7: polite 0 of 1, weight 0.7 (counted in come)",
         "Lost 0.006: brief 0.98 of 1, weight 0.3",
@@ -84,6 +88,7 @@ def test_the_sheet_of_rewards_can_be_read_by_somebody_who_does_not_know_jurygrap
         "0.0000",
         "0%",
         "General",
+        *["0.0000"] * 2,
     ]
     assert sheet.column_dimensions["H"].width > sheet.column_dimensions["F"].width
     assert all(cell.alignment.wrap_text for row in sheet["A1:H2"] for cell in row)

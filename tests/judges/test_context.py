@@ -1,5 +1,6 @@
 """`context`: the ready rubric for answers from retrieved passages."""
 
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -9,9 +10,12 @@ import yaml
 import jurygraph as jg
 from jurygraph import InputError
 from jurygraph.explanation.terms import describe_unsupported
+from jurygraph.judges.context import CONTEXT_ITEM_BY_NAME
+from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict
 from jurygraph.sources import TableColumns, read_tasks
 from jurygraph.testing import ScriptedJudge
+from jurygraph.views.verdict import find_words_by_question
 from tests.command import run_command
 from tests.rows import all_rows
 
@@ -27,7 +31,7 @@ def judge(
     context: object = PASSAGES,
     requests: list[str] | None = None,
     answer: str = ANSWER,
-    **settings: str,
+    **settings: object,
 ) -> dict[str, RecordedVerdict]:
     """Return the verdicts of a judge that finds every item met, and gives these quotations."""
     keys = {"borne out": "faithful", "all of it": "answers", "have all": "sufficient"}
@@ -110,6 +114,55 @@ def test_the_weights_of_the_template_put_an_honest_refusal_above_an_invention() 
                 (trace,) = jury.score(task, [text])
             rewards.append(trace.reward.value)
     assert rewards == pytest.approx([2 / 3, 1 / 3, 0.33, 0.67])
+
+
+def test_the_template_gives_an_answer_without_passages_what_its_readme_says() -> None:
+    template = files("jurygraph.cli") / "templates" / "rag"
+    settings = yaml.safe_load((template / "jury.yaml").read_text(encoding="utf-8"))
+    answer = {"met": True, "probability": 1.0, "reason": "so", "quotes": [ANSWER]}
+    config = {**settings, "model": "scripted"}
+    with jg.Jury.from_config(config, model=ScriptedJudge({"all of it": answer})) as jury:
+        (trace,) = jury.score(jg.Task(id="t", query="High?", context=[]), [ANSWER])
+    assert (trace.reward.status, trace.reward.value) == ("ok", pytest.approx(0.33))
+    assert "and gets 0.33 at most" in (template / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_question_in_other_words_is_the_only_new_one_and_leaves_the_others_as_they_are() -> None:
+    words = "Every claim has all of it borne out."
+    questions = {}
+    for name, params in (("ready", {}), ("reworded", {"questions": {"faithful": words}})):
+        config = {"evaluators": [{"use": "context", "params": params}], "model": "scripted"}
+        with jg.Jury.from_config(config, model=ScriptedJudge({})) as jury:
+            survey = jury.prepare(jg.Task(id="t", query="High?", context=PASSAGES)).survey
+            questions[name] = {question.subject: question for question in survey.questions}
+    ready, reworded = questions["ready"], questions["reworded"]
+    assert ready["faithful"].params == {}
+    assert reworded["faithful"].params == {"question": words}
+    for name in ("answers", "sufficient"):
+        assert reworded[name] == ready[name]
+    requests: list[str] = []
+    quotes = {name: [ANSWER] for name in ("faithful", "answers", "sufficient")}
+    judge(quotes, requests=requests, params={"questions": {"faithful": words}})
+    assert words in requests[0]
+    assert CONTEXT_ITEM_BY_NAME["faithful"].text not in requests[0]
+    assert CONTEXT_ITEM_BY_NAME["sufficient"].text in requests[0]
+
+
+def test_a_comparison_has_a_question_in_both_wordings_the_ready_one_too(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text(
+        '{"id": "t", "query": "High?", "context": ["High."], "responses": [{"id": "r", "text": ""}]}\n'
+    )
+    for name, params in (("ready", "{}"), ("other", "{questions: {faithful: So it is.}}")):
+        config = f"model: none\nevaluators: [{{use: context, params: {params}}}]\n"
+        (tmp_path / f"{name}.yaml").write_text(config)
+        run_command(
+            "score", tmp_path / "t.jsonl", "--config", tmp_path / f"{name}.yaml", "--out", tmp_path / name
+        )  # fmt: skip
+    compared = run_command("compare", tmp_path / "ready", tmp_path / "other").out
+    key = "evaluator context.params.questions.faithful"
+    assert re.search(rf"{key} +A +Everything that .*\n +B +So it is\.\n", compared)
+    with Run.open(tmp_path / "other") as run:
+        assert find_words_by_question(run, "t")["context/faithful"] == "So it is."
 
 
 def test_without_context_it_abstains() -> None:
@@ -246,3 +299,40 @@ def test_a_repair_asks_for_a_quotation_of_the_text_that_lacks_one(
     quotes = {"faithful": faithful, "answers": [ANSWER], "sufficient": sufficient}
     judge(quotes, requests=requests)
     assert any(problem in request for request in requests)
+
+
+@all_rows(
+    ("evaluators", "is_told"),
+    [
+        ("criteria, params: {criteria: {a: It is so.}}", True),
+        ("criteria, params: {criteria: {a: It is so.}}, tools: [read]", False),
+        ("context", False),
+        ("maths.format", False),
+        ("own.Own", False),
+    ],
+)
+def test_a_context_that_no_model_is_shown_is_told_before_the_run(
+    evaluators: str, is_told: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "t.jsonl").write_text(
+        '{"id": "t", "query": "High?", "context": ["High."], "responses": [{"id": "r", "text": ""}]}\n'
+    )
+    (tmp_path / "own.py").write_text(
+        "import jurygraph as jg\n\n\nclass Own(jg.JudgeEvaluator):\n    prompt = jg.read_prompt('x.md')\n"
+        "    def item(self, inputs):\n        return jg.Item('x', jg.Binary())\n".replace(
+            "'x.md'", repr(str(tmp_path / "x.md"))
+        )
+    )
+    (tmp_path / "x.md").write_text("---\nid: x\npurpose: p\nextends: items\n---\n## user\nRead.\n")
+    (tmp_path / "jury.yaml").write_text(
+        f"model: openai-compatible:http://127.0.0.1:9/v1#unasked\nevaluators: [{{use: {evaluators}}}]\n"
+    )
+    arguments = ("--config", tmp_path / "jury.yaml", "--out", tmp_path / evaluators[-7:])
+    note = (
+        "criteria: 1 task with a context, which no model is shown; to judge by it, take `context`"
+    )
+    for more in (["--dry-run"], []):
+        printed = run_command("score", tmp_path / "t.jsonl", *arguments, *more).err
+        assert printed.count("which no model is shown") == printed.count(note) == is_told, printed
+        assert not printed.startswith("error: ")
+        assert "0 responses to 0 groups" not in printed  # which is of tables

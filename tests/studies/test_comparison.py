@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -314,12 +315,15 @@ def test_the_first_sentence_has_the_order_of_the_agents():
         ]
         return str(compare(*sides).conclusion[0])
 
-    assert sentence((0.5, 0.25), (0.25, 0.125)).endswith("; agents are in the same order")
+    leads = "; the first leads by 0.2500 in A, 0.{} in B"
+    assert sentence((0.5, 0.25), (0.25, 0.125)).endswith(
+        f"; agents are in the same order{leads.format(1250)}"
+    )
     assert sentence((0.5, 0.25), (0.25, 0.5)).endswith(
-        "; agents are in another order: by mean x > y in A, y > x in B"
+        f"; agents are in another order: by mean x > y in A, y > x in B{leads.format(2500)}"
     )
     tied = sentence((0.5, 0.1 + 0.2), (0.5, 0.3), (0.75, 0.0))
-    assert tied.endswith("; agents are in another order: by mean z > x = y in A, x = y > z in B")
+    assert "; agents are in another order: by mean z > x = y in A, x = y > z in B; the" in tied
     assert "by mean" not in sentence((0.5, 0.5), (0.25, 0.25)) + sentence((0.5, 0.25))
 
 
@@ -751,6 +755,13 @@ def test_what_the_settings_change_by_themselves_is_what_rescoring_changes(tmp_pa
     assert report.figures["mean_delta_by_settings"] == pytest.approx(mean)
     rest = report.figures["mean_delta"] - report.figures["mean_delta_by_settings"]
     (first,) = report.conclusion
+    # other weights alone are another scale: what became of the order comes before the mean
+    (by_settings_alone,) = by_settings.conclusion
+    assert re.match(
+        r"agents are in (the same|another) order.*; the first leads by \S+ in A, \S+ in B; B is ",
+        by_settings_alone,
+    )
+    assert first.startswith("B is ")
     assert (
         f"), of which {mean:+.4f} by the settings (A's verdicts under B's settings), {rest:+.4f} by what was asked and "
         "judged; 4 of 4 tasks changed"

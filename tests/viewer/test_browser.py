@@ -1,5 +1,6 @@
 """The journeys of people who did not run the judge, in a real Chromium; axe looks at every page that they open."""
 
+import json
 import os
 import re
 import shutil
@@ -275,6 +276,54 @@ def test_a_conversation_is_read_message_by_message_on_a_small_screen(
         assert "assistant" in page.locator(".message").nth(1).inner_text()
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= 360
+
+
+def write_answers(folder: Path, agents: int) -> Path:
+    """Score the answers of agents to eight questions by two components, and return the run."""
+    answers = [
+        {"id": f"{number}-{agent}", "query": f"What is {number}?", "group": f"question {number}"}
+        | {"responses": [{"id": f"{number}-{agent}", "agent": name, "text": text}]}
+        for number in range(8)
+        for agent in range(agents)
+        for name in [f"a system with a long name, which is the {agent}. of them"]
+        for text in ["It is that. " * 40 if (number + agent) % (agent + 2) else "So."]
+    ]
+    (folder / "answers.jsonl").write_text("\n".join(map(json.dumps, answers)))
+    (folder / "lengths.py").write_text(
+        "def long(task, response):\n    return len(response.text) > 60\n\n\n"
+        "def brief(task, response):\n    return 1 / len(response.text)\n"
+    )
+    (folder / "jury.yaml").write_text(
+        "evaluators: [lengths.long, lengths.brief]\nreward: {long: 0.8, brief: -0.2}\n"
+    )
+    command = [JURYGRAPH, "score", "answers.jsonl", "--out", "rag"]
+    subprocess.run(
+        command, cwd=folder, check=True, capture_output=True
+    )  # the browser has a loop here
+    return folder / "rag"
+
+
+@pytest.mark.usefixtures("runs")  # which cannot be scored once a browser is open
+@pytest.mark.parametrize("agents", [2, 5])
+def test_a_brief_is_one_page_of_paper_that_says_who_is_better_why_and_with_examples(
+    agents: int, page: "Page", tmp_path: Path
+) -> None:
+    brief = tmp_path / "brief.html"
+    run = write_answers(tmp_path, agents)
+    assert run_command("report", run, "--brief", "-o", brief).code == 0
+    page.goto(brief.as_uri())
+    check_access(page)
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))) == 1
+    text = page.locator("main").inner_text()
+    assert "better than a system with a long name, which is the" in text
+    assert re.search(r"better in \d, equal in \d, worse in \d", text)
+    assert re.search(r"long\s+\d of 8\s+\d of 8", text)  # fall short
+    assert re.search(r"brief\s+0 of 8\s+0 of 8", text)  # of a fault: have it
+    assert f"{8 * agents} answers to 8 tasks, by rules, without a model" in text
+    assert page.locator("li").count() == 3
+    assert not re.search(r"\d\.\d{3}|group", text)
+    refused = run_command("report", run, "--brief", "--most", 2, "-o", brief)
+    assert (refused.code, "--brief is a page without choices" in refused.err) == (2, True)
 
 
 def test_a_report_opens_from_a_file_and_can_be_read_by_everybody(

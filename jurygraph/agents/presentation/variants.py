@@ -278,10 +278,10 @@ def _parse_section_records(lines: Sequence[str]) -> list[FactRecord]:
 def _parse_record(line: str) -> FactRecord:
     pattern = _FIELD_VALUE_CLAUSE_PATTERN if line.startswith("Its ") else _FIELD_VALUE_PAIR_PATTERN
     plain_line = re.sub(rf"\*\*({_SCALAR_VALUE_PATTERN})\*\*: ", r"\1: ", line)
-    record = {}
-    for match in pattern.finditer(plain_line):
-        record[str(_read_value(match["field"]))] = _read_value(match["value"])
-    return record
+    return {
+        str(_read_value(match["field"])): _read_value(match["value"])
+        for match in pattern.finditer(plain_line)
+    }
 
 
 T = TypeVar("T")

@@ -357,12 +357,11 @@ def _list_class_warnings(votes: Votes, confusion: Floats, gold: Ints) -> Iterato
             "the classes, is a guess, which lowers it; correct a slip (--classes with the others finds it), merge a "
             "class with another, or leave it out"
         )
-    calls = []
-    for true_class, commonest_class in enumerate(confusion.argmax(axis=1).tolist()):
-        if true_class != commonest_class and not is_rare_class[true_class]:
-            calls.append(
-                f"{votes.classes[true_class]!r} is called {votes.classes[commonest_class]!r}"
-            )
+    calls = [
+        f"{votes.classes[true_class]!r} is called {votes.classes[commonest_class]!r}"
+        for true_class, commonest_class in enumerate(confusion.argmax(axis=1).tolist())
+        if true_class != commonest_class and not is_rare_class[true_class]
+    ]
     if calls:
         yield (
             f"what the model takes for class {_join_first_names(calls)} more often: it may mean something else"

@@ -24,6 +24,9 @@ def report(
         int | None,
         option("N", "Draw the N lowest rewards whole.", show_default="10", min=1),
     ] = None,
+    brief: Annotated[
+        bool, option(None, "Write one page of paper, in plain words.", "--brief")
+    ] = False,
 ) -> None:
     """Write a run, or one response, as a page that stands alone.
 
@@ -31,12 +34,14 @@ def report(
     says which agent is better and how sure that is, then what each lost by what, what failed, and the responses, the
     lowest reward first: ten with what they lost and why, the others in a line each. With --response it has one
     response with its exact prompts, raw replies, evidence, and the sums behind its reward. In a file that ends in .md
-    it is Markdown for an issue: question, answer, sums and verdicts. Nothing is written of a run whose records were
-    changed.
+    it is Markdown for an issue: question, answer, sums and verdicts. With --brief it has one page for whoever decides:
+    who is better, how sure that is, why, what was judged by what, and three examples. Nothing is written of a run whose
+    records were changed.
 
     \b
     Example:
         jurygraph report run -o report.html
+        jurygraph report run --brief -o brief.html
         jurygraph report run -o response.html --response task-1/a
         jurygraph report run -o issue.md --response task-1/a
     """
@@ -45,6 +50,8 @@ def report(
 
     if response is not None and most is not None:
         raise InputError("--most is about many responses; leave it out, or leave out --response")
+    if brief and (response, most) != (None, None):
+        raise InputError("--brief is a page without choices; leave out --response and --most")
     is_markdown_file = output.endswith(".md")
     if is_markdown_file and response is None:
         raise InputError(f"{output}: Markdown is of one response; add --response ID")
@@ -60,7 +67,9 @@ def report(
             refuse_unwritable_page(output)
         if response is None:
             print_if_run_unfinished(stored_run)
-            page = _render_run_report(stored_run, most or pages.DRAWN_RESPONSES)
+            page = _render_run_report(
+                stored_run, most or pages.DRAWN_RESPONSES, "brief.html" if brief else "report.html"
+            )
         elif is_markdown_file:
             page = response_to_markdown(stored_run, response)
         else:
@@ -69,7 +78,7 @@ def report(
     print_message(f"wrote {output}")
 
 
-def _render_run_report(run: Run, most: int) -> str:
+def _render_run_report(run: Run, most: int, template: str) -> str:
     from jurygraph.viewer import report as pages
     from jurygraph.viewer.index import RunIndex
     from jurygraph.viewer.overview import check_record_links
@@ -81,4 +90,4 @@ def _render_run_report(run: Run, most: int) -> str:
         with progress("indexing", responses, "responses") as advance:
             index.update(advance)
         with progress("explaining", responses, "responses") as advance:
-            return pages.render_run_report(run, index, most, advance)
+            return pages.render_run_report(run, index, most, advance, template)

@@ -62,6 +62,10 @@ def show(
     agent: AgentOption = None,
     sort: SortColumnOption = None,
     label: LabelFilterOption = None,
+    where: Annotated[
+        list[str] | None,
+        option("CONDITION", "Only where this holds, such as faithful<0.5; repeat it for several."),
+    ] = None,
     limit: Annotated[int | None, option("N", "Show the first N responses.", min=1)] = None,
     columns: Annotated[
         str | None,
@@ -85,11 +89,13 @@ def show(
     Example:
         jurygraph show run --sort -reward --status ok --columns reward,accuracy
         jurygraph show run --label step=312 --label session=1
+        jurygraph show run --where "faithful<0.5" --where "answers>=0.5" --columns text
         jurygraph show run --response task-1/a
         jurygraph show run --response task-1/a --call criteria@kind
         jurygraph show run --json | jq .reward.value
     """
-    response_selection = ResponseSelection(status, agent, sort, limit, _parse_label_options(label))
+    labels = _parse_label_options(label)
+    response_selection = ResponseSelection(status, agent, sort, limit, labels, where)
     details = {"call": call, "verdict": verdict, "texts": texts or None}
     _refuse_contradictory_options(
         response, details, {"columns": columns, **response_selection._asdict()}, json

@@ -146,11 +146,10 @@ def _table_lines(columns: Sequence[Sequence[str]], left_aligned_count: int) -> I
         ):
             column_widths.pop()
     columns_in_width = columns[: len(column_widths)]
-    padded_columns = []
-    for index, (cells, width) in enumerate(zip(columns_in_width, column_widths, strict=True)):
-        padded_columns.append(
-            [_pad_cell(cell, width, is_left_aligned=index < left_aligned_count) for cell in cells]
-        )
+    padded_columns = [
+        [_pad_cell(cell, width, is_left_aligned=index < left_aligned_count) for cell in cells]
+        for index, (cells, width) in enumerate(zip(columns_in_width, column_widths, strict=True))
+    ]
     header_line, *body = ("  ".join(row).rstrip() for row in zip(*padded_columns, strict=True))
     yield header_line
     yield "  ".join("─" * width for width in column_widths)

@@ -14,11 +14,14 @@ _COMPARISON_BY_OPERATOR = {
     ">=": operator.ge,
     "<=": operator.le,
     "==": operator.eq,
+    "=": operator.eq,
     ">": operator.gt,
     "<": operator.lt,
 }
 _NUMBER_PATTERN = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_THRESHOLD_PATTERN = re.compile(rf"\s*(\w+)\s*(>=|<=|==|>|<|=)\s*({_NUMBER_PATTERN})\s*", re.ASCII)
+_THRESHOLD_PATTERN = re.compile(
+    rf"\s*([^\s<>=!]+)\s*(>=|<=|==|>|<|=)\s*({_NUMBER_PATTERN})\s*", re.ASCII
+)
 
 
 class CiThreshold(NamedTuple):
@@ -49,7 +52,7 @@ def parse_ci_thresholds(
     label = f"gate {shorten(text)!r}"
     thresholds = []
     for clause in threshold_clauses:
-        threshold, number = _parse_threshold(clause)
+        threshold, number = parse_threshold(clause)
         is_margin_threshold = threshold is not None and threshold.name in margins
         if threshold is None or (threshold.sign == "=") != is_margin_threshold:
             words = clause.strip()
@@ -67,7 +70,7 @@ def parse_ci_thresholds(
     return thresholds
 
 
-def _parse_threshold(clause: str) -> tuple[CiThreshold | None, str]:
+def parse_threshold(clause: str) -> tuple[CiThreshold | None, str]:
     """Return the condition in a clause, None if it is none, and its number as it is written."""
     match = _THRESHOLD_PATTERN.fullmatch(clause)
     if match is None:

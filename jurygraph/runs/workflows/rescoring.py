@@ -149,7 +149,7 @@ def refuse_unknown_member_names(run: Run, config: Config, decisions: Iterable[De
     for evaluator in config.evaluators_with_criteria:
         members[RUBRIC_COMPONENT_NAME].update(run.header.evaluators[evaluator].shares)
     refuse_unknown_criteria(
-        config.criteria.keys() - run.config.criteria.keys(), members[RUBRIC_COMPONENT_NAME]
+        config.criteria.keys() - run.config.criteria.keys(), members[RUBRIC_COMPONENT_NAME], config
     )
 
 

@@ -16,6 +16,7 @@ from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.jury import Jury
 from jurygraph.messages import (
     find_meant_field,
+    format_count,
     join_names,
     nearest_name,
     notes_on_similar_names,
@@ -85,7 +86,9 @@ class TaskFileJob:
             evaluator_criteria.update(evaluators[name].shares)
         criteria = config.criteria.keys()
         refuse_unknown_criteria(
-            criteria, self._find_names_in_tasks(criteria, evaluator_criteria, _criterion_ids)
+            criteria,
+            self._find_names_in_tasks(criteria, evaluator_criteria, _criterion_ids),
+            config,
         )
 
     def describe_misnamed_columns(self) -> Iterator[str]:
@@ -118,6 +121,29 @@ class TaskFileJob:
                         f"if it is the {field} that {name} needs, {_COLUMN_REMEDIES[field]}"
                     )
 
+    def describe_unseen_context(self) -> Iterator[str]:
+        """Yield a sentence where tasks have a context that no model of the config is shown.
+
+        What judges of one's own show is not known: there is none where one asks a model.
+        """
+        count = self.source.field_counts["context"]
+        judges = [judge for judge in self.jury.evaluators.values() if judge.uses_model]
+        if (
+            self.jury.gateways
+            and count
+            and judges
+            and all(
+                type(judge).__module__.startswith("jurygraph.judges.")
+                and not (judge.reads_context or judge.toolset)
+                for judge in judges
+            )
+        ):
+            yield (
+                f"{join_names(judge.name for judge in judges)}: {format_count(count, 'task')} with a context, which no "
+                "model is shown; to judge by it, take `context`, in your own words: "
+                '`evaluators: [{use: context, params: {questions: {faithful: "…"}}}]`'
+            )
+
     def describe_unpaired_answers(self) -> Iterator[str]:
         """Yield a sentence on what breaks the pairing of agents in a table, and one on empty answers.
 
@@ -126,7 +152,7 @@ class TaskFileJob:
         answers = self.source.answers
         answered_units = Counter(unit for unit, _ in answers)
         unit_count = len(answered_units)
-        if unit_count < self.source.file_extent()[0]:
+        if 0 < unit_count < self.source.file_extent()[0]:
             yield f"{answers.total()} responses to {unit_count} groups"
         agents = {agent for _, agent in answers if agent}
         yield from notes_on_similar_names(agents)

@@ -35,7 +35,7 @@ def test_two_runs_are_compared_as_text_markdown_and_json(runs: tuple[Path, Path]
     shown = run("compare", *runs, "--gate", "mean_delta==0.75, flips==0")
     assert shown.code == 0
     parts = [
-        "B is 0.7500 higher (95 % interval: ",
+        "agents are in the same order; the first leads by 0.3750 in A, 0.8750 in B; B is 0.7500 ",
         "The gate is met.",
         "changed between the runs",
         "reward.shaky ",
@@ -86,7 +86,7 @@ def test_a_comment_begins_with_the_result_the_flips_and_the_gate(
     assert commented.code == 1
     shown, fold = commented.out.split("<details>")
     first, *blocks = shown.split("\n\n")
-    assert first.startswith("**B is 0.7500 higher (")
+    assert "; B is 0.7500 higher (" in first
     assert first.endswith("** The gate is missed: 2 of 4 conditions.")
     assert blocks[0].splitlines()[2:4] == ["| reward.shaky | A | -0.5 |", "|  | B | 0.5 |"]
     assert blocks[2] == "No verdict flipped."

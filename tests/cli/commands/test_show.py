@@ -32,6 +32,39 @@ def test_show_is_a_table_of_rewards_with_their_components(scored_folder: Path, r
     assert len(run("show", scored_folder, "--limit", 1).out.splitlines()) == 3
 
 
+@all_rows(
+    ("conditions", "expected"),
+    [
+        (["polite<0.5"], ["door/b", "salt/a", "salt/b"]),
+        (["polite < 0.5", "reward>=-0.25"], ["door/b", "salt/a"]),
+        (["shaky==0"], ["door/b"]),
+        (["agent>0"], []),  # a text is in no order of numbers
+    ],
+)
+def test_only_where_all_conditions_on_columns_hold(
+    scored_folder: Path, run: Command, conditions: list[str], expected: list[str]
+) -> None:
+    options = [word for condition in conditions for word in ("--where", condition)]
+    rows = run("show", scored_folder, *options, "--json").out.splitlines()
+    assert [json.loads(row)["response_id"] for row in rows] == expected
+
+
+@all_rows(
+    ("condition", "message"),
+    [
+        ("polight<1", "error: --where: there is no column 'polight'; did you mean polite?"),
+        ("polite", "error: --where: 'polite' is no condition; write it as in 'reward<0.5'"),
+        ("polite<high", "error: --where: 'polite<high' is no condition; write it as in"),
+        ("nothing_like_it<1", "known: response, agent, status, reward"),
+    ],
+)
+def test_a_wrong_condition_is_refused_with_a_right_one(
+    scored_folder: Path, run: Command, condition: str, message: str
+) -> None:
+    refused = run("show", scored_folder, "--where", condition)
+    assert (refused.code, message in refused.err) == (2, True), refused.err
+
+
 def test_show_of_one_response_is_the_whole_trace(scored_folder: Path, run: Command):
     shown = run("show", scored_folder, "--response", "salt/a").out
     for part in (

@@ -231,6 +231,13 @@ def test_criteria_of_an_evaluator_have_weights_too(tasks: Path, tmp_path: Path) 
         score(tmp_path / "new", tasks, config)
 
 
+def test_the_weight_of_a_component_is_not_that_of_a_criterion(rich: Path, tmp_path: Path) -> None:
+    with closing(Run.open(rich)) as run:
+        name = next(iter(run.config.reward))
+    with pytest.raises(ConfigError, match=f"it is a component, whose weight is reward.{name}$"):
+        rescore_run(rich, tmp_path / "other", f"criteria.{name}.weight=2")
+
+
 @all_rows("setting, error, message", WRONG_SETTINGS)
 def test_a_wrong_setting_is_refused_and_nothing_written(
     plain: Path, tmp_path: Path, setting: str, error: type, message: str
