@@ -265,10 +265,10 @@ def read_gold(path: StrPath, columns: NameByField = NO_NAMES) -> Mapping[str, La
     Columns are `item`, `label`, and `agent`. Raises as `read_ratings` does, also if an item has two labels.
     """
     file = read_validated_rows(path, LabelledItem, columns)
-    gold = {}
-    for key, (label, position) in unique_value_by_item(file, "label").items():
-        gold[key] = LabelWithPlace(f"{path}, {position}", file.columns, label)
-    return gold
+    return {
+        key: LabelWithPlace(f"{path}, {position}", file.columns, label)
+        for key, (label, position) in unique_value_by_item(file, "label").items()
+    }
 
 
 def read_judged_labels(
@@ -357,7 +357,7 @@ def split_column_subject(text: str) -> tuple[str, str, str]:
     """Return the column in COLUMN, NAME=COLUMN or PERSON:NAME=COLUMN, and both names, each empty if it is not there."""
     subject, _, column = text.rpartition("=")
     first, _, second = subject.partition(":")
-    return column, first, second
+    return column.strip(), first, second
 
 
 def _question_hint(file: FileRows[_LabelRow]) -> str:
@@ -771,9 +771,10 @@ def read_confusions(path: StrPath) -> Confusions:
 
 def calibrations_to_json(calibrations: Mapping[str, ScoreCalibration]) -> bytes:
     """Return the content of a file of calibrations by question, each with its digest."""
-    content = {}
-    for name, calibration in calibrations.items():
-        content[name] = {**calibration.model_dump(mode="json"), "digest": calibration.digest}
+    content = {
+        name: {**calibration.model_dump(mode="json"), "digest": calibration.digest}
+        for name, calibration in calibrations.items()
+    }
     return json.dumps(content).encode() + b"\n"
 
 

@@ -22,6 +22,7 @@ from jurygraph.cli.options import (
     ScoreColumnOption,
     WithoutOption,
     argument,
+    column_option,
     option,
     parse_column_options,
     select_named_columns,
@@ -87,7 +88,7 @@ def consensus(
     annotator: ReviewerColumnOption = None,
     label: ScoreColumnOption = None,
     agent: AgentColumnOption = None,
-    group: Annotated[str | None, option("C", "Column for `group`.")] = None,
+    group: Annotated[str | None, column_option("Column for `group`.")] = None,
     dimension: DimensionOption = None,
     classes: Annotated[
         str | None,
