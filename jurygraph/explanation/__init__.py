@@ -61,10 +61,11 @@ class Explanation(ShortRepr):
 
         The points are those before gates, scale and clip.
         """
-        lines = []
-        for component in self.explained.terms:
-            if component.term.contribution is not None and component.term.weight:
-                lines.append(build_term_line(component))
+        lines = [
+            build_term_line(component)
+            for component in self.explained.terms
+            if component.term.contribution is not None and component.term.weight
+        ]
         return tuple(sorted(lines, key=points_line_sort_key))
 
     def what_if(self) -> list[Change]:

@@ -243,10 +243,11 @@ def _judge_name(verdict: ExplainedVerdict) -> str:
 
 def _describe_answer(part: _ComponentPart) -> str:
     """Return the judge's own answer if the part has the value of a verdict, and all such verdicts the same answer."""
-    answers = set()
-    for verdict in part.verdicts:
-        if verdict.effect != "discarded" and part.value == verdict.score:
-            answers.add(verdict.native)
+    answers = {
+        verdict.native
+        for verdict in part.verdicts
+        if verdict.effect != "discarded" and part.value == verdict.score
+    }
     return (answers.pop() or "") if len(answers) == 1 else ""
 
 

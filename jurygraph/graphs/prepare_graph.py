@@ -243,11 +243,11 @@ class _PlanningStep(NamedTuple):
 
     def due_task_indices(self, state: PrepareState, contexts: Sequence[GraphContext]) -> list[int]:
         """Return the indices of the tasks for which the step is due; those with an error are left alone."""
-        indices = []
-        for index, planning in enumerate(state["tasks"]):
-            if "error" not in planning and self.is_due(planning, contexts[index]):
-                indices.append(index)
-        return indices
+        return [
+            index
+            for index, planning in enumerate(state["tasks"])
+            if "error" not in planning and self.is_due(planning, contexts[index])
+        ]
 
     async def run_or_record_error(
         self, planning: TaskPlanning, context: GraphContext

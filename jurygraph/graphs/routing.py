@@ -186,10 +186,11 @@ def mark_superseded(
         if question.escalate
     }
     # the last judge replaces every sample of all first ones
-    last_judge_units = set()
-    for verdict in verdicts:
-        if verdict.judge and verdict.judge == last.get(verdict.question):
-            last_judge_units.add(verdict.key.judged)
+    last_judge_units = {
+        verdict.key.judged
+        for verdict in verdicts
+        if verdict.judge and verdict.judge == last.get(verdict.question)
+    }
     marked_verdicts = []
     for verdict in verdicts:
         if verdict.key.judged in last_judge_units and verdict.judge != last[verdict.question]:

@@ -248,9 +248,10 @@ def mean_interval(
     """
     if len(sums) < 2 or resamples == 0:
         return None, None
-    means = []
-    for drawn_clusters in draw_clusters(len(sums), resamples, seed):
-        means.append(sums[drawn_clusters].sum(axis=1) / sizes[drawn_clusters].sum(axis=1))
+    means = [
+        sums[drawn_clusters].sum(axis=1) / sizes[drawn_clusters].sum(axis=1)
+        for drawn_clusters in draw_clusters(len(sums), resamples, seed)
+    ]
     low, high = np.quantile(np.concatenate(means), INTERVAL_QUANTILES)
     return float(low), float(high)
 

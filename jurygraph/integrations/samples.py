@@ -35,11 +35,11 @@ DEFAULT_COLUMN_BY_FIELD: Mapping[str, str] = {
 
 def read_task_fields(row: Mapping[str, Any], columns: Mapping[str, str | None]) -> dict[str, Any]:
     """Return the parts of a task in a row by their columns; what the row does not have is left out."""
-    parts: dict[str, Any] = {}
-    for part, column in columns.items():
-        if column is not None and not is_missing_cell(row.get(column)):
-            parts[part] = _CELL_READER_BY_FIELD[part](row[column])
-    return parts
+    return {
+        part: _CELL_READER_BY_FIELD[part](row[column])
+        for part, column in columns.items()
+        if column is not None and not is_missing_cell(row.get(column))
+    }
 
 
 def is_missing_cell(value: Any) -> bool:

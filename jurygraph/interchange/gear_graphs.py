@@ -220,9 +220,10 @@ def _check_dump_row(line: DumpRow, criteria: Sequence[str], where: str) -> None:
 
 def _to_response(name: str, line: DumpRow, criteria: Sequence[str]) -> JsonFields:
     met_flags = line.criteria_met_list or (None,) * len(criteria)
-    scores = {}
-    for criterion, p, is_met in zip(criteria, line.p_list, met_flags, strict=True):
-        scores[criterion] = nonempty_fields(score=p, met=is_met)
+    scores = {
+        criterion: nonempty_fields(score=p, met=is_met)
+        for criterion, p, is_met in zip(criteria, line.p_list, met_flags, strict=True)
+    }
     rewards = {"flat": line.flat_reward, "hard": line.hard_reward, "gear": line.dag_reward}
     metadata = nonempty_fields(step=line.step, rewards=nonempty_fields(**rewards))
     return {"id": name, "text": line.output, "data": {"scores": scores}, "metadata": metadata}

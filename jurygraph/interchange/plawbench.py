@@ -95,7 +95,7 @@ def parse_scored_sub_items(text: str) -> list[JsonFields]:
             start = mark.start() if is_numbering else earlier.end()
         starts.append(start)
         earlier = mark
-    items = []
-    for mark, (start, end) in zip(marks, pairwise([*starts, len(text)]), strict=True):
-        items.append({"text": text[start:end].strip(), "weight": float(mark[1])})
-    return items
+    return [
+        {"text": text[start:end].strip(), "weight": float(mark[1])}
+        for mark, (start, end) in zip(marks, pairwise([*starts, len(text)]), strict=True)
+    ]

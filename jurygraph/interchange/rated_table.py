@@ -83,9 +83,7 @@ def item_to_task(
     queries = {prompts[key] for key in agents if key in prompts}
     if len(queries) > 1:
         raise InputError(f"{path}: item {quote(item)} has two prompts; give each item one")
-    responses = []
-    for key, agent in agents.items():
-        responses.append({"id": key, "text": texts[key], "agent": agent})
+    responses = [{"id": key, "text": texts[key], "agent": agent} for key, agent in agents.items()]
     content = {
         "id": item,
         "query": next(iter(queries), ""),

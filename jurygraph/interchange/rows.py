@@ -160,11 +160,11 @@ def read_entries(path: StrPath, model: type[M]) -> Iterator[tuple[str, M]]:
 
 def nonempty_fields(**fields: Any) -> JsonFields:
     """Return the fields that are neither null nor empty, as JSON values."""
-    nonempty_values = {}
-    for name, value in fields.items():
-        if value not in (None, "", [], {}, ()):
-            nonempty_values[name] = list(value) if isinstance(value, tuple) else value
-    return nonempty_values
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in fields.items()
+        if value not in (None, "", [], {}, ())
+    }
 
 
 EMPTY_CRITERIA_IMPORT_NOTE = "criteria without words, or of 0 points, are left out"

@@ -247,9 +247,10 @@ def read_sheet_votes(paths: Sequence[StrPath]) -> Iterator[SheetVote]:
         found = next(keys, "the key.jsonl that `jurygraph assign` wrote beside the sheets")
         raise InputError(f"{key}: is a sheet; the key comes first: {found}")
     # The key has each question after the one that it depends on; a sheet may have been sorted.
-    votes = {}
-    for _, row in read_validated_rows(key, SheetKeyRow).rows:
-        votes[row.id] = _make_vote(row, f"{key}, row {row.id}", None, is_returned=False)
+    votes = {
+        row.id: _make_vote(row, f"{key}, row {row.id}", None, is_returned=False)
+        for _, row in read_validated_rows(key, SheetKeyRow).rows
+    }
     for path in sheets:
         file = read_validated_rows(path, _FilledRow)
         for position, sheet_row in file.rows:

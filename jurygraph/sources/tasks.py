@@ -147,9 +147,10 @@ class AnnotatedTasksFile(TaskKeyedFile[TaskLine]):
             role = criterion.role or role_by_criterion_id[criterion.id]
             criteria.append(criterion.model_copy(update={"role": role}))
         # What a person wrote goes before what a model proposed; where both are by hand, the file was reviewed last.
-        edges = []
-        for ends, edge in reviewed_edges.items():
-            edges.append(hand_written_edges.get(ends, edge) if edge.model else edge)
+        edges = [
+            hand_written_edges.get(ends, edge) if edge.model else edge
+            for ends, edge in reviewed_edges.items()
+        ]
         update = {
             "criteria": tuple(criteria),
             "edges": tuple(edges),

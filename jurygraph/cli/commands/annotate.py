@@ -145,9 +145,9 @@ def annotate(
         print_dry_run(json, *request_estimate)
         return
     statistics = graph_statistics(graph for _, graph in results.found)
-    graphs = []
-    for task, graph in results.found:
-        graphs.append({"task": task.id, "rubric": graph.model_dump(mode="json")})
+    graphs = [
+        {"task": task.id, "rubric": graph.model_dump(mode="json")} for task, graph in results.found
+    ]
     content = {"tasks_file": file, "statistics": statistics, "graphs": graphs}
     rows = [[name.replace("_", " "), value] for name, value in statistics.items()]
     results.print_report(json, content, format_table(["of a rubric, on average", ""], rows))

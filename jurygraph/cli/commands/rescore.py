@@ -218,8 +218,9 @@ def _make_confusion_report(component: str, outcome: LearnedConfusionMatrices) ->
         return Report(figures, notes=notes)
     units = "" if outcome.units == outcome.responses else f", {outcome.units} with each reviewer"
     title = f"{component}: learned from {outcome.responses} responses{units}"
-    rows = []
-    for name, judge in outcome.judges.items():
-        rows.append([name, judge.accuracy, judge.leniency, judge.strictness, judge.labels])
+    rows = [
+        [name, judge.accuracy, judge.leniency, judge.strictness, judge.labels]
+        for name, judge in outcome.judges.items()
+    ]
     table = ReportTable(["judge", "accuracy", "leniency", "strictness", "verdicts"], rows)
     return Report(figures, [title, table], notes)

@@ -96,10 +96,9 @@ class ChatModelBackend(Backend):
         fields = type(self._chat).model_fields
         by_name = {field.alias: name for name, field in fields.items() if field.alias}
         by_name |= {name: name for name in fields}  # a field's own name goes before an alias
-        settings = {}
-        for name, value in request.parameters.items():
-            if name in by_name:
-                settings[by_name[name]] = value
+        settings = {
+            by_name[name]: value for name, value in request.parameters.items() if name in by_name
+        }
         model = self._chat.model_copy(update=settings) if settings else self._chat
         messages = request.to_chat()["messages"]
         with tracing_context(enabled=False):

@@ -74,11 +74,11 @@ def pack_task(task: Task, plan: Plan) -> bytes:
 
 def _view_specific_fields(view: TaskView, task: Task) -> RecordBody:
     """Return the fields of a view that its task has not, or has with another value."""
-    fields = {}
-    for name, value in view.json_object.items():
-        if name not in _COMMON_TASK_FIELDS or getattr(view, name) != getattr(task, name):
-            fields[name] = value
-    return fields
+    return {
+        name: value
+        for name, value in view.json_object.items()
+        if name not in _COMMON_TASK_FIELDS or getattr(view, name) != getattr(task, name)
+    }
 
 
 def inapplicable_question_indices(body: StoredBody) -> frozenset[int]:
