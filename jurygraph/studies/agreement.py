@@ -47,6 +47,7 @@ from jurygraph.studies.report import (
     describe_range,
     format_cell,
 )
+from jurygraph.studies.votes import find_far_labels
 
 MIN_SHARED_ITEMS = 10
 """Items that two reviewers must both have rated for their Jaccard similarity (the paper's choice)."""
@@ -384,14 +385,15 @@ def _notes(
     for matrix in matrices:
         if matrix.domain is None and is_ordinal:
             scores = matrix.scores[~np.isnan(matrix.scores)]
-            yield from note_if_scores_look_like_codes(
-                matrix.dimension or "all", scores, "use --level nominal"
-            )
+            yield from notes_on_scores(matrix.dimension or "all", scores, "use --level nominal")
 
 
-def note_if_scores_look_like_codes(name: str, scores: Floats, remedy: str) -> Iterator[str]:
-    """Yield a note that asks whether the scores are codes of classes, if they are only two or three numbers."""
-    codes = np.unique(scores)
+def notes_on_scores(name: str, scores: Floats, remedy: str) -> Iterator[str]:
+    """Yield a note that asks whether the scores are codes of classes, if they are only two or three numbers, and a
+    warning of a score that is far from all others."""
+    codes = np.unique(scores).tolist()
+    for outlier in find_far_labels(codes, scores.tolist()):
+        yield f"Warning: {name}: {outlier:g} is far from all other scores, and moves every figure: correct it"
     if 1 < len(codes) <= _MAX_CLASS_CODES:
         class_codes_text = ", ".join(f"{code:g}" for code in codes)
         yield f"{name}: {class_codes_text} are taken as an order; if they are codes of classes, {remedy}"

@@ -50,7 +50,7 @@ from jurygraph.studies.report import (
     as_interval,
     describe_range,
 )
-from jurygraph.studies.votes import MAX_LISTED_NAMES, VoteColumns, has_words
+from jurygraph.studies.votes import MAX_LISTED_NAMES, VoteColumns, find_far_labels, has_words
 from jurygraph.views.agents import UnitRewards, conclude_ranking
 from jurygraph.views.agents import rank_agents as rank_agents_by_reward
 
@@ -62,7 +62,6 @@ MAX_LABEL_STEPS_FOR_REFITS = 5_000_000
 _TABLE_DIGITS = 3  # as in the tables of the paper
 _MAX_ROWS_LISTED = 10
 _MAX_AGENTS_PLOTTED = 25
-_MIN_LABELS_PER_SLIP = 20
 _MAX_SCALE_CHARACTERS = 400
 _CONSENSUS_METHOD_LABELS = {
     "majority": "majority vote",
@@ -290,19 +289,16 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
 
 def describe_slips(ballots: VoteColumns) -> list[str]:
     """Return a warning of the few labels that are farther from all others than these are from each other."""
-    scale: Sequence[Any] = ballots.classes
-    if not ballots.values or has_words(scale) or len(scale) < 3:
+    if not ballots.values or has_words(ballots.classes):
         return []
     warnings = []
-    for outlier, nearest, *_, farthest in (scale, scale[::-1]):
+    for outlier in find_far_labels(ballots.classes, ballots.label):
         votes = zip(ballots.item, ballots.annotator, ballots.label, strict=True)
         names = [f"{item} by {person}" for item, person, label in votes if label == outlier]
-        is_rare = _MIN_LABELS_PER_SLIP * len(names) <= len(ballots.label)
-        if is_rare and abs(outlier - nearest) > abs(nearest - farthest):
-            warnings.append(
-                f"Warning: {outlier:g} ({join_names(names)}) is far from all other labels, and moves every figure: "
-                "correct it, or name the scale by --classes."
-            )
+        warnings.append(
+            f"Warning: {outlier:g} ({join_names(names)}) is far from all other labels, and moves every figure: "
+            "correct it, or name the scale by --classes."
+        )
     return warnings
 
 

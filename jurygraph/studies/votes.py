@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ _CONTINUOUS_SCALE_HINT = (
 _LABEL_COLUMN_HINT = (
     "name the column of the labels, or all values with --classes if they are classes"
 )
+_MIN_LABELS_PER_SLIP = 20
 _FEW_CLASSES_THRESHOLD = 10
 """Up to this, numbers are classes even where most labels differ."""
 
@@ -275,6 +276,14 @@ def _refuse_ambiguous_item_keys(votes: Iterable[_LocatedVote]) -> None:
                     f"{located_vote.field_location(name)}: is not the {name} of item {quote(located_vote.vote.key)} "
                     f"in {other.where}; give each item one, and a name of its own"
                 )
+
+
+def find_far_labels(scale: Sequence[Any], labels: Sequence[Any]) -> Iterator[float]:
+    """Yield the end of a scale of numbers that is farther from all others than these are from each other, if rare."""
+    for outlier, nearest, *_, farthest in (scale, scale[::-1]) if len(scale) > 2 else ():
+        is_rare = _MIN_LABELS_PER_SLIP * labels.count(outlier) <= len(labels)
+        if is_rare and abs(outlier - nearest) > abs(nearest - farthest):
+            yield outlier
 
 
 def has_words(classes: Sequence[Label]) -> bool:
