@@ -49,8 +49,8 @@ class Problem:
     @property
     def field(self) -> str:
         """The path in its usual notation, with long steps shortened."""
-        steps = [step if isinstance(step, int) else shorten(step) for step in self.path]
-        return shorten(format_field_path(tuple(steps)), 200)
+        steps = tuple(step if isinstance(step, int) else shorten(step) for step in self.path)
+        return shorten(format_field_path(steps), 200)
 
 
 def validate(model: type[M], value: Any) -> M | Problem:

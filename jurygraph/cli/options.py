@@ -49,6 +49,11 @@ def option(
     )
 
 
+def column_option(help_text: str, *names: str, **settings: Any) -> Any:
+    """Return an option that names a column; blanks around the name do not count."""
+    return option("C", help_text, *names, parser=str.strip, **settings)
+
+
 TasksFileArgument = Annotated[str, argument("TASKS", "JSONL file of tasks, .gz too; - for stdin.")]
 RunFolderArgument = Annotated[Path, argument("RUN", "Folder of a run.")]
 ConfigFileOption = Annotated[
@@ -111,17 +116,18 @@ RatingsFilesArgument = Annotated[
     list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")
 ]
 ItemColumnOption = Annotated[
-    str | None, option("C", "Column that names what was rated.", "--id-column", "--item")
+    str | None, column_option("Column that names what was rated.", "--id-column", "--item")
 ]
 ReviewerColumnOption = Annotated[
     str | None,
-    option("C", "Column that names who rated.", "--reviewer-column", "--reviewer", "--annotator"),
+    column_option("Column that names who rated.", "--reviewer-column", "--reviewer", "--annotator"),
 ]
 ScoreColumnOption = Annotated[
-    str | None, option("C", "Column of scores or labels.", "--target-column", "--score", "--label")
+    str | None,
+    column_option("Column of scores or labels.", "--target-column", "--score", "--label"),
 ]
 AgentColumnOption = Annotated[
-    str | None, option("C", "Column that names the agent.", "--agent-column", "--agent")
+    str | None, column_option("Column that names the agent.", "--agent-column", "--agent")
 ]
 GroupColumnOption = Annotated[str | None, option("C", "Column for `group`.", "--group")]
 DimensionOption = Annotated[str | None, option("D", "Use this dimension only.")]
@@ -149,7 +155,7 @@ def parse_column_options(pairs: Sequence[str] | None) -> dict[str, str]:
         name, _, column = pair.partition("=")
         if not (name and column):
             raise InputError(f"--column {pair}: expected NAME=COLUMN, such as label=stars")
-        columns[name] = column
+        columns[name] = column.strip()
     return columns
 
 
@@ -170,9 +176,9 @@ _COLUMN_OPTION_BY_ROLE = {
 """The option for each role of a column."""
 
 
-def column_option(role: str, help_text: str, **settings: Any) -> Any:
+def role_option(role: str, help_text: str, **settings: Any) -> Any:
     """Return the option for the column of a role; its help shows what `option` shows."""
-    return option("C", help_text, _COLUMN_OPTION_BY_ROLE[role], **settings)
+    return column_option(help_text, _COLUMN_OPTION_BY_ROLE[role], **settings)
 
 
 def _parse_response_start(text: str) -> int | str:
@@ -196,7 +202,7 @@ ResponseStartOption = Annotated[
 
 
 GroupByOption = Annotated[
-    str | None, column_option("group_by", "Table rows with the same value here are one task.")
+    str | None, role_option("group_by", "Table rows with the same value here are one task.")
 ]
 
 ConfigSettingsOption = Annotated[

@@ -470,9 +470,10 @@ class _ComponentSpecBuilder:
 
         Each by stakeholder that has any.
         """
-        kinds = {}
-        for person in self.task.stakeholders:
-            kinds[person.id] = {c.id: c.kind for c in person.constraints}
+        kinds = {
+            person.id: {c.id: c.kind for c in person.constraints}
+            for person in self.task.stakeholders
+        }
         positions: dict[str, dict[str, list[int]]] = {}
         for member, spec_input in inputs.items():
             for index, (name, weight) in enumerate(spec_input.weighted_questions):

@@ -247,9 +247,10 @@ class VerdictTable:
         return turns
 
     def select(self, rows: slice) -> "VerdictTable":
-        columns = {}
-        for name, arrays in self.columns.items():
-            columns[name] = ScoreArrays._make(array[rows] for array in arrays)
+        columns = {
+            name: ScoreArrays._make(array[rows] for array in arrays)
+            for name, arrays in self.columns.items()
+        }
         return replace(self, rows=rows.stop - rows.start, columns=columns)
 
     def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:

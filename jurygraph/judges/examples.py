@@ -328,7 +328,7 @@ class ReviewerHistory:
         prompt_column = _find_prompt_column(self._ratings)
         if prompt_column is not None and not self.has_prompts:
             yield (
-                f"Column {quote(prompt_column)} of {self.name} is not shown; if the texts answer it, "
+                f"Past scores are shown without column {quote(prompt_column)} of {self.name}; if the texts answer it, "
                 "`show_prompts: true` shows it with them."
             )
         unread_columns = sorted(
@@ -365,9 +365,10 @@ class ReviewerHistory:
 
         It covers the swapped texts of pairs, too, which no digest of an example does.
         """
-        relation_rows = []
-        for kind in (self._items, self._groups, self._texts):
-            relation_rows.append([[name, sorted(values)] for name, values in sorted(kind.items())])
+        relation_rows = [
+            [[name, sorted(values)] for name, values in sorted(kind.items())]
+            for kind in (self._items, self._groups, self._texts)
+        ]
         if not self.has_pairs:
             return digest_of(relation_rows)
         swapped_text_rows = [[example.digest, example.swapped] for example in self.examples]

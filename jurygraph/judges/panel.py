@@ -451,8 +451,9 @@ def _resolve_class_values(
 def to_confusions(fitted_consensus: Consensus, classes: Sequence[Label]) -> Confusions:
     """Return the class shares and confusion matrices of a fit, for `classes` [K] and its annotators' names as text."""
     matrices = fitted_consensus.confusion.tolist()
-    annotators = {}
-    for name, matrix in zip(fitted_consensus.votes.annotators, matrices, strict=True):
-        annotators[str(name)] = tuple(tuple(row) for row in matrix)
+    annotators = {
+        str(name): tuple(tuple(row) for row in matrix)
+        for name, matrix in zip(fitted_consensus.votes.annotators, matrices, strict=True)
+    }
     prior = tuple(fitted_consensus.prior.tolist())
     return Confusions(classes=tuple(classes), prior=prior, annotators=annotators)

@@ -405,7 +405,7 @@ def split_column_subject(text: str) -> tuple[str, str, str]:
     """Return the column in COLUMN, NAME=COLUMN or PERSON:NAME=COLUMN, and both names, each empty if it is not there."""
     subject, _, column = text.rpartition("=")
     first, _, second = subject.partition(":")
-    return column, first, second
+    return column.strip(), first, second
 
 
 def _question_hint(file: FileRows[_LabelRow]) -> str:

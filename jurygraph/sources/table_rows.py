@@ -61,7 +61,13 @@ def read_rows(path: Path) -> Iterator[RowWithPlace]:
         )
     if path.is_fifo():  # it would be read twice
         raise InputError(f"{path}: is not a regular file; name a file")
-    return reader_by_suffix[suffix](path)
+    return _strip_column_names(reader_by_suffix[suffix](path))
+
+
+def _strip_column_names(rows: Iterable[RowWithPlace]) -> Iterator[RowWithPlace]:
+    """Yield the rows without the blanks around names of columns, which nobody sees, and which options lose."""
+    for position, row in rows:
+        yield position, {name.strip(): value for name, value in row.items()}
 
 
 def leave_out_copies(
@@ -237,7 +243,7 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
 
 def _check_column_names(path: Path, columns: list[str], line: int = 1) -> None:
     names = set()
-    for name in columns:
+    for name in map(str.strip, columns):
         if name in names or not name:
             problem = "leaves a column without a name"
             if name:

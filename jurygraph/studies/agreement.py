@@ -48,6 +48,7 @@ from jurygraph.studies.report import (
     format_cell,
     number_of_cell,
 )
+from jurygraph.studies.votes import split_far_labels
 
 MIN_SHARED_ITEMS = 10
 """Items that two reviewers must both have rated for their Jaccard similarity (the paper's choice)."""
@@ -389,13 +390,19 @@ def _notes(
             yield f"{reason}: {join_names(names)}"
     for matrix in matrices:
         if matrix.domain is None and is_ordinal:
-            name = matrix.dimension or "all"
-            yield from note_if_scores_look_like_codes(name, matrix.score, "use --level nominal")
+            yield from notes_on_scores(
+                matrix.dimension or "all", matrix.score, "use --level nominal"
+            )
 
 
-def note_if_scores_look_like_codes(name: str, scores: Floats, remedy: str) -> Iterator[str]:
-    """Yield a note that asks whether the scores are codes of classes, if they are only two or three numbers."""
-    codes = np.unique(scores)
+def notes_on_scores(name: str, scores: Floats, remedy: str) -> Iterator[str]:
+    """Yield a note that asks whether the scores are codes of classes, if they are only two or three numbers, and a
+    warning of a score that is far from all others."""
+    codes = np.unique(scores).tolist()
+    _, far_scores = split_far_labels(codes, scores.tolist())
+    if far_scores:
+        numbers = join_names(f"{score:g}" for score in far_scores)
+        yield f"Warning: {name}: far from all other scores, and moving every figure: {numbers}; correct them"
     if 1 < len(codes) <= _MAX_CLASS_CODES:
         class_codes_text = ", ".join(f"{code:g}" for code in codes)
         yield f"{name}: {class_codes_text} are taken as an order; if they are codes of classes, {remedy}"

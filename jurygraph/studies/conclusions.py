@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from jurygraph.display import format_interval
 from jurygraph.inference.clusters import NORMAL_QUANTILE, POWER_QUANTILE, Estimate
-from jurygraph.messages import format_count, join_names, shell_quote
+from jurygraph.messages import format_count, join_names, list_first, shell_quote
 from jurygraph.studies.alternative_annotator import (
     MIN_PASSING_WIN_RATE,
     MIN_SHARED_ITEMS_BY_PERSON,
@@ -73,7 +73,8 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
             f" More {noun} would hardly tell: it would take over {MAX_SAMPLE_FACTOR} times as many."
         )
     additional_count = float(f"{count * (needed_factor - 1.0):.2g}")
-    return f" About {additional_count:,.0f} more {noun} like these would tell with a chance of 80%."
+    others = "; more items of the same ones would not" if noun == "reviewers" else ""
+    return f" About {additional_count:,.0f} more {noun} like these would tell with a chance of 80%{others}."
 
 
 def describe_lead(lead: AgentDifference) -> str:
@@ -153,7 +154,8 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
         size = _format_interval_without_sign(judge["bias"])
         sentences.append(f"On average it is too {direction} by {size}.")
     sentences += _describe_gain_over_constant(judge)
-    sentences.append(_describe_test_against_people(judge["alternative_annotator"], agreement))
+    if judge["reviewer"] is None:  # a judge of one reviewer is not to be near to the others
+        sentences.append(_describe_test_against_people(judge["alternative_annotator"], agreement))
     if need is not None and judge["labels_needed"] is not None:
         sentences.append(
             f"A mean label to ±{need:g} takes {judge['labels_needed']} labels of these responses."
@@ -335,13 +337,8 @@ def _describe_gain_over_constant(judge: Figures) -> Iterator[str]:
         )
 
 
-def _describe_test_against_people(
-    test: AlternativeAnnotator, agreement: object, have_tastes: bool = False
-) -> str:
-    """Return whether a judge may stand in for a person; not if its agreement is not shown to be more than chance.
-
-    People who `have_tastes` label no truth, so that nobody is to be left out for being unlike the others.
-    """
+def _describe_test_against_people(test: AlternativeAnnotator, agreement: object) -> str:
+    """Return whether a judge may stand in for a person; not if its agreement is not shown to be more than chance."""
     if test.winning_rate is None:
         return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
     detail = (
@@ -355,9 +352,9 @@ def _describe_test_against_people(
             f"{join_names(test.left_out)}"
         )
     if test.guessers:
-        detail += f". {_describe_guessers(test, have_tastes)}"
+        detail += f". {_describe_guessers(test)}"
     rate_without_guessers = test.winning_rate_without_guessers
-    if rate_without_guessers is None or have_tastes:
+    if rate_without_guessers is None:
         rate_without_guessers = test.winning_rate
     if min(test.winning_rate, rate_without_guessers) < MIN_PASSING_WIN_RATE:
         beaten = sum(judge > person - test.epsilon for judge, person in test.rates.values())
@@ -371,18 +368,16 @@ def _describe_test_against_people(
     return f"It is as near to people as a person is, {sentence_ending}: {detail}."
 
 
-def _describe_guessers(test: AlternativeAnnotator, have_tastes: bool) -> str:
+def _describe_guessers(test: AlternativeAnnotator) -> str:
     """Return who of the beaten persons may be guessing, and ω without them, as a sentence without its end."""
     names = [f"{name} {format_cell(cell, 2)}" for name, cell in test.guessers.items()]
-    doubt, without = "guessing", f"without them ({_without_option(test.guessers)}), "
-    if have_tastes:
-        doubt, without = "guessing or of another taste", "without them, "
+    without = f"without them ({_without_option(test.guessers)}), "
     if test.winning_rate_without_guessers is None:
         without += "there are too few persons to test"
     else:
         without += f"ω is {test.winning_rate_without_guessers:.2f}"
     return (
-        f"Warning: of the persons whom it beats, these may be {doubt} (rank correlation with the others): "
+        f"Warning: of the persons whom it beats, these may be guessing (rank correlation with the others): "
         f"{join_names(names)}; {without}"
     )
 
@@ -393,58 +388,91 @@ def conclude_reviewers(
     """Return the conclusion on the judge with the least error in each dimension, and the next one."""
     conclusion = []
     for dimension, persons in reviewers.items():
-        count = len(persons)
-        judges_of_dimension = [row for row in judges if (row["dimension"] or "all") == dimension]
-        pairs = {
-            frozenset((row["first"], row["second"])): row
-            for row in differences
-            if (row["dimension"] or "all") == dimension
-        }
-        if PLANNED_PAIR in pairs:
-            planned_row = pairs.pop(PLANNED_PAIR)
-            answer = _describe_planned_pair(planned_row, judges_of_dimension, persons)
-            conclusion.append(f"{dimension}: {answer}")
-        ranked_judges = [row for row in judges_of_dimension if row["mae"]]
-        ranked_judges.sort(key=lambda row: row["mae"].value)
-        if not ranked_judges:
-            problem = (
-                "no rating is predicted by every judge; see the coverage, and leave judges out"
-            )
-            if not judges_of_dimension:
-                problem = "each judge uses others' scores of the item, which a new item has not"
-            conclusion.append(f"{dimension}: {problem}.")
-            continue
-        best = ranked_judges[0]
-        subject = name_with_examples(best["judge"], best["shots"])
-        agreement = describe_agreement(
-            subject,
-            "alpha",
-            best["alpha"],
-            MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS,
-            count,
-            "reviewers",
+        judges_of_dimension, differences_of_judges = (
+            [row for row in rows if (row["dimension"] or "all") == dimension]
+            for rows in (judges, differences)
         )
-        test = _describe_test_against_people(best["alternative_annotator"], best["alpha"], True)
-        paragraphs = []
-        total = round(best["answered"] / best["coverage"])
-        if best["n"] < (1.0 - MAX_UNPREDICTED_SHARE) * total:
-            paragraphs.append(
-                f"{subject} predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
-                f"{total}, those that all predict; the notes say why. Leave out the judge with the least coverage, or, "
-                "where answers have no majority, count their mean: `panel: {reduce: mean}`, of a run by `rescore --set "
-                "panel.reduce=mean`."
-            )
-        paragraphs.append(f"{agreement} {test}")
-        described_pairs = [
-            {row["judge"] for row in ranked_judges[:2]},
-            {"item-mean", "rater-offset"},
-            {"own-history", "personalized"},
-        ]
-        for pair, row in pairs.items():
-            if pair in described_pairs:
-                paragraphs.append(_describe_nearer_judge(row, count))
+        paragraphs = _conclude_dimension(judges_of_dimension, differences_of_judges, persons)
         conclusion += [f"{dimension}: {paragraph}" for paragraph in paragraphs]
     return conclusion
+
+
+def _conclude_dimension(
+    judges: FigureRows, differences: FigureRows, persons: FigureRows
+) -> Iterator[str]:
+    pairs = {frozenset((row["first"], row["second"])): row for row in differences}
+    if PLANNED_PAIR in pairs:
+        yield _describe_planned_pair(pairs.pop(PLANNED_PAIR), judges, persons)
+    ranked_judges = sorted(
+        (row for row in judges if row["mae"]), key=lambda row: float(row["mae"].value)
+    )
+    if not ranked_judges:
+        yield (
+            "no rating is predicted by every judge; see the coverage, and leave judges out."
+            if judges
+            else "each judge uses others' scores of the item, which a new item has not."
+        )
+        return
+    best = ranked_judges[0]
+    subject = name_with_examples(best["judge"], best["shots"])
+    total = round(best["answered"] / best["coverage"])
+    if best["n"] < (1.0 - MAX_UNPREDICTED_SHARE) * total:
+        limiting = min(ranked_judges, key=itemgetter("coverage"))
+        reasons = [
+            f"{count} {_OMISSION_TEXTS.get(reason, reason)}"
+            for reason, count in limiting["left_out"].items()
+        ]
+        yield (
+            f"{subject} predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
+            f"{total}, those that all predict. {limiting['judge']} leaves out most: "
+            f"{join_names(reasons) or 'it has no others to go by'}."
+        )
+    alpha = best["alpha"]
+    threshold = MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS
+    yield describe_agreement(subject, "alpha", alpha, threshold, len(persons), "reviewers")
+    yield from _describe_persons(persons)
+    described_pairs = [
+        {row["judge"] for row in ranked_judges[:2]},
+        {"item-mean", "rater-offset"},
+        {"own-history", "personalized"},
+    ]
+    for pair, row in pairs.items():
+        if pair in described_pairs:
+            yield _describe_nearer_judge(row, len(persons))
+
+
+_JUDGES_WITH_MODEL = ("zero-shot", "aggregate", "personalized")
+_MAX_PERSONS_NAMED = 8
+_OMISSION_TEXTS = {
+    "unsupported": (
+        "unsupported by a valid quotation (new runs with `safety: {evidence: preferred}` count these)"
+    ),
+    "no majority": (
+        "no majority (`panel: {reduce: mean}` counts their mean, of a run by `rescore --set panel.reduce=mean`)"
+    ),
+}
+
+
+def _describe_persons(persons: FigureRows) -> Iterator[str]:
+    """Yield for whom a judge with a model is too high or too low, and whose items it may order by chance."""
+    sentences = []
+    for row in persons:
+        findings = []
+        for direction, size in _join_names_by_side({"": row["bias"]}, "high", "low"):
+            findings.append(f"too {direction} by{size}")
+        if side_of_bound(row["above_own_mean"], 0.0) == 1:
+            findings.append("worse than the mean of the person's own ratings")
+        order = side_of_bound(row["rank_correlation"], 0.0)
+        correlation = f"rank correlation {_cell_text(row['rank_correlation'])}"
+        if order == 1 and findings:
+            findings.append(f"but orders the items, {correlation}")
+        elif order in (0, -1):
+            findings.append(f"not shown to order items better than chance, {correlation}")
+        if findings:
+            sentences.append(f"for {row['reviewer']} {', '.join(findings)}")
+    judge = persons[0]["judge"]
+    if sentences and judge.startswith(_JUDGES_WITH_MODEL):
+        yield f"{judge} is, {'; '.join(list_first(sentences, _MAX_PERSONS_NAMED))}."
 
 
 def name_with_examples(judge: str, shots: int | None) -> str:
@@ -478,8 +506,7 @@ def _describe_planned_pair(row: Figures, judges: FigureRows, persons: FigureRows
 
 def has_equal_predictions(row: Figures) -> bool:
     """Return whether two judges are equally near to every reviewer, and to every item: their predictions are one."""
-    estimate = as_interval(row["absolute"])
-    is_zero_difference = estimate is not None and estimate.value == 0.0 and estimate.low is None
+    is_zero_difference = row["absolute"] == (0.0, None, None)
     return is_zero_difference and not row["nearer"] and not row["farther"]
 
 
@@ -498,12 +525,11 @@ def _describe_nearer_judge(row: Figures, reviewers: int) -> str:
                 ", as both take all own ratings of each reviewer; a smaller --shots parts them"
             )
         return f"{sentence}."
-    difference = row["absolute"]
+    difference: IntervalCell | None = row["absolute"]
     first, second = (
         _JUDGE_KIND_DESCRIPTIONS.get(row[name], row[name]) for name in ("first", "second")
     )
-    estimate = as_interval(difference)
-    if estimate is not None and (estimate.value or 0.0) > 0.0:
+    if difference and (difference.value or 0.0) > 0.0:
         first, second = second, first
     p = row["absolute_p"]
     side = side_of_bound(difference, 0.0)
@@ -515,7 +541,7 @@ def _describe_nearer_judge(row: Figures, reviewers: int) -> str:
     detail = f"mean difference of errors {_cell_text(difference)}"
     if p is not None:
         detail += f", p {p:.3f}"
-    need = describe_needed_count(difference, 0.0, reviewers, "reviewers")
+    need = describe_needed_count(difference, 0.0, reviewers, "reviewers (and items in proportion)")
     need = need or " More reviewers and items would tell."
     return f"Whether {first} is nearer than {second} cannot be told: {detail}.{need}"
 
@@ -531,15 +557,6 @@ def _describe_gains(persons: FigureRows) -> Iterator[str]:
         yield f"personalized is surely {relation} than aggregate for {names}."
     if not clear_gains:
         yield "For no single reviewer is personalized surely nearer or farther."
-    texts = []
-    for row in sorted(persons, key=lambda row: row["mae"]["personalized"] or 0.0):
-        if row["n"]:
-            errors = row["mae"]
-            texts.append(
-                f"{row['reviewer']} ({errors['personalized']:.2f}; aggregate {errors['aggregate']:.2f})"
-            )
-    if len(texts) > 1:
-        yield f"personalized errs least for {texts[0]}, and most for {texts[-1]}."
 
 
 def _join_names_by_side(

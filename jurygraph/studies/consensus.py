@@ -52,7 +52,7 @@ from jurygraph.studies.report import (
     describe_range,
     name_rows,
 )
-from jurygraph.studies.votes import MAX_LISTED_NAMES, VoteColumns, has_words
+from jurygraph.studies.votes import MAX_LISTED_NAMES, VoteColumns, has_words, split_far_labels
 from jurygraph.views.agents import UnitRewards, conclude_ranking
 from jurygraph.views.agents import rank_agents as rank_agents_by_reward
 
@@ -64,7 +64,6 @@ MAX_LABEL_STEPS_FOR_REFITS = 5_000_000
 _TABLE_DIGITS = 3  # as in the tables of the paper
 _MAX_ROWS_LISTED = 10
 _MAX_AGENTS_PLOTTED = 25
-_MIN_LABELS_PER_SLIP = 10
 _MAX_SCALE_CHARACTERS = 400
 _CONSENSUS_METHOD_LABELS = {
     "majority": "majority vote",
@@ -291,21 +290,10 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
 
 
 def _split_slips(ballots: VoteColumns) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the classes, and apart from them the rare numbers that are farther from all others than these are from
-    each other."""
-    scale: Sequence[Any] = ballots.classes
-    if not ballots.values or has_words(scale) or len(scale) < 3:
-        return scale, ()
-    cut = int(np.diff(scale).argmax()) + 1
-    is_above = [label in scale[cut:] for label in ballots.label]
-    slips, others = scale[cut:], scale[:cut]
-    count = sum(is_above)
-    if 2 * count > len(is_above):
-        slips, others = others, slips
-        count = len(is_above) - count
-    is_far = scale[cut] - scale[cut - 1] > others[-1] - others[0]
-    is_rare = _MIN_LABELS_PER_SLIP * count <= len(is_above)
-    return (others, slips) if is_far and is_rare else (scale, ())
+    """Return the classes, and apart from them the few numbers that are far from all others."""
+    if not ballots.values or has_words(ballots.classes):
+        return ballots.classes, ()
+    return split_far_labels(ballots.classes, ballots.label)
 
 
 def _locate_labels(ballots: VoteColumns, labels: Sequence[Any]) -> str:

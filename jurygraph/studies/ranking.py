@@ -16,7 +16,7 @@ import numpy as np
 from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME, STAKEHOLDERS_COMPONENT_NAME
 from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
-from jurygraph.messages import format_count, notes_on_similar_names
+from jurygraph.messages import format_count, join_names, notes_on_similar_names
 from jurygraph.runs.reports.summary import (
     compare_failed_rewards,
     count_findings,
@@ -429,7 +429,7 @@ class NeighbouringAgents(AgentDifference):
     def sentences(self) -> list[str]:
         if self.difference == 0.0:
             return [self.sentence]  # any change turns them
-        change = "No change of a single setting that was tried turns them; a weight keeps its sign."
+        change = "No single setting that was tried, changed alone, makes them change places."
         if self.turn is not None:
             change = f"They change places {self.turn}."
         return [describe_lead(self), change]
@@ -561,14 +561,19 @@ def _pair_table(
 
 def _member_table(members: Sequence[MemberComparison], agents: Sequence[str]) -> ReportTable:
     """Return what each reviewer or stakeholder gets from each agent, and who pays for the choice of the first."""
-    names = map(agent_label, agents)
-    header = ["reviewer or stakeholder (scale)", *names, "lead of the first", "gains or pays"]
+    names = list(map(agent_label, agents))
+    components = join_names(dict.fromkeys(row.component for row in members))
+    title = f"reviewer or stakeholder (scale), by {components}"
+    header = [title, *names, "lead of the first", "gains or pays"]
+    # one axis for all agents: a dot farther to the right is a higher mean
+    ends = [end for row in members for end in row.scale or ()]
+    axes = dict.fromkeys(names, (min(ends, default=0.0), max(ends, default=1.0)))
     rows = []
     for row in members:
         # what is left out could turn a lead whose interval does not contain 0
         left_out = f", {row.left_out} left out" if row.left_out else ""
         rows.append((row.label, *row.means.values(), row.difference, row.outcome + left_out))
-    return ReportTable(header, rows, digits=2)
+    return ReportTable(header, rows, digits=2, axes=axes)
 
 
 def _agent_name(row: Figures) -> str:
@@ -596,9 +601,10 @@ def _notes(figures: Figures, others: int, ranker: AgentRanker) -> Iterator[str]:
     if judged_members:
         yield (
             "reviewers and stakeholders: values of the run as it was scored, on their own scales (what a reviewer is "
-            "predicted to give, without unsupported predictions; the utility of a stakeholder); leads are paired over "
-            f"{ranker.units} of both, and their {len(judged_members)} intervals hold together with 95 %, without "
-            "the error of the judges themselves"
+            "predicted to give; the utility of a stakeholder). Left out here are predictions that failed or have no "
+            "valid quotation, which the mean rewards count, by default as the worst score: with any of these, both "
+            f"rest on different data. Leads are paired over {ranker.units} of both, and their {len(judged_members)} "
+            "intervals hold together with 95 %, without the error of the judges themselves"
         )
     findings = count_findings(ranker.run, {*ranker.tables.responses})
     if findings.unsupported:

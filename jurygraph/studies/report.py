@@ -65,6 +65,8 @@ class ReportTable:
         left: number of columns of text, which come first.
         digits: decimals of floats.
         most: number of rows that a person is shown; None for all.
+        axes: the ends of the axis on which a page draws the estimates of a column, by its title, where other columns
+            share it; each other column has an axis for itself.
     """
 
     header: Sequence[str]
@@ -72,6 +74,7 @@ class ReportTable:
     left: int = 1
     digits: int = 4
     most: int | None = None
+    axes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, columns: Columns, rows: Iterable[Figures], **layout: Any) -> Self:

@@ -28,8 +28,10 @@ from jurygraph.inference.agreement import (
     alphas_leaving_out_clusters,
     estimate_from_alphas,
     mean_without_own_subgroup,
+    rank_correlation,
 )
 from jurygraph.inference.clusters import (
+    cluster_numbers,
     divide_or_nan,
     mean_with_cluster_interval,
     members_by_cluster,
@@ -57,7 +59,7 @@ from jurygraph.studies import symbols
 from jurygraph.studies.agreement import (
     DimensionRatings,
     dimension_domain_name,
-    note_if_scores_look_like_codes,
+    notes_on_scores,
 )
 from jurygraph.studies.alternative_annotator import (
     AlternativeAnnotator,
@@ -463,11 +465,9 @@ def join_runs(
         runs_by_judge_shots.items(),
         key=lambda item: (not item[0][0].startswith("zero-shot"), item[0]),
     )
-    joined_columns = []
-    for part in parts:
-        columns = [_join_seeds(part, name, members) for (name, _), members in sorted_runs]
-        joined_columns.append(columns)
-    return joined_columns
+    return [
+        [_join_seeds(part, name, members) for (name, _), members in sorted_runs] for part in parts
+    ]
 
 
 def _join_seeds(part: DimensionRatings, name: str, seeds: Sequence[RunPredictions]) -> Predictions:
@@ -535,9 +535,7 @@ def refuse_runs_of_other_names(
     runs: Sequence[RunPredictions], parts: Sequence[DimensionRatings]
 ) -> None:
     """Raise `InputError` for a run that predicts none of the ratings."""
-    rated_keys: set[_RatingKey] = set()
-    for part in parts:
-        rated_keys.update(_rating_keys_of_part(part, runs))
+    rated_keys = set(chain.from_iterable(_rating_keys_of_part(part, runs) for part in parts))
     for run in runs:
         if rated_keys.isdisjoint(run.verdicts):
             cells = []
@@ -568,8 +566,9 @@ def report(
     judged: Sequence[RatingsWithPredictions],
     level: MeasurementLevel = "ordinal",
     vectorize: TextVectorizer = tf_idf,
+    next_steps: Iterable[str] = (),
 ) -> Report:
-    """Compare judges of reviewers.
+    """Compare judges of reviewers; `next_steps` are the last of the notes.
 
     The figures are `judges`: each with its most examples, for each dimension and each of its domains, with `answered`
     and `coverage` of its ratings, and on the `n` that all answered which answered any `alpha`, `rmse` and `mae`;
@@ -578,7 +577,9 @@ def report(
     of items, and for how many reviewers the first is nearer or farther, of the `n` ratings that all answered, or both
     of the planned pair; `reviewers`, each with every judge's error, and the error of `aggregate` less that of
     `personalized` (`gain`), on the `gain_n` ratings that both answered, with its interval over the reviewer's items and
-    p-value (Holm, over reviewers); and `reasons`: the correlation of agreement with similar reasons, of reviewers or
+    p-value (Holm, over reviewers), and of the last `judge`, the personalized one where there is one, its `bias` (judge
+    less person), its `rank_correlation`, and its error less that of `own-history` (`above_own_mean`), with intervals
+    over the reviewer's items; and `reasons`: the correlation of agreement with similar reasons, of reviewers or
     those of a judge for them, over `pairs` of reviewers.
     `matches` say how near a judge's reasons are to those of the person that it predicts (`own`), and to `others`' of
     the same item, and `side_by_side` has both texts.
@@ -614,10 +615,10 @@ def report(
     return Report(
         figures,
         _sections(figures),
-        _notes(judged),
+        [*_notes(judged), *next_steps],
         _plots(figures),
         conclusion,
-        symbols.REVIEWER_STUDY_SYMBOL_MEANINGS,
+        symbols.AGREEMENT_SYMBOL_MEANINGS,
     )
 
 
@@ -802,6 +803,8 @@ def _paired_reason_rows(part: DimensionRatings, columns: PredictionColumns) -> l
 def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> list[Figures]:
     common = _is_predicted_by_all_judges(columns)
     errors = absolute_errors(part, columns)
+    prediction = columns[-1]  # personalized where it is there: judges with a model come last
+    shifts = (prediction.values - part.score).mean(axis=0)
     reviewers = []
     for index, name in enumerate(part.names):
         rows = common & (part.reviewer == index)
@@ -814,6 +817,14 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
             gaps = errors["aggregate"] - errors["personalized"]
             compared = (part.reviewer == index) & ~np.isnan(gaps)
             gain = mean_with_cluster_interval(gaps[compared], part.group[compared])
+        scores = part.score[rows]
+        groups = part.group[rows]
+        bias = mean_with_cluster_interval(shifts[rows], groups)
+        correlation = rank_correlation(scores, scores + shifts[rows], cluster_numbers(groups))
+        above_own_mean = None
+        if "own-history" in errors:
+            extra_errors = errors[prediction.judge] - errors["own-history"]
+            above_own_mean = mean_with_cluster_interval(extra_errors[rows], groups)
         reviewers.append(
             {
                 "dimension": part.dimension,
@@ -823,6 +834,10 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
                 "gain": as_interval(gain),
                 "gain_n": compared.sum(),
                 "gain_p": t_test_p(gain),
+                "judge": prediction.judge,
+                "bias": as_interval(bias),
+                "rank_correlation": as_interval(correlation),
+                "above_own_mean": as_interval(above_own_mean),
             }
         )
     return adjust_p_values(reviewers, "gain_p")
@@ -852,6 +867,10 @@ def _sections(figures: Figures) -> ReportSections:
             columns["n of both"] = "gain_n"
             columns["aggregate less personalized (95 %, this reviewer)"] = "gain"
             columns["p (Holm, all reviewers)"] = "gain_p"
+        judge = rows[0]["judge"]
+        if judge not in BASELINES_WITHOUT_MODEL:
+            columns[f"{judge} less the person (95 %)"] = "bias"
+            columns[f"rank correlation of {judge} (95 %)"] = "rank_correlation"
         yield ReportTable.of(columns, rows, digits=3, most=_MAX_ROWS_LISTED)
     peer_judge_rows = [row for row in figures["judges"] if row["judge"] in PEER_BASELINE_NAMES]
     yield _judge_table("judge that uses others' scores of the item", peer_judge_rows)
@@ -909,9 +928,9 @@ def _table(columns: Columns, rows: Iterable[Figures], left: int = 2) -> ReportTa
 
 
 def _judge_table(title: str, judges: FigureRows) -> ReportTable:
-    columns = {
+    columns: dict[str, Any] = {
         title: "judge",
-        "shots": "shots",
+        "shots": _describe_shots,
         "coverage": "coverage",
         "n": "n",
         "alpha (95 %)": "alpha",
@@ -921,11 +940,12 @@ def _judge_table(title: str, judges: FigureRows) -> ReportTable:
     if any(row["answered"] != row["n"] for row in judges):
         columns |= {"n of its own": "answered", "MAE on these (95 %)": "mae_of_answered"}
     columns |= {"calls": "calls", "cost": "cost"}
-    rows = []
-    for row in judges:
-        uses_all = row["shots"] is None and row["judge"] in OWN_HISTORY_BASELINE_NAMES
-        rows.append({**row, "shots": "all"} if uses_all else row)
-    return _table(columns, rows)
+    return _table(columns, judges)
+
+
+def _describe_shots(row: Figures) -> object:
+    uses_all = row["shots"] is None and row["judge"] in OWN_HISTORY_BASELINE_NAMES
+    return "all" if uses_all else row["shots"]
 
 
 def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
@@ -933,7 +953,7 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
     for part, columns in judged:
         name = part.name
         remedy = "recode these before, so that their order is one"
-        yield from note_if_scores_look_like_codes(name, part.score, remedy)
+        yield from notes_on_scores(name, part.score, remedy)
         if len(part.names) < _FEW_REVIEWERS_THRESHOLD:
             yield (
                 f"{name}: reviewers: {len(part.names)}; with fewer than {_FEW_REVIEWERS_THRESHOLD}, "

@@ -7,16 +7,13 @@ _ALPHA_MEANING = "agreement beyond chance (Krippendorff); 1 is full agreement, 0
 AGREEMENT_SYMBOL_MEANINGS = {"alpha": _ALPHA_MEANING, "α": _ALPHA_MEANING}
 _KAPPA_MEANING = "agreement beyond chance (Cohen); 1 is full agreement, 0 what chance gives"
 RELIABILITY_SYMBOL_MEANINGS = AGREEMENT_SYMBOL_MEANINGS | {"κ": _KAPPA_MEANING}
-ALTERNATIVE_ANNOTATOR_SYMBOL_MEANINGS = {
+JUDGE_STUDY_SYMBOL_MEANINGS = {
     "ω": "share of the persons whom the judge beats, tested at 5 %",
     "ρ": "chance that the judge is as near to the other people as a person is, or nearer",
     "ε": "what the judge may be worse than a person, in this chance",
-}
-JUDGE_STUDY_SYMBOL_MEANINGS = ALTERNATIVE_ANNOTATOR_SYMBOL_MEANINGS | {
     "κ": _KAPPA_MEANING,
     "λ": "how far the mean label follows the judge; 0 takes the labels alone",
 }
-REVIEWER_STUDY_SYMBOL_MEANINGS = AGREEMENT_SYMBOL_MEANINGS | ALTERNATIVE_ANNOTATOR_SYMBOL_MEANINGS
 CREDIT_SYMBOL_MEANINGS = {
     "κ": "how strictly a criterion's prerequisites count; 0 is not at all",
     "λ": "what is left of a criterion whose prerequisite is not met",

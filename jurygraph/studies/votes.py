@@ -27,6 +27,7 @@ _CONTINUOUS_SCALE_HINT = (
 _LABEL_COLUMN_HINT = (
     "name the column of the labels, or all values with --classes if they are classes"
 )
+_MIN_LABELS_PER_SLIP = 10
 _FEW_CLASSES_THRESHOLD = 10
 """Up to this, numbers are classes even where most labels differ."""
 
@@ -283,6 +284,25 @@ def _refuse_ambiguous_item_keys(votes: Iterable[_LocatedVote]) -> None:
                     f"{located_vote.field_location(name)}: is not the {name} of item {quote(located_vote.vote.key)} "
                     f"in {other.where}; give each item one, and a name of its own"
                 )
+
+
+def split_far_labels(
+    scale: Sequence[float], labels: Sequence[Any]
+) -> tuple[Sequence[float], Sequence[float]]:
+    """Return a scale of numbers, and apart from it the rare ones that are farther from all others than these are from
+    each other."""
+    if len(scale) < 3:
+        return scale, ()
+    cut = int(np.diff(scale).argmax()) + 1
+    is_above = [label >= scale[cut] for label in labels]
+    far, others = scale[cut:], scale[:cut]
+    count = sum(is_above)
+    if 2 * count > len(is_above):
+        far, others = others, far
+        count = len(is_above) - count
+    is_far = scale[cut] - scale[cut - 1] > others[-1] - others[0]
+    is_rare = _MIN_LABELS_PER_SLIP * count <= len(is_above)
+    return (others, far) if is_far and is_rare else (scale, ())
 
 
 def has_words(classes: Sequence[Label]) -> bool:

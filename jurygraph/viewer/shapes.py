@@ -151,10 +151,11 @@ _SMALL_SHARE_THRESHOLD = 0.2
 def column_axis_ranges(table: ReportTable) -> dict[int, tuple[float, float]]:
     """Return the ends of a common scale for each column with estimates, by its index.
 
-    All that are shown are in it, and 0; it goes up to 1 for shares that are not small.
+    They are those that the table shares between columns. In any other, all that are shown are in it, and 0; it goes up
+    to 1 for shares that are not small.
     """
     scales = {}
-    for index in range(len(table.header)):
+    for index, title in enumerate(table.header):
         numbers = []
         for row in table.rows[: table.most]:
             estimate = as_interval(row[index]) or ()
@@ -162,7 +163,8 @@ def column_axis_ranges(table: ReportTable) -> dict[int, tuple[float, float]]:
         if numbers:
             low = min(0.0, *numbers)
             high = max(0.0, *numbers)
-            scales[index] = low, 1.0 if _SMALL_SHARE_THRESHOLD < high <= 1.0 else high
+            end = 1.0 if _SMALL_SHARE_THRESHOLD < high <= 1.0 else high
+            scales[index] = table.axes.get(title, (low, end))
     return scales
 
 

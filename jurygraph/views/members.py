@@ -37,10 +37,11 @@ class MemberComparison(NamedTuple):
 
     `left_out` is the number of responses without a value, which are in no mean. `difference` is that of the first two,
     below 0 where the second is ahead; None where one of them has no value. One whose judge failed throughout has no
-    scale.
+    scale. `component` is the one that counts these values.
     """
 
     member: str
+    component: str
     scale: Limits | None
     means: Mapping[str, Estimate | None]
     left_out: int
@@ -87,12 +88,12 @@ def compare_members(
     numbers = {agent: number for number, agent in enumerate(agents)}
     shape = 3, len(agents), max(unit_by_task.values()) + 1
     totals_by_member: dict[_MemberScale, Floats] = defaultdict(lambda: np.zeros(shape))
-    counted_questions: set[str] = set()
-    for decision in run.decisions():
-        for spec in decision.effective_specs:
-            counted_questions.update(*(use.questions for use in spec.inputs.values()))
-    questions = list(filter(counted_questions.__contains__, run.reviewer_questions()))
-    names = dict(zip(questions, predicted_score_column_names(questions), strict=True))
+    components = _find_components(run)
+    questions = list(filter(components.__contains__, run.reviewer_questions()))
+    names = {}
+    for question, column in zip(questions, predicted_score_column_names(questions), strict=True):
+        names[question] = column.removeprefix(PREDICTED_COLUMN_PREFIX)
+        components[names[question]] = components[question]
     for trace in run.traces():
         agent = numbers.get(trace.agent or "")
         if agent is not None:
@@ -104,6 +105,7 @@ def compare_members(
     comparisons = [
         _compare_member(
             name,
+            components[name],
             scale,
             agents,
             # what failed has no scale of its own
@@ -118,8 +120,20 @@ def compare_members(
         if name not in judged_names:
             means = dict.fromkeys(agents)
             left_out = int(responses.sum())
-            comparisons.append(MemberComparison(name, None, means, left_out, None, "not judged"))
+            comparisons.append(
+                MemberComparison(name, components[name], None, means, left_out, None, "not judged")
+            )
     return comparisons
+
+
+def _find_components(run: Run) -> dict[str, str]:
+    """Return the component that counts the utility of each stakeholder, or the answers to each question."""
+    components: dict[str, str] = {}
+    for decision in run.decisions():
+        for spec in decision.effective_specs:
+            for stakeholder, use in spec.inputs.items():
+                components |= dict.fromkeys((stakeholder, *use.questions), spec.name)
+    return components
 
 
 def has_members(run: Run) -> bool:
@@ -131,8 +145,8 @@ def has_members(run: Run) -> bool:
 def _read_member_values(
     explained_trace: ExplainedTrace, names: Mapping[str, str]
 ) -> dict[_MemberScale, float | None]:
-    """Return the value of a response to each, by name and scale, None without one; `names` are the columns of
-    questions. Where all verdicts failed, there is no scale."""
+    """Return the value of a response to each, by name and scale, None without one; `names` are those of the members
+    that questions are about. Where all verdicts failed, there is no scale."""
     values: dict[_MemberScale, float | None] = {}
     predictions = {
         verdict.question: (verdict.scale, value)
@@ -143,7 +157,7 @@ def _read_member_values(
         if verdict.question in names and verdict.status != "not_applicable":
             predictions.setdefault(verdict.question, (None, None))
     for question, (scale, value) in predictions.items():
-        values[names[question].removeprefix(PREDICTED_COLUMN_PREFIX), scale] = value
+        values[names[question], scale] = value
     for term in explained_trace.terms:
         for name, utility in term.parts.items() if term.combiner.aggregates_utilities else ():
             values[name, _UTILITY_SCALE] = None if term.is_unjudged_part(name) else utility
@@ -152,6 +166,7 @@ def _read_member_values(
 
 def _compare_member(
     member: str,
+    component: str,
     scale: Limits,
     agents: Sequence[str],
     totals: Floats,
@@ -175,5 +190,11 @@ def _compare_member(
         if difference.is_better_agent_known:
             outcome = "gains" if difference.is_clear else "pays"
     return MemberComparison(
-        member, scale, means, int((responses - counts).sum()), difference, outcome
+        member,
+        component,
+        scale,
+        means,
+        int((responses - counts).sum()),
+        difference,
+        outcome,
     )

@@ -456,9 +456,9 @@ def test_no_row_is_lost_and_groups_keep_the_order_of_the_file(
             "t.csv, line 1: has no column 'answer'; did you mean anwser?",
         ),
         (
-            "question ,answer\nq,a\n",
+            "question,answer, question \nq,a,b\n",
             COLUMNS,
-            "t.csv, line 1: has no column 'question'; did you mean 'question '?",
+            "t.csv, line 1: names column 'question' twice; the first line names each column once",
         ),
         (
             "question,a,b\nq,c,d\n",

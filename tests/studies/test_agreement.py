@@ -10,7 +10,7 @@ import pytest
 from jurygraph.cli.render.report import draw_plots
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import read_ratings
-from jurygraph.studies.agreement import report
+from jurygraph.studies.agreement import notes_on_scores, report
 from jurygraph.studies.report import Report
 from tests.rows import all_rows
 
@@ -153,6 +153,18 @@ def test_few_classes_in_an_order_are_questioned(tmp_path: Path) -> None:
     assert question not in nominal.notes
     (part,) = nominal.figures["parts"]
     assert (part["jaccard"], part["reviewers"]) == (None, []), "classes have no order"
+
+
+def test_a_single_score_far_from_all_others_is_warned_of() -> None:
+    """A slip such as 40 for 4 moves every figure, and so does one below the scale."""
+    labels = [float(1 + number % 7) for number in range(38)]
+    for outlier, text in ((40.0, "40"), (-30.0, "-30")):
+        (note,) = notes_on_scores("all", np.array([*labels, outlier]), "recode")
+        assert note.startswith(
+            f"Warning: all: far from all other scores, and moving every figure: {text};"
+        )
+    assert not list(notes_on_scores("all", np.array([*labels, 8.0]), "recode"))
+    assert not list(notes_on_scores("all", np.array([*labels, *[40.0] * 5]), "recode"))
 
 
 @all_rows(

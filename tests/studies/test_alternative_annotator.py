@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jurygraph.arrays import Floats
-from jurygraph.studies.alternative_annotator import PersonLabels, compare_judge_with_people
+from jurygraph.studies.alternative_annotator import (
+    AlternativeAnnotator,
+    PersonLabels,
+    compare_judge_with_people,
+)
 from jurygraph.studies.conclusions import conclude_judge
 from jurygraph.studies.report import IntervalCell
 
@@ -136,6 +140,7 @@ def test_a_beaten_person_who_may_be_guessing_is_named_with_the_rate_without_them
     figures = {"judge": "j", "n": 60, "kappa": None, "rank_correlation": IntervalCell(0.9, 0.8, 1)}
     figures |= {"answers": 5, "scale": "ordered", "bias": None, "above_constant": None}
     figures |= {"constant": 3, "alternative_annotator": test._replace(winning_rate=0.5)}
+    figures |= {"reviewer": None}
     *_, words = conclude_judge(figures, None)
     assert (
         "not compared, with fewer than 30 shared items: p4. Warning: of the persons whom" in words
@@ -163,3 +168,21 @@ def test_too_few_persons_or_items_are_not_tested_and_it_says_why() -> None:
         found = compare_judge_with_people(people_of(labels, judge))
         assert (found.winning_rate, found.advantage) == (None, None)
         assert found.why == f"{need}; {reason}"
+
+
+@pytest.mark.parametrize("reviewer", [None, "ann"])
+def test_only_a_judge_of_all_that_does_not_guess_may_stand_in_for_a_person(
+    reviewer: str | None,
+) -> None:
+    """Whether the judge of one reviewer is near to the others says nothing of it."""
+    test = AlternativeAnnotator(0.1, 3, 40, {}, 1.0, IntervalCell(0.8, 0.7, 0.9))
+    figures = {"judge": "j", "n": 40, "answers": 5, "scale": "binary", "constant": 1}
+    figures |= {"bias": None, "above_constant": None, "alternative_annotator": test}
+    for kappa, ending in {
+        (0.1, -0.1, 0.3): "who are not near to each other: ω",
+        (0.8, 0.7, 0.9): "and may stand in for one: ω",
+    }.items():
+        judge = {**figures, "kappa": IntervalCell(*kappa), "reviewer": reviewer}
+        words = " ".join(conclude_judge(judge, None))
+        assert (f"It is as near to people as a person is, {ending}" in words) == (reviewer is None)
+        assert ("person" in words) == (reviewer is None)

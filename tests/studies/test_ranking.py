@@ -24,6 +24,7 @@ from jurygraph.studies.ranking import (
     measure_ranking,
 )
 from jurygraph.testing import ScriptedJudge
+from jurygraph.viewer.shapes import column_axis_ranges
 from tests.command import run_command
 from tests.runs.sample_runs import scored_session, write_tasks
 
@@ -482,9 +483,17 @@ def test_who_pays_for_the_choice_of_the_best_agent_is_named(tmp_path: Path, audi
     assert outcomes == {"Bea": "gains", "Fay": "gains", "Kit": "unclear", "Walt": "pays"}
     (table,) = [table for table in report.tables if table.header[0].startswith("reviewer or")]
     assert [row[0] for row in table.rows] == [f"{name} ({scale})" for name in names]
+    component = "stakeholders" if audience == "stakeholder" else "taste"
+    assert table.header[0] == f"reviewer or stakeholder (scale), by {component}"
+    # the bars of all agents stand on one axis, and those of a lead on another
+    of_brief, of_wordy, of_leads = column_axis_ranges(table).values()
+    assert of_brief == of_wordy == ((0.0, 1.0) if audience == "stakeholder" else (1.0, 5.0))
+    assert of_leads[0] < 0.0
     unclear = "unclear, 2 left out" if audience == "reviewer" else "unclear"
     assert [row[-1] for row in table.rows] == ["gains", "gains", unclear, "pays"]
     assert any("2 of 2 findings that need a quotation" in note for note in report.notes)
+    different = "valid quotation, which the mean rewards count, by default as the worst score"
+    assert any(different in note and "rest on different data" in note for note in report.notes)
 
 
 @pytest.mark.parametrize("audience", ["stakeholder", "reviewer"])

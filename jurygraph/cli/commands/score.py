@@ -24,8 +24,8 @@ from jurygraph.cli.options import (
     ResponseStartOption,
     argument,
     build_table_columns,
-    column_option,
     option,
+    role_option,
 )
 from jurygraph.cli.render.summary import (
     COVERAGE_LEGEND,
@@ -60,41 +60,41 @@ def score(
     run: Annotated[
         Path | None, option("RUN", "Folder of the run; --dry-run needs none.", "-o", "--out")
     ] = None,
-    prompt_column: Annotated[str | None, column_option("prompt", "Prompts of a table.")] = None,
+    prompt_column: Annotated[str | None, role_option("prompt", "Prompts of a table.")] = None,
     response_column: Annotated[
         list[str] | None,
-        column_option("response", "Responses of a table; repeat it for several agents."),
+        role_option("response", "Responses of a table; repeat it for several agents."),
     ] = None,
     reference_column: Annotated[
-        str | None, column_option("reference", "References of a table.")
+        str | None, role_option("reference", "References of a table.")
     ] = None,
     rubric_column: Annotated[
         str | None,
-        column_option("rubric", "Rubrics of a table: a criterion a line, or a JSON list."),
+        role_option("rubric", "Rubrics of a table: a criterion a line, or a JSON list."),
     ] = None,
     id_column: Annotated[
-        str | None, column_option("id", "Ids of a table's rows.", show_default="row-1, row-2, …")
+        str | None, role_option("id", "Ids of a table's rows.", show_default="row-1, row-2, …")
     ] = None,
     group_by: GroupByOption = None,
     agent_column: Annotated[
-        str | None, column_option("agent", "Agents that wrote the responses of a table.")
+        str | None, role_option("agent", "Agents that wrote the responses of a table.")
     ] = None,
     messages_column: Annotated[
         str | None,
-        column_option("messages", "Conversations: lists of messages, instead of the two above."),
+        role_option("messages", "Conversations: lists of messages, instead of the two above."),
     ] = None,
     response_from: ResponseStartOption = None,
     context_column: Annotated[
         str | None,
-        column_option("context", "Context of a table's prompts: a passage, or a JSON list."),
+        role_option("context", "Context of a table's prompts: a passage, or a JSON list."),
     ] = None,
     workspace_column: Annotated[
         str | None,
-        column_option("workspace", "Folders or archives with the files of a table's responses."),
+        role_option("workspace", "Folders or archives with the files of a table's responses."),
     ] = None,
     group_column: Annotated[
         str | None,
-        column_option(
+        role_option(
             "group",
             "Tasks with the same value here are compared as one, such as a question that two systems searched for.",
         ),

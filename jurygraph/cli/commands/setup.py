@@ -52,13 +52,13 @@ def init(
         jurygraph init my-judge --template judge
     """
     create_folder_from_template("jurygraph.cli", "template", template, folder)
-    tasks = f"{folder / 'tasks.jsonl'}"
+    tasks = "tasks.jsonl"
     if template in _TABLE_COLUMN_OPTIONS:
-        tasks = f"{folder / 'answers.csv'} {_ANSWER_OPTIONS} {_TABLE_COLUMN_OPTIONS[template]}"
+        tasks = f"answers.csv {_ANSWER_OPTIONS} {_TABLE_COLUMN_OPTIONS[template]}"
     if template in _TEMPLATES_THAT_NEED_MODEL:
         tasks += " --model openai/gpt-5-mini"
-    out = folder / ("baseline" if template == "ci" else "run")
-    print_message(f"next: jurygraph score {tasks} --config {folder / 'jury.yaml'} --out {out}")
+    out = "baseline" if template == "ci" else "run"
+    print_message(f"next: cd {shell_quote(folder)}, then jurygraph score {tasks} --out {out}")
 
 
 _ANSWER_OPTIONS = "--prompt-column question --response-column answer"

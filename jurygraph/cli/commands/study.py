@@ -3,8 +3,7 @@
 A command here is a function that returns the report of its study; `make_report_command` adds the options for its forms.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -745,18 +744,17 @@ class _ReviewerStudy:
         if options.model is None and options.config is None:
             raise InputError(f"{problem}; name it with --model")
         tasks = task_lines(self._file, self._texts, self._prompts)
-        text_counts = Counter[bool]()  # by whether their task has a question
-        for line in tasks:
-            task = loads(line)
-            text_counts[task["query"] != ""] += len(task["responses"])
+        has_question = [
+            task["query"] != "" for task in map(loads, tasks) for _ in task["responses"]
+        ]
         print_message(
-            f"judges will see a question (`prompt`) with {text_counts[True]} of "
-            f"{text_counts.total()} texts, and none with the others"
+            f"judges will see a question (`prompt`) with {sum(has_question)} of {len(has_question)} texts that they "
+            "judge"
         )
-        runs = []
-        for judge_run_design in self._designs:
-            revise_config = partial(judge_run_design.revise, source=self._source)
-            runs.append(StudyRun(judge_run_design.name, tasks, revise_config))
+        runs = [
+            StudyRun(design.name, tasks, partial(design.revise, source=self._source))
+            for design in self._designs
+        ]
         with TemporaryDirectory() as folder:
             if options.config is None:
                 path = Path(folder, "jury.yaml")
@@ -799,13 +797,21 @@ class _ReviewerStudy:
             vectorize = (
                 tf_idf if embedder is None else EmbeddedTexts(open_embedder(embedder), advance)
             )
-            predictions_by_part = []
-            for part, predictions_from_runs in zip(parts, joined_predictions, strict=True):
-                predictions = predict(
-                    part, self._judges, self._shots, self._seeds, self._texts, vectorize
-                )
-                predictions_by_part.append((part, [*predictions, *predictions_from_runs]))
-            return compare_judges(predictions_by_part, level, vectorize)
+            settings = (self._judges, self._shots, self._seeds, self._texts, vectorize)
+            predictions_by_part = [
+                (part, [*predict(part, *settings), *predictions_from_runs])
+                for part, predictions_from_runs in zip(parts, joined_predictions, strict=True)
+            ]
+            next_steps = self._next_steps(run_folders[-1]) if run_folders else ()
+            return compare_judges(predictions_by_part, level, vectorize, next_steps)
+
+    def _next_steps(self, folder: Path) -> Iterator[str]:
+        labels = shell_quote(self._file.path)
+        for field in ("item", "reviewer", "score"):
+            column = shell_quote(self._file.columns[field])
+            labels += f" {COLUMN_OPTION_BY_RATING_FIELD[field]} {column}"
+        yield f"next: jurygraph study judge {shell_quote(folder)} --labels {labels}"
+        yield "next, with a run of new responses (who pays): jurygraph study ranking RUN"
 
 
 def _choose_compared_judges(judges: str | None, texts: Mapping[str, str]) -> Sequence[str]:

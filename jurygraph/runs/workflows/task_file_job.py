@@ -152,7 +152,7 @@ class TaskFileJob:
         answers = self.source.answers
         answered_units = Counter(unit for unit, _ in answers)
         unit_count = len(answered_units)
-        if 0 < unit_count < self.source.file_extent()[0]:
+        if 0 < unit_count < self.source.file_extent()[0]:  # no answers of a table: lines of TASKS
             yield f"{answers.total()} responses to {unit_count} groups"
         agents = {agent for _, agent in answers if agent}
         yield from notes_on_similar_names(agents)

@@ -199,6 +199,23 @@ def test_votes_of_several_files_are_written_as_ratings(run: Command, tmp_path: P
     assert len(parse_lines((tmp_path / "ratings.jsonl").read_text())) == 11
 
 
+def test_blanks_around_the_name_of_a_column_do_not_count(run: Command, tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    workbook = openpyxl.Workbook()
+    for row in (["Draft ID ", "ann", "Mei "], ["a", 3, 4], ["b", 2, 5]):
+        workbook.active.append(row)
+    workbook.save(tmp_path / "wide.xlsx")
+    (tmp_path / "wide.csv").write_text("Draft ID ,ann,Mei \na,3,4\nb,2,5\n")
+    (tmp_path / "wide.json").write_text(json.dumps([{"Draft ID ": "a", "ann": 3, "Mei ": 4}]))
+    for name in ("wide.xlsx", "wide.csv", "wide.json"):
+        for option, raters in (("Draft ID", "ann,Mei"), ("Draft ID ", "ann,Mei=Mei ")):
+            command = ("import", "wide", name, "--id-column", option, "--rater-columns", raters)
+            ended = run(*command, "--out", "r.jsonl")
+            assert ended.code == 0, ended.err
+            _, vote, *_ = parse_lines((tmp_path / "r.jsonl").read_text())
+            assert vote == {"item": "a", "label": 4.0, "annotator": "Mei"}
+
+
 def test_words_without_agents_need_no_classes_and_a_long_table_is_not_wide(
     run: Command, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ How the predictions are joined and compared is tested in `tests/studies/reviewer
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,10 @@ def test_judges_see_the_prompt_of_a_table_as_the_question(
         with run_server(answering(asked)) as server:
             made = study(run, tmp_path, server.url, "--out", tmp_path / f"out{count}")
         assert f"judges will see a question (`prompt`) with {count} of 6 texts" in made.err
+        assert "0 responses to 0 groups" not in made.err, "they are no rows of a table"
+        assert re.search(
+            r"next: jurygraph study judge .* --labels .* --target-column score", made.err
+        )
         assert all("Which bus?" in request for request in asked) == bool(question)
         asked.clear()
 

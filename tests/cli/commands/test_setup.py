@@ -22,7 +22,7 @@ def test_init_creates_a_project_with_valid_files(tmp_path: Path, run: Command):
     assert ended.code == 0
     assert sorted(path.name for path in folder.iterdir()) == FILES
     assert ended.out.splitlines() == [str(folder / name) for name in FILES]
-    assert f"jurygraph score {folder / 'tasks.jsonl'}" in ended.err
+    assert f"next: cd {folder}, then jurygraph score tasks.jsonl --out run\n" in ended.err
     pairs = read_tasks(folder / "tasks.jsonl")
     assert 5 <= len(pairs) <= 6
     assert any(response.text == "" for _, responses in pairs for response in responses)

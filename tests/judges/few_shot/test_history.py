@@ -298,7 +298,8 @@ def test_notes_name_columns_that_are_not_read(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_text("item,reviewer,score,text,product,wave,prompt\na,ada,4,one,kettle,2,Why?\n")
     assert list(ReviewerHistory.read(path, scales=ONE).notes())[1:] == [
-        "Column 'prompt' of r.csv is not shown; if the texts answer it, `show_prompts: true` shows it with them.",
+        "Past scores are shown without column 'prompt' of r.csv; if the texts answer it, `show_prompts: true` shows it "
+        "with them.",
         "Columns of r.csv that examples do not show: 'product', 'wave'; if one is item, agent, reviewer, score, "
         "dimension, domain, group, text, reason, time, say so in `columns`, as in {text: answer}.",
     ]

@@ -21,7 +21,8 @@ from tests.studies.reviewers.test_baselines import random_rows, to_ratings
 GAP = np.nan
 
 
-PERSONS = {"all": [{"gain": None, "gain_p": None, "n": 0, "mae": {"personalized": None}}] * 3}
+PERSON = dict.fromkeys(("gain", "gain_p", "bias", "rank_correlation", "above_own_mean"))
+PERSONS = {"all": [{**PERSON, "judge": "personalized", "n": 0}] * 3}
 
 
 def two_reviewers(domains: tuple[str, ...] = ("",)) -> DimensionRatings:
@@ -77,17 +78,24 @@ def test_it_is_said_when_few_ratings_are_predicted_by_all_judges_and_what_helps(
     columns = [
         Predictions("personalized", 10, most[None]),
         Predictions("aggregate", 5, part.score[None]),
-        Predictions("aggregate", 10, few[None], {"no majority": 6}),
+        Predictions("aggregate", 10, few[None], {"unsupported": 4, "failed": 2}),
         Predictions("item-mean", None, part.score[None]),
     ]
     found = report([(part, columns)])
-    few = "only 1 of 8 ratings are predicted by both personalized (7) and aggregate (2): no conclusion"
-    assert found.conclusion[0].startswith(f"taste: {few}")
-    assert "on 1 of 8, those that all predict; the notes say why. Leave out" in found.conclusion[1]
-    of_one = report([(part, columns[2:3])])
+    words = "only 1 of 8 ratings are predicted by both personalized (7) and aggregate (2): no conclusion"
+    assert found.conclusion[0].startswith(f"taste: {words}")
+    causes = "4 unsupported by a valid quotation (new runs with `safety: {evidence: preferred}` count these), 2 failed"
+    assert (
+        f"on 1 of 8, those that all predict. aggregate leaves out most: {causes}."
+        in (found.conclusion[1])
+    )
+    of_one = report([(part, [Predictions("aggregate", 10, few[None], {"no majority": 6})])])
     (alone,) = figures_of(of_one).judges
     assert alone.n == 2
-    assert "on 2 of 8, those that all predict; the notes say why." in of_one.conclusion[0]
+    assert (
+        "aggregate leaves out most: 6 no majority (`panel: {reduce: mean}`"
+        in (of_one.conclusion[0])
+    )
 
 
 def test_a_judge_of_own_scores_has_no_number_of_examples_and_alone_is_compared_with_nobody() -> (
@@ -184,7 +192,7 @@ def test_the_conclusion_tells_whether_a_judge_for_each_reviewer_is_worth_it() ->
     near = part.score + 0.5 * draw.choice([-1.0, 1.0], len(part.score))
     columns = [Predictions("aggregate", 8, guess[None]), Predictions("zero-shot", 0, near[None])]
     result = report([(part, [*columns, Predictions("personalized", 8, own[None])])])
-    answer, coverage, agreement, next_judge = result.conclusion
+    answer, coverage, agreement, *_, next_judge = result.conclusion
     pair = "personalized (a judge for each reviewer) is nearer than aggregate (one judge for all, with examples)"
     assert answer.startswith(f"all: {pair}: mean difference of errors")
     assert ". personalized is surely nearer than aggregate for r0 (" in answer
@@ -240,52 +248,50 @@ def test_whom_a_judge_of_their_own_certainly_helps_or_hurts_is_named(noise: floa
     assert sentences[noise] in words
 
 
-def test_a_judge_that_may_be_guessing_is_not_said_to_stand_in_for_a_person() -> None:
-    test = AlternativeAnnotator(0.1, 3, 40, {}, 1.0, IntervalCell(0.8, 0.7, 0.9))
-    row = {"dimension": None, "judge": "mean", "shots": 0, "coverage": 1.0, "answered": 9, "n": 9}
-    for alpha, words in {
-        (
-            0.1,
-            -0.1,
-            0.3,
-        ): "It is as near to people as a person is, who are not near to each other: ω",
-        (0.8, 0.7, 0.9): "It is as near to people as a person is, and may stand in for one: ω",
-    }.items():
-        figures = {"mae": IntervalCell(1.0, 0.8, 1.2), "alpha": IntervalCell(*alpha)}
-        judge = {**row, **figures, "alternative_annotator": test}
-        assert words in conclude_reviewers([judge], [], PERSONS)[0]
-
-
 def test_judges_that_all_use_the_others_scores_of_an_item_leave_none_for_new_items() -> None:
     (words,) = conclude_reviewers([], [], PERSONS)
     assert words.endswith("each judge uses others' scores of the item, which a new item has not.")
 
 
-def test_a_reviewer_of_another_taste_is_not_to_be_left_out_of_the_study() -> None:
-    test = AlternativeAnnotator(0.1, 3, 40, {}, 1.0, IntervalCell(0.8, 0.7, 0.9))
-    test = test._replace(guessers={"ann": IntervalCell(0.1, -0.1, 0.3)})
-    figures = {"mae": IntervalCell(1.0, 0.8, 1.2), "alpha": IntervalCell(0.8, 0.7, 0.9)}
-    row = {"dimension": None, "judge": "mean", "shots": 0, "coverage": 1.0, "answered": 9, "n": 9}
-    judge = {**row, **figures, "alternative_annotator": test}
-    words, *_ = conclude_reviewers([judge], [], PERSONS)
-    assert (
-        "these may be guessing or of another taste (rank correlation with the others): ann" in words
-    )
-    assert "--without" not in words
-
-
-def test_the_first_sentence_says_whom_the_judges_are_the_least_and_the_most_off_for() -> None:
-    part = two_reviewers()
-    own = part.score + np.repeat([1.0, 0.5], 4)
-    columns = [
-        Predictions("aggregate", 5, part.score[None] + 2.0, fold="mean of 3 answers"),
-        Predictions("personalized", 5, own[None], fold="mean of 3 answers"),
+def test_it_is_said_for_whom_a_judge_is_too_low_worse_than_their_mean_or_orders_by_chance() -> None:
+    """Ann's is 1.5 too low in her order, Bob's is any number, and Cy's is nearly right; an error would hide which."""
+    draw = np.random.default_rng(4)
+    rows = [
+        {"item": f"i{item}", "reviewer": name, "score": float(draw.integers(1, 6))}
+        for item in range(40)
+        for name in ("ann", "bob", "cy")
     ]
+    (part,) = read_parts([to_ratings(rows)])
+    noise = draw.normal(scale=0.3, size=len(rows))
+    own = np.choose(part.reviewer, [part.score - 1.5, draw.permutation(part.score), part.score])
+    names = ("own-history", "item-mean", "aggregate", "personalized")
+    columns = [*predict(part, names[:2], [], 1, {})]
+    columns += [Predictions("aggregate", 5, part.score[None] + 2.0, fold="mean of 3 answers")]
+    columns += [Predictions("personalized", 5, (own + noise)[None], fold="mean of 3 answers")]
     found = report([(part, columns)])
-    extremes = "least for bob (0.50; aggregate 2.00), and most for ann (1.00; aggregate 2.00)."
-    assert found.conclusion[0].endswith(f"personalized errs {extremes}")
+    ann, bob, cy = found.figures["reviewers"]
+    shifts = noise[part.reviewer == 0] - 1.5
+    half_width = scipy.stats.t.ppf(0.975, 39) * shifts.std(ddof=1) / np.sqrt(40)
+    low_high = (shifts.mean() - half_width, shifts.mean() + half_width)
+    assert ann["bias"] == pytest.approx((shifts.mean(), *low_high))
+    rows_of_bob = part.reviewer == 1
+    correlation = scipy.stats.spearmanr(part.score[rows_of_bob], (own + noise)[rows_of_bob])[0]
+    assert bob["rank_correlation"].value == pytest.approx(correlation)
+    assert cy["above_own_mean"].high < 0.0
+    (words,) = [text for text in found.conclusion if text.startswith("all: personalized is, ")]
+    assert re.search(
+        r"for ann too low by 1\.5\d \([^)]*\), worse than [^,;]*, but orders the items, rank correlation 0\.9",
+        words,
+    )
+    worse = "for bob worse than the mean of the person's own ratings, not shown to order items better than chance"
+    assert worse in words
+    assert " cy " not in words
     rule, *_ = format_report_lines(found.sections)
     assert "; what a model predicts is the mean of 3 answers (`panel`); errors " in rule
+    (table,) = [table for table in found.tables if table.header[0].startswith("MAE of")]
+    titles = ["personalized less the person (95 %)", "rank correlation of personalized (95 %)"]
+    assert list(table.header[-2:]) == titles
+    assert len(table.header) <= 12
 
 
 def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
@@ -315,7 +321,12 @@ def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
     assert "p 0.294. More rev" in words
     wide = {**pair, "absolute": IntervalCell(0.4, -0.2, 1.0), "absolute_p": 0.4}
     words, *_ = conclude_reviewers(judges, [wide], PERSONS)
-    assert ". About 11 more reviewers like these would tell with" in words
+    in_proportion = "more reviewers (and items in proportion) like these would tell with"
+    assert f". About 11 {in_proportion}" in words
+    (words, *_) = conclude_reviewers(
+        [{**judges[0], "alpha": IntervalCell(0.4, -0.2, 1.0)}], [], PERSONS
+    )
+    assert words.endswith("would tell with a chance of 80%; more items of the same ones would not.")
 
 
 def test_the_pair_that_the_study_is_for_has_a_p_of_its_own_and_others_share_theirs() -> None:
