@@ -293,7 +293,8 @@ def _split_slips(ballots: VoteColumns) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return the classes, and apart from them the few numbers that are far from all others."""
     if not ballots.values or has_words(ballots.classes):
         return ballots.classes, ()
-    return split_far_labels(ballots.classes, ballots.label)
+    labels = [label for label in ballots.label if label is not None]
+    return split_far_labels(ballots.classes, labels)
 
 
 def _locate_labels(ballots: VoteColumns, labels: Sequence[Any]) -> str:

@@ -287,8 +287,8 @@ def _refuse_ambiguous_item_keys(votes: Iterable[_LocatedVote]) -> None:
 
 
 def split_far_labels(
-    scale: Sequence[float], labels: Sequence[Any]
-) -> tuple[Sequence[float], Sequence[float]]:
+    scale: Sequence[Any], labels: Sequence[Any]
+) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return a scale of numbers, and apart from it the rare ones that are farther from all others than these are from
     each other."""
     if len(scale) < 3:
