@@ -15,13 +15,13 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group, GroupOutcome
 from jurygraph.messages import quote
 from jurygraph.runs.calls import find_call_record
-from jurygraph.runs.recorder import open_open_ended_run, reusable_results
+from jurygraph.runs.recorder import RecordedJury, open_open_ended_run, reusable_results
 from jurygraph.runs.run import ERASED_CHANGE_TEXT, ScoredResponse, changes_by_response
 from jurygraph.runs.store.ledger import LedgerRecord, RecordDraft, Writer
 from jurygraph.runs.writable_run import CallStore, append_close_record
@@ -29,9 +29,6 @@ from jurygraph.schema import Call, Material, Plan, RecordedVerdict, Task, Trace,
 from jurygraph.schema.frozen_model import JsonFields, StrPath
 from jurygraph.schema.verdict import has_transient_failure
 from jurygraph.sources.files import close_on_error
-
-if TYPE_CHECKING:  # which imports this module
-    from jurygraph.jury import Jury
 
 _MAX_PLANS_IN_MEMORY = 1024
 """Plans of stored tasks that are kept in memory, those that were used last."""
@@ -86,7 +83,7 @@ class OpenEndedRecorder:
     it.
     """
 
-    def __init__(self, folder: StrPath, jury: "Jury", phase: str | None = None) -> None:
+    def __init__(self, folder: StrPath, jury: RecordedJury, phase: str | None = None) -> None:
         """Open the run, or make one. Raises `InputError` as `resolve_recording_folder` and `open_open_ended_run`."""
         self.folder = resolve_recording_folder(folder)
         self._rank: str | None = None

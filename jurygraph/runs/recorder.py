@@ -2,25 +2,40 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from jurygraph.agents.roles import Deriver, Evaluator
+from jurygraph.decision.combiners import Combiner
 from jurygraph.errors import InputError
 from jurygraph.graphs.routing import ReusedResults
+from jurygraph.models.gateway import Gateways
 from jurygraph.runs.run import Run, is_verdict_reusable
 from jurygraph.runs.store.folder import relative_folder
 from jurygraph.runs.store.header import ModelIdentity, RunHeader, differences
 from jurygraph.runs.writable_run import WritableRun, open_run_if_exists
-from jurygraph.schema import Call, Lookup, Material, RecordedVerdict, Trace
+from jurygraph.schema import Call, Config, Lookup, Material, RecordedVerdict, Trace
 from jurygraph.sources.files import close_on_error
 
-if TYPE_CHECKING:  # a jury imports what records it
-    from jurygraph.jury import Jury
+
+class RecordedJury(Protocol):
+    """The parts of a jury that its run stores. (A protocol, because a jury imports what records it.)"""
+
+    config: Config
+    gateways: Gateways
+    domain: str | None
+    evaluators: Mapping[str, Evaluator]
+    derivers: Mapping[str, Deriver]
+    combiners: Mapping[str, Combiner]
+    code_folder: Path | None
+
+    @property
+    def tools(self) -> Mapping[str, str]: ...
 
 
-def model_identities_by_name(jury: "Jury") -> dict[str | None, ModelIdentity]:
+def model_identities_by_name(jury: RecordedJury) -> dict[str | None, ModelIdentity]:
     has_tools = jury.config.has_tools
     return {
         name: ModelIdentity.of(gateway.backend, has_tools=has_tools)
@@ -28,7 +43,7 @@ def model_identities_by_name(jury: "Jury") -> dict[str | None, ModelIdentity]:
     }
 
 
-def build_run_header(jury: "Jury", folder: Path, **inputs: Any) -> RunHeader:
+def build_run_header(jury: RecordedJury, folder: Path, **inputs: Any) -> RunHeader:
     """Return the header of a jury's run in a folder; `inputs` are its files and what follows from them."""
     models = model_identities_by_name(jury)
     model = models.pop(None, None)  # what is left are the models with a name
@@ -46,7 +61,7 @@ def build_run_header(jury: "Jury", folder: Path, **inputs: Any) -> RunHeader:
     )
 
 
-def open_open_ended_run(folder: Path, jury: "Jury") -> WritableRun:
+def open_open_ended_run(folder: Path, jury: RecordedJury) -> WritableRun:
     """Open the open-ended run of a jury in a folder, or make one.
 
     A server that replied to a call of the run and is away now has no wrong URL: it is waited for.
