@@ -135,7 +135,11 @@ def test_a_beaten_person_who_may_be_guessing_is_named_with_the_rate_without_them
     assert test.winning_rate_without_guessers == 0.0
     figures = {"judge": "j", "n": 60, "kappa": None, "rank_correlation": IntervalCell(0.9, 0.8, 1)}
     figures |= {"answers": 5, "scale": "ordered", "bias": None, "above_constant": None}
-    figures |= {"constant": 3, "alternative_annotator": test._replace(winning_rate=0.5)}
+    figures |= {
+        "as_counted": None,
+        "constant": 3,
+        "alternative_annotator": test._replace(winning_rate=0.5),
+    }
     *_, words = conclude_judge(figures, None)
     assert (
         "not compared, with fewer than 30 shared items: p4. Warning: of the persons whom" in words
