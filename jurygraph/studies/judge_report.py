@@ -101,8 +101,8 @@ _MAX_CONFUSION_CLASSES = 8
 _MAX_PARTS_LISTED = 40
 _ALONE_NOTES = (
     "each judge of a jury alone is in the tables; --json has it in words",
-    "a majority counts votes and one judge its probability: mean rewards, and leads of agents, of both are in different "
-    "units; the share met is in one",
+    "a majority counts votes and one judge its probability: mean rewards, and leads of agents, of both are in "
+    "different units; the share met is in one",
 )
 _RowsByName = Mapping[str, Sequence[LabelledJudgement]]
 

@@ -171,6 +171,7 @@ def read_judgements(
         cluster = unit_name_of_task(run, group.key)
         domain = _task_domain(run, group.key)
         stored_responses = list(run.group(group))
+        calls = {call.id: call for trace, _ in stored_responses for call in trace.calls}
         order = {
             trace.response_id: position for position, (trace, _) in enumerate(stored_responses)
         }
@@ -185,7 +186,7 @@ def read_judgements(
             rewards[trace.response_id] = judgement
             traits["agent"][trace.response_id] = trace.agent
             traits["domain"][trace.response_id] = domain
-            _add_to_bill(bill, trace.calls, trace.verdicts)
+            _add_to_bill(bill, calls, trace.verdicts)
             for judge, verdicts in _verdicts_by_judge(run, trace, superseded).items():
                 if questions[judge.question].scope != "pair":
                     judgements_by_judge[judge][trace.response_id] = _summarize_verdicts(
@@ -199,7 +200,7 @@ def read_judgements(
         for (judge, pair), verdicts in pairs.items():
             judgements_by_judge[judge][pair] = _summarize_pair_verdicts(cluster, pair, verdicts)
         traces = [trace for trace, _ in stored_responses]
-        _add_juries(judgements_by_judge, bill, run, traces, questions, cluster)
+        _add_juries(judgements_by_judge, bill, calls, run, traces, questions, cluster)
         advance(1)
     _copy_modelless_judgements(judgements_by_judge)
     if rewards:
@@ -255,21 +256,22 @@ def judge_bill_name(evaluator: str, judge: str, then: str | None = None) -> str:
 
 def _add_to_bill(
     bill: CallBill,
-    calls: Iterable[Call],
+    calls: Mapping[str, Call],
     verdicts: Iterable[RecordedVerdict],
     then: str | None = None,
 ) -> None:
-    calls_by_id = {call.id: call for call in calls if call.fault is None}
     for verdict in verdicts:
         for call in (verdict.call, *(use.id for use in verdict.calls)):
-            if verdict.judge is not None and call in calls_by_id:
+            used_call = calls.get(call or "")
+            if verdict.judge is not None and used_call is not None and used_call.fault is None:
                 name = judge_bill_name(verdict.evaluator, verdict.judge, then)
-                bill.add(calls_by_id[call], "sent", name)
+                bill.add(used_call, "sent", name)
 
 
 def _add_juries(
     judgements_by_judge: dict[Judge, dict[str, Judgement]],
     bill: CallBill,
+    calls: Mapping[str, Call],
     run: Run,
     traces: Sequence[Trace],
     questions: Mapping[str, Question],
@@ -301,7 +303,6 @@ def _add_juries(
             kept = [v for v in counted[name] if v.judge is None or v.judge in seats]
             if then is not None:
                 kept = _ask_only_where_others_disagree(then, judges, kept)
-                calls = chain.from_iterable(trace.calls for trace in traces)
                 _add_to_bill(bill, calls, kept, then)
             smaller_jury_question = question.model_copy(update={"judges": seats})
             for _, verdict, _ in fold_jury(

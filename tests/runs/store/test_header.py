@@ -141,7 +141,7 @@ def test_of_judges_the_lists_are_shown_since_the_one_that_left_has_no_counterpar
         header({"models": models, "evaluators": [{"use": "criteria", "judges": judges}]})
         for judges in (["a", "b", "c"], ["a", "c"])
     )
-    assert list(differences(there, here))[0] == (
+    assert next(differences(there, here)) == (
         'config evaluators[0].judges is ["a", "b", "c"] in the run and ["a", "c"] here'
     )
 
