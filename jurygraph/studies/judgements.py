@@ -133,7 +133,7 @@ class RunJudgements:
     """All judgements of a run: by judge and response, with lengths, own labels and traits of the responses.
 
     `bill` has the calls of each judge of several, as `sent`, under its `judge_bill_name`; the `evaluators` are in the
-    order of the config.
+    order of the config. `unfinished` says how far a run is that is not closed, and what goes on with it.
     """
 
     run: str
@@ -143,6 +143,7 @@ class RunJudgements:
     traits: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     bill: CallBill = field(default_factory=CallBill)
     evaluators: Sequence[str] = ()
+    unfinished: str = ""
 
 
 def read_judgements(
@@ -213,7 +214,15 @@ def read_judgements(
         traits,
         bill,
         [use.known_as for use in run.config.evaluators],
+        _describe_unfinished_run(run, len(lengths)),
     )
+
+
+def _describe_unfinished_run(run: Run, responses: int) -> str:
+    if run.is_closed:
+        return ""
+    tasks = f"{run.tasks_scored} of {run.planned_task_count} tasks"
+    return f"{responses} responses, of {tasks}, are scored so far; the same score command continues"
 
 
 def _task_domain(run: Run, task_id: str) -> str | None:
@@ -410,12 +419,14 @@ def refuse_unknown_responses(
     runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel], chosen: LabelsWithPositions
 ) -> None:
     responses = {response for run in runs for response in run.lengths}
+    unfinished = "; ".join(f"{run.run}: {run.unfinished}" for run in runs if run.unfinished)
     for position, label in chosen:
         for name, value in (("id", label.id), ("other", label.other)):
             if value is None or value in responses:
                 continue
             names = ", ".join(run.run for run in runs)
-            hint = did_you_mean(value, sorted(responses)) or f"name a response of {names}"
+            hint = unfinished or did_you_mean(value, sorted(responses))
+            hint = hint or f"name a response of {names}"
             location = f"{labels.path}, {position}, field {labels.columns[name]}"
             raise InputError(f"{location}: there is no response {quote(value)}; {hint}")
 

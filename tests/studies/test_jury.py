@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jurygraph.errors import InputError
 from jurygraph.inference.clusters import bonferroni_interval, mean_with_cluster_interval
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import JudgedLabel
@@ -256,6 +257,22 @@ def test_what_a_jury_leaves_undecided_is_in_the_words_and_in_the_test_beside_peo
         jury["conclusion"]
     )
     assert jury["alternative_annotator"].items == RESPONSES
+
+
+def test_a_label_of_what_a_run_has_not_scored_yet_is_no_slip_of_the_pen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = score(tmp_path, {"judges": ["a", "b"]})
+    later = FileRows("f", (("line 2", JudgedLabel(id="r99", target=True)),), {"id": "id"})
+    for is_closed, hint in (
+        (True, "did you mean r9"),
+        (False, "40 responses, of 20 of 20 tasks, are"),
+    ):
+        monkeypatch.setattr(Run, "is_closed", is_closed)
+        with closing(Run.open(folder)) as run:
+            judged = [read_judgements(run)]
+        with pytest.raises(InputError, match=f"no response 'r99'; .*{hint}"):
+            join_labels_with_judgements(judged, later)
 
 
 def test_a_single_judge_is_no_jury_and_the_last_of_an_escalation_is_not_compared(
