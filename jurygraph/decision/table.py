@@ -378,8 +378,8 @@ def stack_groups(
             )
     columns = {}
     for question in questions:
-        columns_per_turn = question.seats if question.scope == "turn" else 1
-        columns[question.id] = build_question_columns(rows, cells[question.id], columns_per_turn)
+        # All seats, also where escalation leaves the verdict of the first one alone: other rows must not widen a table.
+        columns[question.id] = build_question_columns(rows, cells[question.id], question.seats)
     return verdict_table_from_columns(questions, rows, columns)
 
 
@@ -404,11 +404,11 @@ def verdict_table_from_columns(
     return VerdictTable(rows, columns, frozenset(sampled_question_ids), judges_by_question, turns)
 
 
-def build_question_columns(rows: int, cells: VerdictByCell, columns_per_turn: int) -> ScoreArrays:
-    """Return the columns of one question from its cells; others are ABSENT. Each turn has `columns_per_turn`
-    columns."""
+def build_question_columns(rows: int, cells: VerdictByCell, seats: int) -> ScoreArrays:
+    """Return the columns of one question from its cells; others are ABSENT. Each turn, opponent or variant has a column
+    for each of the `seats`."""
     last = max((column for _, column in cells), default=0)
-    width = columns_per_turn * (last // columns_per_turn + 1)
+    width = seats * (last // seats + 1)
     scores = ScoreArrays.absent(rows, width)
     value, met, verdict_code, *_ = scores
     for cell, (verdict, is_mirrored) in cells.items():

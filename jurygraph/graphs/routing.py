@@ -350,7 +350,7 @@ class _WorkCollector:
             is_already_escalated = escalated_judgements[0].keys[0] in verdicts
             if is_already_escalated or not all(key in verdicts for key in keys):
                 continue
-            if _should_escalate(escalation_rule, [verdicts[key] for key in keys]):
+            if should_escalate(escalation_rule, [verdicts[key] for key in keys]):
                 unsettled_judgements += escalated_judgements
         self._add_judgements(question, unsettled_judgements)
 
@@ -553,7 +553,7 @@ def make_stamp(question: Question, view: TaskView) -> VerdictStamp:
     return stamp
 
 
-def _should_escalate(escalation_rule: Escalation, verdicts: Sequence[RecordedVerdict]) -> bool:
+def should_escalate(escalation_rule: Escalation, verdicts: Sequence[RecordedVerdict]) -> bool:
     """Return whether the first judges' verdicts on the same leave a question for the last one."""
     for verdict in verdicts:
         if verdict.status in ("failed", "abstained") or verdict.is_worst_case:

@@ -148,6 +148,13 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
                 name, measure_symbol, agreement, GOOD_AGREEMENT_THRESHOLD, count, "labels"
             )
         ]
+    counted = judge["as_counted"]
+    if counted is not None:
+        measure_symbol, agreement = _choose_agreement(counted)
+        sentences.append(
+            f"With {counted['n'] - count} more that are undecided or unsupported, as the reward counts "
+            f"them: {measure_symbol} {_cell_text(agreement)}, {counted['n']} labels."
+        )
     bias_side = side_of_bound(judge["bias"], 0.0)
     if bias_side and judge["scale"] != "binary":  # more than two values
         direction = "high" if bias_side > 0 else "low"
@@ -215,7 +222,7 @@ def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterato
     for (run, evaluator, name), parts in group_by(
         rows, itemgetter("run", "evaluator", "jury")
     ).items():
-        (jury,) = [row for row in parts if row["alone"] is None and row["without"] is None]
+        (jury,) = [row for row in parts if not (row["alone"] or row["without"] or row["then"])]
         subject = f"{evaluator} ({name})"
         choice = jury
         smaller_juries = [row for row in parts if row["without"] and row["answers"]]
@@ -234,16 +241,32 @@ def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterato
             compared_parts = [(best, best_name, " Alone")]
             if choice is not best:
                 cheapest = f" Cheapest within {_MAX_LOST_DISTANCE:g} of the nearest"
-                compared_parts.append((choice, f"{' and '.join(choice['judges'])} alone", cheapest))
+                choice_name = f"{' and '.join(choice['judges'])} alone"
+                if choice["then"]:
+                    choice_name = describe_escalation(choice)
+                compared_parts.append((choice, choice_name, cheapest))
             for row, part_name, merit in compared_parts:
                 nearer = _describe_nearer(part_name, subject, row["farther"], row["labels"])
                 yield f"{nearer}{_describe_saving(jury, row, f'{merit}, {part_name}')}"
         if choice is not jury and side_of_bound(choice["farther"], 0.0) != 1:
             setting = f"evaluators.{choice['position']}.judges=[{','.join(choice['judges'])}]"
+            if choice["then"]:
+                first = ", ".join(_first_judges(choice))
+                escalation = f"{{first: [{first}], then: {choice['then']}, when: disagree}}"
+                setting = f"evaluators.{choice['position']}.escalate={escalation}"
             yield (
                 "To count that smaller jury without a request: the run's `jurygraph score` with "
                 f"`--branch {shell_quote(run)} --set {shell_quote(setting)}` and another --out."
             )
+
+
+def describe_escalation(row: Figures) -> str:
+    """Return who is asked first, and who only where these disagree."""
+    return f"{join_names(_first_judges(row))}, then {row['then']} where they disagree"
+
+
+def _first_judges(row: Figures) -> list[str]:
+    return [judge for judge in row["judges"] if judge != row["then"]]
 
 
 def _pick_best(rows: FigureRows, name: str) -> tuple[Figures, str]:
@@ -278,11 +301,14 @@ def _describe_least_missed_judge(subject: str, name: str, jury: Figures, row: Fi
     ties = ""
     if "majority" in jury["jury"] and others % 2 == 0:
         ties = f" The {others} others may tie, and without a majority the worst case counts."
-    is_harmful = side_of_bound(row["farther"], 0.0) == -1
-    verdict = "is surely better left out" if is_harmful else "is missed least"
+    verdicts = {
+        -1: "is surely better left out",
+        1: "is missed least of its judges, but surely missed",
+    }
+    verdict = verdicts.get(side_of_bound(row["farther"], 0.0) or 0, "is missed least")
     return (
         f"{subject}: {name} {verdict}; without it the undecided answers go from {jury['undecided']} to "
-        f"{row['undecided']} of {row['answers']}, the mean score changes by {row['change']:.3f}{distance}."
+        f"{row['undecided']} of {row['answers']}, the share met changes by {row['change']:.3f}{distance}."
         f"{_describe_saving(jury, row, ' That')}{ties}"
     )
 
@@ -743,7 +769,11 @@ def conclude_stability(ratios: FigureRows, tasks: int) -> Iterator[str]:
 
 def _cell_text(cell: object) -> str:
     estimate = as_interval(cell)
-    return "-" if estimate is None else format_interval(*estimate, 2)
+    if estimate is None:
+        return "-"
+    # so many that an end which is not 0 keeps its sign
+    digits = 3 if any(0.0005 <= abs(end or 0.0) < 0.005 for end in estimate) else 2
+    return format_interval(*estimate, digits)
 
 
 def _format_interval_without_sign(cell: object) -> str:

@@ -70,7 +70,8 @@ class LabelledJudgement(NamedTuple):
 
 
 class PersonLabel(NamedTuple):
-    """The label that a named person gave a judged response, and the judge's prediction; both in units of the target."""
+    """The label that a named person gave a response, and what the judge predicts, or what counts without its judgement;
+    both in units of the target."""
 
     response: str
     task: str
@@ -465,11 +466,14 @@ def _person_labels(
     judgements: Judgements,
     has_binary_labels: bool,
 ) -> list[PersonLabel]:
-    """Return what each named person said of the judged responses; several labels of a person are their mean."""
+    """Return what each named person said of the judged responses, and where labels are true or false of those, too, for
+    which something else counts; several labels of a person are their mean."""
     labels_by_response_and_person = defaultdict(list)
     for response, person, label in votes:
         judgement = judgements.get(response)
-        if person != _UNNAMED_REVIEWER and judgement is not None and judgement.score is not None:
+        if person == _UNNAMED_REVIEWER or judgement is None:
+            continue
+        if (judgement.value if has_binary_labels else judgement.score) is not None:
             labels_by_response_and_person[response, person].append(label)
     rows = []
     for (response, person), labels in labels_by_response_and_person.items():
@@ -536,6 +540,6 @@ def _fit_consensus(votes: Sequence[tuple[str, str, float]]) -> tuple[dict[str, f
 
 def _prediction_of_judgement(judgement: Judgement, has_binary_labels: bool) -> float:
     chosen = judgement.decision if has_binary_labels else judgement.native
-    value = judgement.score if chosen is None else chosen
-    assert value is not None, "only judged responses have a prediction"
+    value = judgement.value if chosen is None else chosen
+    assert value is not None, "only what counts has a prediction"
     return value

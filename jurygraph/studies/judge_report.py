@@ -44,6 +44,7 @@ from jurygraph.studies.conclusions import (
     conclude_differences,
     conclude_judge,
     conclude_smaller_juries,
+    describe_escalation,
     join_judge_conclusions,
 )
 from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
@@ -98,7 +99,11 @@ _MAX_DISAGREEMENTS_LISTED = 20
 _MAX_CONFUSION_CLASSES = 8
 """Most answers of a judge or a person for which pairs of both are counted."""
 _MAX_PARTS_LISTED = 40
-_ALONE_NOTES = ("each judge of a jury alone is in the tables; --json has it in words",)
+_ALONE_NOTES = (
+    "each judge of a jury alone is in the tables; --json has it in words",
+    "a majority counts votes and one judge its probability: mean rewards, and leads of agents, of both are in "
+    "different units; the share met is in one",
+)
 _RowsByName = Mapping[str, Sequence[LabelledJudgement]]
 
 
@@ -123,7 +128,7 @@ def report(
     """
     jury_parts = [row for run in runs for row in measure_smaller_juries(run, studies)]
     jury_pairs = [pair for run in runs for pair in compare_jury_judges(run)]
-    studies = [study for study in studies if study.judge.without is None]
+    studies = [study for study in studies if not study.judge.is_tried_jury]
     judges = [_measure_judge_agreement(study, need, epsilon) for study in studies]
     differences = _compare_judges(studies)
     # of a jury's question its folded value is told in words: three judges of five questions are twenty paragraphs
@@ -189,6 +194,11 @@ def _measure_judge_agreement(study: JudgeStudy, need: float | None, epsilon: flo
         # how much nearer to people the judge is than the constant
         gains = [abs(constant - row.target) - row.distance for row in rows]
         gain = as_interval(mean_with_cluster_interval(gains, tasks))
+    counted_rows = (*rows, *study.unsupported, *study.undecided)
+    as_counted = None
+    if len(counted_rows) > len(rows):
+        agreement = _agreement_figures(study, counted_rows, not study.is_compared_by_rank)
+        as_counted = {"n": len(counted_rows), **agreement}
     flip_flags = [is_flipped for _, is_flipped in study.flips]
     rows_with_both_orders = [row for row in rows if row.choices]
     hits = [set(row.choices) == {row.target} for row in rows_with_both_orders]
@@ -215,6 +225,7 @@ def _measure_judge_agreement(study: JudgeStudy, need: float | None, epsilon: flo
         **_confusion_figures(study),
         "parts": parts,
         "alternative_annotator": _test_alternative_annotator(study, epsilon),
+        "as_counted": as_counted,
         "constant": constant,
         "above_constant": gain,
     }
@@ -677,11 +688,11 @@ def _jury_tables(figures: Figures) -> Iterator[ReportTable]:
         "judges": _describe_seats,
         "answers": "answers",
         "undecided": "undecided",
-        "mean score": "score",
+        "share met": "score",
         "labels": "labels",
         "accuracy (met or not)": "accuracy",
         "farther from people (95 %)": "farther",
-        "cost in $": "cost",
+        "$ per 1,000 responses": "cost_per_1000",
     }
     yield ReportTable.of(columns, figures.get("jury_parts", []), left=2)
 
@@ -689,6 +700,8 @@ def _jury_tables(figures: Figures) -> Iterator[ReportTable]:
 def _describe_seats(row: Figures) -> str:
     if row["alone"] is not None:
         return f"{row['alone']} alone"
+    if row["then"] is not None:
+        return describe_escalation(row)
     return row["jury"] if row["without"] is None else f"without {row['without']}"
 
 

@@ -4,7 +4,7 @@ A study of labels asks for these by the id of a response; a judge is a question 
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
@@ -20,11 +20,12 @@ from jurygraph.decision.turns import (
 )
 from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
+from jurygraph.graphs.routing import should_escalate
 from jurygraph.messages import did_you_mean, join_names, quote
 from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
-from jurygraph.schema import Question, RecordedVerdict, Trace
+from jurygraph.schema import Call, Escalation, Question, RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows
@@ -43,6 +44,9 @@ REWARD_QUESTION_NAME = "reward"
 """The question whose answers are the rewards of a run; no evaluator asks it."""
 
 
+ESCALATION = "escalation"
+
+
 class FoldedJury(NamedTuple):
     """Several judges of a question as one: how their votes are folded, or `escalation`, and how many they are."""
 
@@ -57,7 +61,7 @@ class Judge(NamedTuple):
     """Identity of a judge: a question of a run, its evaluator, the model that replied, and for whom it judges.
 
     Of several judges, `model` is the name among the config's `models`; a `jury` of them has none. It may be `without`
-    one of its judges.
+    one of its judges, or ask one of them, `then`, only where the others disagree.
     """
 
     run: str
@@ -67,6 +71,12 @@ class Judge(NamedTuple):
     reviewer: str | None = None
     jury: FoldedJury | None = None
     without: str | None = None
+    then: str | None = None
+
+    @property
+    def is_tried_jury(self) -> bool:
+        """Return whether it is what a jury would be that asks fewer judges, or one of them only where it has to."""
+        return self.without is not None or self.then is not None
 
     @property
     def is_reward_judge(self) -> bool:
@@ -108,6 +118,12 @@ class Judgement(NamedTuple):
         """Return what the reward counts: the score, or what counts without one."""
         return self.counted if self.score is None else self.score
 
+    @property
+    def counts_as_met(self) -> bool:
+        """Return whether it is met; what counts without a score is by that."""
+        value = self.value if self.decision is None else self.decision
+        return value is not None and value >= MET_THRESHOLD
+
 
 Judgements = Mapping[str, Judgement]
 """The judgements of a judge by response, or pair of them (`pair_name`)."""
@@ -121,7 +137,7 @@ class RunJudgements:
     """All judgements of a run: by judge and response, with lengths, own labels and traits of the responses.
 
     `bill` has the calls of each judge of several, as `sent`, under its `judge_bill_name`; the `evaluators` are in the
-    order of the config.
+    order of the config. `unfinished` says how far a run is that is not closed, and what goes on with it.
     """
 
     run: str
@@ -131,6 +147,7 @@ class RunJudgements:
     traits: Traits = field(default_factory=dict)
     bill: CallBill = field(default_factory=CallBill)
     evaluators: Sequence[str] = ()
+    unfinished: str = ""
 
 
 def read_judgements(
@@ -141,7 +158,8 @@ def read_judgements(
     Several samples of a judge are one judgement, by their mean, and so are both orders of a pair; its verdicts on the
     turns of a response are one, with the value that its reward counts. Verdicts on variants are not read. Those
     that another judge's superseded are, unless `superseded` is false: the first judge did judge these responses.
-    Several judges of a question are a jury, too; so are three or more without each of them.
+    Several judges of a question are a jury, too; so are three or more without each of them, and with each of them only
+    where the others disagree.
 
     Raises `TraceMismatch` if a record of the run has been changed.
     """
@@ -158,6 +176,7 @@ def read_judgements(
         cluster = unit_name_of_task(run, group.key)
         domain = _task_domain(run, group.key)
         stored_responses = list(run.group(group))
+        calls = {call.id: call for trace, _ in stored_responses for call in trace.calls}
         order = {
             trace.response_id: position for position, (trace, _) in enumerate(stored_responses)
         }
@@ -172,7 +191,7 @@ def read_judgements(
             rewards[trace.response_id] = judgement
             traits["agent"][trace.response_id] = trace.agent
             traits["domain"][trace.response_id] = domain
-            _add_to_bill(bill, trace)
+            _add_to_bill(bill, calls, trace.verdicts)
             for judge, verdicts in _verdicts_by_judge(run, trace, superseded).items():
                 if questions[judge.question].scope != "pair":
                     judgements_by_judge[judge][trace.response_id] = _summarize_verdicts(
@@ -186,7 +205,7 @@ def read_judgements(
         for (judge, pair), verdicts in pairs.items():
             judgements_by_judge[judge][pair] = _summarize_pair_verdicts(cluster, pair, verdicts)
         traces = [trace for trace, _ in stored_responses]
-        _add_juries(judgements_by_judge, run, traces, questions, cluster)
+        _add_juries(judgements_by_judge, bill, calls, run, traces, questions, cluster)
         advance(1)
     _copy_modelless_judgements(judgements_by_judge)
     if rewards:
@@ -199,7 +218,15 @@ def read_judgements(
         traits,
         bill,
         [use.known_as for use in run.config.evaluators],
+        _describe_unfinished_run(run, len(lengths)),
     )
+
+
+def _describe_unfinished_run(run: Run, responses: int) -> str:
+    if run.is_closed:
+        return ""
+    tasks = f"{run.tasks_scored} of {run.planned_task_count} tasks"
+    return f"{responses} responses, of {tasks}, are scored so far; the same score command continues"
 
 
 def _task_domain(run: Run, task_id: str) -> str | None:
@@ -235,27 +262,36 @@ def _verdicts_by_judge(
     return verdicts_by_judge
 
 
-def judge_bill_name(evaluator: str, judge: str) -> str:
-    """Return the name of a judge of several in the bill of a run."""
-    return f"{evaluator} {judge}"
+def judge_bill_name(evaluator: str, judge: str, then: str | None = None) -> str:
+    """Return the name of a judge of several in the bill of a run; `then` names who is asked only where it has to."""
+    return f"{evaluator} {judge} {then or ''}"
 
 
-def _add_to_bill(bill: CallBill, trace: Trace) -> None:
-    calls = {call.id: call for call in trace.calls if call.fault is None}
-    for verdict in trace.verdicts:
+def _add_to_bill(
+    bill: CallBill,
+    calls: Mapping[str, Call],
+    verdicts: Iterable[RecordedVerdict],
+    then: str | None = None,
+) -> None:
+    for verdict in verdicts:
         for call in (verdict.call, *(use.id for use in verdict.calls)):
-            if verdict.judge is not None and call in calls:
-                bill.add(calls[call], "sent", judge_bill_name(verdict.evaluator, verdict.judge))
+            used_call = calls.get(call or "")
+            if verdict.judge is not None and used_call is not None and used_call.fault is None:
+                name = judge_bill_name(verdict.evaluator, verdict.judge, then)
+                bill.add(used_call, "sent", name)
 
 
 def _add_juries(
     judgements_by_judge: JudgementsByJudge,
+    bill: CallBill,
+    calls: Mapping[str, Call],
     run: Run,
     traces: Sequence[Trace],
     questions: Mapping[str, Question],
     cluster: str,
 ) -> None:
-    """Add what a component gets of several judges on each response of a group, and what it would without one of them.
+    """Add what a component gets of several judges on each response of a group, and what it would without one of them,
+    or if one were asked only where the others disagree; `bill` gets the calls of that.
 
     Where judges escalate, none can be left out: the first ones decide what the last judges.
     """
@@ -271,11 +307,16 @@ def _add_juries(
         if not is_jury_question(question, uses):
             continue
         judges = question.judges
-        fold = "escalation" if question.escalate else str(use.inputs[0].of_question(name).reduce)
-        can_lose_one = question.escalate is None and len(judges) > 2
-        for without in (None, *judges) if can_lose_one else (None,):
+        fold = ESCALATION if question.escalate else str(use.inputs[0].of_question(name).reduce)
+        seatings: list[tuple[str | None, str | None]] = [(None, None)]
+        if question.escalate is None and len(judges) > 2:
+            seatings += [(judge, None) for judge in judges] + [(None, judge) for judge in judges]
+        for without, then in seatings:
             seats = tuple(judge for judge in judges if judge != without)
             kept = [v for v in counted[name] if v.judge is None or v.judge in seats]
+            if then is not None:
+                kept = _ask_only_where_others_disagree(then, judges, kept)
+                _add_to_bill(bill, calls, kept, then)
             smaller_jury_question = question.model_copy(update={"judges": seats})
             for _, verdict, _ in fold_jury(
                 smaller_jury_question, kept, decision, use, counted_as_met
@@ -287,11 +328,26 @@ def _add_juries(
                     reviewer=verdict.reviewer,
                     jury=FoldedJury(fold, len(judges)),
                     without=without,
+                    then=then,
                 )
                 judgement = _summarize_verdicts(cluster, [verdict])
                 judgements_by_judge[jury][verdict.about] = judgement._replace(
                     counted=verdict.score, direction=use.direction
                 )
+
+
+def _ask_only_where_others_disagree(
+    judge: str, judges: Sequence[str], verdicts: Sequence[RecordedVerdict]
+) -> list[RecordedVerdict]:
+    """Return the verdicts that would count: those of a judge where the others disagree, and elsewhere theirs."""
+    first = tuple(name for name in judges if name != judge)
+    escalation = Escalation(first=first, then=judge, when="disagree")
+    kept = []
+    for verdicts_on_same in group_by(verdicts, attrgetter("key.judged")).values():
+        last = [verdict for verdict in verdicts_on_same if verdict.judge == judge]
+        others = [verdict for verdict in verdicts_on_same if verdict.judge != judge]
+        kept += last if last and should_escalate(escalation, others) else others
+    return kept
 
 
 def _copy_modelless_judgements(
@@ -364,12 +420,14 @@ def refuse_unknown_responses(
     runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel], chosen: LabelsWithPositions
 ) -> None:
     responses = {response for run in runs for response in run.lengths}
+    unfinished = "; ".join(f"{run.run}: {run.unfinished}" for run in runs if run.unfinished)
     for position, label in chosen:
         for name, value in (("id", label.id), ("other", label.other)):
             if value is None or value in responses:
                 continue
             names = ", ".join(run.run for run in runs)
-            hint = did_you_mean(value, sorted(responses)) or f"name a response of {names}"
+            hint = unfinished or did_you_mean(value, sorted(responses))
+            hint = hint or f"name a response of {names}"
             location = f"{labels.path}, {position}, field {labels.columns[name]}"
             raise InputError(f"{location}: there is no response {quote(value)}; {hint}")
 

@@ -24,6 +24,7 @@ from jurygraph.runs.reports.summary import mean_without_none
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
 from jurygraph.studies.judgements import (
+    ESCALATION,
     UNDECIDED_STATUSES,
     Judge,
     Judgement,
@@ -89,9 +90,19 @@ def compare_judge_pairs(scores: Iterable[JudgeScore]) -> list[Figures]:
 
 
 def compare_jury_judges(run: RunJudgements) -> list[Figures]:
-    """Return `compare_judge_pairs` of the judges of a run's juries, for whichever reviewer they judge."""
+    """Return `compare_judge_pairs` of the judges of a run's juries, for whichever reviewer they judge.
+
+    Not of an escalation, whose last judge answers only what is hard.
+    """
+    escalated = {
+        judge.question
+        for judge in run.judgements_by_judge
+        if judge.jury is not None and judge.jury.fold == ESCALATION
+    }
     scores = []
     for judge in _judges_of_juries(run):
+        if judge.question in escalated:
+            continue
         question = f"{judge.question} {judge.reviewer or ''}"
         for response, judgement in run.judgements_by_judge[judge].items():
             if judge.model is not None and judgement.score is not None:
@@ -104,42 +115,58 @@ def compare_jury_judges(run: RunJudgements) -> list[Figures]:
 def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) -> Iterator[Figures]:
     """Yield for each jury, over all questions of its evaluator, a row as it is, and one for each smaller jury.
 
-    These are a judge `alone`, and the others `without` one of the judges; `judges` has the names, and `position` is
+    These are a judge `alone`, the others `without` one of the judges, and, where that is cheaper, all with the dearest,
+    `then`, only where the others disagree; an escalation has no smaller one. `judges` has the names, and `position` is
     that of the evaluator in the config. Of the `answers` that both value, `undecided` have no value of their own, such
-    as votes without a majority. `score` is the mean of what the reward counts, with penalties turned round, and
-    `change` how much higher it is than that of the jury. On labels, what is undecided is right or wrong as it counts:
-    `accuracy` is of those that are met or not, `farther` the mean distance from people, in [0, 1], less that of the
-    jury, with an interval that allows for the number of judges.
-    `cost` is of the calls of these judges, in US dollars, and `cost_share` its share of the jury's; None where a price
-    is not known.
+    as votes without a majority. `score` is the share that counts as met, with penalties turned round, and `change` how
+    much higher it is than that of the jury. On labels, what is undecided is right or wrong as it counts: `accuracy` is
+    of those that are met or not, `farther` the mean distance from people, in [0, 1], less that of the jury, with an
+    interval that allows for the number of judges.
+    `cost` is of the calls of these judges, in US dollars, `cost_per_1000` what 1,000 responses would cost, and
+    `cost_share` the share of the jury's; None where a price is not known.
     """
     by_evaluator = group_by(_judges_of_juries(run), attrgetter("evaluator"))
     for evaluator, judges in by_evaluator.items():
-        parts = group_by(judges, attrgetter("model", "without"))
-        whole_jury = parts[None, None]
+        parts = group_by(judges, attrgetter("model", "without", "then"))
+        whole_jury = parts[None, None, None]
+        jury_name = " and ".join(sorted({str(judge.jury) for judge in whole_jury}))
         names = sorted({judge.model for judge in judges if judge.model is not None})
-        answers = {seats: _collect_answers(run, part, studies) for seats, part in parts.items()}
-        for alone, without in parts:
+        costs = {name: _cost_of_judge(run, evaluator, name) for name in names}
+        jury_cost = sum(costs.values())
+        jury_answers = _collect_answers(run, whole_jury, studies)
+        response_count = len({response for _, _, response in jury_answers})
+        for (alone, without, then), part in parts.items():
             members = [name for name in names if name != without and alone in (None, name)]
+            cost = sum(costs[name] for name in members)
+            if alone is not None and ESCALATION in jury_name:
+                continue  # who is asked last judged what is hard alone
+            if then is not None:
+                cost += _cost_of_judge(run, evaluator, then, then) - costs[then]
+                if costs[then] < max(costs.values()) or not cost < jury_cost:
+                    continue
+            is_priced = not math.isnan(cost)
             yield {
                 "run": run.run,
                 "evaluator": evaluator,
-                "jury": " and ".join(sorted({str(judge.jury) for judge in whole_jury})),
+                "jury": jury_name,
                 "alone": alone,
                 "without": without,
+                "then": then,
                 "judges": members,
                 "position": run.evaluators.index(evaluator),
-                **_compare_answers(answers[alone, without], answers[None, None], len(names)),
-                **_cost_figures(run, evaluator, members, names),
+                **_compare_answers(_collect_answers(run, part, studies), jury_answers, len(names)),
+                "cost": cost if is_priced else None,
+                "cost_per_1000": 1000.0 * cost / response_count if is_priced else None,
+                "cost_share": cost / jury_cost if is_priced and jury_cost > 0.0 else None,
             }
 
 
 def _judges_of_juries(run: RunJudgements) -> list[Judge]:
-    """Return the juries of a run, without one of their judges, too, and these judges; of an escalation none."""
+    """Return the juries of a run, without one of their judges, too, and these judges."""
     questions = {
         (judge.evaluator, judge.question)
         for judge in run.judgements_by_judge
-        if judge.jury is not None and judge.jury.fold != "escalation"
+        if judge.jury is not None
     }
     return [
         judge
@@ -180,9 +207,12 @@ def _compare_answers(
         judgement, labelled, _ = answers.get(key, _NO_ANSWER)
         if judgement.value is None or jury_judgement.value is None:
             continue
-        direction = jury_judgement.direction
-        scores.append(judgement.value if direction > 0 else 1.0 - judgement.value)
-        changes.append(direction * (judgement.value - jury_judgement.value))
+        is_gain = jury_judgement.direction > 0
+        score, jury_score = (
+            float(judged.counts_as_met == is_gain) for judged in (judgement, jury_judgement)
+        )
+        scores.append(score)
+        changes.append(score - jury_score)
         undecided_count += judgement.status in UNDECIDED_STATUSES
         if labelled is not None and jury_labelled is not None and study is not None:
             low, high = study.scale
@@ -205,17 +235,10 @@ def _compare_answers(
     }
 
 
-def _cost_figures(
-    run: RunJudgements, evaluator: str, members: Sequence[str], names: Sequence[str]
-) -> Figures:
-    costs = {}
-    for name in names:
-        bill = run.bill.models.get(judge_bill_name(evaluator, name), CallBill())
-        sent = bill.costs_by_source["sent"]
-        costs[name] = math.nan if sent.unpriced else sent.cost
-    cost = sum(costs[name] for name in members)
-    total = sum(costs.values())
-    return {
-        "cost": None if math.isnan(cost) else cost,
-        "cost_share": cost / total if total > 0.0 and not math.isnan(cost) else None,
-    }
+def _cost_of_judge(
+    run: RunJudgements, evaluator: str, judge: str, then: str | None = None
+) -> float:
+    """Return the cost of a judge's calls in US dollars, of those that it takes as `then`; NaN for an unknown price."""
+    name = judge_bill_name(evaluator, judge, then)
+    sent = run.bill.models.get(name, CallBill()).costs_by_source["sent"]
+    return math.nan if sent.unpriced else sent.cost

@@ -41,9 +41,10 @@ def describe_jury_votes(run: Run) -> str:
     if not vote_count:
         return ""
     names = [f"{judge} on {count}" for judge, count in outvoted.most_common()]
+    outvoted_text = f"; outvoted: {join_names(names)}" if names else ""
     return (
         f"Judges voted on {format_count(vote_count, 'question')}: {len(worst_case_flags)} had no majority "
-        f"({sum(worst_case_flags)} count as the worst case); outvoted: {join_names(names) or 'nobody'}"
+        f"({sum(worst_case_flags)} count as the worst case){outvoted_text}"
     )
 
 

@@ -140,7 +140,7 @@ def test_a_beaten_person_who_may_be_guessing_is_named_with_the_rate_without_them
     figures = {"judge": "j", "n": 60, "kappa": None, "rank_correlation": IntervalCell(0.9, 0.8, 1)}
     figures |= {"answers": 5, "scale": "ordered", "bias": None, "above_constant": None}
     figures |= {"constant": 3, "alternative_annotator": test._replace(winning_rate=0.5)}
-    figures |= {"reviewer": None}
+    figures |= {"reviewer": None, "as_counted": None}
     *_, words = conclude_judge(figures, None)
     assert (
         "not compared, with fewer than 30 shared items: p4. Warning: of the persons whom" in words

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jurygraph.errors import InputError
 from jurygraph.inference.clusters import bonferroni_interval, mean_with_cluster_interval
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import JudgedLabel
@@ -17,7 +18,7 @@ from jurygraph.studies.calibration import labelled_scores
 from jurygraph.studies.conclusions import conclude_smaller_juries, join_judge_conclusions
 from jurygraph.studies.judge import join_labels_with_judgements
 from jurygraph.studies.judge_report import report
-from jurygraph.studies.judgements import read_judgements
+from jurygraph.studies.judgements import judge_bill_name, read_judgements
 from jurygraph.studies.report import IntervalCell
 from jurygraph.testing import ScriptedJudge
 from tests.rows import all_rows
@@ -108,7 +109,7 @@ def test_a_jury_has_the_value_that_the_reward_counts(
     (judgements,) = [
         found
         for judge, found in by_judge.items()
-        if str(judge.jury) == f"jury, {jury}" and not judge.without
+        if str(judge.jury) == f"jury, {jury}" and not judge.is_tried_jury
     ]
     scores = {name: judgement.score for name, judgement in judgements.items()}
     assert {name: value for name, value in scores.items() if value is not None} == {
@@ -135,6 +136,8 @@ def test_a_majority_of_three_is_compared_with_its_judges_and_its_pairs(tmp_path:
         assert estimate is not None
         assert (row.alone, row.labels) == ("abc"[number], answered.sum())
         assert row.accuracy == pytest.approx((MET[number] == GOLD)[answered].mean())
+        # not the mean probability, beside which the votes of the jury would be in another unit
+        assert row.score == pytest.approx(MET[number][answered].mean())
         expected = [estimate.value, *bonferroni_interval(estimate, 3)]
         assert list(row.farther.values()) == pytest.approx(expected)
     assert [judge.judge for judge in found.judges] == [
@@ -172,7 +175,7 @@ def test_a_folded_score_decides_for_a_jury_what_is_met_and_votes_do_in_a_majorit
         pass
     with closing(Run.open(folder / "run")) as run:
         by_judge = read_judgements(run).judgements_by_judge
-    (jury,) = [found for judge, found in by_judge.items() if judge.jury and not judge.without]
+    (jury,) = [found for judge, found in by_judge.items() if judge.jury and not judge.is_tried_jury]
     assert jury["r0"].decision == met
 
 
@@ -191,12 +194,96 @@ def test_judges_that_disagree_without_a_majority_are_neither_right_nor_wrong(
     assert statuses == {"abstained"}
 
 
+def test_asked_only_where_the_others_disagree_a_judge_gives_what_an_escalation_has_and_costs_as_much(
+    tmp_path: Path,
+) -> None:
+    escalation = {"first": ["a", "b"], "then": "c", "when": "disagree"}
+    runs = []
+    for name, use in {
+        "plain": {"judges": ["a", "b", "c"]},
+        "asked": {"escalate": escalation},
+    }.items():
+        with closing(Run.open(score(tmp_path / name, {**use, "fold": "majority"}))) as run:
+            runs.append(read_judgements(run))
+    plain, asked = runs
+    (tried,) = [found for judge, found in plain.judgements_by_judge.items() if judge.then == "c"]
+    (escalated,) = [found for judge, found in asked.judgements_by_judge.items() if judge.jury]
+    assert tried == escalated
+    calls = [
+        run.bill.models[judge_bill_name("criteria", "c", then)].costs_by_source["sent"].number
+        for run, then in ((plain, "c"), (asked, None))
+    ]
+    assert calls == [np.count_nonzero(MET[0] != MET[1])] * 2
+
+
+def test_the_cheapest_may_be_to_ask_the_dearest_only_where_the_others_disagree() -> None:
+    dear = part("alone", "c", SLIGHTLY, cost=0.4)
+    tried = {**part("without", None, EQUAL, cost=0.2), "then": "c"}
+    told = " ".join(conclude_smaller_juries([JURY, dear, tried]))
+    assert (
+        "Cheapest within 0.05 of the nearest, a, b, then c where they disagree saves $0.3" in told
+    )
+    assert "evaluators.1.escalate={first: [a, b], then: c, when: disagree}" in told
+
+
+def test_a_bound_near_0_keeps_its_sign() -> None:
+    nearer = part("without", "c", IntervalCell(-0.0843, -0.1639, -0.0047))
+    assert "by -0.084 (-0.164 to -0.005), 40 labels" in next(
+        conclude_smaller_juries([JURY, nearer])
+    )
+
+
+def test_what_a_jury_leaves_undecided_is_in_the_words_and_in_the_test_beside_people(
+    tmp_path: Path,
+) -> None:
+    use = {"judges": ["a", "b"], "fold": "majority"}
+    with closing(Run.open(score(tmp_path, use, {"failure": {"min_coverage": 0.0}}))) as run:
+        judged = [read_judgements(run)]
+    rows = []
+    for line, person in enumerate(["ann", "bob", "cid"] * RESPONSES):
+        name = f"r{line // 3}"
+        label = JudgedLabel(id=name, target=bool(GOLD[line // 3]), reviewer=person)
+        rows.append((f"line {line}", label))
+    studies = join_labels_with_judgements(judged, FileRows("people.csv", tuple(rows), {}))
+    (jury,) = [
+        row for row in report(studies, runs=judged).figures["judges"] if "jury" in row["judge"]
+    ]
+    is_decided = MET[0] == MET[1]
+    assert (jury["n"], jury["as_counted"]["n"]) == (is_decided.sum(), RESPONSES)
+    is_right = (MET[0] & MET[1]) == GOLD
+    assert jury["as_counted"]["accuracy"].value == pytest.approx(is_right.mean())
+    undecided = RESPONSES - is_decided.sum()
+    assert f"With {undecided} more that are undecided or unsupported" in " ".join(
+        jury["conclusion"]
+    )
+    assert jury["alternative_annotator"].items == RESPONSES
+
+
+def test_a_label_of_what_a_run_has_not_scored_yet_is_no_slip_of_the_pen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = score(tmp_path, {"judges": ["a", "b"]})
+    later = FileRows("f", (("line 2", JudgedLabel(id="r99", target=True)),), {"id": "id"})
+    for is_closed, hint in (
+        (True, "did you mean r9"),
+        (False, "40 responses, of 20 of 20 tasks, are"),
+    ):
+        monkeypatch.setattr(Run, "is_closed", is_closed)
+        with closing(Run.open(folder)) as run:
+            judged = [read_judgements(run)]
+        with pytest.raises(InputError, match=f"no response 'r99'; .*{hint}"):
+            join_labels_with_judgements(judged, later)
+
+
 def test_a_single_judge_is_no_jury_and_the_last_of_an_escalation_is_not_compared(
     tmp_path: Path,
 ) -> None:
     escalation = {"first": ["a", "b"], "then": "c", "when": "disagree"}
     escalated = study(score(tmp_path / "escalated", {"escalate": escalation}))
-    assert "jury_parts" not in escalated
+    (row,) = escalated.jury_parts
+    assert (row.alone, row.without, row.then) == (None, None, None)
+    assert row.judges == ["a", "b", "c"]
+    assert not escalated.jury_pairs
     tasks = write_tasks(
         tmp_path,
         [{"id": "t", "query": "Write.", "responses": [{"id": "r0", "text": "Text 0"}]}],
@@ -232,6 +319,7 @@ def part(
         "jury": "jury",
         "alone": None,
         "without": None,
+        "then": None,
         seat: name,
         "judges": judges,
         "position": 1,
@@ -363,17 +451,18 @@ def test_the_setting_that_counts_a_smaller_jury_is_printed_unless_people_speak_a
         (
             [(UNSURE, 3), (UNSURE, 2), (UNSURE, 3)],
             "criteria (jury): b is missed least; without it the undecided answers go from 1 to 2 of 200, "
-            "the mean score changes by -0.125, the mean distance from people by 0.05 (-0.05 to 0.15), 40 "
+            "the share met changes by -0.125, the mean distance from people by 0.05 (-0.05 to 0.15), 40 "
             "labels. That saves $0.1000 of $0.5000 (20.0%).",
         ),
         (
             [(FARTHER, 0), (UNSURE, 0), (NEARER, 9)],
-            "c is surely better left out; without it the undecided answers go from 1 to 9 of 200, the mean score "
+            "c is surely better left out; without it the undecided answers go from 1 to 9 of 200, the share met "
             "changes by -0.125, the mean distance from people by -0.20 (-0.30 to -0.10), 40 labels.",
         ),
         (
             [(FARTHER, 0)] * 3,
-            "a (or b, c) is missed least; without it the undecided answers go from 1 to 0 of 200",
+            "a (or b, c) is missed least of its judges, but surely missed; without it the undecided "
+            "answers go from 1 to 0 of 200",
         ),
         (
             [(UNSURE, 0), (EQUAL, 1), (UNSURE, 0)],

@@ -3,7 +3,7 @@
 import json
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,9 @@ from jurygraph.studies.ranking import (
 )
 from jurygraph.testing import ScriptedJudge
 from jurygraph.viewer.shapes import column_axis_ranges
+from jurygraph.viewer.what_if import WhatIfChanges, explain_with_changes
 from tests.command import run_command
+from tests.rows import all_rows
 from tests.runs.sample_runs import scored_session, write_tasks
 
 
@@ -579,3 +581,73 @@ def test_that_nobody_is_told_to_pay_in_a_large_run_is_said_where_there_is_anybod
         for notes in (report.notes, measure_ranking(ranker).notes)
     ]
     assert is_said == [True, False]
+
+
+# the last word is of the judge with the first seat, so that no column of another one is left
+_FIRST = {"first": ["b", "c"], "then": "a", "when": "disagree"}
+JURIES: Mapping[str, Mapping[str, Any]] = {
+    f"{name}, {fold}": {**use, "fold": fold}
+    for fold in ("mean", "median", "majority")
+    for name, use in {
+        "judges": {"judges": ["a", "b", "c"]},
+        "escalated": {"escalate": _FIRST},
+        "samples": {"judges": ["a", "b"], "samples": 2},
+        "unsure": {"escalate": {"first": "b", "then": "a", "when": "unsure"}},
+        "turns": {"escalate": _FIRST, "scope": "turn", "turns": "min"},
+    }.items()
+}
+HOW_A_RUN_DECIDES: Sequence[Mapping[str, Any]] = (
+    {},
+    {"safety": {"evidence": "preferred"}},
+    {"failure": {"rule": "strict"}},
+    {"gates": [{"kind": "format", "component": "rubric", "below": 0.4}]},
+    {"rubric": {"aggregation": "hard-local"}},
+)
+
+
+@all_rows("number", range(len(JURIES)))
+def test_under_its_own_settings_a_ranking_has_the_rewards_of_the_run(
+    tmp_path_factory: pytest.TempPathFactory, number: int
+) -> None:
+    """To the bit, whatever the run scored together: in a task of one response one judge may have the last word."""
+    jury = list(JURIES.values())[number]
+    # each jury with three of the ways to decide, one for each fold
+    decided = HOW_A_RUN_DECIDES[(number + number // 5) % 5]
+    draw = random.Random(number)
+
+    def judge(name: str) -> ScriptedJudge:
+        answers = [draw.random() if draw.random() < 0.9 else "?" for _ in range(40)]
+
+        def answer(text: str) -> float | str:
+            return answers[int(text.split()[-1])]
+
+        return ScriptedJudge({"It is right.": answer, "It is kind.": answer}, name)
+
+    criteria = [{"id": "right", "text": "It is right.", "weight": 2}]
+    criteria.append({"id": "kind", "text": "It is kind.", "weight": 1})
+    tasks = []
+    for task in range(16):
+        names = ("early", "late") if task % 3 == 0 else (("early", "late")[task % 2],)
+        responses = [
+            {"id": f"{task}/{agent}", "agent": agent, "text": f"Text {2 * task + position}"}
+            for position, agent in enumerate(names)
+        ]
+        rubric = {"criteria": criteria}
+        tasks.append({"id": f"{task}", "query": "?", "rubric": rubric, "responses": responses})
+    folder = tmp_path_factory.mktemp("run")
+    config = {
+        "models": {name: judge(name) for name in "abc"},
+        "evaluators": [{"use": "criteria", **jury}],
+        **decided,
+    }
+    with scored_session(folder / "run", write_tasks(folder, tasks), config):
+        pass
+    with closing(Run.open(folder / "run")) as run:
+        ranker = AgentRanker(run)
+        rewards = ranker.decide(run.config).values.value.tolist()
+        found = dict(zip(ranker.tables.responses, rewards, strict=True))
+        stored = {trace.response_id: trace.reward.value for trace in run.traces()}
+        ranked = {name: None if math.isnan(value) else value for name, value in found.items()}
+        assert ranked == stored
+        for name, value in list(stored.items())[:3]:
+            assert explain_with_changes(run, name, WhatIfChanges()).trace.reward.value == value

@@ -410,8 +410,8 @@ def judge(
     mean label as the judge gives it and corrected (PPI++, Rogan-Gladen), paired differences of judges (Holm), and the
     disagreements, worst
     first. Where three persons are named (`reviewer`), it is tested whether the judge is as near to the others as a
-    person is. Intervals are over tasks. Responses without a judgement are counted, never taken as wrong or right. No
-    request is sent, and nothing is written.
+    person is. Intervals are over tasks. Responses without a judgement are counted apart; the table of all questions
+    and that test take them as the reward counts them. No request is sent, and nothing is written.
 
     --gate takes conditions NAME OP NUMBER, joined by `,` or `and`, that every judge must meet: n, missing, failed,
     abstained, unsupported, accuracy, distance, tpr, tnr, kappa, rank_correlation, pairwise, bias, flips, strict (of

@@ -305,8 +305,8 @@ def changes(old: Any, new: Any, path: str = "") -> Iterator[ValueChange]:
 
 
 def _first_difference(path: str, old: Any, new: Any) -> ValueChange:
-    """Return where lists of different lengths begin to differ; what follows may only have moved."""
-    if isinstance(old, list) and isinstance(new, list):
+    """Return where lists of different lengths begin to differ; what follows may only have moved. Names are listed."""
+    if isinstance(old, list) and isinstance(new, list) and not isinstance((old or new)[0], str):
         for index, (item, new_item) in enumerate(zip_longest(old, new, fillvalue=MISSING)):
             if item != new_item:
                 return f"{path}[{index}]", item, new_item

@@ -135,6 +135,17 @@ def test_lists_of_different_lengths_are_shown_from_where_they_differ() -> None:
     )
 
 
+def test_of_judges_the_lists_are_shown_since_the_one_that_left_has_no_counterpart() -> None:
+    models = {name: f"openai:{name}" for name in "abc"}
+    there, here = (
+        header({"models": models, "evaluators": [{"use": "criteria", "judges": judges}]})
+        for judges in (["a", "b", "c"], ["a", "c"])
+    )
+    assert next(differences(there, here)) == (
+        'config evaluators[0].judges is ["a", "b", "c"] in the run and ["a", "c"] here'
+    )
+
+
 def test_only_settings_that_affect_verdicts_or_rewards_are_differences() -> None:
     here = {"calls": {"timeout": 7, "concurrency": 3, "attempts": 9, "cache": False, "deadline": 9}}
     assert list(differences(header(), header(here))) == []
