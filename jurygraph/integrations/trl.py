@@ -644,7 +644,9 @@ def _measure_call(
     traces: Sequence[Trace], factors: Iterable[float | None], is_free: Callable[[Call], bool]
 ) -> Iterator[tuple[str, float]]:
     """Yield the names and values of the figures of a call that the trainer logs."""
-    yield "failed", sum(trace.reward.value is None for trace in traces) / len(traces)
+    statuses = [trace.reward.status for trace in traces]
+    yield "failed", statuses.count("failed") / len(traces)
+    yield "degraded", statuses.count("degraded") / len(traces)
     findings = count_trace_findings(traces)
     if findings.quotable:
         yield "unsupported", findings.unsupported / findings.quotable
