@@ -643,11 +643,11 @@ def read_steps(
 def _has_training_steps(folder: Path, wait: _WaitFunction) -> bool:
     """Return whether a recorded run has a trainer's label; one that is followed, in its first group."""
     with closing(_iter_groups_as_written(folder, wait)) as groups:
-        for record, group in islice(groups, 1 if wait else None):
-            is_labelled = any(_TRAINING_STEP_LABEL in trace.labels for trace, _ in group)
-            if is_labelled and "step" in record.content:
-                return True
-    return False
+        return any(
+            "step" in record.content and _TRAINING_STEP_LABEL in trace.labels
+            for record, group in islice(groups, 1 if wait else None)
+            for trace, _ in group
+        )
 
 
 def iter_training_steps(

@@ -164,6 +164,12 @@ def test_the_only_session_is_found_and_not_told(train: Any, tmp_path: Path) -> N
     assert explained.splitlines()[1] == "Labels: step 8. Prompt: 0: ?"
 
 
+def test_the_steps_that_there_are_come_by_their_number(train: Any, tmp_path: Path) -> None:
+    train(tmp_path, (22, 8, 100, 3, 1, 25))
+    shown = run_command("show", tmp_path / "0", "--label", "step=9")
+    assert "no response has the label step=9; values of step: 1, 3, 8, 22, 25, 1 more" in shown.err
+
+
 def test_a_label_session_of_another_meaning_is_no_session(tmp_path: Path) -> None:
     with jg.Jury.from_config(CONFIG) as jury, jury.record(tmp_path / "run"):
         for chat in (4712, 4711, None):
