@@ -222,11 +222,12 @@ class Jury(ShortRepr):
         max_calls: int | None = None,
         code_folder: StrPath | None = None,
         record: StrPath | None = None,
+        revise: Callable[[Config], Config] | None = None,
     ) -> Self:
         """Return a jury from a YAML file, a mapping or a Config, with the other arguments of the class.
 
         `model` replaces the config's own: a name, or a model as an object. A mapping may contain objects, too. Modules
-        that a file names are looked for in its folder, unless `code_folder` is given.
+        that a file names are looked for in its folder, unless `code_folder` is given. `revise` changes the config.
         """
         require_argument_type(
             "source", source, (str, Path, Mapping, Config), "give a file, a dict or a Config"
@@ -242,6 +243,8 @@ class Jury(ShortRepr):
             config = parse_config_mapping(
                 {**dict(source), **({} if model is None else {"model": model})}
             )
+        if revise is not None:
+            config = revise(config)
         with nullcontext() if path is None else locate_config_errors(path, model, "model"):
             jury = cls(
                 config,

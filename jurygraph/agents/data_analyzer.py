@@ -49,6 +49,7 @@ class TrainingStep:
         components: [n] each, by name; NaN if there is no value.
         lengths: [n], at least 0, in any unit.
         groups: [n] ids; the responses to one prompt are a group.
+        degraded: [n], 1 where a reward lacks a verdict, else 0.
         name: what messages call the step; without one, its number from 1.
 
     Omitted columns are not watched.
@@ -64,6 +65,7 @@ class TrainingStep:
         lengths: ArrayLike | None = None,
         groups: Sequence[Any] | NDArray[Any] | None = None,
         name: StepName | None = None,
+        degraded: ArrayLike | None = None,
     ) -> None:
         self.name = name
         self.rewards = _validate_column("rewards", rewards)
@@ -72,6 +74,9 @@ class TrainingStep:
         for name, column in sorted((components or {}).items()):
             self.components[name] = _validate_column(f"component {name!r}", column, row_count)
         self.lengths = None if lengths is None else _validate_column("lengths", lengths, row_count)
+        self.degraded = (
+            None if degraded is None else _validate_column("degraded", degraded, row_count)
+        )
         self.groups: Ints | None = None
         """The number of each row's group, [n]; None without groups."""
         if groups is not None:
@@ -322,6 +327,11 @@ def measure_series(
         yield series, measure_mean(column, series.is_share)
     failure_flags = np.where(np.isnan(step.rewards), 1.0, 0.0)
     yield SeriesSpec("failed", "up", is_share=True), measure_mean(failure_flags, is_share=True)
+    if step.degraded is not None:
+        yield (
+            SeriesSpec("degraded", "up", is_share=True),
+            measure_mean(step.degraded, is_share=True),
+        )
     if step.lengths is not None:
         yield SeriesSpec("length", "up"), measure_mean(step.lengths, is_share=False)
         r = length_correlation(step.lengths, step.rewards, step.groups)

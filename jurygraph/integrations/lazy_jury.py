@@ -9,24 +9,46 @@ import atexit
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group
-from jurygraph.integrations.failed_rewards import OutageGuard
+from jurygraph.integrations.failed_rewards import (
+    OutageGuard,
+    describe_first_failure,
+    is_power_of_ten,
+)
 from jurygraph.jury import Jury
 from jurygraph.runs.open_ended_recorder import resolve_recording_folder
 from jurygraph.runs.run import Run, read_group_labels
 from jurygraph.schema import Call, Config, Trace
+from jurygraph.schema.plan import FailureRule
 from jurygraph.sources.files import explain_unreadable_file
 
 log = logging.getLogger(__name__)
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
 """A config as `Jury.from_config` takes it: a file, its content, or a whole config."""
+
+
+def set_training_rule(config: Config, record: Path | None = None) -> Config:
+    """Return a config for a training: where it does not say what a failure does, the failure fails the reward.
+
+    A policy would learn from the 0 that the `conservative` rule puts in its place. A record that was begun under
+    another rule goes on with it, so that its rewards stay comparable.
+    """
+    failure = config.failure
+    if "rule" in failure.model_fields_set or failure.group_rule is not None:
+        return config
+    rule: FailureRule = "strict"
+    if record is not None and (run := Run.open_if_begun(record)):
+        with run:
+            rule = run.config.failure.rule
+    return config.with_failure_rule(rule)
 
 
 class LazyJury:
@@ -52,6 +74,7 @@ class LazyJury:
         self._process = os.getpid()
         self.outages = OutageGuard()
         self._session = 1
+        self._degraded_count = 0
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_config": self._config, "_record": self._record}
@@ -70,7 +93,8 @@ class LazyJury:
                     # only now, as a worker may get its rank after it was made
                     self.outages.record = resolve_recording_folder(self._record)
                     self._session = _begin_session(self.outages.record)
-                self._jury = Jury.from_config(self._config, record=self._record)
+                revise = partial(set_training_rule, record=self.outages.record)
+                self._jury = Jury.from_config(self._config, record=self._record, revise=revise)
                 # A trainer that ends says nothing to its reward functions. This runs before the connections say that
                 # nobody closed them, because they registered earlier.
                 atexit.register(self.close)
@@ -100,7 +124,23 @@ class LazyJury:
         return await asyncio.wrap_future(self.open().loop.submit(self._score(groups)))
 
     async def _score(self, groups: Sequence[Group]) -> list[list[Trace]]:
-        return [traces async for traces in self.open().ascore_many(groups)]
+        scored = [traces async for traces in self.open().ascore_many(groups)]
+        for trace in chain.from_iterable(scored):
+            self._warn_of_degraded_reward(trace)
+        return scored
+
+    def _warn_of_degraded_reward(self, trace: Trace) -> None:
+        """Log a reward that lacks a verdict: the first, the tenth and so on."""
+        if trace.reward.status != "degraded":
+            return
+        self._degraded_count += 1
+        if is_power_of_ten(self._degraded_count):
+            log.warning(
+                "the reward of response %s has a value and lacks a verdict%s; %s (number %d of its kind: the first, "
+                "the tenth and so on are said)",
+                *(trace.response_id, describe_first_failure([trace])),
+                *("; ".join(trace.reward.notes), self._degraded_count),
+            )
 
     def close(self) -> None:
         """Close the jury of this process, as its end does, too; it is opened again when it is needed."""

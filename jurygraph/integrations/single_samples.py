@@ -50,10 +50,11 @@ async def judge_sample(
 def read_components(jury: Jury, trace: Trace) -> dict[str, float]:
     """Return each component of a jury as `jury_NAME`, NaN where a sample has none, or its reward failed.
 
-    Every sample has the same keys, because trainers take those of the first.
+    `jury_degraded` is 1 where the reward lacks a verdict. Every sample has the same keys, because trainers take those
+    of the first.
     """
     records = {name: evaluator.record for name, evaluator in jury.evaluators.items()}
-    components: dict[str, float] = {}
+    components = {"jury_degraded": float(trace.reward.status == "degraded")}
     for name in component_names(jury.config, records):
         value = None if trace.reward.value is None else trace.reward.components.get(name)
         components[f"jury_{name}"] = nan if value is None else value

@@ -92,24 +92,22 @@ class TrainerSettings(NamedTuple):
 def read_trainer_settings(log_metric: Any) -> TrainerSettings:
     """Return the settings of the trainer whose method `log_metric` is; the defaults where it is no method of one."""
     trainer = getattr(log_metric, "__self__", None)
-    has_trainer_nan_masking = _has_trainer_nan_masking(type(trainer))
-    functions = getattr(trainer, "reward_funcs", None)
     is_training = getattr(getattr(trainer, "model", None), "training", None)
-    is_evaluating = is_training is False
+    settings = TrainerSettings(
+        has_trainer_nan_masking=_has_trainer_nan_masking(type(trainer)),
+        is_evaluating=is_training is False,
+    )
+    functions = getattr(trainer, "reward_funcs", None)
     if not isinstance(functions, Sequence):
-        return TrainerSettings(
-            has_trainer_nan_masking=has_trainer_nan_masking, is_evaluating=is_evaluating
-        )
+        return settings
     sizes = {getattr(trainer, name, None) for name in _group_size_names(is_training)}
-    return TrainerSettings(
+    return settings._replace(
         functions=len(functions),
         wrapped_function_count=sum(
             isinstance(function, MaskedRewardFunction) for function in functions
         ),
         group_sizes=tuple(sorted(size for size in sizes if isinstance(size, int))),
-        has_trainer_nan_masking=has_trainer_nan_masking,
         normalize=_read_normalization(trainer),
-        is_evaluating=is_evaluating,
     )
 
 
@@ -644,7 +642,9 @@ def _measure_call(
     traces: Sequence[Trace], factors: Iterable[float | None], is_free: Callable[[Call], bool]
 ) -> Iterator[tuple[str, float]]:
     """Yield the names and values of the figures of a call that the trainer logs."""
-    yield "failed", sum(trace.reward.value is None for trace in traces) / len(traces)
+    statuses = [trace.reward.status for trace in traces]
+    yield "failed", statuses.count("failed") / len(traces)
+    yield "degraded", statuses.count("degraded") / len(traces)
     findings = count_trace_findings(traces)
     if findings.quotable:
         yield "unsupported", findings.unsupported / findings.quotable

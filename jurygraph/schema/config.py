@@ -630,6 +630,9 @@ class Config(ModelWithCode):
         """Return the names of the evaluators that have criteria of their own, in place of the task's rubric."""
         return frozenset(use.known_as for use in self.evaluators if use.params.get("criteria"))
 
+    def with_failure_rule(self, rule: FailureRule) -> Self:
+        return self.model_copy(update={"failure": self.failure.model_copy(update={"rule": rule})})
+
     def call_settings_of(self, judge: str | None) -> CallsConfig:
         """Return the settings of the calls to one of the `models`; None means `model`."""
         if judge is None:

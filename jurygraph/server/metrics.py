@@ -49,6 +49,7 @@ class RequestMetrics:
             ),
             ("rewards_total", "Rewards, failed ones too.", counts.rewards),
             ("failed_rewards_total", "Rewards that failed.", counts.failed),
+            ("degraded_rewards_total", "Rewards that lack a verdict.", counts.degraded),
             ("filled_rewards_total", "Failed rewards with a value.", counts.filled),
             ("findings_total", "Findings that need a quotation.", counts.findings),
             (

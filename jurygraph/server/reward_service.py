@@ -74,6 +74,7 @@ class RewardServiceCounts:
     groups: int = 0
     rewards: int = 0
     failed: int = 0
+    degraded: int = 0
     filled: int = 0
     findings: int = 0
     unsupported: int = 0
@@ -204,6 +205,7 @@ class RewardService:
         self.counts.groups += 1
         self.counts.rewards += len(rewards)
         self.counts.failed += rewards.count(None)
+        self.counts.degraded += [trace.reward.status for trace in traces].count("degraded")
         findings = count_trace_findings(traces)
         self.counts.findings += findings.quotable
         self.counts.unsupported += findings.unsupported

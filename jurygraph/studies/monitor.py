@@ -22,6 +22,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from jurygraph.agents.data_analyzer import (
+    ACCURACY_SERIES_NAME,
     CALIBRATED_SERIES_NAMES,
     CALIBRATION_STEPS,
     CUSUM_REFERENCES,
@@ -128,7 +129,13 @@ def _conclude(analyzer: Analyzer, rows: FigureRows) -> str:
         return f"the reward looks hacked, since about step {hack_alerts[0].since}: {evidence}"
     adverse_names = dict.fromkeys(alert.series for alert in analyzer.alerts if alert.adverse)
     if adverse_names:
-        return f"no alert of kind hack ({changes}); look at: {', '.join(adverse_names)}"
+        count = format_count(sum(alert.adverse for alert in analyzer.alerts), "adverse change")
+        directions = {alert.series: alert.direction for alert in analyzer.alerts}
+        reason = "no accuracy fell while the reward held"
+        if directions.get("reward") == directions.get(ACCURACY_SERIES_NAME) == "down":
+            reason = "the reward fell with accuracy"
+        names = ", ".join(adverse_names)
+        return f"{count}; not a hack, because {reason} ({changes}); look at: {names}"
     if analyzer.step_count < FIRST_TESTED_STEP:
         return f"nothing was tested: that begins at step {FIRST_TESTED_STEP}"
     return f"no sign of a hack that began after the first steps ({changes})"
@@ -168,11 +175,12 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
     if not analyzer.series:
         return
     names = [series.name for series in analyzer.series]
-    failed_shares = np.array(analyzer.values)[:, names.index("failed")]
-    outages = list(compress(analyzer.step_names, failed_shares > 0.5))
-    if outages:
-        steps_text = _join_step_names(analyzer.step_names, outages)
-        yield f"more than half of the rewards failed at step {steps_text}; what moves there may be the judge's"
+    problems = {"failed": "failed", "degraded": "lack a verdict"}
+    for name, shares in zip(names, np.transpose(analyzer.values), strict=True):
+        outages = list(compress(analyzer.step_names, shares > 0.5))
+        if outages and (problem := problems.get(name)):
+            steps_text = _join_step_names(analyzer.step_names, outages)
+            yield f"more than half of the rewards {problem} at step {steps_text}; what moves there may be the judge's"
     calibrated_series_names = [name for name in names if name in CALIBRATED_SERIES_NAMES]
     if analyzer.step_count <= _FEW_STEPS:
         baseline_text = f"the first {CALIBRATION_STEPS} steps are what they compare with"
@@ -347,8 +355,10 @@ class LabelledSteps:
     `notes` are sentences about steps that recur or are missing, about runs without the last ones, and about steps that
     are of groups.
 
-    Reading raises `InputError` if a response lacks the label, a group has two values, or in a run from a file a value
-    occurs again after another.
+    Groups without the label are left out, and noted.
+
+    Reading raises `InputError` if the first response lacks the label, a group has two values, or in a run from a file a
+    value occurs again after another.
     """
 
     def __init__(self, folder: Path, label: str, wait: _WaitFunction = None) -> None:
@@ -356,8 +366,8 @@ class LabelledSteps:
         self._folder = folder
         self._label = label
         self._wait = wait
-        self._is_step_of_group: bool | None = None
-        """Whether steps are those that groups were recorded with; None as long as no group was read."""
+        self.is_step_of_group: bool | None = None
+        """Whether steps are those that groups were recorded with; None until a group is read, if it is not known."""
 
     def __iter__(self) -> Generator[StepGroups, None, None]:
         with Run.open(self._folder) as run:
@@ -375,8 +385,7 @@ class LabelledSteps:
         groups_by_run: dict[str, list[_RecordedGroup]] = defaultdict(list)
         records = _iter_group_records(run, 0, is_run_finished=True)
         stream = ((record, run.group(record)) for _, record in records)
-        for record, group in _leave_out_evaluations(stream, self.notes):
-            name = self._read_step_name(record, group)
+        for record, group, name in self._read_labelled_groups(stream):
             step = None if name is None else _SessionStep(name, read_session(group))
             ledger_path = run.source.ledger.path_of_ledger_with(record.seq)
             groups_by_run[ledger_path.parent.name].append(
@@ -432,8 +441,7 @@ class LabelledSteps:
         step: list[ScoredGroup] = []
         step_names: list[StepName] = []
         with closing(_iter_groups_as_written(self._folder, self._wait)) as groups:
-            for record, group in _leave_out_evaluations(groups, self.notes):
-                name = self._read_step_name(record, group)
+            for record, group, name in self._read_labelled_groups(groups):
                 if name is not None and step_names[-1:] != [name]:
                     if name in step_names and not is_recorded:
                         raise InputError(
@@ -452,20 +460,40 @@ class LabelledSteps:
                 "steps recorded again, as after a restart, are more steps here; without --follow they are joined"
             )
 
+    def _read_labelled_groups(
+        self, stream: Iterable[tuple[LedgerRecord, ScoredGroup]]
+    ) -> Iterator[tuple[LedgerRecord, ScoredGroup, StepName | None]]:
+        """Yield the groups of a training with their steps, and note at the end how many have no label."""
+        is_label_used = self.is_step_of_group is False
+        unlabelled_count = 0
+        for record, group in _leave_out_evaluations(stream, self.notes):
+            try:
+                name = self._read_step_name(record, group)
+            except _MissingLabelError:
+                if not is_label_used:
+                    raise
+                unlabelled_count += len(group)
+            else:
+                is_label_used = True
+                yield record, group, name
+        if unlabelled_count:
+            responses = format_count(unlabelled_count, "response")
+            self.notes.append(f"{responses} of groups without the label {self._label!r} left out")
+
     def _read_step_name(self, record: LedgerRecord, group: ScoredGroup) -> StepName | None:
         """Return the step of a group; None if all of its responses were erased."""
         traces = [trace for trace, response in group if response is not None]
         if not traces:
             return None
         is_labelled = any(self._label in trace.labels for trace in traces)
-        if self._is_step_of_group is None:
+        if self.is_step_of_group is None:
             has_step = self._label == "step" and "step" in record.content
-            self._is_step_of_group = has_step and not is_labelled
-            if self._is_step_of_group:
+            self.is_step_of_group = has_step and not is_labelled
+            if self.is_step_of_group:
                 self.notes.append(
                     "no label 'step': a step is the `step=` that groups were recorded with, else their task's count"
                 )
-        if self._is_step_of_group:
+        if self.is_step_of_group:
             if is_labelled:
                 raise InputError(
                     f"task {record.key!r}: has label {self._label!r}, and groups before it have none; "
@@ -558,10 +586,14 @@ def _describe_incomplete_runs(
         yield f"there are no groups of rank {join_names(missing_ranks)}"
 
 
+class _MissingLabelError(InputError):
+    pass
+
+
 def _get_label(trace: Trace, label: str) -> JsonValue:
     if label not in trace.labels:
         names = ", ".join(map(repr, trace.labels)) or "none"
-        raise InputError(
+        raise _MissingLabelError(
             f"response {trace.response_id!r}: has no label {label!r}; its labels: {names}"
         )
     return trace.labels[label]
@@ -589,12 +621,15 @@ def read_steps(
 ) -> tuple[Generator[StepGroups, None, None], list[str]]:
     """Return the steps of a run by a label or of `every` tasks, and the notes on them, to which reading adds more.
 
-    With neither, they are those of the label `step` if it is of a training that has it, else of 32 tasks.
+    With neither, they are those of the label `step` if a training has it, else of 32 tasks.
     """
-    is_training = label is None and every is None and _has_training_steps(folder, wait)
+    may_be_training = label in (None, _TRAINING_STEP_LABEL) and every is None
+    is_training = may_be_training and _has_training_steps(folder, wait)
     if is_training or label is not None:
         labelled_steps = LabelledSteps(folder, label or _TRAINING_STEP_LABEL, wait)
         if is_training:
+            labelled_steps.is_step_of_group = False
+        if label is None:
             labelled_steps.notes.append(
                 "steps are those of the responses' label 'step'; --every N counts tasks instead"
             )
@@ -606,17 +641,13 @@ def read_steps(
 
 
 def _has_training_steps(folder: Path, wait: _WaitFunction) -> bool:
-    """Return whether a trainer's label is on all responses of a recorded run; if it is followed, of the first group."""
+    """Return whether a recorded run has a trainer's label; one that is followed, in its first group."""
     with closing(_iter_groups_as_written(folder, wait)) as groups:
-        for record, group in islice(groups, 1 if wait else None):
-            is_labelled = all(
-                _TRAINING_STEP_LABEL in trace.labels
-                for trace, response in group
-                if response is not None
-            )
-            if not is_labelled or "step" not in record.content:
-                return False
-    return True
+        return any(
+            "step" in record.content and _TRAINING_STEP_LABEL in trace.labels
+            for record, group in islice(groups, 1 if wait else None)
+            for trace, _ in group
+        )
 
 
 def iter_training_steps(
@@ -641,6 +672,7 @@ def iter_training_steps(
             lengths=_to_floats(lengths),
             groups=np.repeat(range(len(step.groups)), list(map(len, step.groups))),
             name=step.name,
+            degraded=_to_floats(reward.status == "degraded" for reward in rewards),
         )
 
 

@@ -204,7 +204,9 @@ class ResponseSelection(NamedTuple):
                 f"its labels: {', '.join(sorted(values_by_label)) or 'none; metadata is no label'}"
             )
             if values:
-                known_values_text = f"values of {name}: {join_names(values)}"
+                # numbers by their size: steps of several ranks are stored in any order
+                ordered_values = sorted(values, key=lambda value: (len(value), value))
+                known_values_text = f"values of {name}: {join_names(ordered_values)}"
             if text not in values:
                 return f"no response has the label {name}={text}; {known_values_text}"
         names = join_names(f"{name}={text}" for name, text in self.label or ())

@@ -39,6 +39,7 @@ def test_verl_gets_the_score_with_the_same_keys_for_each_sample(config: str) -> 
     assert verl_score(config, "it is 0.5") == {
         "score": 0.5,
         "jury_task": "sum",
+        "jury_degraded": 0.0,
         "jury_graded": 0.5,
     }
     failed = verl_score(config, "x", failed=-1)
@@ -143,7 +144,8 @@ def test_openrlhf_gets_rewards_of_what_follows_the_prompt(
     assert read.reference == (None if label in ("", None) else "4")
     assert task is None or read.id == task
     scored = openrlhf.reward_func(["2 + 2? it is 0.5"], ["2 + 2?"], [label], config=config)
-    assert scored == {"rewards": [0.5], "scores": [0.5], "extra_logs": {"jury_graded": [0.5]}}
+    logs = {"jury_degraded": [0.0], "jury_graded": [0.5]}
+    assert scored == {"rewards": [0.5], "scores": [0.5], "extra_logs": logs}
 
 
 def test_samples_whose_tasks_have_other_components_have_the_same_keys(tmp_path: Path) -> None:

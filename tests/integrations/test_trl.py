@@ -253,6 +253,7 @@ def test_rewards_are_those_of_the_jury_and_what_is_logged_names_them(
     assert call(function, chats, answers, **columns) == [*REWARDS, *REWARDS]
     assert trainer.metrics == {
         "jury/failed": 0.25,
+        "jury/degraded": 0.0,
         "jury/reward": pytest.approx(1.75 / 3),
         "jury/graded": pytest.approx(1.75 / 3),
         "jury/factor": 1.0,

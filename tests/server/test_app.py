@@ -495,6 +495,7 @@ def test_figures_and_description_are_served() -> None:
                 'jurygraph_requests_total{path="/v1/score",status="200"} 1',
                 "jurygraph_rewards_total 2",
                 "jurygraph_failed_rewards_total 1",
+                "jurygraph_degraded_rewards_total 0",
                 "jurygraph_findings_total 1",
                 "jurygraph_unsupported_findings_total 0",
                 "jurygraph_request_seconds_count 1",

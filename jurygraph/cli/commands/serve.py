@@ -6,6 +6,7 @@ import secrets
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -93,8 +94,11 @@ def serve(
         jurygraph serve --config jury.yaml --tasks plans.jsonl --out run
         jurygraph serve --config jury.yaml --group-size 8 --host 0.0.0.0 --token-file token
     """
+    from jurygraph.integrations.lazy_jury import set_training_rule
+
     path = config or find_config(tasks or "-")
-    opened_jury = open_jury(path, model, max_cost=max_cost, max_calls=max_calls)
+    revise = partial(set_training_rule, record=out)
+    opened_jury = open_jury(path, model, revise=revise, max_cost=max_cost, max_calls=max_calls)
     with opened_jury as jury, ExitStack() as stack:
         from jurygraph.integrations.failed_rewards import read_failed_reward_rule
         from jurygraph.server.settings import ServerSettings

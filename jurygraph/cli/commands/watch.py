@@ -100,9 +100,8 @@ def watch(
     if analyzer.alerts:
         lines.insert(0, "")
     *tables, summary, answer = report.sections
-    alerts_adverse_first = sorted(analyzer.alerts, key=lambda alert: not alert.adverse)
     alert_sentences = [
-        f"{_choose_alert_label(alert)}: {alert.sentence}" for alert in alerts_adverse_first
+        f"{_choose_alert_label(alert)}: {alert.sentence}" for alert in analyzer.alerts
     ]
     output.write_report_files(
         replace(report, sections=[answer, summary, *alert_sentences, *tables])

@@ -6,7 +6,7 @@ with the parts that the config gave it, and its plan. Lines are read when their 
 
 import json
 from collections.abc import Collection
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import tee
 from pathlib import Path
 from typing import Literal
@@ -86,15 +86,17 @@ def is_plans_file(path: StrPath) -> bool:
 
 
 class PlansFile:
-    """The plans of a file, which stays open until `close`."""
+    """The plans of a file, which stays open until `close`. Each has the failure rule of the jury.
+
+    `plan` writes that of a config, and a server has another where the config names none; nothing asked depends on it.
+    """
 
     def __init__(self, path: StrPath, jury: Jury) -> None:
         """Validate the file. Raises `InputError` with file and line, and where it was made with other settings."""
         self._file = TextFile(path)
         self._places: dict[str, ByteRange] = {}
-        self._read = lru_cache(maxsize=MAX_PLANS_IN_MEMORY)(
-            partial(reread_line, self._file, model=PlannedTask)
-        )
+        self._rule = jury.config.failure.rule
+        self._read_planned_task = lru_cache(maxsize=MAX_PLANS_IN_MEMORY)(self._reread)
         with close_on_error(self.close):
             lines = self._file.lines()
             first = next(lines)
@@ -108,6 +110,8 @@ class PlansFile:
                 self._places[planned_task.task.id] = line.place
 
     def _refuse_other_settings(self, made_with: RunHeader, jury: Jury, path: Path) -> None:
+        config = made_with.config.with_failure_rule(self._rule)
+        made_with = made_with.model_copy(update={"config": config})
         found = list(differences(made_with, build_run_header(jury, path.resolve().parent)))
         if found:
             sentences = "; ".join(found).replace(" in the run", " in the plans")
@@ -124,9 +128,16 @@ class PlansFile:
     def get(self, task_id: str) -> PlannedTask | None:
         """Return a task with its plan; None if there is none with the id."""
         byte_range = self._places.get(task_id)
-        return None if byte_range is None else self._read(byte_range)
+        return None if byte_range is None else self._read_planned_task(byte_range)
+
+    def _reread(self, byte_range: ByteRange) -> PlannedTask:
+        planned_task = reread_line(self._file, byte_range, model=PlannedTask)
+        plan = planned_task.plan
+        decision = plan.decision.model_copy(update={"rule": self._rule})
+        plan = plan.model_copy(update={"decision": decision})
+        return planned_task.model_copy(update={"plan": plan})
 
     def close(self) -> None:
         """Close the file."""
-        self._read.cache_clear()
+        self._read_planned_task.cache_clear()
         self._file.close()

@@ -29,6 +29,8 @@ from tests.command import run_command
 from tests.integrations.trainers import CONFIG, Trainer
 
 TASK = jg.Task(id="eggs", query="How many eggs are left?")
+TRAINING_CONFIG = {**CONFIG, "failure": {"rule": "strict"}}
+"""The config as a trainer records with it."""
 
 
 @pytest.fixture
@@ -138,7 +140,7 @@ def test_evaluations_are_no_part_of_the_trend(
     evaluated = jg.Response(id="r", text="9: it is 0.5", labels={"step": 9, "phase": "eval"})
 
     def evaluate_and_close() -> None:
-        with jg.Jury(**CONFIG) as jury, jury.record(tmp_path / "0") as recorder:
+        with jg.Jury(**TRAINING_CONFIG) as jury, jury.record(tmp_path / "0") as recorder:
             jury.score(TASK, [evaluated])
             recorder.close_run()
 
@@ -160,6 +162,12 @@ def test_the_only_session_is_found_and_not_told(train: Any, tmp_path: Path) -> N
     assert len(shown.out.splitlines()) == 4
     explained = run_command("explain", tmp_path / "0", "--label", "step=8", "--limit", 1).out
     assert explained.splitlines()[1] == "Labels: step 8. Prompt: 0: ?"
+
+
+def test_the_steps_that_there_are_come_by_their_number(train: Any, tmp_path: Path) -> None:
+    train(tmp_path, (22, 8, 100, 3, 1, 25))
+    shown = run_command("show", tmp_path / "0", "--label", "step=9")
+    assert "no response has the label step=9; values of step: 1, 3, 8, 22, 25, 1 more" in shown.err
 
 
 def test_a_label_session_of_another_meaning_is_no_session(tmp_path: Path) -> None:
@@ -231,7 +239,7 @@ def test_a_training_that_is_followed_repeats_the_steps_of_a_restart(
 
     def go_on() -> None:
         train(tmp_path, (8, 9, 10))
-        with jg.Jury(**CONFIG) as jury, jury.record(tmp_path / "0") as recorder:
+        with jg.Jury(**TRAINING_CONFIG) as jury, jury.record(tmp_path / "0") as recorder:
             recorder.close_run()
 
     steps = LabelledSteps(tmp_path / "0", "step", go_on)
@@ -311,12 +319,19 @@ def test_the_label_of_trainers_is_the_step_by_default(
     assert (len(list(steps)), notes) == (2, [])
 
 
-def test_steps_are_counted_if_a_group_has_no_label(train: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("label", [None, "step"])
+def test_groups_without_the_label_of_a_training_are_left_out_and_counted(
+    train: Any, tmp_path: Path, label: str | None
+) -> None:
+    with jg.Jury(**TRAINING_CONFIG) as jury, jury.record(tmp_path / "0"):
+        jury.score(TASK, ["1", "2"])
     train(tmp_path, (8, 9))
-    with jg.Jury(**CONFIG) as jury, jury.record(tmp_path / "0"):
+    with jg.Jury(**TRAINING_CONFIG) as jury, jury.record(tmp_path / "0"):
         jury.score(TASK, ["1"])
-    _, notes = read_steps(tmp_path / "0", None, None, None)
-    assert notes == ["steps are counted from 1, of 32 tasks each"]
+    steps, notes = read_steps(tmp_path / "0", label, None, None)
+    assert [(step.name, len(step.groups)) for step in steps] == [(8, 2), (9, 2)]
+    left_out = "3 responses of groups without the label 'step' left out"
+    assert notes == [*([] if label else [TRAINING_NOTE]), left_out]
 
 
 def test_the_first_group_of_a_run_that_is_followed_tells_whether_it_has_steps(
@@ -326,7 +341,7 @@ def test_the_first_group_of_a_run_that_is_followed_tells_whether_it_has_steps(
 
     def go_on() -> None:
         train(tmp_path, (9,))
-        with jg.Jury(**CONFIG) as jury, jury.record(tmp_path / "0") as recorder:
+        with jg.Jury(**TRAINING_CONFIG) as jury, jury.record(tmp_path / "0") as recorder:
             recorder.close_run()
 
     steps, notes = read_steps(tmp_path / "0", None, None, go_on)

@@ -110,3 +110,28 @@ def test_the_loop_in_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (loop,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     exec(compile(loop, "watching.md", "exec"), {})
     assert capsys.readouterr().out.startswith("{'series': 'reward', 'steps': 50, ")
+
+
+def test_a_judge_that_begins_to_fail_is_an_alert_where_its_failures_count_0() -> None:
+    rng, analyzer = np.random.default_rng(3), Analyzer()
+    for step in range(60):
+        failing_share = 0.02 if step < 40 else 0.7
+        analyzer.observe(
+            TrainingStep(rng.random(64), degraded=rng.random(64) < failing_share, name=step)
+        )
+    (alert,) = [alert for alert in analyzer.alerts if alert.series == "degraded"]
+    assert (alert.adverse, alert.since) == (True, 40)
+    watched = report(analyzer)
+    assert "more than half of the rewards lack a verdict at step 40 to 59" in watched.notes[0]
+    assert str(watched.sections[-1]).startswith("1 adverse change; not a hack, because no accuracy")
+
+
+def test_a_reward_that_falls_with_accuracy_is_said_to_be_no_hack_for_that() -> None:
+    rng, analyzer = np.random.default_rng(3), Analyzer()
+    for step in range(60):
+        accuracy = (rng.random(64) < (0.8 if step < 40 else 0.3)).astype(float)
+        analyzer.observe(TrainingStep(accuracy, {"accuracy": accuracy}))
+    answer = str(report(analyzer).sections[-1])
+    assert (
+        "adverse changes; not a hack, because the reward fell with accuracy (reward down" in answer
+    )

@@ -47,9 +47,8 @@ def main() -> None:
 
     rows = read_rows()
     functions = make_functions()
-    functions[0].check(
-        rows
-    )  # a wrong cell ends the training now, and not at the step that draws it
+    # a row that would end the training ends it now; a reference that may be wrong is only logged
+    functions[0].check(rows)
     trainer = GRPOTrainer(
         model=POLICY,
         reward_funcs=functions,
