@@ -182,7 +182,7 @@ def test_only_a_judge_of_all_that_does_not_guess_may_stand_in_for_a_person(
         (0.1, -0.1, 0.3): "who are not near to each other: ω",
         (0.8, 0.7, 0.9): "and may stand in for one: ω",
     }.items():
-        judge = {**figures, "kappa": IntervalCell(*kappa), "reviewer": reviewer}
+        judge = {**figures, "kappa": IntervalCell(*kappa), "reviewer": reviewer, "as_counted": None}
         words = " ".join(conclude_judge(judge, None))
         assert (f"It is as near to people as a person is, {ending}" in words) == (reviewer is None)
         assert ("person" in words) == (reviewer is None)
