@@ -380,7 +380,7 @@ def require_calls_before_results(messages: ChatMessages, start: int = 0) -> Chat
             continue
         calling_message_index = index_by_call_id.get(name)
         # A response from later on is a part of a conversation, whose messages a sentence counts.
-        field = f"message {index} answers" if start else f"`[{index}].tool_call_id` names"
+        field = f"message {index} of the chat answers" if start else f"`[{index}].tool_call_id` names"
         if calling_message_index is None:
             raise ValueError(
                 f"{field} {quote(name)}, which no message before it calls; put the call in, or leave the result out"

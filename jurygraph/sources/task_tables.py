@@ -442,9 +442,13 @@ def _refuse_other_cells(
 
 
 def _same_task_remedy(column: str, columns: TableColumns) -> str:
-    remedy = "write the same, or make them two tasks"
-    if column == columns.context:
-        return f"{remedy}, compared as one by --group-column in place of --group-by"
+    """Return the remedy for rows of one task that differ: the prompt and the tools of a log stay as they are."""
+    remedy = "make them two tasks"
+    if column not in (columns.messages, columns.tools):
+        remedy = f"write the same, or {remedy}"
+    if columns.group is None:
+        group = shell_quote(columns.group_by)
+        remedy += f", compared as one by --group-column {group} in place of --group-by"
     if column != columns.messages or columns.response_from is not None:
         return remedy
     return f"{remedy}; --response-from first-reply judges all that an agent replied"

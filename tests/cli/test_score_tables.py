@@ -329,7 +329,7 @@ def test_replies_before_the_last_user_are_said_to_be_unjudged_and_first_reply_ju
         ("first", "'--response-from': is 'first'; write the index of a message, or first-reply\n"),
         (
             "2",
-            "message 2 answers '1', a call of message 1, before the response; begin the response",
+            "message 2 of the chat answers '1', a call of message 1, before the response; begin the response",
         ),
     ):
         refused = run("score", "chats.jsonl", "--response-from", start, "--out", "other")

@@ -859,6 +859,25 @@ def test_more_quotations_than_are_listed_are_counted() -> None:
     assert describe_losses([explained]) == ("is 9, as in “item 0”, “item 1”, “item 2”, and 7 more")
 
 
+def test_a_quotation_is_told_with_its_message_which_a_verdict_on_a_turn_has_in_its_name() -> None:
+    def quote_in(message: int, **fields: Any) -> str:
+        evidence = [Evidence(quote="pay(9)", message=message, verified=True)]
+        costly = verdict("sum", score=0.0, evidence=evidence, **fields)
+        return describe_losses([ExplainedVerdict(costly, 0.0, 0.0, None, 0.0, 1, False)])
+
+    assert quote_in(4, reason="too much") == "too much, as in “pay(9)” in message 4 of the response"
+    assert quote_in(4, reason="never: pay(9)") == "never: pay(9), as in message 4 of the response"
+    assert quote_in(4, reason="too much", turn=4) == "too much, as in “pay(9)”"
+
+
+def test_of_turns_the_guilty_come_before_those_where_the_judge_is_not_sure() -> None:
+    verdicts = []
+    for turn, score in enumerate((0.08, 0.92, 0.05)):
+        on_turn = verdict("rude", score=score, met=score > 0.5, reason=f"{score:g}", turn=turn)
+        verdicts.append(ExplainedVerdict(on_turn, score, score, None, 0.0, -1, False))
+    assert describe_losses(verdicts).startswith("rude in turn 1: 0.92; rude in turn 0: 0.08; ")
+
+
 @pytest.mark.parametrize("direction", [1, -1])
 def test_of_many_reasons_those_that_cost_the_most_are_shown(direction: int):
     scores = {"little": 0.9, "half": 0.5, "most": 0.1, "some": 0.7, "all": None, "unfounded": 0.0}
