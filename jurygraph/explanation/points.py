@@ -606,7 +606,8 @@ def _point_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
     for component in explained_trace.terms:
         term = component.term
         if term.contribution is None:
-            absent_components.append(term.name)
+            if term.weight:  # of others the sentence on their verdicts tells it
+                absent_components.append(term.name)
         elif term.weight == 0 and not component.is_counted_elsewhere:
             value = format_number_for_sentence(term.value) if component.is_judged else "not judged"
             weightless_components.append(f"{term.name} {value}")

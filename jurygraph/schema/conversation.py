@@ -370,6 +370,14 @@ def has_replies(query: str | Sequence[ChatMessage]) -> bool:
     return any(not isinstance(part, str) and part.role == "assistant" for part in query)
 
 
+def is_left_unanswered(messages: Sequence[ChatMessage]) -> bool:
+    """Return whether a conversation ends in a call of a tool without a word, or in a result."""
+    if not messages:
+        return False
+    last = messages[-1]
+    return last.role == "tool" or (bool(last.tool_calls) and not last.text.strip())
+
+
 def require_calls_before_results(messages: ChatMessages, start: int = 0) -> ChatMessages:
     """Return the messages. Raises ValueError for a result of a tool that no message from `start` up to it called."""
     index_by_call_id: dict[str, int] = {}

@@ -10,7 +10,7 @@ import re
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn, Self, TypeVar
 
@@ -25,6 +25,7 @@ from jurygraph.messages import (
     did_you_mean,
     format_field_path,
     join_names,
+    list_first,
     nearest_name,
     quote,
     shell_quote,
@@ -135,6 +136,9 @@ RowCells = Mapping[str | None, Any]
 _PLAIN_NUMBER_PATTERN = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?", re.ASCII)
 _TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
 
+
+_MAX_FAULTS_LISTED = 20
+"""Most bad rows of a table that a message lists."""
 
 _TASK_COLUMN_ROLES = ("tools", "reference_actions", "reference_messages")
 """Columns that a table of messages is read with, as JSON, if it has them."""
@@ -350,8 +354,8 @@ def convert_table(
     """Write the tasks of a table as lines of one file, and the responses as those of another, if there is one.
 
     An empty cell of a response column is an empty response. Raises `InputError` naming the file, the line and the
-    column: for a missing column, another empty cell, a cell that is not text, a repeated id, and for rows of one task
-    whose prompt or reference differ. A chat needs a reply where responses are written.
+    column, with a note on each other bad row: for a missing column, another empty cell, a cell that is not text, a repeated id,
+    and for rows of one task whose prompt or reference differ. A chat needs a reply where responses are written.
     """
     if str(file) == "-":
         raise InputError(
@@ -365,44 +369,66 @@ def convert_table(
     spellings: dict[tuple[str, str], str] = {}
     first_position = None
     allows_numbers_as_text = table_suffix(path) == ".xlsx"  # where a number may stand for a text
-    for count, (position, values) in enumerate(read_rows(path), start=1):
-        columns = _columns_of_row(path, file_columns, values)
-        word, _, line = position.rpartition(" ")
-        unit, number = (word, int(line)) if word else ("row", count)
-        first_position = first_position or position
-        _require_columns(path, position, columns, values, first_position)
-        cells = _read_cells(path, position, values, columns, allows_numbers_as_text)
-        location = f"{path}, {position}"
-        row_id = cells[columns.id] or f"row-{count}"
-        if ids.setdefault(row_id, number) != number:
-            _raise_cell_error(
-                location,
-                columns.id,
-                f"is {quote(row_id)}, as in {unit} {ids[row_id]}",
-                _unique_id_remedy(row_id, columns),
-            )
-        named_cells = _name_as_before(cells, columns, spellings)
-        task = _to_task(location, row_id, cells, named_cells, columns)
-        shared_cell_digests = {
-            name: _digest_of_shared_cell(named_cells[name]) for name in columns.shared
-        }
-        first = _FirstTaskRow(number, task.id, shared_cell_digests)
-        if columns.group_by is not None:
-            first = groups.setdefault(digest_of(named_cells[columns.group_by]), first)
-        _refuse_other_cells(f"{unit} {first.number}", location, first, shared_cell_digests, columns)
-        if first.number == number:
-            tasks.append(number, task)
-        if responses is not None:
-            labels = _read_labels(path, values, cells)
-            for response in _to_responses(
-                location, row_id, first.task, named_cells, labels, columns
-            ):
-                responses.append(number, response)
+    faults: dict[str, None] = {}
+    with _collect_faults(faults):  # that of a line which is no JSON is the last
+        for count, (position, values) in enumerate(read_rows(path), start=1):
+            columns = _columns_of_row(path, file_columns, values)
+            word, _, line = position.rpartition(" ")
+            unit, number = (word, int(line)) if word else ("row", count)
+            if first_position is None:
+                first_position = position
+                _require_columns(path, position, columns, values, position)
+            with _collect_faults(faults):
+                _require_columns(path, position, columns, values, first_position)
+                cells = _read_cells(path, position, values, columns, allows_numbers_as_text)
+                location = f"{path}, {position}"
+                row_id = cells[columns.id] or f"row-{count}"
+                if ids.setdefault(row_id, number) != number:
+                    _raise_cell_error(
+                        location,
+                        columns.id,
+                        f"is {quote(row_id)}, as in {unit} {ids[row_id]}",
+                        _unique_id_remedy(row_id, columns),
+                    )
+                named_cells = _name_as_before(cells, columns, spellings)
+                task = _to_task(location, row_id, cells, named_cells, columns)
+                shared_cell_digests = {
+                    name: _digest_of_shared_cell(named_cells[name]) for name in columns.shared
+                }
+                first = _FirstTaskRow(number, task.id, shared_cell_digests)
+                if columns.group_by is not None:
+                    first = groups.setdefault(digest_of(named_cells[columns.group_by]), first)
+                _refuse_other_cells(
+                    f"{unit} {first.number}", location, first, shared_cell_digests, columns
+                )
+                if first.number == number:
+                    tasks.append(number, task)
+                if responses is not None:
+                    labels = _read_labels(path, values, cells)
+                    for response in _to_responses(
+                        location, row_id, first.task, named_cells, labels, columns
+                    ):
+                        responses.append(number, response)
+    if faults:
+        first_fault, *others = faults
+        error = InputError(first_fault)
+        for fault in list_first(others, _MAX_FAULTS_LISTED - 1):
+            error.add_note(fault)
+        raise error
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
     digest = FileDigest(name=path.name, sha256=sha256_of_file(path))
     for lines in filter(None, (tasks, responses)):
         lines.finish(digest, unit)
+
+
+@contextmanager
+def _collect_faults(faults: dict[str, None]) -> Iterator[None]:
+    """Keep the message of an `InputError` and go on; rows that share a fault of the header have one."""
+    try:
+        yield
+    except InputError as error:
+        faults[str(error)] = None
 
 
 def _columns_of_row(path: Path, columns: TableColumns, values: TableRow) -> TableColumns:

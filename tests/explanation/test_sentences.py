@@ -169,6 +169,7 @@ def test_each_term_is_weight_times_value_and_they_add_up():
         Term(name="length", weight=-0.5, value=0.5, contribution=-0.25),
         Term(name="pairs", weight=1.0, value=None, contribution=None),
         Term(name="steps", weight=0.0, value=0.5, contribution=0.0),
+        Term(name="told with its verdicts", weight=0.0, value=None, contribution=None),
     )
     assert sentences(trace(reward(0.75, terms=terms)))[1:7] == [
         "Lost 0.25: penalty length 0.5, weight -0.5.",

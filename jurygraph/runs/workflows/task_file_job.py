@@ -119,14 +119,14 @@ class TaskFileJob:
                     )
 
     def describe_unpaired_answers(self) -> Iterator[str]:
-        """Yield a sentence on what breaks the pairing of agents in a table, and one on empty answers.
+        """Yield a sentence on what breaks the pairing of agents in a table, and on answers that are empty or lack.
 
         What half of all tasks, or groups, have is no exception, and was meant.
         """
         answers = self.source.answers
         answered_units = Counter(unit for unit, _ in answers)
         unit_count = len(answered_units)
-        if unit_count < self.source.file_extent()[0]:
+        if 0 < unit_count < self.source.file_extent()[0]:
             yield f"{answers.total()} responses to {unit_count} groups"
         agents = {agent for _, agent in answers if agent}
         yield from notes_on_similar_names(agents)
@@ -136,6 +136,11 @@ class TaskFileJob:
             (repeated, unit_count / 2, "tasks, or groups, with several answers of one agent"),
             (lacking, unit_count / 2, "tasks, or groups, that only some agents answered"),
             (self.source.empty_answers, inf, "empty answers"),
+            (
+                self.source.unanswered_chats,
+                inf,
+                "conversations that end in a call of a tool or its result, so that the user got no answer",
+            ),
         ):
             distinct_names = dict.fromkeys(names)  # several agents may have several answers to one
             if 0 < len(distinct_names) < most:
