@@ -437,28 +437,24 @@ def _describe_component_rule(component: ExplainedTerm) -> Iterator[str]:
 def describe_losses(verdicts: Sequence[ExplainedVerdict], min_shortfall: float = 0.0) -> str:
     """Return why these verdicts are not at their best, each different reason once, with its count if there are more.
 
-    Of more than fit into a line, the reasons that cost the most are shown, and those come first; decisions for the
-    response come last. Verdicts nearer to their best than `min_shortfall` are left out.
+    Of more than fit into a line, the reasons that cost the most are shown, and those come first; otherwise decisions
+    for the response come last. Verdicts nearer to their best than `min_shortfall` are left out.
     """
     has_several_subjects = len({verdict.label for verdict in verdicts}) > 1
     has_judges = len({verdict.verdict.judge for verdict in verdicts}) > 1
     labels = defaultdict(list)
     loss_by_text: dict[str, float] = defaultdict(float)
-    decided_against = set()
-    for verdict in verdicts:
+    # What is decided for the response loses a little where its judge is not sure.
+    for verdict in sorted(verdicts, key=lambda verdict: verdict.has_best_decision):
         text = _describe_loss(verdict)
         if text and verdict.score_shortfall >= min_shortfall:
             names = [verdict.label] if has_several_subjects else []
             names += [_judge_name(verdict)] if has_judges else []
             labels[text].append(" by ".join(names))
             loss_by_text[text] += verdict.score_shortfall
-            if not verdict.has_best_decision:
-                decided_against.add(text)
     texts = list(labels)
     if len(texts) > _MAX_REASONS_LISTED:
         texts.sort(key=lambda text: -loss_by_text[text])
-    # What is decided for the response loses a little where its judge is not sure.
-    texts.sort(key=decided_against.__contains__, reverse=True)
     loss_texts = []
     for text in texts:
         subjects = labels[text]
@@ -505,14 +501,14 @@ def describe_reason(verdict: ExplainedVerdict) -> str:
         quote = shorten(found.quote, _MAX_QUOTE_LENGTH)
         # The label of a verdict on a turn names the message.
         is_message_named = found.message in (None, verdict.verdict.turn)
-        message = "" if is_message_named else f"message {found.message} of the response"
+        message = "" if is_message_named else f" in message {found.message} of the response"
         if quote in reason:
-            quotes.append(message)
+            quotes.append(message.removeprefix(" in "))
         elif found.source.startswith(TOOL_SOURCE_PREFIX):
             # Words that a tool found are not those of the response.
             quotes.append(f"“{quote}” ({found.source})")
         else:
-            quotes.append(" in ".join(filter(None, (f"“{quote}”", message))))
+            quotes.append(f"“{quote}”{message}")
     distinct_quotes = list(dict.fromkeys(filter(None, quotes)))
     listed_quotes = ", ".join(list_first(distinct_quotes, _MAX_QUOTES_LISTED))
     return ", as in ".join(filter(None, (reason, listed_quotes)))
@@ -605,10 +601,9 @@ def _point_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
     weightless_components = []
     for component in explained_trace.terms:
         term = component.term
-        if term.contribution is None:
-            if term.weight:  # of others the sentence on their verdicts tells it
-                absent_components.append(term.name)
-        elif term.weight == 0 and not component.is_counted_elsewhere:
+        if term.value is None and term.weight:  # of others the sentence on their verdicts tells it
+            absent_components.append(term.name)
+        elif not (term.value is None or term.weight or component.is_counted_elsewhere):
             value = format_number_for_sentence(term.value) if component.is_judged else "not judged"
             weightless_components.append(f"{term.name} {value}")
     if absent_components:

@@ -215,8 +215,8 @@ class TaskSource(ClosedAtExit):
     `columns` are those of a table, whose digest is that of the tasks; `unjudged_replies` is the number of its chats
     with replies before the last message of a user, where by default no response begins. `field_counts` and
     `label_counts` count what a table's tasks and responses have, by name, and `answers` those of each agent to a unit.
-    `unanswered_chats` names the responses that end in a call of a tool or its result. `graphs` is the number of tasks with a line in the `edges` file. With a `shard`, the whole files are validated, and
-    the other tasks are left out.
+    `unanswered_chats` names the responses that end in a call of a tool or its result. `graphs` is the number of tasks
+    with a line in the `edges` file. With a `shard`, the whole files are validated, and the other tasks are left out.
     """
 
     def __init__(

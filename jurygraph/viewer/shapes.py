@@ -235,7 +235,7 @@ def split_response_at_quotes(
         return [ShownMessage("", "text", mark_evidence(text, evidence, 0, len(text)))]
     return [
         ShownMessage(
-            heading=header.strip("\n :→") or f"[{turn.message}] {turn.role}",
+            heading=header.strip("\n :→"),
             kind=turn.kind,
             segments=mark_evidence(text, evidence, turn.start, turn.end),
         )

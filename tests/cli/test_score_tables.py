@@ -467,7 +467,9 @@ def test_all_bad_rows_of_a_table_are_told_at_once_and_nothing_is_written(
     ended = run("score", "chats.jsonl", "--out", "run")
     assert (ended.code, (folder / "run").exists()) == (2, False)
     first, second, *others, last = ended.err.splitlines()
-    assert first.startswith("error: chats.jsonl, line 1, column messages[1].role: is the text 'bot'")
+    assert first.startswith(
+        "error: chats.jsonl, line 1, column messages[1].role: is the text 'bot'"
+    )
     assert second.startswith("chats.jsonl, line 2, column messages: has no reply to judge: ")
     assert (len(others), last) == (18, "and 4 more")
     (folder / "chats.jsonl").write_text("\n".join(lines[:2] + lines[-1:]))

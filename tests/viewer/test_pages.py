@@ -376,7 +376,12 @@ def test_a_part_of_a_conversation_is_headed_as_in_show_and_a_fault_is_found(
 ) -> None:
     call = {"id": "1", "function": {"name": "look", "arguments": "{}"}}
     chat = [
-        {"role": "assistant", "content": None, "reasoning": "First the shelf.", "tool_calls": [call]},
+        {
+            "role": "assistant",
+            "content": None,
+            "reasoning": "First the shelf.",
+            "tool_calls": [call],
+        },
         {"role": "tool", "tool_call_id": "1", "content": "salt"},
         {"role": "assistant", "content": "salt"},
     ]
@@ -393,5 +398,10 @@ def test_a_part_of_a_conversation_is_headed_as_in_show_and_a_fault_is_found(
         jury.score(jg.Task(id="t", query="Salt?"), answers)
     page, overview = browser.open_all(["/a/response?id=a", "/a/"], tmp_path / "run")
     headings = re.findall(r"<h3>(\[.*?)</h3>", page)
-    assert headings == ["[0] assistant reasoning", "[0] assistant", "[1] tool look", "[2] assistant"]
+    assert headings == [
+        "[0] assistant reasoning",
+        "[0] assistant",
+        "[1] tool look",
+        "[2] assistant",
+    ]
     assert ("found in 1 of 1" in overview, "found in 0 of 1" in overview) == (True, True)

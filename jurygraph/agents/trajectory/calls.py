@@ -30,7 +30,9 @@ class AgentToolCall(NamedTuple):
     @property
     def path(self) -> str:
         """Return the place of the arguments in the response; a file's row may have messages before it."""
-        return f"message {self.message} of the response, tool_calls[{self.number}].function.arguments"
+        return (
+            f"message {self.message} of the response, tool_calls[{self.number}].function.arguments"
+        )
 
     @property
     def text(self) -> str:

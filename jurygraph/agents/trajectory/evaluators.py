@@ -431,7 +431,9 @@ class TrajectoryLoops(TrajectoryEvaluator):
             for step in steps:
                 count += 1
                 if step in earlier_steps:
-                    repetition_texts.append(f"message {index} of the response: {shorten(step[0], 80)}")
+                    repetition_texts.append(
+                        f"message {index} of the response: {shorten(step[0], 80)}"
+                    )
                 earlier_steps.add(step)
         if not count:
             return Verdict.not_applicable("the assistant wrote nothing")
