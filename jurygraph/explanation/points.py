@@ -499,9 +499,9 @@ def describe_reason(verdict: ExplainedVerdict) -> str:
     quotes = []
     for found in evidence:
         quote = shorten(found.quote, _MAX_QUOTE_LENGTH)
-        # The label of a verdict on a turn names the message.
-        is_message_named = found.message in (None, verdict.verdict.turn)
-        message = "" if is_message_named else f" in message {found.message} of the response"
+        message = ""
+        if found.message not in (None, verdict.verdict.turn):  # a label names the turn
+            message = f" in message {found.message} of the response"
         if quote in reason:
             quotes.append(message.removeprefix(" in "))
         elif found.source.startswith(TOOL_SOURCE_PREFIX):
