@@ -229,8 +229,9 @@ def _run_command(argv: Sequence[str] | None) -> None:
             sys.stdout.flush()
     except JurygraphError as error:
         codes = (code for kind, code in _EXIT_CODE_BY_ERROR.items() if isinstance(error, kind))
-        code = next(codes, ExitCode.WRONG_INPUT)
-        _exit_with_message(str(error), code, getattr(error, "__notes__", ()))
+        _exit_with_message(
+            str(error), next(codes, ExitCode.WRONG_INPUT), getattr(error, "__notes__", ())
+        )
     except OSError as error:
         problem = f"{error.filename or 'a file'}: {error.strerror or error}"
         _exit_with_message(problem, ExitCode.WRONG_INPUT)

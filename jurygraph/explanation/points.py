@@ -1,5 +1,6 @@
 """Points of a reward: what every term and each of its parts gained and lost. A penalty is best at 0."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -493,7 +494,13 @@ def _describe_loss(verdict: ExplainedVerdict) -> str:
 
 def describe_reason(verdict: ExplainedVerdict) -> str:
     """Return the reason of a verdict and the quotations that support it, shortened."""
-    reason = shorten(verdict.verdict.reason.rstrip(" ."), _MAX_REASON_LENGTH)
+    # A stored reason counts from the response, but reads like the path in a row, which may begin earlier.
+    reason = re.sub(
+        r"\bmessages\[(\d+)\]\.(tool_calls\[\d+\]\.function\.arguments: )",
+        r"message \1 of the response, \2",
+        verdict.verdict.reason,
+    )
+    reason = shorten(reason.rstrip(" ."), _MAX_REASON_LENGTH)
     # Quotations of the response that were not found in it are left out.
     evidence = [e for e in verdict.verdict.evidence if e.verified or e.source != "response"]
     quotes = []

@@ -510,8 +510,7 @@ def _gate_conversation(
     assistant_turns = [turn for turn in text.turns if turn.role == "assistant"]
     grader_address_gates = [gate for gate in gates if gate == "addresses-grader"]
     passages = [
-        (f"message {turn.message} of the response: ", text[turn.start : turn.end])
-        for turn in assistant_turns
+        (f"message {turn.message}: ", text[turn.start : turn.end]) for turn in assistant_turns
     ]
     # an address may be split over several messages
     passages.append(("", _join_turn_texts(text, assistant_turns)))

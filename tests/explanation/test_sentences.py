@@ -868,6 +868,9 @@ def test_a_quotation_is_told_with_its_message_which_a_verdict_on_a_turn_has_in_i
 
     assert quote_in(4, reason="too much") == "too much, as in “pay(9)” in message 4 of the response"
     assert quote_in(4, reason="never: pay(9)") == "never: pay(9), as in message 4 of the response"
+    stored = "messages[4].tool_calls[0].function.arguments: is no JSON of an object"
+    said = "message 4 of the response, tool_calls[0].function.arguments: is no JSON of an object"
+    assert quote_in(4, reason=stored).startswith(said)
     assert quote_in(4, reason="too much", turn=4) == "too much, as in “pay(9)”"
 
 

@@ -29,10 +29,8 @@ class AgentToolCall(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Return the place of the arguments in the response; a file's row may have messages before it."""
-        return (
-            f"message {self.message} of the response, tool_calls[{self.number}].function.arguments"
-        )
+        """Return the place of the arguments in the messages."""
+        return f"messages[{self.message}].tool_calls[{self.number}].function.arguments"
 
     @property
     def text(self) -> str:
@@ -136,11 +134,11 @@ def first_difference(
         return f"there are {len(messages)} messages, and {len(reference_messages)} in the reference"
     for index, (message, reference) in enumerate(zip(messages, reference_messages, strict=True)):
         if message.role != reference.role:
-            return f"message {index} of the response is of role {message.role}, in the reference {reference.role}"
+            return f"message {index} is of role {message.role}, in the reference {reference.role}"
         calls = list_tool_calls([message], only)
         reference_calls = list_tool_calls([reference], only)
         if len(calls) != len(reference_calls) or find_unmatched_calls(
             calls, reference_calls, rule.matches
         ):
-            return f"message {index} of the response has other calls than the reference"
+            return f"message {index} has other calls than the reference"
     return None

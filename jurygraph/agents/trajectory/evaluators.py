@@ -184,7 +184,7 @@ class ToolsMatch(TrajectoryEvaluator):
             if not is_in_order:
                 problems.append("the calls are in another order")
         if mode != "subset" and missing_calls:
-            problems.append(f"never called: {_calls_to_text(missing_calls)}")
+            problems.append(f"not called: {_calls_to_text(missing_calls)}")
         if mode != "superset" and extra_calls:
             problems.append(f"not in the reference: {_calls_to_text(extra_calls)}")
         if mode == "subset" and reference_calls and not calls:
@@ -431,9 +431,7 @@ class TrajectoryLoops(TrajectoryEvaluator):
             for step in steps:
                 count += 1
                 if step in earlier_steps:
-                    repetition_texts.append(
-                        f"message {index} of the response: {shorten(step[0], 80)}"
-                    )
+                    repetition_texts.append(f"message {index}: {shorten(step[0], 80)}")
                 earlier_steps.add(step)
         if not count:
             return Verdict.not_applicable("the assistant wrote nothing")

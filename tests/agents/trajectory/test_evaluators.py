@@ -63,14 +63,14 @@ MATCHES: Mapping[str, tuple[str, Any, float, str]] = {
     "in order": ("strict", BOOKED, 1.0, "2 calls match"),
     "another order": ("strict", SWAPPED, 0.0, "in another order"),
     "any order": ("unordered", SWAPPED, 1.0, "2 calls match"),
-    "one is missing": ("superset", BOOKED[2:], 0.0, 'never called: book({"n":2})'),
+    "one is missing": ("superset", BOOKED[2:], 0.0, 'not called: book({"n":2})'),
     "no more": ("subset", BOOKED[2:], 1.0, "1 calls match"),
     "nothing is no subset": ("subset", "Done.", 0.0, "nothing is called"),
     "no JSON": (
         "unordered",
         [call("{n: 2}"), result("ok"), *BOOKED[2:]],
         0.0,
-        "message 0 of the response, tool_calls[0].function.arguments: is no JSON of an object",
+        "messages[0].tool_calls[0].function.arguments: is no JSON of an object",
     ),
 }
 
