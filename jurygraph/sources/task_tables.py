@@ -52,7 +52,6 @@ from jurygraph.sources.files import (
     sha256_of_file,
 )
 from jurygraph.sources.table_rows import (
-    RowWithPlace,
     TableRow,
     column_names_location,
     is_csv,
@@ -379,7 +378,7 @@ def convert_table(
                 _require_columns(path, position, columns, values, position)
             with _collect_faults(faults):
                 _require_columns(path, position, columns, values, first_position)
-                converted_rows.add(count, (position, values), columns)
+                converted_rows.add(count, position, values, columns)
     if faults:
         first_fault, *others = faults
         error = InputError(first_fault)
@@ -413,10 +412,9 @@ class _ConvertedRows:
     groups: dict[str, "_FirstTaskRow"] = field(default_factory=dict)
     spellings: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def add(self, count: int, row: RowWithPlace, columns: TableColumns) -> None:
+    def add(self, count: int, position: str, values: TableRow, columns: TableColumns) -> None:
         """Write the task of a row, unless an earlier one has it, and its responses. Raises `InputError`."""
         path = self.path
-        position, values = row
         word, _, line = position.rpartition(" ")
         unit, number = (word, int(line)) if word else ("row", count)
         cells = _read_cells(path, position, values, columns)
