@@ -435,8 +435,7 @@ class _ConvertedRows:
         first = _FirstTaskRow(number, task.id, shared_cell_digests)
         if columns.group_by is not None:
             first = self.groups.setdefault(digest_of(named_cells[columns.group_by]), first)
-        first_place = f"{unit} {first.number}"
-        _refuse_other_cells(first_place, location, first, shared_cell_digests, columns)
+        _refuse_other_cells(f"{unit} {first.number}", location, first, shared_cell_digests, columns)
         if first.number == number:
             self.tasks.append(number, task)
         if self.responses is not None:
