@@ -6,7 +6,7 @@ import shlex
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any, TextIO
@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from jurygraph.cli.options import CommandWithSingleColumns
-from jurygraph.cli.render.text import command_line, print_message, print_result
+from jurygraph.cli.render.text import command_line, print_message, print_messages, print_result
 from jurygraph.cli.streams import ExitCode, make_current_redactor
 from jurygraph.errors import BudgetExceeded, JurygraphError, ModelError, TraceMismatch
 from jurygraph.messages import escape_multiline_text
@@ -229,7 +229,9 @@ def _run_command(argv: Sequence[str] | None) -> None:
             sys.stdout.flush()
     except JurygraphError as error:
         codes = (code for kind, code in _EXIT_CODE_BY_ERROR.items() if isinstance(error, kind))
-        _exit_with_message(str(error), next(codes, ExitCode.WRONG_INPUT))
+        _exit_with_message(
+            str(error), next(codes, ExitCode.WRONG_INPUT), getattr(error, "__notes__", ())
+        )
     except OSError as error:
         problem = f"{error.filename or 'a file'}: {error.strerror or error}"
         _exit_with_message(problem, ExitCode.WRONG_INPUT)
@@ -266,6 +268,7 @@ class _PrintableLogFormatter(logging.Formatter):
         return _make_printable(super().format(record))
 
 
-def _exit_with_message(message: str, code: ExitCode) -> None:
+def _exit_with_message(message: str, code: ExitCode, notes: Iterable[str] = ()) -> None:
     print_message(f"error: {message}")
+    print_messages(notes)
     sys.exit(code)

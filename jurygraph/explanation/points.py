@@ -1,5 +1,6 @@
 """Points of a reward: what every term and each of its parts gained and lost. A penalty is best at 0."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -439,14 +440,15 @@ def _describe_component_rule(component: ExplainedTerm) -> Iterator[str]:
 def describe_losses(verdicts: Sequence[ExplainedVerdict], min_shortfall: float = 0.0) -> str:
     """Return why these verdicts are not at their best, each different reason once, with its count if there are more.
 
-    Of more than fit into a line, the reasons that cost the most are shown, and those come first. Verdicts nearer to
-    their best than `min_shortfall` are left out.
+    Of more than fit into a line, the reasons that cost the most are shown, and those come first; otherwise decisions
+    for the response come last. Verdicts nearer to their best than `min_shortfall` are left out.
     """
     has_several_subjects = len({verdict.label for verdict in verdicts}) > 1
     has_judges = len({verdict.verdict.judge for verdict in verdicts}) > 1
     labels = defaultdict(list)
     loss_by_text: dict[str, float] = defaultdict(float)
-    for verdict in verdicts:
+    # What is decided for the response loses a little where its judge is not sure.
+    for verdict in sorted(verdicts, key=lambda verdict: verdict.has_best_decision):
         text = _describe_loss(verdict)
         if text and verdict.score_shortfall >= min_shortfall:
             names = [verdict.label] if has_several_subjects else []
@@ -494,17 +496,30 @@ def _describe_loss(verdict: ExplainedVerdict) -> str:
 
 def describe_reason(verdict: ExplainedVerdict) -> str:
     """Return the reason of a verdict and the quotations that support it, shortened."""
-    reason = shorten(verdict.verdict.reason.rstrip(" ."), _MAX_REASON_LENGTH)
+    # A stored reason counts from the response, but reads like the path in a row, which may begin earlier.
+    reason = re.sub(
+        r"\bmessages\[(\d+)\]\.(tool_calls\[\d+\]\.function\.arguments: )",
+        r"message \1 of the response, \2",
+        verdict.verdict.reason,
+    )
+    reason = shorten(reason.rstrip(" ."), _MAX_REASON_LENGTH)
     # Quotations of the response that were not found in it are left out.
     evidence = [e for e in verdict.verdict.evidence if e.verified or e.source != "response"]
     quotes = []
     for found in evidence:
         quote = shorten(found.quote, _MAX_QUOTE_LENGTH)
-        if quote not in reason:
+        message = ""
+        if found.message not in (None, verdict.verdict.turn):  # a label names the turn
+            message = f" in message {found.message} of the response"
+        if quote in reason:
+            quotes.append(message.removeprefix(" in "))
+        elif found.source.startswith(TOOL_SOURCE_PREFIX):
             # Words that a tool found are not those of the response.
-            origin = f" ({found.source})" if found.source.startswith(TOOL_SOURCE_PREFIX) else ""
-            quotes.append(f"“{quote}”{origin}")
-    listed_quotes = ", ".join(list_first(quotes, _MAX_QUOTES_LISTED))
+            quotes.append(f"“{quote}” ({found.source})")
+        else:
+            quotes.append(f"“{quote}”{message}")
+    distinct_quotes = list(dict.fromkeys(filter(None, quotes)))
+    listed_quotes = ", ".join(list_first(distinct_quotes, _MAX_QUOTES_LISTED))
     return ", as in ".join(filter(None, (reason, listed_quotes)))
 
 
@@ -595,9 +610,9 @@ def _point_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
     weightless_components = []
     for component in explained_trace.terms:
         term = component.term
-        if term.contribution is None:
+        if term.value is None and term.weight:  # of others the sentence on their verdicts tells it
             absent_components.append(term.name)
-        elif term.weight == 0 and not component.is_counted_elsewhere:
+        elif not (term.value is None or term.weight or component.is_counted_elsewhere):
             value = format_number_for_sentence(term.value) if component.is_judged else "not judged"
             weightless_components.append(f"{term.name} {value}")
     if absent_components:

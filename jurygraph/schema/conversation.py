@@ -370,6 +370,13 @@ def has_replies(query: str | Sequence[ChatMessage]) -> bool:
     return any(not isinstance(part, str) and part.role == "assistant" for part in query)
 
 
+def is_left_unanswered(messages: Sequence[ChatMessage]) -> bool:
+    """Return whether a conversation ends in a call of a tool without a word, or in a result."""
+    return any(
+        last.role == "tool" or (last.tool_calls and not last.text.strip()) for last in messages[-1:]
+    )
+
+
 def require_calls_before_results(messages: ChatMessages, start: int = 0) -> ChatMessages:
     """Return the messages. Raises ValueError for a result of a tool that no message from `start` up to it called."""
     index_by_call_id: dict[str, int] = {}
@@ -380,7 +387,9 @@ def require_calls_before_results(messages: ChatMessages, start: int = 0) -> Chat
             continue
         calling_message_index = index_by_call_id.get(name)
         # A response from later on is a part of a conversation, whose messages a sentence counts.
-        field = f"message {index} answers" if start else f"`[{index}].tool_call_id` names"
+        field = (
+            f"message {index} of the chat answers" if start else f"`[{index}].tool_call_id` names"
+        )
         if calling_message_index is None:
             raise ValueError(
                 f"{field} {quote(name)}, which no message before it calls; put the call in, or leave the result out"

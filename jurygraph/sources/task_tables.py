@@ -10,7 +10,8 @@ import re
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn, Self, TypeVar
 
@@ -25,6 +26,7 @@ from jurygraph.messages import (
     did_you_mean,
     format_field_path,
     join_names,
+    list_first,
     nearest_name,
     quote,
     shell_quote,
@@ -135,6 +137,9 @@ RowCells = Mapping[str | None, Any]
 _PLAIN_NUMBER_PATTERN = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?", re.ASCII)
 _TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
 
+
+_MAX_FURTHER_FAULTS_LISTED = 19
+"""Most bad rows of a table that are listed after the first."""
 
 _TASK_COLUMN_ROLES = ("tools", "reference_actions", "reference_messages")
 """Columns that a table of messages is read with, as JSON, if it has them."""
@@ -350,8 +355,9 @@ def convert_table(
     """Write the tasks of a table as lines of one file, and the responses as those of another, if there is one.
 
     An empty cell of a response column is an empty response. Raises `InputError` naming the file, the line and the
-    column: for a missing column, another empty cell, a cell that is not text, a repeated id, and for rows of one task
-    whose prompt or reference differ. A chat needs a reply where responses are written.
+    column, with a note on each other bad row: for a missing column, another empty cell, a cell that is not text, a
+    repeated id, and for rows of one task whose prompt or reference differ. A chat needs a reply where responses are
+    written.
     """
     if str(file) == "-":
         raise InputError(
@@ -360,44 +366,25 @@ def convert_table(
     path = Path(file)
     unit = "row"
     count = 0
-    ids: dict[str, int] = {}
-    groups: dict[str, _FirstTaskRow] = {}
-    spellings: dict[tuple[str, str], str] = {}
     first_position = None
-    allows_numbers_as_text = table_suffix(path) == ".xlsx"  # where a number may stand for a text
-    for count, (position, values) in enumerate(read_rows(path), start=1):
-        columns = _columns_of_row(path, file_columns, values)
-        word, _, line = position.rpartition(" ")
-        unit, number = (word, int(line)) if word else ("row", count)
-        first_position = first_position or position
-        _require_columns(path, position, columns, values, first_position)
-        cells = _read_cells(path, position, values, columns, allows_numbers_as_text)
-        location = f"{path}, {position}"
-        row_id = cells[columns.id] or f"row-{count}"
-        if ids.setdefault(row_id, number) != number:
-            _raise_cell_error(
-                location,
-                columns.id,
-                f"is {quote(row_id)}, as in {unit} {ids[row_id]}",
-                _unique_id_remedy(row_id, columns),
-            )
-        named_cells = _name_as_before(cells, columns, spellings)
-        task = _to_task(location, row_id, cells, named_cells, columns)
-        shared_cell_digests = {
-            name: _digest_of_shared_cell(named_cells[name]) for name in columns.shared
-        }
-        first = _FirstTaskRow(number, task.id, shared_cell_digests)
-        if columns.group_by is not None:
-            first = groups.setdefault(digest_of(named_cells[columns.group_by]), first)
-        _refuse_other_cells(f"{unit} {first.number}", location, first, shared_cell_digests, columns)
-        if first.number == number:
-            tasks.append(number, task)
-        if responses is not None:
-            labels = _read_labels(path, values, cells)
-            for response in _to_responses(
-                location, row_id, first.task, named_cells, labels, columns
-            ):
-                responses.append(number, response)
+    converted_rows = _ConvertedRows(path, tasks, responses)
+    faults: dict[str, None] = {}
+    with _collect_faults(faults):  # that of a line which is no JSON is the last
+        for count, (position, values) in enumerate(read_rows(path), start=1):
+            columns = _columns_of_row(path, file_columns, values)
+            unit = position.rpartition(" ")[0] or unit
+            if first_position is None:
+                first_position = position
+                _require_columns(path, position, columns, values, position)
+            with _collect_faults(faults):
+                _require_columns(path, position, columns, values, first_position)
+                converted_rows.add(count, position, values, columns)
+    if faults:
+        first_fault, *others = faults
+        error = InputError(first_fault)
+        for fault in list_first(others, _MAX_FURTHER_FAULTS_LISTED):
+            error.add_note(fault)
+        raise error
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
     digest = FileDigest(name=path.name, sha256=sha256_of_file(path))
@@ -405,15 +392,70 @@ def convert_table(
         lines.finish(digest, unit)
 
 
+@contextmanager
+def _collect_faults(faults: dict[str, None]) -> Iterator[None]:
+    """Keep the message of an `InputError` and go on; rows that share a fault of the header have one."""
+    try:
+        yield
+    except InputError as error:
+        faults[str(error)] = None
+
+
+@dataclass(frozen=True)
+class _ConvertedRows:
+    """The rows of a table that were converted: their ids, the first of each task, and the names as first spelt."""
+
+    path: Path
+    tasks: ConvertedTable
+    responses: ConvertedTable | None
+    ids: dict[str, int] = field(default_factory=dict)
+    groups: dict[str, "_FirstTaskRow"] = field(default_factory=dict)
+    spellings: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def add(self, count: int, position: str, values: TableRow, columns: TableColumns) -> None:
+        """Write the task of a row, unless an earlier one has it, and its responses. Raises `InputError`."""
+        path = self.path
+        word, _, line = position.rpartition(" ")
+        unit, number = (word, int(line)) if word else ("row", count)
+        cells = _read_cells(path, position, values, columns)
+        location = f"{path}, {position}"
+        row_id = cells[columns.id] or f"row-{count}"
+        if self.ids.setdefault(row_id, number) != number:
+            _raise_cell_error(
+                location,
+                columns.id,
+                f"is {quote(row_id)}, as in {unit} {self.ids[row_id]}",
+                _unique_id_remedy(row_id, columns),
+            )
+        named_cells = _name_as_before(cells, columns, self.spellings)
+        task = _to_task(location, row_id, cells, named_cells, columns)
+        shared_cell_digests = {
+            name: _digest_of_shared_cell(named_cells[name]) for name in columns.shared
+        }
+        first = _FirstTaskRow(number, task.id, shared_cell_digests)
+        if columns.group_by is not None:
+            first = self.groups.setdefault(digest_of(named_cells[columns.group_by]), first)
+        _refuse_other_cells(f"{unit} {first.number}", location, first, shared_cell_digests, columns)
+        if first.number == number:
+            self.tasks.append(number, task)
+        if self.responses is not None:
+            labels = _read_labels(path, values, cells)
+            for response in _to_responses(
+                location, row_id, first.task, named_cells, labels, columns
+            ):
+                self.responses.append(number, response)
+
+
 def _columns_of_row(path: Path, columns: TableColumns, values: TableRow) -> TableColumns:
     """Return the columns without the `id` and the `agent` that a chat lacks; what is no name there is a label."""
     if columns.messages is None or is_table(path):
         return columns
-    absent_columns: dict[str, None] = {}
-    for role in _CHAT_NAME_ROLES:
-        if getattr(columns, role) == role and not isinstance(values.get(role), str | int):
-            absent_columns[role] = None
-    return columns.model_copy(update=absent_columns) if absent_columns else columns
+    absent_columns = [
+        role
+        for role in _CHAT_NAME_ROLES
+        if getattr(columns, role) == role and not isinstance(values.get(role), str | int)
+    ]
+    return columns.model_copy(update=dict.fromkeys(absent_columns)) if absent_columns else columns
 
 
 def _read_labels(path: Path, values: TableRow, cells: RowCells) -> TableRow:
@@ -442,12 +484,16 @@ def _refuse_other_cells(
 
 
 def _same_task_remedy(column: str, columns: TableColumns) -> str:
-    remedy = "write the same, or make them two tasks"
-    if column == columns.context:
-        return f"{remedy}, compared as one by --group-column in place of --group-by"
-    if column != columns.messages or columns.response_from is not None:
-        return remedy
-    return f"{remedy}; --response-from first-reply judges all that an agent replied"
+    """Return the remedy for rows of one task that differ: the prompt and the tools of a log stay as they are."""
+    remedy = "make them two tasks"
+    if column not in (columns.messages, columns.tools):
+        remedy = f"write the same, or {remedy}"
+    if columns.group is None:
+        group = shell_quote(columns.group_by)
+        remedy += f", compared as one by --group-column {group} in place of --group-by"
+    if column == columns.messages and columns.response_from is None:
+        remedy += "; --response-from first-reply judges all that an agent replied"
+    return remedy
 
 
 def _unique_id_remedy(row_id: str, columns: TableColumns) -> str:
@@ -474,14 +520,13 @@ class _FirstTaskRow(NamedTuple):
     cells: Mapping[str, str]
 
 
-def _read_cells(
-    path: Path, position: str, values: TableRow, columns: TableColumns, allows_numbers_as_text: bool
-) -> RowCells:
+def _read_cells(path: Path, position: str, values: TableRow, columns: TableColumns) -> RowCells:
     """Return the cells of the named columns as text, prompts and rubrics also as lists; None for no column.
 
-    A whole number is text where it is a name or a reference, and any number is where `allows_numbers_as_text`: a
-    spreadsheet makes numbers of texts such as 42.
+    A whole number is text where it is a name or a reference, and any number is in a spreadsheet, which makes numbers
+    of texts such as 42.
     """
+    allows_numbers_as_text = table_suffix(path) == ".xlsx"
     location = f"{path}, {position}"
     cells = _read_optional_cells(location, values, columns)
     for role, column in columns.iter_roles_and_columns:

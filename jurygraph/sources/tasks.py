@@ -16,7 +16,7 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import FieldPath as FieldPath
 from jurygraph.messages import Problem, did_you_mean, quote, shell_quote
 from jurygraph.schema import Response, ResponseLine, Rubric, Task, TaskDefaults, TaskLine
-from jurygraph.schema.conversation import has_replies
+from jurygraph.schema.conversation import has_replies, is_left_unanswered
 from jurygraph.schema.frozen_model import StrPath
 from jurygraph.schema.task import (
     NO_TASK_DEFAULTS,
@@ -211,8 +211,8 @@ class TaskSource(ClosedAtExit):
     `columns` are those of a table, whose digest is that of the tasks; `unjudged_replies` is the number of its chats
     with replies before the last message of a user, where by default no response begins. `field_counts` and
     `label_counts` count what a table's tasks and responses have, by name, and `answers` those of each agent to a unit.
-    `graphs` is the number of tasks with a line in the `edges` file. With a `shard`, the whole files are validated, and
-    the other tasks are left out.
+    `unanswered_chats` names the responses that end in a call of a tool or its result. `graphs` is the number of tasks
+    with a line in the `edges` file. With a `shard`, the whole files are validated, and the other tasks are left out.
     """
 
     def __init__(
@@ -261,6 +261,7 @@ class TaskSource(ClosedAtExit):
             self.label_counts: Counter[str] = Counter()
             self.answers: Counter[tuple[str, str | None]] = Counter()
             self.empty_answers: list[str] = []
+            self.unanswered_chats: list[str] = []
             # Before the shard is chosen: a faulty line is refused by every shard, or by none.
             self._validate_tasks()
             self._all = list(self._index.values())
@@ -312,7 +313,7 @@ class TaskSource(ClosedAtExit):
             path = ("responses", position, "id")
             if not response.id:
                 refuse(path, "is missing", "every response needs it")
-            self._add_response_id(self._tasks, line.number, path, response.id)
+            self._add_response_id(self._tasks, line.number, path, response)
         self.field_counts.update(task.model_fields_set)
         columns = self.columns
         if columns is not None and columns.messages and columns.response_from is None:
@@ -323,12 +324,17 @@ class TaskSource(ClosedAtExit):
         if outside_file_problem is not None:
             raise_line_error(self._tasks.name, line.number, outside_file_problem)
 
-    def _add_response_id(self, file: TextFile, number: int, path: FieldPath, name: str) -> None:
-        """Note the line of a response. Raises `InputError` if another one has its id."""
+    def _add_response_id(
+        self, file: TextFile, number: int, path: FieldPath, response: Response
+    ) -> None:
+        """Note the line of a response, and how it ends. Raises `InputError` if another one has its id."""
+        name = response.id
         if name in self._response_lines:
             problem = f"response {quote(name)} is already in line {self._response_lines[name]}"
             file.refuse_line(number, path, problem, "give each response an id of its own")
         self._response_lines[name] = number
+        if is_left_unanswered(response.messages or ()):
+            self.unanswered_chats.append(name)
 
     def _add_responses(self, file: TextFile) -> None:
         for line, response in read_lines(file, ResponseLine):
@@ -336,7 +342,7 @@ class TaskSource(ClosedAtExit):
                 hint = did_you_mean(response.task, self._index) or "name a task of the tasks file"
                 problem = f"there is no task {quote(response.task)}"
                 file.refuse_line(line.number, ("task",), problem, hint)
-            self._add_response_id(file, line.number, ("id",), response.id)
+            self._add_response_id(file, line.number, ("id",), response)
             entry = self._index[response.task]
             entry.responses += 1
             entry.response_byte_ranges.append(line.place)

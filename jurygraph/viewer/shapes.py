@@ -30,6 +30,7 @@ from jurygraph.messages import (
 from jurygraph.models.request import RESPONSE_CAUSED_FAULT_KINDS, RETRYABLE_FAULT_KINDS
 from jurygraph.runs.calls import message_text
 from jurygraph.schema import Evidence, Response, Task
+from jurygraph.schema.conversation import RenderedText
 from jurygraph.studies.ranking import format_reversal
 from jurygraph.studies.report import ReportTable, as_interval
 from jurygraph.views.agents import agent_label
@@ -232,15 +233,15 @@ def split_response_at_quotes(
     if response is None:
         return []
     text = response.text
-    if not response.turns:
+    if not isinstance(text, RenderedText):
         return [ShownMessage("", "text", mark_evidence(text, evidence, 0, len(text)))]
     return [
         ShownMessage(
-            heading=f"[{turn.message}] {turn.role}",
+            heading=header.strip("\n :→"),
             kind=turn.kind,
             segments=mark_evidence(text, evidence, turn.start, turn.end),
         )
-        for turn in response.turns
+        for turn, (header, _) in zip(text.turns, text.blocks(), strict=True)
     ]
 
 

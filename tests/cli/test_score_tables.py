@@ -329,7 +329,7 @@ def test_replies_before_the_last_user_are_said_to_be_unjudged_and_first_reply_ju
         ("first", "'--response-from': is 'first'; write the index of a message, or first-reply\n"),
         (
             "2",
-            "message 2 answers '1', a call of message 1, before the response; begin the response",
+            "message 2 of the chat answers '1', a call of message 1, before the response; begin the response",
         ),
     ):
         refused = run("score", "chats.jsonl", "--response-from", start, "--out", "other")
@@ -455,6 +455,47 @@ def test_what_breaks_the_pairing_of_agents_is_said_before_anything_is_judged(
     # what most groups have was meant: several samples of each agent, or agents with questions of their own
     assert notes(answers * 2) == ["20 responses to 5 groups"]
     assert notes(answers[::3]) == []
+
+
+def test_all_bad_rows_of_a_table_are_told_at_once_and_nothing_is_written(
+    folder: Path, run: Command
+) -> None:
+    rows = [{"messages": [{"role": "user", "content": "Salt?"}, {"role": "bot", "content": "No."}]}]
+    rows += [{"messages": [{"role": "user", "content": "Salt?"}]}] * 22
+    lines = [*map(json.dumps, rows), '{"messages": [']
+    (folder / "chats.jsonl").write_text("\n".join(lines))
+    ended = run("score", "chats.jsonl", "--out", "run")
+    assert (ended.code, (folder / "run").exists()) == (2, False)
+    first, second, *others, last = ended.err.splitlines()
+    assert first.startswith(
+        "error: chats.jsonl, line 1, column messages[1].role: is the text 'bot'"
+    )
+    assert second.startswith("chats.jsonl, line 2, column messages: has no reply to judge: ")
+    assert (len(others), last) == (18, "and 4 more")
+    (folder / "chats.jsonl").write_text("\n".join(lines[:2] + lines[-1:]))
+    assert "chats.jsonl, line 3: is not valid JSON" in run("score", "chats.jsonl", "--dry-run").err
+    (folder / "data.csv").write_text("question,anwser\na,b\nc,d\n")  # of a header once
+    assert len(run("score", "data.csv", *NAMED[:4], "--dry-run").err.splitlines()) == 1
+
+
+def test_conversations_that_end_before_the_user_is_answered_are_counted(
+    folder: Path, run: Command
+) -> None:
+    call = {"id": "1", "function": {"name": "look", "arguments": "{}"}}
+    asks = {"role": "assistant", "content": None, "tool_calls": [call]}
+    found = {"role": "tool", "tool_call_id": "1", "content": "there"}
+    says = {"role": "assistant", "content": "There."}
+    chats = [[asks], [asks, found], [asks, found, says], [{**asks, "content": "I look."}]]
+    words = ("--set", "evaluators=[trajectory.loops]", "--set", "reward={loops: 1}")
+    said = "so that the user got no answer: 2 ('r0', 'r1')\n"
+    rows = [{"id": f"r{n}", "messages": chat} for n, chat in enumerate(chats)]
+    (folder / "tasks.jsonl").write_text(json.dumps({"id": "t", "query": "?", "responses": rows}))
+    first = {"role": "user", "content": "Salt?"}
+    rows = [{**row, "messages": [first, *chat]} for row, chat in zip(rows, chats, strict=True)]
+    (folder / "chats.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for name, out in (("tasks.jsonl", "--dry-run"), ("chats.jsonl", "--out=run")):
+        told = run("score", name, out, *words).err
+        assert told.startswith("conversations that end in a call of a tool or its result, " + said)
 
 
 def test_a_dry_run_counts_the_tasks_of_which_all_that_counts_is_left_out(

@@ -169,6 +169,7 @@ def test_each_term_is_weight_times_value_and_they_add_up():
         Term(name="length", weight=-0.5, value=0.5, contribution=-0.25),
         Term(name="pairs", weight=1.0, value=None, contribution=None),
         Term(name="steps", weight=0.0, value=0.5, contribution=0.0),
+        Term(name="told with its verdicts", weight=0.0, value=None, contribution=None),
     )
     assert sentences(trace(reward(0.75, terms=terms)))[1:7] == [
         "Lost 0.25: penalty length 0.5, weight -0.5.",
@@ -857,6 +858,28 @@ def test_more_quotations_than_are_listed_are_counted() -> None:
     sum_verdict = verdict("sum", score=0.0, reason="is 9", evidence=evidence)
     explained = ExplainedVerdict(sum_verdict, 0.0, 0.0, None, 0.0, 1, False)
     assert describe_losses([explained]) == ("is 9, as in “item 0”, “item 1”, “item 2”, and 7 more")
+
+
+def test_a_quotation_is_told_with_its_message_which_a_verdict_on_a_turn_has_in_its_name() -> None:
+    def quote_in(message: int, **fields: Any) -> str:
+        evidence = [Evidence(quote="pay(9)", message=message, verified=True)]
+        costly = verdict("sum", score=0.0, evidence=evidence, **fields)
+        return describe_losses([ExplainedVerdict(costly, 0.0, 0.0, None, 0.0, 1, False)])
+
+    assert quote_in(4, reason="too much") == "too much, as in “pay(9)” in message 4 of the response"
+    assert quote_in(4, reason="never: pay(9)") == "never: pay(9), as in message 4 of the response"
+    stored = "messages[4].tool_calls[0].function.arguments: is no JSON of an object"
+    said = "message 4 of the response, tool_calls[0].function.arguments: is no JSON of an object"
+    assert quote_in(4, reason=stored).startswith(said)
+    assert quote_in(4, reason="too much", turn=4) == "too much, as in “pay(9)”"
+
+
+def test_of_turns_the_guilty_come_before_those_where_the_judge_is_not_sure() -> None:
+    verdicts = []
+    for turn, score in enumerate((0.08, 0.92, 0.05)):
+        on_turn = verdict("rude", score=score, met=score > 0.5, reason=f"{score:g}", turn=turn)
+        verdicts.append(ExplainedVerdict(on_turn, score, score, None, 0.0, -1, False))
+    assert describe_losses(verdicts).startswith("rude in turn 1: 0.92; rude in turn 0: 0.08; ")
 
 
 @pytest.mark.parametrize("direction", [1, -1])

@@ -481,13 +481,13 @@ def test_no_row_is_lost_and_groups_keep_the_order_of_the_file(
             "question,answer,g\na,b,x\nc,d,x\n",
             columns(group_by="g"),
             "t.csv, line 3, column question: is not that of line 2, which is the same task by --group-by; "
-            "write the same, or make them two tasks",
+            "write the same, or make them two tasks, compared as one by --group-column g in place of --group-by",
         ),
         (
             "question,answer,g,key\na,b,x,1\na,d,x,2\n",
             columns(group_by="g", reference="key"),
             "t.csv, line 3, column key: is not that of line 2, which is the same task by --group-by; "
-            "write the same, or make them two tasks",
+            "write the same, or make them two tasks, compared as one by --group-column g in place of --group-by",
         ),
         (
             f"question,answer,id\na,b,{'x' * 513}\n",

@@ -140,8 +140,8 @@ def test_a_report_has_the_lowest_rewards_first_and_says_what_it_leaves_out(
     behind = "the points by which it is behind agent 2; those of agent 0 add up to 0.5633, the difference"
     assert behind in markup.text
     assert re.search(
-        r"polite\s*0\.7\s*1\.00000 of 1 not met\s*0\.2500 \(\+0\.5250\)2 of 2 not met\s*"
-        r"0\.0000 \(\+0\.7000\)1 left out1 of 1 not met",
+        r"polite\s*0\.7\s*1\.00000 of 1 below 0\.5\s*0\.2500 \(\+0\.5250\)2 of 2 below 0\.5\s*"
+        r"0\.0000 \(\+0\.7000\)1 left out1 of 1 below 0\.5",
         markup.text,
     )
     failed = r"bob/1\s*agent 1\s*Write to bob.*\s*quixotic\s*Not scored: .*as the response wished"

@@ -369,3 +369,39 @@ def test_a_source_of_an_evaluators_own_that_is_called_a_tool_leads_nowhere(
     with jg.Jury(evaluators=[search]) as jury, jury.record(tmp_path / "run"):
         jury.score(jg.Task(id="t", query="?"), [jg.Response(id="r", text="120 euros")])
     assert f", from {source}: not found" in Browser().open("/a/response?id=r", tmp_path / "run")
+
+
+def test_a_part_of_a_conversation_is_headed_as_in_show_and_a_fault_is_found(
+    tmp_path: Path, browser: Browser
+) -> None:
+    call = {"id": "1", "function": {"name": "look", "arguments": "{}"}}
+    chat = [
+        {
+            "role": "assistant",
+            "content": None,
+            "reasoning": "First the shelf.",
+            "tool_calls": [call],
+        },
+        {"role": "tool", "tool_call_id": "1", "content": "salt"},
+        {"role": "assistant", "content": "salt"},
+    ]
+    salty = jg.evaluator(lambda task, response: "salt" in response.text, name="salty")
+    brief = jg.evaluator(lambda task, response: len(response.text) < 9, name="brief")
+    with (
+        jg.Jury(evaluators=[salty, brief], reward={"brief": 1, "salty": -1}) as jury,
+        jury.record(tmp_path / "run"),
+    ):
+        answers = [
+            jg.Response(id="a", messages=chat, agent="A"),
+            jg.Response(id="b", text="No.", agent="B"),
+        ]
+        jury.score(jg.Task(id="t", query="Salt?"), answers)
+    page, overview = browser.open_all(["/a/response?id=a", "/a/"], tmp_path / "run")
+    headings = re.findall(r"<h3>(\[.*?)</h3>", page)
+    assert headings == [
+        "[0] assistant reasoning",
+        "[0] assistant",
+        "[1] tool look",
+        "[2] assistant",
+    ]
+    assert ("found in 1 of 1" in overview, "found in 0 of 1" in overview) == (True, True)

@@ -256,7 +256,7 @@ def _format_evidence_line(evidence: Evidence) -> str:
     if evidence.start is not None:
         source += f" at {evidence.start}-{evidence.end}"
     if evidence.message is not None:
-        source += f", message {evidence.message}"
+        source += f", message {evidence.message} of the response"
     if not evidence.verified:
         source += ", not found"
     return f'      "{escape_line(evidence.quote, 200)}"  ({source})'

@@ -145,7 +145,7 @@ class TaskFileJob:
             )
 
     def describe_unpaired_answers(self) -> Iterator[str]:
-        """Yield a sentence on what breaks the pairing of agents in a table, and one on empty answers.
+        """Yield a sentence on what breaks the pairing of agents in a table, and on answers that are empty or lack.
 
         What half of all tasks, or groups, have is no exception, and was meant.
         """
@@ -162,6 +162,11 @@ class TaskFileJob:
             (repeated, unit_count / 2, "tasks, or groups, with several answers of one agent"),
             (lacking, unit_count / 2, "tasks, or groups, that only some agents answered"),
             (self.source.empty_answers, inf, "empty answers"),
+            (
+                self.source.unanswered_chats,
+                inf,
+                "conversations that end in a call of a tool or its result, so that the user got no answer",
+            ),
         ):
             distinct_names = dict.fromkeys(names)  # several agents may have several answers to one
             if 0 < len(distinct_names) < most:
