@@ -23,7 +23,7 @@ from jurygraph.integrations.failed_rewards import (
     is_power_of_ten,
 )
 from jurygraph.jury import Jury
-from jurygraph.runs.open_ended_recorder import resolve_recording_folder
+from jurygraph.runs.open_ended_recorder import list_recording_folders, resolve_recording_folder
 from jurygraph.runs.run import Run, read_group_labels
 from jurygraph.schema import Call, Config, Trace
 from jurygraph.schema.plan import FailureRule
@@ -35,19 +35,22 @@ ConfigSource = str | Path | Mapping[str, Any] | Config
 """A config as `Jury.from_config` takes it: a file, its content, or a whole config."""
 
 
-def set_training_rule(config: Config, record: Path | None = None) -> Config:
+def set_training_rule(config: Config, record: str | Path | None = None) -> Config:
     """Return a config for a training: where it does not say what a failure does, the failure fails the reward.
 
     A policy would learn from the 0 that the `conservative` rule puts in its place. A record that was begun under
-    another rule goes on with it, so that its rewards stay comparable.
+    another rule goes on with it, in the folders of new processes, too, so that its rewards stay comparable.
     """
     failure = config.failure
     if "rule" in failure.model_fields_set or failure.group_rule is not None:
         return config
+    folders = [] if record is None else list_recording_folders(record)
     rule: FailureRule = "strict"
-    if record is not None and (run := Run.open_if_begun(record)):
-        with run:
-            rule = run.config.failure.rule
+    for folder in folders:
+        if run := Run.open_if_begun(folder):
+            with run:
+                rule = run.config.failure.rule
+            break
     return config.with_failure_rule(rule)
 
 
@@ -93,7 +96,7 @@ class LazyJury:
                     # only now, as a worker may get its rank after it was made
                     self.outages.record = resolve_recording_folder(self._record)
                     self._session = _begin_session(self.outages.record)
-                revise = partial(set_training_rule, record=self.outages.record)
+                revise = partial(set_training_rule, record=self._record)
                 self._jury = Jury.from_config(self._config, record=self._record, revise=revise)
                 # A trainer that ends says nothing to its reward functions. This runs before the connections say that
                 # nobody closed them, because they registered earlier.

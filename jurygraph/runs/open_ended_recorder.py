@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from glob import escape, glob
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -65,6 +66,13 @@ def resolve_recording_folder(folder: StrPath) -> Path:
     if path.is_file():
         raise InputError(f"{path}: is a file; to record, name a folder, such as run")
     return path
+
+
+def list_recording_folders(folder: StrPath) -> list[Path]:
+    """Return the folder that this process records in, and then those of all processes. Raises as
+    `resolve_recording_folder`."""
+    pattern = re.sub(r"\{rank\}|\{pid\}", "*", escape(str(folder)))
+    return [resolve_recording_folder(folder), *map(Path, sorted(glob(pattern)))]
 
 
 def _read_rank() -> str:

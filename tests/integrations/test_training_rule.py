@@ -160,3 +160,17 @@ def test_a_record_goes_on_under_the_rule_that_it_was_begun_with(
         with jg.Run.open(tmp_path / name) as run:
             assert len(list(run.traces())) == 8
         assert run_command("verify", tmp_path / name, "--deep").code == 0
+
+
+def test_a_new_process_goes_on_under_the_rule_of_the_others(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with jg.Jury.from_config(config, record=tmp_path / "[a]" / "{rank}") as jury:
+        jury.score(jg.Task(id="first", query="2 + 2?"), texts(GROUP))
+    assert train(config, record=tmp_path / "[a]" / "{pid}")[0] == pytest.approx(COUNTED_0)
+    scored = serve_group(monkeypatch, "--config", config, "--out", tmp_path / "[a]" / "{rank}")
+    assert scored == pytest.approx(COUNTED_0)
+    monkeypatch.setenv("RANK", "1")
+    assert train(config, record=tmp_path / "[a]" / "{rank}")[0] == pytest.approx(COUNTED_0)
+    with jg.Run.open(tmp_path / "[a]") as run:
+        assert len(list(run.traces())) == 16
