@@ -513,7 +513,8 @@ def _notes(
     notes = []
     if is_reward_failed:
         penalty_text = "a penalty that was not judged, by no fault of the response,"
-        cause_text = "a failure" if decision.rule == "strict" else penalty_text
+        causes = {"strict": "a failure", "decisive": "a failure that could change it"}
+        cause_text = causes.get(decision.rule, penalty_text)
         notes.append(f"under the {decision.rule} rule {cause_text} fails the reward")
     if coverage == 0.0:
         notes.append("nothing that counts was judged")
@@ -743,6 +744,9 @@ def _compute_table_result(
     requested_verdict_table = table.with_verdict_code(dropped_question_ids, ABSTAINED_CODE)
     # Failures of dropped questions fail the reward under `strict` too.
     table_for_failure_rule = table if decision.rule == "strict" else retained_verdict_table
+    is_failed_by_rule = _is_failed_by_rule(decision, table_for_failure_rule)
+    if decision.rule == "decisive":
+        is_failed_by_rule &= low < high
     return GroupResult(
         components=_without_unjudged_diagnostics(decision, retained_verdict_table, components),
         fused=fused_rewards,
@@ -751,7 +755,7 @@ def _compute_table_result(
         low=low,
         high=high,
         coverage=_compute_coverage(decision, requested_verdict_table),
-        failed_by_rule=_is_failed_by_rule(decision, table_for_failure_rule),
+        failed_by_rule=is_failed_by_rule,
         dropped=dropped_question_ids,
     )
 
@@ -926,13 +930,14 @@ def _is_failed_by_rule(decision: Decision, table: VerdictTable) -> Bools:
     """Return where the rule itself fails the reward, [R].
 
     `conservative`: at a penalty that was not judged, if the response is not the cause. `strict`: also at any failure,
-    including verdicts that do not count or that were dropped for the group.
+    including verdicts that do not count or that were dropped for the group. `decisive` begins with the same, and then
+    needs a reward that what is missing could change.
     """
     is_reward_failed = np.zeros(table.rows, dtype=np.bool_)
     if decision.rule == "gear":
         return is_reward_failed
     specs = decision.effective_specs
-    if decision.rule == "strict":
+    if decision.rule in ("strict", "decisive"):
         specs = decision.specs
         # The stored verdicts include failures that a majority of samples hides.
         failed_verdict_codes = [FAILED_BY_RESPONSE_CODE, FAILED_BY_INFRASTRUCTURE_CODE]

@@ -36,7 +36,7 @@ ConfigSource = str | Path | Mapping[str, Any] | Config
 
 
 def set_training_rule(config: Config, record: str | Path | None = None) -> Config:
-    """Return a config for a training: where it does not say what a failure does, the failure fails the reward.
+    """Return a config for a training: where it does not say what a failure does, one that could change the reward fails it.
 
     A policy would learn from the 0 that the `conservative` rule puts in its place. A record that was begun under
     another rule goes on with it, in the folders of new processes, too, so that its rewards stay comparable.
@@ -45,7 +45,7 @@ def set_training_rule(config: Config, record: str | Path | None = None) -> Confi
     if "rule" in failure.model_fields_set or failure.group_rule is not None:
         return config
     folders = [] if record is None else list_recording_folders(record)
-    rule: FailureRule = "strict"
+    rule: FailureRule = "decisive"
     for folder in folders:
         if run := Run.open_if_begun(folder):
             with run:

@@ -404,7 +404,7 @@ class RepetitionControl(FrozenModel):
 RewardGate = Annotated[
     FormatGate | PrecisionShaping | RepetitionControl, Field(discriminator="kind")
 ]
-FailureRule = Literal["conservative", "gear", "strict"]
+FailureRule = Literal["conservative", "gear", "strict", "decisive"]
 GroupFailureRule = Literal["drop-criterion"]
 
 

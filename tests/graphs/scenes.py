@@ -191,7 +191,7 @@ def scenes(
         "failure": {
             "rule": "conservative"
             if plain
-            else draw(st.sampled_from(["conservative", "gear", "strict"])),
+            else draw(st.sampled_from(["conservative", "gear", "strict", "decisive"])),
             "min_coverage": draw(st.sampled_from([0.0, 0.5, 0.8, 1.0])),
         },
     }

@@ -114,7 +114,7 @@ def test_agents_change_places_where_their_means_cross(slope: float, turns: list[
 
 def draw_letters(draw: random.Random) -> list[str]:
     weights = [f"reward.{name}={draw.uniform(0, 2)!r}" for name in ("polite", "brief")]
-    return [*weights, f"failure.rule={draw.choice(('strict', 'gear', 'conservative'))}"]
+    return [*weights, f"failure.rule={draw.choice(('strict', 'gear', 'conservative', 'decisive'))}"]
 
 
 def draw_rubrics(draw: random.Random) -> list[str]:

@@ -192,10 +192,13 @@ def test_an_unknown_trainer_and_a_folder_that_exists_are_refused(tmp_path: Path)
 def test_the_config_says_what_a_failure_does_and_has_a_judge_to_put_in(tmp_path: Path) -> None:
     path = write("trl", tmp_path) / "jury.yaml"
     config = path.read_text(encoding="utf-8")
-    assert "\nfailure: {rule: strict}   # a judgement that failed leaves no reward; " in config
+    assert (
+        "\nfailure: {rule: decisive}   # a failed judgement that could change a reward leaves none; "
+        in config
+    )
     _, judge_lines = config.split("these lines replace those above:\n")
     replaced = [line.removeprefix("# ") for line in judge_lines.splitlines()]
-    path.write_text("\n".join([*replaced, "failure: {rule: strict}"]), encoding="utf-8")
+    path.write_text("\n".join([*replaced, "failure: {rule: decisive}"]), encoding="utf-8")
     with jg.Jury.from_config(path) as jury:
         assert jury.config.reward["reasoning"] == 0.25
         assert [None, *jury.evaluators][-1] == "quality.reasoning"

@@ -47,7 +47,7 @@ def test_the_batch_size_changes_no_bit(
 
 @pytest.mark.landing
 @pytest.mark.parametrize("word", ["abstained", "no-model", "response", "infrastructure"])
-@pytest.mark.parametrize("rule", ["conservative", "gear", "strict"])
+@pytest.mark.parametrize("rule", ["conservative", "gear", "strict", "decisive"])
 def test_missing_verdicts_are_filled_as_before(tmp_path: Path, word: str, rule: str) -> None:
     given = make_tasks()
     for number, line in enumerate(given):
