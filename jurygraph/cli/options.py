@@ -129,7 +129,7 @@ ScoreColumnOption = Annotated[
 AgentColumnOption = Annotated[
     str | None, column_option("Column that names the agent.", "--agent-column", "--agent")
 ]
-GroupColumnOption = Annotated[str | None, option("C", "Column for `group`.", "--group")]
+GroupColumnOption = Annotated[str | None, column_option("Column for `group`.", "--group")]
 DimensionOption = Annotated[str | None, option("D", "Use this dimension only.")]
 WithoutOption = Annotated[str | None, option("A,B", "Leave out what these people rated.")]
 ColumnNamesOption = Annotated[

@@ -61,13 +61,19 @@ def read_rows(path: Path) -> Iterator[RowWithPlace]:
         )
     if path.is_fifo():  # it would be read twice
         raise InputError(f"{path}: is not a regular file; name a file")
-    return _strip_column_names(reader_by_suffix[suffix](path))
+    return _strip_column_names(path, reader_by_suffix[suffix](path))
 
 
-def _strip_column_names(rows: Iterable[RowWithPlace]) -> Iterator[RowWithPlace]:
+def _strip_column_names(path: Path, rows: Iterable[RowWithPlace]) -> Iterator[RowWithPlace]:
     """Yield the rows without the blanks around names of columns, which nobody sees, and which options lose."""
     for position, row in rows:
-        yield position, {name.strip(): value for name, value in row.items()}
+        stripped_row = {name.strip(): value for name, value in row.items()}
+        if len(stripped_row) < len(row):
+            names = ", ".join(map(quote, row))
+            raise InputError(
+                f"{path}, {position}: two columns differ in blanks around their names alone; rename one: {names}"
+            )
+        yield position, stripped_row
 
 
 def leave_out_copies(
@@ -79,7 +85,7 @@ def leave_out_copies(
     for position, row in rows:
         kept.setdefault(content(row), (position, row))
     if len(kept) < len(rows):
-        message = "%s: rows left out that repeat another one in everything, as if pasted twice: %d"
+        message = "%s: rows left out that repeat another one, as if pasted twice: %d"
         _LOGGER.warning(message, path, len(rows) - len(kept))
     return list(kept.values())
 

@@ -314,7 +314,7 @@ class TaskSource(ClosedAtExit):
             if not response.id:
                 refuse(path, "is missing", "every response needs it")
             self._add_response_id(self._tasks, line.number, path, response)
-        self.field_counts.update(task.model_fields_set)
+        self.field_counts.update(name for name in task.model_fields_set if getattr(task, name))
         columns = self.columns
         if columns is not None and columns.messages and columns.response_from is None:
             self.unjudged_replies += has_replies(task.query)

@@ -301,7 +301,7 @@ def split_far_labels(
         far, others = others, far
         count = len(is_above) - count
     is_far = scale[cut] - scale[cut - 1] > others[-1] - others[0]
-    is_rare = _MIN_LABELS_PER_SLIP * count <= len(is_above)
+    is_rare = 0 < _MIN_LABELS_PER_SLIP * count <= len(is_above)  # a class may have no label
     return (others, far) if is_far and is_rare else (scale, ())
 
 

@@ -151,6 +151,7 @@ def test_a_question_in_other_words_is_the_only_new_one_and_leaves_the_others_as_
 def test_a_comparison_has_a_question_in_both_wordings_the_ready_one_too(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text(
         '{"id": "t", "query": "High?", "context": ["High."], "responses": [{"id": "r", "text": ""}]}\n'
+        '{"id": "u", "query": "Low?", "context": null, "responses": [{"id": "s", "text": ""}]}\n'
     )
     for name, params in (("ready", "{}"), ("other", "{questions: {faithful: So it is.}}")):
         config = f"model: none\nevaluators: [{{use: context, params: {params}}}]\n"
@@ -316,6 +317,7 @@ def test_a_context_that_no_model_is_shown_is_told_before_the_run(
 ) -> None:
     (tmp_path / "t.jsonl").write_text(
         '{"id": "t", "query": "High?", "context": ["High."], "responses": [{"id": "r", "text": ""}]}\n'
+        '{"id": "u", "query": "Low?", "context": null, "responses": [{"id": "s", "text": ""}]}\n'
     )
     (tmp_path / "own.py").write_text(
         "import jurygraph as jg\n\n\nclass Own(jg.JudgeEvaluator):\n    prompt = jg.read_prompt('x.md')\n"

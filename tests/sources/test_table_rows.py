@@ -216,6 +216,7 @@ def test_a_byte_order_mark_before_json_does_no_harm(name: str, tmp_path: Path) -
             ", field [0].a.b: occurs twice in one object; keep one of them",
         ),
         ("t.jsonl", '{"a": 1, "a": 1}', ", line 1, field a: occurs twice in one object; keep"),
+        ("t.jsonl", '{"a": 1, "a ": 2}', ", line 1: two columns differ in blanks around"),
         ("t.json", '{"rows": []}', ": is an object; a table is a list of rows"),
         (
             "t.json",

@@ -12,6 +12,7 @@ from jurygraph.errors import InputError
 from jurygraph.sources.ratings import read_ratings
 from jurygraph.studies.agreement import notes_on_scores, report
 from jurygraph.studies.report import Report
+from jurygraph.studies.votes import split_far_labels
 from tests.rows import all_rows
 
 HEADER = ["item", "reviewer", "score", "dimension", "domain"]
@@ -165,6 +166,8 @@ def test_a_single_score_far_from_all_others_is_warned_of() -> None:
         )
     assert not list(notes_on_scores("all", np.array([*labels, 8.0]), "recode"))
     assert not list(notes_on_scores("all", np.array([*labels, *[40.0] * 5]), "recode"))
+    scale = [*range(1, 8), 40]
+    assert split_far_labels(scale, labels) == (scale, ()), "nobody gave 40"
 
 
 @all_rows(
