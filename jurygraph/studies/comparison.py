@@ -699,9 +699,10 @@ def _describe_order(figures: Figures) -> str:
                 names_by_mean[round(row[mean], _ROUNDING_DECIMALS)].append(name)
         ranks = sorted(names_by_mean.items(), reverse=True)
         orders.append(" > ".join(" = ".join(names) for _, names in ranks))
-        leads.append(format_number(ranks[0][0] - ranks[1][0] if len(ranks) > 1 else 0.0))
+        if len(ranks) > 1 and len(ranks[0][1]) == 1:  # of several that are level none leads
+            leads.append(format_number(ranks[0][0] - ranks[1][0]))
     before, after = orders
-    leads_text = f"; the first leads by {' in A, '.join(leads)} in B"
+    leads_text = f"; the first leads by {' in A, '.join(leads)} in B" if len(leads) == 2 else ""
     if after == before:
         return f"agents are in the same order{leads_text}"
     return f"agents are in another order: by mean {before} in A, {after} in B{leads_text}"

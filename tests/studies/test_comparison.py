@@ -323,7 +323,8 @@ def test_the_first_sentence_has_the_order_of_the_agents():
         f"; agents are in another order: by mean x > y in A, y > x in B{leads.format(2500)}"
     )
     tied = sentence((0.5, 0.1 + 0.2), (0.5, 0.3), (0.75, 0.0))
-    assert "; agents are in another order: by mean z > x = y in A, x = y > z in B; the" in tied
+    assert "; agents are in another order: by mean z > x = y in A, x = y > z in B" in tied
+    assert "the first leads" not in tied + sentence((0.5, 0.25))  # level with another, or alone
     assert "by mean" not in sentence((0.5, 0.5), (0.25, 0.25)) + sentence((0.5, 0.25))
 
 

@@ -482,6 +482,50 @@ def test_a_run_in_which_everything_failed_has_a_report(tmp_path: Path) -> None:
     assert "0.0000" not in markup.text
 
 
+@all_rows(
+    ("texts", "sentence"),
+    [
+        (
+            ("please\nplease", "come", "quixotic"),
+            "agent 0 is not shown to be better than agent 1: 0.",
+        ),
+        (("please", "quixotic"), "agent 0 gets 0.47 on average."),
+        (("quixotic", "quixotic"), "Nothing could be scored."),
+    ],
+)
+def test_a_brief_says_what_is_known_where_an_agent_has_no_reward(
+    tmp_path: Path, texts: tuple[str, ...], sentence: str
+) -> None:
+    record(tmp_path / sentence, {"ann": texts})
+    assert (
+        run_command("report", tmp_path / sentence, "--brief", "-o", tmp_path / "b.html").code == 0
+    )
+    text = Markup((tmp_path / "b.html").read_text()).text
+    assert sentence in text
+    last = f"No answer of agent {len(texts) - 1} could be scored."
+    has_scored_answer = texts[0] != "quixotic"
+    assert (last in text, "fall short in" in text, "lost by polite: counted in" in text) == (
+        has_scored_answer,
+    ) * 3
+    assert r"\n" not in text  # lines are joined in an example
+
+
+def test_a_brief_says_of_an_unfinished_run_how_far_it_is(tmp_path: Path) -> None:
+    write_text = (tmp_path / "jury.yaml").write_text
+    write_text("evaluators: [trajectory.loops]\n")
+    lines = [
+        {"id": name, "query": "High?", "responses": [{"id": name, "text": ""}]} for name in "ab"
+    ]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    run = tmp_path / "run"
+    arguments = ("score", tmp_path / "t.jsonl", "--config", tmp_path / "jury.yaml", "--out", run)
+    for limit, is_unfinished in ((("--limit", 1), True), ((), False)):
+        run_command(*arguments, *limit)
+        run_command("report", run, "--brief", "-o", tmp_path / "b.html")
+        page = (tmp_path / "b.html").read_text()
+        assert ("Not all is judged yet: 1 of 2 tasks so far." in page) == is_unfinished
+
+
 def test_where_only_verdicts_failed_a_report_has_no_table_of_responses(
     letters: Path, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ _COMPARISON_BY_OPERATOR = {
 }
 _NUMBER_PATTERN = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _THRESHOLD_PATTERN = re.compile(
-    rf"\s*([^\s<>=!]+)\s*(>=|<=|==|>|<|=)\s*({_NUMBER_PATTERN})\s*", re.ASCII
+    rf"\s*([^\s<>=!](?:[^<>=!]*[^\s<>=!])?)\s*(>=|<=|==|>|<|=)\s*({_NUMBER_PATTERN})\s*", re.ASCII
 )
 
 

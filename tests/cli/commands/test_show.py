@@ -65,6 +65,15 @@ def test_a_wrong_condition_is_refused_with_a_right_one(
     assert (refused.code, message in refused.err) == (2, True), refused.err
 
 
+def test_a_condition_may_be_on_a_name_with_blanks(tmp_path: Path, run: Command) -> None:
+    responses = [{"id": name, "text": "", "labels": {"top k": n}} for n, name in enumerate("abc")]
+    tasks = [{"id": "t", "query": "?", "responses": responses}]
+    project = write_project(tmp_path / "project", tasks)
+    run("score", project / "tasks.jsonl", "--out", project / "run")
+    rows = run("show", project / "run", "--where", " label.top k >= 1 ", "--json").out.splitlines()
+    assert [json.loads(row)["response_id"] for row in rows] == ["b", "c"]
+
+
 def test_show_of_one_response_is_the_whole_trace(scored_folder: Path, run: Command):
     shown = run("show", scored_folder, "--response", "salt/a").out
     for part in (
