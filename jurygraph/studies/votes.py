@@ -289,8 +289,10 @@ def _refuse_ambiguous_item_keys(votes: Iterable[_LocatedVote]) -> None:
 def split_far_labels(
     scale: Sequence[Any], labels: Sequence[Any]
 ) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return a scale of numbers, and apart from it the rare ones that are farther from all others than these are from
-    each other."""
+    """Return a scale of numbers, and apart from it the rare ones that are far from all others.
+
+    They are farther than three times what these are from each other: where people say 4 or 5, a 1 is an opinion.
+    """
     if len(scale) < 3:
         return scale, ()
     cut = int(np.diff(scale).argmax()) + 1
@@ -300,7 +302,7 @@ def split_far_labels(
     if 2 * count > len(is_above):
         far, others = others, far
         count = len(is_above) - count
-    is_far = scale[cut] - scale[cut - 1] > others[-1] - others[0]
+    is_far = scale[cut] - scale[cut - 1] > 3 * (others[-1] - others[0])
     is_rare = 0 < _MIN_LABELS_PER_SLIP * count <= len(is_above)  # a class may have no label
     return (others, far) if is_far and is_rare else (scale, ())
 

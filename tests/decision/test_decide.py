@@ -249,6 +249,8 @@ def config_under(rule: str, **failure: Any) -> dict[str, Any]:
         ("strict", RESPONSE_FAILURE, None),
         ("strict", INFRASTRUCTURE_FAILURE, None),
         ("strict", NO_MODEL, None),
+        ("decisive", ABSTENTION, 0.75),
+        ("decisive", RESPONSE_FAILURE, None),
     ],
 )
 def test_an_unjudged_penalty(rule: str, missing: Verdict, value: float | None) -> None:
@@ -256,11 +258,8 @@ def test_an_unjudged_penalty(rule: str, missing: Verdict, value: float | None) -
     assert (reward.value, reward.status) == (value, "failed" if value is None else "degraded")
     assert (reward.coverage, reward.partial, reward.range) == (0.8, 1.0, (0.75, 1.0))
     assert reward.components == {"good": 1.0, "bad": None}
-    cause = (
-        "a failure"
-        if rule == "strict"
-        else "a penalty that was not judged, by no fault of the response,"
-    )
+    causes = {"strict": "a failure", "decisive": "a failure that could change it"}
+    cause = causes.get(rule, "a penalty that was not judged, by no fault of the response,")
     assert (f"under the {rule} rule {cause} fails the reward" in reward.notes) == (value is None)
 
 
@@ -535,6 +534,19 @@ def test_under_the_strict_rule_no_dropping_and_no_lack_of_weight_hides_a_failure
     }
     rewards = decide_rewards(make_plan(config, task()), {**answers, ("late", "s"): 1.0}, "r", "s")
     assert [rewards[name].status == "failed" for name in "rs"] == [True, False]
+
+
+@pytest.mark.parametrize(("weight", "value"), [(0.0, 1.0), (0.1, None)])
+def test_under_the_decisive_rule_a_failure_of_no_weight_fails_nothing(
+    weight: float, value: float | None
+) -> None:
+    config = {
+        "evaluators": [evaluator_use("tone"), evaluator_use("late")],
+        "reward": {"tone": 1.0, "late": weight},
+        "failure": {"rule": "decisive", "min_coverage": 0.0},
+    }
+    for failure in (INFRASTRUCTURE_FAILURE, RESPONSE_FAILURE):
+        assert reward_of(config, tone=1.0, late=failure).value == value
 
 
 @all_rows("missing", UNJUDGED.values())

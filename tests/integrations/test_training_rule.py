@@ -18,6 +18,7 @@ from jurygraph.integrations.lazy_jury import LazyJury, find_shared_jury
 from jurygraph.integrations.trl import reward_function
 from jurygraph.integrations.verl import compute_score
 from jurygraph.server.reward_service import RewardService, Submission
+from jurygraph.testing import ScriptedJudge
 from tests.command import run_command
 from tests.integrations.trainers import Trainer, texts
 from tests.rows import all_rows
@@ -174,3 +175,22 @@ def test_a_new_process_goes_on_under_the_rule_of_the_others(
     assert train(config, record=tmp_path / "[a]" / "{rank}")[0] == pytest.approx(COUNTED_0)
     with jg.Run.open(tmp_path / "[a]") as run:
         assert len(list(run.traces())) == 16
+
+
+@all_rows(("rule", "value"), [({}, 1.0), ({"rule": "strict"}, None)])
+def test_a_dead_judge_that_two_others_outvote_masks_nothing(
+    rule: dict[str, Any], value: float | None
+) -> None:
+    judges = {name: ScriptedJudge({"It is right.": 1.0}, name) for name in "ab"}
+    judges["dead"] = ScriptedJudge({"It is right.": "?"}, "dead")
+    config: dict[str, Any] = {
+        "models": judges,
+        "evaluators": [{"use": "criteria", "judges": [*judges], "fold": "majority"}],
+        "failure": {"min_coverage": 0.0, **rule},
+    }
+    rubric: Any = {"criteria": [{"id": "right", "text": "It is right.", "weight": 1}]}
+    jury = LazyJury(config)
+    group = Group(jg.Task(id="sum", query="2 + 2?", rubric=rubric), [jg.Response(text="4")])
+    ((trace,),) = asyncio.run(jury.score([group]))
+    jury.close()
+    assert trace.reward.value == value

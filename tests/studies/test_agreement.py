@@ -165,6 +165,8 @@ def test_a_single_score_far_from_all_others_is_warned_of() -> None:
             f"Warning: all: far from all other scores, and moving every figure: {text};"
         )
     assert not list(notes_on_scores("all", np.array([*labels, 8.0]), "recode"))
+    mild = [*[4.0, 5.0] * 19, 3.0, 1.0]
+    assert not list(notes_on_scores("all", np.array(mild), "recode")), "a 1 is an opinion"
     assert not list(notes_on_scores("all", np.array([*labels, *[40.0] * 5]), "recode"))
     scale = [*range(1, 8), 40]
     assert split_far_labels(scale, labels) == (scale, ()), "nobody gave 40"
