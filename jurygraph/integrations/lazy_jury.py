@@ -36,7 +36,7 @@ ConfigSource = str | Path | Mapping[str, Any] | Config
 
 
 def set_training_rule(config: Config, record: str | Path | None = None) -> Config:
-    """Return a config for a training: a failure that could change a reward fails it, unless the config says what it does.
+    """Return a config for a training: a failure that could change a reward fails it, if the config names no rule.
 
     A policy would learn from the 0 that the `conservative` rule puts in its place. A record that was begun under
     another rule goes on with it, in the folders of new processes, too, so that its rewards stay comparable.
