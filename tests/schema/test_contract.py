@@ -98,7 +98,7 @@ VALUES = {
     ("Constraint", "kind"): "hard soft",
     ("Edge", "kind"): "weak strong activation",
     ("Question", "scope"): "response pair group",
-    ("FailureConfig", "rule"): "conservative gear strict",
+    ("FailureConfig", "rule"): "conservative decisive gear strict",
     ("FailureConfig", "group_rule"): "drop-criterion",
 }
 

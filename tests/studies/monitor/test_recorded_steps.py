@@ -29,7 +29,7 @@ from tests.command import run_command
 from tests.integrations.trainers import CONFIG, Trainer
 
 TASK = jg.Task(id="eggs", query="How many eggs are left?")
-TRAINING_CONFIG = {**CONFIG, "failure": {"rule": "strict"}}
+TRAINING_CONFIG = {**CONFIG, "failure": {"rule": "decisive"}}
 """The config as a trainer records with it."""
 
 
