@@ -222,8 +222,7 @@ def leave_out_copies(rows: FigureRows, pairs: FigureRows) -> list[Figures]:
         row
         for row in rows
         if row["then"] is None
-        or copies.intersection((*row["judges"], row["without"])) - {row["then"]}
-        == {row["without"]} - {None}
+        or (row["without"] in {None, *copies} and copies.isdisjoint(_first_judges(row)))
     ]
 
 
@@ -264,8 +263,9 @@ def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterato
                     choice_name = describe_escalation(choice)
                 compared_parts.append((choice, choice_name, cheapest))
             for row, part_name, merit in compared_parts:
-                count = row["labels"]
-                nearer = _describe_nearer(part_name, subject, row["farther"], count, row["alike"])
+                nearer = _describe_nearer(
+                    part_name, subject, row["farther"], row["labels"], row["alike"]
+                )
                 yield f"{nearer}{_describe_saving(jury, row, f'{merit}, {part_name}')}"
         if choice is not jury and side_of_bound(choice["farther"], 0.0) != 1:
             setting = f"evaluators.{choice['position']}.judges=[{','.join(choice['judges'])}]"
@@ -347,8 +347,9 @@ def conclude_differences(differences: FigureRows) -> Iterator[str]:
     if len(differences) == 1:
         (row,) = differences
         is_clear = row["p"] is not None and row["p"] < SIGNIFICANCE_LEVEL
-        names = row["first"], row["second"]
-        yield _describe_nearer(*names, row["difference"], row["n"], row["alike"], is_clear)
+        yield _describe_nearer(
+            row["first"], row["second"], row["difference"], row["n"], row["alike"], is_clear
+        )
 
 
 def _describe_nearer(

@@ -616,12 +616,13 @@ def _list_disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
 def _sections(figures: Figures, need: float | None) -> ReportSections:
     names = judge_display_names([(judge["run"], judge["judge"]) for judge in figures["judges"]])
     judges = [
-        {**judge, "judge": name} for judge, name in zip(figures["judges"], names, strict=True)
+        {**judge, "judge": name, "name": name}
+        for judge, name in zip(figures["judges"], names, strict=True)
     ]
     rows = []
     judge_rows_with_baselines: list[Figures] = []
     for judge, constant, length in zip(judges, figures["constant"], figures["length"], strict=True):
-        rows.append({**judge, "name": judge["judge"]})
+        rows.append(judge)
         others = [
             {**constant, "n": judge["n"], "name": f"  always {round(constant['value'], 2):g}"},
             {**length, "name": "  length"},
@@ -687,7 +688,7 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
     )
 
 
-def _jury_tables(figures: Figures) -> ReportSections:
+def _jury_tables(figures: Figures) -> Iterator[ReportTable]:
     """Yield what smaller juries would give over all questions."""
     columns: Columns = {
         "all questions of": "name",
@@ -704,11 +705,6 @@ def _jury_tables(figures: Figures) -> ReportSections:
     names = judge_display_names([(row["run"], row["evaluator"]) for row in jury_parts])
     rows = [{**row, "name": name} for name, row in zip(names, jury_parts, strict=True)]
     yield ReportTable.of(columns, rows, left=2)
-    if any(row["then"] for row in rows):
-        yield (
-            "where a judge is asked only where others disagree, $ is about: of a call with fewer questions, half its "
-            "cost and their share of the other half"
-        )
 
 
 def _describe_seats(row: Figures) -> str:

@@ -45,7 +45,7 @@ REWARD_QUESTION_NAME = "reward"
 
 
 ESCALATION = "escalation"
-_PartOfJudge = tuple[str, str, tuple[str | None, str | None]]
+_PartOfJudge = tuple[str, str, str | None, str | None]
 """An evaluator, its judge, and who is left out, and asked only where the others disagree; None where all are asked."""
 _IF_OTHERS_DISAGREE = Escalation(first=("first", "second"), then="last", when="disagree")
 """The rule for any names of judges."""
@@ -290,7 +290,7 @@ def _add_juries(
         return
     decision = run.decision_of(traces[0].task_id)
     verdicts = list(chain.from_iterable(trace.verdicts for trace in traces))
-    asked = group_by(verdicts, lambda verdict: (verdict.evaluator, verdict.judge, (None, None)))
+    asked = group_by(verdicts, lambda verdict: (verdict.evaluator, verdict.judge, None, None))
     counted_as_met = questions_counted_as_met(decision)
     counted = group_by([v for v in verdicts if not v.superseded], attrgetter("question"))
     uses = read_uses(decision)
@@ -305,7 +305,7 @@ def _add_juries(
             kept = [v for v in counted[name] if v.judge is None or v.judge in seats]
             if then is not None:
                 kept = _ask_only_where_others_disagree(then, kept)
-                part = question.evaluator, then, (without, then)
+                part = question.evaluator, then, without, then
                 asked.setdefault(part, []).extend(v for v in kept if v.judge == then)
             smaller_jury_question = question.model_copy(update={"judges": seats})
             for _, verdict, _ in fold_jury(
@@ -329,7 +329,7 @@ def _add_juries(
         for part, part_verdicts in asked.items()
     }
     for part, counts_of_part in counts.items():
-        all_counts = counts[*part[:2], (None, None)]
+        all_counts = counts[*part[:2], None, None]
         for call, count in counts_of_part.items():
             share = count / all_counts[call]
             costs[part] += call_costs.get(call, 0.0) * (1.0 + share) / 2.0
@@ -339,9 +339,9 @@ def _list_seatings(question: Question) -> Iterator[tuple[str | None, str | None]
     """Yield who is left out, and who is asked only where the others disagree, which two others at least can."""
     yield None, None
     if question.escalate is None and len(question.judges) > 2:
-        for without, then in permutations((*question.judges, None), 2):
-            if None in (without, then) or len(question.judges) > 3:
-                yield without, then
+        for seating in permutations((*question.judges, None), 2):
+            if None in seating or len(question.judges) > 3:
+                yield seating
 
 
 def _ask_only_where_others_disagree(

@@ -129,7 +129,7 @@ def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) ->
         whole_jury = parts[None, None, None]
         jury_name = " and ".join(sorted({str(judge.jury) for judge in whole_jury}))
         names = sorted({judge.model for judge in judges if judge.model is not None})
-        costs = {name: run.costs.get((evaluator, name, (None, None)), 0.0) for name in names}
+        costs = {name: run.costs.get((evaluator, name, None, None), 0.0) for name in names}
         jury_cost = sum(costs.values())
         jury_answers = _collect_answers(run, whole_jury, studies)
         response_count = len({response for _, _, response in jury_answers})
@@ -139,7 +139,7 @@ def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) ->
             if alone is not None and ESCALATION in jury_name:
                 continue  # who is asked last judged what is hard alone
             if then is not None:
-                cost += run.costs.get((evaluator, then, (without, then)), 0.0) - costs[then]
+                cost += run.costs.get((evaluator, then, without, then), 0.0) - costs[then]
                 if costs[then] < max(costs.values()) or not cost < jury_cost:
                     continue
             is_priced = not math.isnan(cost)
