@@ -329,9 +329,8 @@ def _add_juries(
         for part, part_verdicts in asked.items()
     }
     for part, counts_of_part in counts.items():
-        all_counts = counts[*part[:2], None, None]
         for call, count in counts_of_part.items():
-            share = count / all_counts[call]
+            share = count / counts[*part[:2], None, None][call]
             costs[part] += call_costs.get(call, 0.0) * (1.0 + share) / 2.0
 
 

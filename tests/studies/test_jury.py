@@ -250,7 +250,9 @@ def test_of_a_call_that_would_ask_fewer_questions_half_is_billed_and_the_part_of
         "evaluators": [{"use": "criteria", "judges": list("abc"), "fold": "majority"}],
         "calls": {"prices": {name: {"input": 0.0, "output": 1.0} for name in "abc"}},
     }
-    with scored_session(tmp_path / "run", write_tasks(tmp_path, [task]), config):
+    # of a group whose responses are gated nobody is asked
+    gated = {**task, "id": "gated", "responses": [{"id": "empty", "text": ""}]}
+    with scored_session(tmp_path / "run", write_tasks(tmp_path, [task, gated]), config):
         pass
     with closing(Run.open(tmp_path / "run")) as run:
         judged = read_judgements(run)
