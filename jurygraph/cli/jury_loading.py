@@ -55,7 +55,7 @@ def open_jury(
         max_cost = shard.budget_share(max_cost)
         max_calls = shard.call_limit_share(max_calls)
     with (
-        locate_config_errors(path, model),
+        locate_config_errors(path, model, settings=settings),
         Jury(config, max_cost=max_cost, max_calls=max_calls, code_folder=folder) as jury,
     ):
         add_secrets_to_redact(jury.gateways.secrets)

@@ -406,11 +406,15 @@ def _parse_yaml_value(key: str, text: str) -> Any:
 
 @contextmanager
 def locate_config_errors(
-    path: Path, model: Any = None, model_option_name: str = "--model"
+    path: Path,
+    model: Any = None,
+    model_option_name: str = "--model",
+    settings: Sequence[str] = (),
 ) -> Iterator[None]:
     """Add the config's file name, and the line of the key that a message begins with, to a ConfigError raised inside.
 
-    With a `model` given instead of the config's, an error about the key `model` names the argument that gave it.
+    With a `model` given instead of the config's, an error about the key `model` names the argument that gave it; so
+    does one about a key that one of the `settings` gave.
     """
     try:
         yield
@@ -418,6 +422,11 @@ def locate_config_errors(
         key, _, reason = str(error).partition(": ")
         if key == "model" and model is not None:
             raise ConfigError(f"{model_option_name}: {reason}") from None
+        dotted_key = f"{key}.".replace("[", ".").replace("]", "")
+        for setting in settings:
+            changed_key = setting.partition("=")[0]
+            if dotted_key.startswith(f"{changed_key}."):
+                raise ConfigError(f"--set {changed_key}: {reason}") from None
         line = line_number_of_key(path, key)
         if line is None:
             raise ConfigError(f"{path.name}: {error}") from None

@@ -211,6 +211,21 @@ def _are_nearly_copies(pair: Figures) -> bool:
     return (kappa.value or 0.0) >= RELIABLE_CORRELATION
 
 
+def leave_out_copies(rows: FigureRows, pairs: FigureRows) -> list[Figures]:
+    """Return the rows of a run's juries without those in which two copies are asked first: where there are copies, the
+    last judge is tried without the one that is missed less, and else without nobody."""
+    losses = {row["without"]: _loss_key(row) for row in rows if row["then"] is None}
+    copies = set()
+    for pair in filter(_are_nearly_copies, pairs):
+        copies.add(min(pair["first"], pair["second"], key=lambda name: losses.get(name, ())))
+    return [
+        row
+        for row in rows
+        if row["then"] is None
+        or (row["without"] in {None, *copies} and copies.isdisjoint(_first_judges(row)))
+    ]
+
+
 def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterator[str]:
     """Yield for each jury which judge is missed least, whether it is nearer to people than its nearest judge, what
     costs least of what is about as near, and how to count that without a request.
@@ -225,7 +240,9 @@ def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterato
         (jury,) = [row for row in parts if not (row["alone"] or row["without"] or row["then"])]
         subject = f"{evaluator} ({name})"
         choice = jury
-        smaller_juries = [row for row in parts if row["without"] and row["answers"]]
+        smaller_juries = [
+            row for row in parts if row["without"] and not row["then"] and row["answers"]
+        ]
         if smaller_juries:
             choice, dropped = _pick_best(smaller_juries, "without")
             yield _describe_least_missed_judge(subject, dropped, jury, choice)
@@ -246,7 +263,9 @@ def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterato
                     choice_name = describe_escalation(choice)
                 compared_parts.append((choice, choice_name, cheapest))
             for row, part_name, merit in compared_parts:
-                nearer = _describe_nearer(part_name, subject, row["farther"], row["labels"])
+                nearer = _describe_nearer(
+                    part_name, subject, row["farther"], row["labels"], row["alike"]
+                )
                 yield f"{nearer}{_describe_saving(jury, row, f'{merit}, {part_name}')}"
         if choice is not jury and side_of_bound(choice["farther"], 0.0) != 1:
             setting = f"evaluators.{choice['position']}.judges=[{','.join(choice['judges'])}]"
@@ -328,14 +347,24 @@ def conclude_differences(differences: FigureRows) -> Iterator[str]:
     if len(differences) == 1:
         (row,) = differences
         is_clear = row["p"] is not None and row["p"] < SIGNIFICANCE_LEVEL
-        yield _describe_nearer(row["first"], row["second"], row["difference"], row["n"], is_clear)
+        yield _describe_nearer(
+            row["first"], row["second"], row["difference"], row["n"], row["alike"], is_clear
+        )
 
 
 def _describe_nearer(
-    first: str, second: str, difference: IntervalCell, count: int, is_clear: bool = True
+    first: str,
+    second: str,
+    difference: IntervalCell,
+    count: int,
+    are_alike: bool,
+    is_clear: bool = True,
 ) -> str:
     """Return who of two is nearer to people, from the first one's mean distance less the second's; `is_clear` is
-    whether a test says so, too."""
+    whether a test says so, too. Of two that are alike, more labels would tell nothing."""
+    if are_alike:
+        cases = format_count(count, "labelled case")
+        return f"{first} and {second} decide alike: they are equally near to people in all {cases}."
     nearer, other, gap = second, first, difference
     if (difference.value or 0.0) <= 0.0:
         ends = (difference.value, difference.high, difference.low)

@@ -46,6 +46,7 @@ from jurygraph.studies.conclusions import (
     conclude_smaller_juries,
     describe_escalation,
     join_judge_conclusions,
+    leave_out_copies,
 )
 from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
 from jurygraph.studies.judgements import RunJudgements, split_pair_name
@@ -126,8 +127,12 @@ def report(
     `need` is the half-width of an interval of the mean label, to say how many labels would give it, and `epsilon` what
     a judge may be worse than a person (`alternative_annotator`). `notes` are about the labels.
     """
-    jury_parts = [row for run in runs for row in measure_smaller_juries(run, studies)]
-    jury_pairs = [pair for run in runs for pair in compare_jury_judges(run)]
+    jury_parts = []
+    jury_pairs = []
+    for run in runs:
+        pairs = compare_jury_judges(run)
+        jury_parts += leave_out_copies(list(measure_smaller_juries(run, studies)), pairs)
+        jury_pairs += pairs
     studies = [study for study in studies if not study.judge.is_tried_jury]
     judges = [_measure_judge_agreement(study, need, epsilon) for study in studies]
     differences = _compare_judges(studies)
@@ -545,6 +550,7 @@ def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
                     "first": first,
                     "second": second,
                     "n": len(gaps),
+                    "alike": not any(gaps),
                     "difference": as_interval(mean_with_cluster_interval(gaps, tasks)),
                     "p": sign_flip_p(np.bincount(tasks, gaps)),
                 }
@@ -608,14 +614,15 @@ def _list_disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
 
 
 def _sections(figures: Figures, need: float | None) -> ReportSections:
-    judges = figures["judges"]
-    names = judge_display_names([(judge["run"], judge["judge"]) for judge in judges])
+    names = judge_display_names([(judge["run"], judge["judge"]) for judge in figures["judges"]])
+    judges = [
+        {**judge, "judge": name, "name": name}
+        for judge, name in zip(figures["judges"], names, strict=True)
+    ]
     rows = []
     judge_rows_with_baselines: list[Figures] = []
-    for name, judge, constant, length in zip(
-        names, judges, figures["constant"], figures["length"], strict=True
-    ):
-        rows.append({**judge, "name": name})
+    for judge, constant, length in zip(judges, figures["constant"], figures["length"], strict=True):
+        rows.append(judge)
         others = [
             {**constant, "n": judge["n"], "name": f"  always {round(constant['value'], 2):g}"},
             {**length, "name": "  length"},
@@ -684,7 +691,7 @@ def _sections(figures: Figures, need: float | None) -> ReportSections:
 def _jury_tables(figures: Figures) -> Iterator[ReportTable]:
     """Yield what smaller juries would give over all questions."""
     columns: Columns = {
-        "all questions of": "evaluator",
+        "all questions of": "name",
         "judges": _describe_seats,
         "answers": "answers",
         "undecided": "undecided",
@@ -694,7 +701,10 @@ def _jury_tables(figures: Figures) -> Iterator[ReportTable]:
         "farther from people (95 %)": "farther",
         "$ per 1,000 responses": "cost_per_1000",
     }
-    yield ReportTable.of(columns, figures.get("jury_parts", []), left=2)
+    jury_parts = figures.get("jury_parts", [])
+    names = judge_display_names([(row["run"], row["evaluator"]) for row in jury_parts])
+    rows = [{**row, "name": name} for name, row in zip(names, jury_parts, strict=True)]
+    yield ReportTable.of(columns, rows, left=2)
 
 
 def _describe_seats(row: Figures) -> str:

@@ -3,10 +3,11 @@
 A study of labels asks for these by the id of a response; a judge is a question with its evaluator and model.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, permutations
 from operator import attrgetter
 from statistics import fmean
 from typing import NamedTuple
@@ -22,10 +23,9 @@ from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.graphs.routing import should_escalate
 from jurygraph.messages import did_you_mean, join_names, quote
-from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
-from jurygraph.schema import Call, Escalation, Question, RecordedVerdict, Trace
+from jurygraph.schema import Escalation, Question, RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows
@@ -45,6 +45,10 @@ REWARD_QUESTION_NAME = "reward"
 
 
 ESCALATION = "escalation"
+_PartOfJudge = tuple[str, str, str | None, str | None]
+"""An evaluator, its judge, and who is left out, and asked only where the others disagree; None where all are asked."""
+_IF_OTHERS_DISAGREE = Escalation(first=("first", "second"), then="last", when="disagree")
+"""The rule for any names of judges."""
 
 
 class FoldedJury(NamedTuple):
@@ -136,8 +140,10 @@ Traits = Mapping[str, Mapping[str, str | None]]
 class RunJudgements:
     """All judgements of a run: by judge and response, with lengths, own labels and traits of the responses.
 
-    `bill` has the calls of each judge of several, as `sent`, under its `judge_bill_name`; the `evaluators` are in the
-    order of the config. `unfinished` says how far a run is that is not closed, and what goes on with it.
+    `costs` has what each judge of several costs in US dollars, NaN for an unknown price, also where it is asked only
+    what the others disagree on: a call with fewer questions costs half, for what is judged, and its part of the other
+    half. The `evaluators` are in the order of the config. `unfinished` says how far a run is that is not closed, and
+    what goes on with it.
     """
 
     run: str
@@ -145,7 +151,7 @@ class RunJudgements:
     lengths: Mapping[str, int | None]
     labels: Mapping[str, Mapping[str, object]]
     traits: Traits = field(default_factory=dict)
-    bill: CallBill = field(default_factory=CallBill)
+    costs: Mapping[_PartOfJudge, float] = field(default_factory=dict)
     evaluators: Sequence[str] = ()
     unfinished: str = ""
 
@@ -168,7 +174,7 @@ def read_judgements(
     labels = {}
     rewards = {}
     traits: dict[str, dict[str, str | None]] = {"agent": {}, "domain": {}}
-    bill = CallBill()
+    costs: dict[_PartOfJudge, float] = defaultdict(float)
     for group in run.group_records():
         survey = run.survey_without_texts_of(group.key)
         questions = {question.id: question for question in survey.questions}
@@ -176,7 +182,12 @@ def read_judgements(
         cluster = unit_name_of_task(run, group.key)
         domain = _task_domain(run, group.key)
         stored_responses = list(run.group(group))
-        calls = {call.id: call for trace, _ in stored_responses for call in trace.calls}
+        call_costs = {
+            call.id: math.nan if call.cost is None else call.cost
+            for trace, _ in stored_responses
+            for call in trace.calls
+            if call.fault is None
+        }
         order = {
             trace.response_id: position for position, (trace, _) in enumerate(stored_responses)
         }
@@ -191,7 +202,6 @@ def read_judgements(
             rewards[trace.response_id] = judgement
             traits["agent"][trace.response_id] = trace.agent
             traits["domain"][trace.response_id] = domain
-            _add_to_bill(bill, calls, trace.verdicts)
             for judge, verdicts in _verdicts_by_judge(run, trace, superseded).items():
                 if questions[judge.question].scope != "pair":
                     judgements_by_judge[judge][trace.response_id] = _summarize_verdicts(
@@ -205,7 +215,7 @@ def read_judgements(
         for (judge, pair), verdicts in pairs.items():
             judgements_by_judge[judge][pair] = _summarize_pair_verdicts(cluster, pair, verdicts)
         traces = [trace for trace, _ in stored_responses]
-        _add_juries(judgements_by_judge, bill, calls, run, traces, questions, cluster)
+        _add_juries(judgements_by_judge, costs, call_costs, run, traces, questions, cluster)
         advance(1)
     _copy_modelless_judgements(judgements_by_judge)
     if rewards:
@@ -216,7 +226,7 @@ def read_judgements(
         lengths,
         labels,
         traits,
-        bill,
+        costs,
         [use.known_as for use in run.config.evaluators],
         _describe_unfinished_run(run, len(lengths)),
     )
@@ -262,43 +272,25 @@ def _verdicts_by_judge(
     return verdicts_by_judge
 
 
-def judge_bill_name(evaluator: str, judge: str, then: str | None = None) -> str:
-    """Return the name of a judge of several in the bill of a run; `then` names who is asked only where it has to."""
-    return f"{evaluator} {judge} {then or ''}"
-
-
-def _add_to_bill(
-    bill: CallBill,
-    calls: Mapping[str, Call],
-    verdicts: Iterable[RecordedVerdict],
-    then: str | None = None,
-) -> None:
-    for verdict in verdicts:
-        for call in (verdict.call, *(use.id for use in verdict.calls)):
-            used_call = calls.get(call or "")
-            if verdict.judge is not None and used_call is not None and used_call.fault is None:
-                name = judge_bill_name(verdict.evaluator, verdict.judge, then)
-                bill.add(used_call, "sent", name)
-
-
 def _add_juries(
     judgements_by_judge: JudgementsByJudge,
-    bill: CallBill,
-    calls: Mapping[str, Call],
+    costs: dict[_PartOfJudge, float],
+    call_costs: Mapping[str, float],
     run: Run,
     traces: Sequence[Trace],
     questions: Mapping[str, Question],
     cluster: str,
 ) -> None:
     """Add what a component gets of several judges on each response of a group, and what it would without one of them,
-    or if one were asked only where the others disagree; `bill` gets the calls of that.
+    or if one were asked only where the others disagree, of whom one may be left out; `costs` gets what that takes.
 
     Where judges escalate, none can be left out: the first ones decide what the last judges.
     """
     if not any(question.judges for question in questions.values()):
         return
     decision = run.decision_of(traces[0].task_id)
-    verdicts = chain.from_iterable(trace.verdicts for trace in traces)
+    verdicts = list(chain.from_iterable(trace.verdicts for trace in traces))
+    asked = group_by(verdicts, lambda verdict: (verdict.evaluator, verdict.judge, None, None))
     counted_as_met = questions_counted_as_met(decision)
     counted = group_by([v for v in verdicts if not v.superseded], attrgetter("question"))
     uses = read_uses(decision)
@@ -308,15 +300,13 @@ def _add_juries(
             continue
         judges = question.judges
         fold = ESCALATION if question.escalate else str(use.inputs[0].of_question(name).reduce)
-        seatings: list[tuple[str | None, str | None]] = [(None, None)]
-        if question.escalate is None and len(judges) > 2:
-            seatings += [(judge, None) for judge in judges] + [(None, judge) for judge in judges]
-        for without, then in seatings:
+        for without, then in _list_seatings(question):
             seats = tuple(judge for judge in judges if judge != without)
             kept = [v for v in counted[name] if v.judge is None or v.judge in seats]
             if then is not None:
-                kept = _ask_only_where_others_disagree(then, judges, kept)
-                _add_to_bill(bill, calls, kept, then)
+                kept = _ask_only_where_others_disagree(then, kept)
+                part = question.evaluator, then, without, then
+                asked.setdefault(part, []).extend(v for v in kept if v.judge == then)
             smaller_jury_question = question.model_copy(update={"judges": seats})
             for _, verdict, _ in fold_jury(
                 smaller_jury_question, kept, decision, use, counted_as_met
@@ -334,19 +324,34 @@ def _add_juries(
                 judgements_by_judge[jury][verdict.about] = judgement._replace(
                     counted=verdict.score, direction=use.direction
                 )
+    counts = {
+        part: Counter(use.id for verdict in part_verdicts for use in verdict.calls)
+        for part, part_verdicts in asked.items()
+    }
+    for part, counts_of_part in counts.items():
+        for call, count in counts_of_part.items():
+            share = count / counts[*part[:2], None, None][call]
+            costs[part] += call_costs.get(call, 0.0) * (1.0 + share) / 2.0
+
+
+def _list_seatings(question: Question) -> Iterator[tuple[str | None, str | None]]:
+    """Yield who is left out, and who is asked only where the others disagree, which two others at least can."""
+    yield None, None
+    if question.escalate is None and len(question.judges) > 2:
+        for seating in permutations((*question.judges, None), 2):
+            if None in seating or len(question.judges) > 3:
+                yield seating
 
 
 def _ask_only_where_others_disagree(
-    judge: str, judges: Sequence[str], verdicts: Sequence[RecordedVerdict]
+    judge: str, verdicts: Sequence[RecordedVerdict]
 ) -> list[RecordedVerdict]:
     """Return the verdicts that would count: those of a judge where the others disagree, and elsewhere theirs."""
-    first = tuple(name for name in judges if name != judge)
-    escalation = Escalation(first=first, then=judge, when="disagree")
     kept = []
     for verdicts_on_same in group_by(verdicts, attrgetter("key.judged")).values():
         last = [verdict for verdict in verdicts_on_same if verdict.judge == judge]
         others = [verdict for verdict in verdicts_on_same if verdict.judge != judge]
-        kept += last if last and should_escalate(escalation, others) else others
+        kept += last if last and should_escalate(_IF_OTHERS_DISAGREE, others) else others
     return kept
 
 

@@ -19,7 +19,6 @@ from jurygraph.inference.clusters import (
     cluster_numbers,
     mean_with_cluster_interval,
 )
-from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.reports.summary import mean_without_none
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
@@ -29,7 +28,6 @@ from jurygraph.studies.judgements import (
     Judge,
     Judgement,
     RunJudgements,
-    judge_bill_name,
 )
 from jurygraph.studies.report import Figures, IntervalCell, as_interval, group_by
 
@@ -115,13 +113,13 @@ def compare_jury_judges(run: RunJudgements) -> list[Figures]:
 def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) -> Iterator[Figures]:
     """Yield for each jury, over all questions of its evaluator, a row as it is, and one for each smaller jury.
 
-    These are a judge `alone`, the others `without` one of the judges, and, where that is cheaper, all with the dearest,
-    `then`, only where the others disagree; an escalation has no smaller one. `judges` has the names, and `position` is
-    that of the evaluator in the config. Of the `answers` that both value, `undecided` have no value of their own, such
-    as votes without a majority. `score` is the share that counts as met, with penalties turned round, and `change` how
-    much higher it is than that of the jury. On labels, what is undecided is right or wrong as it counts: `accuracy` is
-    of those that are met or not, `farther` the mean distance from people, in [0, 1], less that of the jury, with an
-    interval that allows for the number of judges.
+    These are a judge `alone`, the others `without` one of the judges, and, where that is cheaper, all, or all `without`
+    one, with the dearest, `then`, only where the others disagree; an escalation has no smaller one. `judges` has the
+    names, and `position` is that of the evaluator in the config. Of the `answers` that both value, `undecided` have no
+    value of their own, such as votes without a majority. `score` is the share that counts as met, with penalties turned
+    round, and `change` how much higher it is than that of the jury. On labels, what is undecided is right or wrong as
+    it counts: `accuracy` is of those that are met or not, `farther` the mean distance from people, in [0, 1], less that
+    of the jury, with an interval that allows for the number of judges, and `alike` whether no distance differs.
     `cost` is of the calls of these judges, in US dollars, `cost_per_1000` what 1,000 responses would cost, and
     `cost_share` the share of the jury's; None where a price is not known.
     """
@@ -131,7 +129,7 @@ def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) ->
         whole_jury = parts[None, None, None]
         jury_name = " and ".join(sorted({str(judge.jury) for judge in whole_jury}))
         names = sorted({judge.model for judge in judges if judge.model is not None})
-        costs = {name: _cost_of_judge(run, evaluator, name) for name in names}
+        costs = {name: run.costs.get((evaluator, name, None, None), 0.0) for name in names}
         jury_cost = sum(costs.values())
         jury_answers = _collect_answers(run, whole_jury, studies)
         response_count = len({response for _, _, response in jury_answers})
@@ -141,7 +139,7 @@ def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) ->
             if alone is not None and ESCALATION in jury_name:
                 continue  # who is asked last judged what is hard alone
             if then is not None:
-                cost += _cost_of_judge(run, evaluator, then, then) - costs[then]
+                cost += run.costs.get((evaluator, then, without, then), 0.0) - costs[then]
                 if costs[then] < max(costs.values()) or not cost < jury_cost:
                     continue
             is_priced = not math.isnan(cost)
@@ -230,15 +228,7 @@ def _compare_answers(
         "score": mean_without_none(scores),
         "change": mean_without_none(changes),
         "labels": len(gaps),
+        "alike": not any(gaps),
         "accuracy": mean_without_none(are_right),
         "farther": gap,
     }
-
-
-def _cost_of_judge(
-    run: RunJudgements, evaluator: str, judge: str, then: str | None = None
-) -> float:
-    """Return the cost of a judge's calls in US dollars, of those that it takes as `then`; NaN for an unknown price."""
-    name = judge_bill_name(evaluator, judge, then)
-    sent = run.bill.models.get(name, CallBill()).costs_by_source["sent"]
-    return math.nan if sent.unpriced else sent.cost

@@ -131,7 +131,7 @@ def _conclude(analyzer: Analyzer, rows: FigureRows) -> str:
     if adverse_names:
         count = format_count(sum(alert.adverse for alert in analyzer.alerts), "adverse change")
         directions = {alert.series: alert.direction for alert in analyzer.alerts}
-        reason = "no accuracy fell while the reward held"
+        reason = "no fall of an accuracy was detected while the reward held"
         if directions.get("reward") == directions.get(ACCURACY_SERIES_NAME) == "down":
             reason = "the reward fell with accuracy"
         names = ", ".join(adverse_names)

@@ -110,6 +110,7 @@ def test_settings_change_the_config_as_those_of_rescore_do(project: Path, run: C
         "scales=2": "config, key scales: unknown; did you mean scale?",
         "model=m": "--set model: is set before a preset is expanded; name it with --model",
         "evaluators.0.use=manners.lost": "key evaluators[0]: evaluator 'manners.lost'",
+        "evaluators.0.judges=[lost]": "error: --set evaluators.0.judges: there is no model 'lost'",
     }.items():
         refused = run("score", tasks, "--out", project / "no", "--set", setting)
         assert refused.code == 2

@@ -389,7 +389,7 @@ def test_judges_that_differ_are_found_and_equal_ones_are_not() -> None:
         # equal on these labels shows nothing of others
         (
             (better, replace(better, judge=same.judge)),
-            "Whether a is nearer to people than b cannot be told: its mean distance is less by 0.00, 200 labels.",
+            "a and b decide alike: they are equally near to people in all 200 labelled cases.",
         ),
     ):
         assert report(studies).conclusion[-1].startswith(beginning)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,21 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import bonferroni_interval, mean_with_cluster_interval
+from jurygraph.models.request import Reply, Request
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.sources.ratings import FileRows
 from jurygraph.studies.alternative_annotator import AlternativeAnnotator
 from jurygraph.studies.calibration import labelled_scores
-from jurygraph.studies.conclusions import conclude_smaller_juries, join_judge_conclusions
+from jurygraph.studies.conclusions import (
+    conclude_smaller_juries,
+    join_judge_conclusions,
+    leave_out_copies,
+)
 from jurygraph.studies.judge import join_labels_with_judgements
 from jurygraph.studies.judge_report import report
-from jurygraph.studies.judgements import judge_bill_name, read_judgements
+from jurygraph.studies.judgements import read_judgements
+from jurygraph.studies.juries import measure_smaller_juries
 from jurygraph.studies.report import IntervalCell
 from jurygraph.testing import ScriptedJudge
 from tests.rows import all_rows
@@ -194,7 +201,7 @@ def test_judges_that_disagree_without_a_majority_are_neither_right_nor_wrong(
     assert statuses == {"abstained"}
 
 
-def test_asked_only_where_the_others_disagree_a_judge_gives_what_an_escalation_has_and_costs_as_much(
+def test_asked_only_where_the_others_disagree_a_judge_gives_what_an_escalation_has(
     tmp_path: Path,
 ) -> None:
     escalation = {"first": ["a", "b"], "then": "c", "when": "disagree"}
@@ -209,11 +216,77 @@ def test_asked_only_where_the_others_disagree_a_judge_gives_what_an_escalation_h
     (tried,) = [found for judge, found in plain.judgements_by_judge.items() if judge.then == "c"]
     (escalated,) = [found for judge, found in asked.judgements_by_judge.items() if judge.jury]
     assert tried == escalated
-    calls = [
-        run.bill.models[judge_bill_name("criteria", "c", then)].costs_by_source["sent"].number
-        for run, then in ((plain, "c"), (asked, None))
-    ]
-    assert calls == [np.count_nonzero(MET[0] != MET[1])] * 2
+
+
+class PricedJudge(ScriptedJudge):
+    """A scripted judge whose replies have 1,000 tokens each."""
+
+    costs_nothing = False
+
+    async def complete(self, request: Request, timeout: float) -> Reply:
+        reply = await super().complete(request, timeout)
+        return reply.model_copy(update={"tokens_in": 0, "tokens_out": 1000})
+
+
+def test_of_a_call_that_would_ask_fewer_questions_half_is_billed_and_the_part_of_the_other_half(
+    tmp_path: Path,
+) -> None:
+    """All disagree on one of two questions about r0, and on both about r1: the last is asked 3 of 6 questions."""
+    criteria = [{"id": name, "text": f"It is {name}.", "weight": 1.0} for name in ("ok", "kind")]
+    responses = [{"id": f"r{n}", "text": f"Text {n}"} for n in range(3)]
+    task = {"id": "t", "query": "Write.", "rubric": {"criteria": criteria}, "responses": responses}
+    yes = {"ok": True, "kind": True}
+    said = {"a": [yes, yes, yes], "b": [{**yes, "ok": False}, {"ok": False, "kind": False}, yes]}
+    models = {}
+    for name in "abc":
+        answers = said.get(name, said["a"])
+        rules = {
+            f"It is {criterion}.": lambda text, of=criterion, by=answers: by[int(text[-1])][of]
+            for criterion in yes
+        }
+        models[name] = PricedJudge(rules, name)
+    config = {
+        "models": models,
+        "evaluators": [{"use": "criteria", "judges": list("abc"), "fold": "majority"}],
+        "calls": {"prices": {name: {"input": 0.0, "output": 1.0} for name in "abc"}},
+    }
+    # of a group whose responses are gated nobody is asked
+    gated = {**task, "id": "gated", "responses": [{"id": "empty", "text": ""}]}
+    with scored_session(tmp_path / "run", write_tasks(tmp_path, [task, gated]), config):
+        pass
+    with closing(Run.open(tmp_path / "run")) as run:
+        judged = read_judgements(run)
+    rows = {row["then"]: row for row in measure_smaller_juries(judged, []) if not row["without"]}
+    assert rows[None]["cost"] == pytest.approx(9 * 0.001)
+    assert rows["c"]["cost"] == pytest.approx((3 + 3 + 0.75 + 1.0) * 0.001)
+    found = report([], runs=[judged, replace(judged, run="other")])
+    assert found.tables[0].rows[-1][0] == "other: criteria"
+    assert "$ is about" in found.to_markdown()
+
+
+def test_no_two_copies_are_asked_first_and_of_copies_the_one_that_is_missed_less_is_left_out() -> (
+    None
+):
+    def rows_of(judges: str) -> list[dict[str, Any]]:
+        rows = [{**JURY, "judges": list(judges)}]
+        for name, gap in zip("abcd", (NEARER, UNSURE, UNSURE, FARTHER), strict=True):
+            rows.append(part("without", name, gap))
+        for without in (None, *judges[:-1]):
+            first = [name for name in judges if name != without]
+            rows.append({**JURY, "judges": first, "without": without, "then": judges[-1]})
+        return rows
+
+    copies = {"differ": 2, "both": 200, "kappa": IntervalCell(0.98, 0.95, 0.99)}
+    for judges, pairs, expected in (
+        ("abcd", [], [["a", "b", "c", "d"]]),
+        ("abcd", ["ab"], [["b", "c", "d"]]),
+        ("abcd", ["ab", "bc", "ac"], []),
+        ("abcd", ["cd"], [["a", "b", "d"]]),
+        ("abc", ["ab"], [["b", "c"]]),
+    ):
+        found = [{**copies, "first": pair[0], "second": pair[1]} for pair in pairs]
+        kept = leave_out_copies(rows_of(judges), found)
+        assert [row["judges"] for row in kept if row["then"]] == expected
 
 
 def test_the_cheapest_may_be_to_ask_the_dearest_only_where_the_others_disagree() -> None:
@@ -326,6 +399,7 @@ def part(
         "answers": 200,
         "undecided": undecided,
         "change": -0.125,
+        "alike": gap is not None and gap == EQUAL,
         "labels": 40,
         "farther": gap,
         "cost": cost,
@@ -356,8 +430,8 @@ JURY = part("without", None, EQUAL, 1, 0.5)
         ([UNSURE, NEARER], "b is nearer to people than criteria (jury): its mean"),
         (
             [EQUAL, FARTHER],
-            "Whether a is nearer to people than criteria (jury) cannot be told: its mean distance is "
-            "less by 0.00, 40 labels. More labels may tell.",
+            "a and criteria (jury) decide alike: they are equally near to people in all 40 labelled "
+            "cases.",
         ),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(
     assert lines[-2].startswith(f"{STEPS} steps; ")
     assert "one false alarm is expected in 10000 steps" in lines[-2]
     why, names = lines[-1].split("; look at: ")
-    reason = "not a hack, because no accuracy fell while the reward held (reward down, "
+    reason = "not a hack, because no fall of an accuracy was detected while the reward held (reward down, "
     assert f" adverse changes; {reason}" in why
     assert "component.polite down" in why
     assert why.endswith("; flat: length_reward)")

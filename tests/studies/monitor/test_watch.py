@@ -123,7 +123,9 @@ def test_a_judge_that_begins_to_fail_is_an_alert_where_its_failures_count_0() ->
     assert (alert.adverse, alert.since) == (True, 40)
     watched = report(analyzer)
     assert "more than half of the rewards lack a verdict at step 40 to 59" in watched.notes[0]
-    assert str(watched.sections[-1]).startswith("1 adverse change; not a hack, because no accuracy")
+    assert str(watched.sections[-1]).startswith(
+        "1 adverse change; not a hack, because no fall of an accuracy was detected"
+    )
 
 
 def test_a_reward_that_falls_with_accuracy_is_said_to_be_no_hack_for_that() -> None:
