@@ -50,11 +50,16 @@ from jurygraph.studies.report import (
     ReportTable,
     as_interval,
     describe_range,
+    format_cell,
     name_rows,
 )
 from jurygraph.studies.votes import MAX_LISTED_NAMES, VoteColumns, has_words, split_far_labels
-from jurygraph.views.agents import UnitRewards, conclude_ranking
-from jurygraph.views.agents import rank_agents as rank_agents_by_reward
+from jurygraph.views.agents import (
+    AgentDifference,
+    UnitRewards,
+    compare_all_agents,
+    conclude_pairs,
+)
 
 REFIT_COUNT = 200
 BOOTSTRAP_RESAMPLES = 1000
@@ -64,6 +69,7 @@ MAX_LABEL_STEPS_FOR_REFITS = 5_000_000
 _TABLE_DIGITS = 3  # as in the tables of the paper
 _MAX_ROWS_LISTED = 10
 _MAX_AGENTS_PLOTTED = 25
+_MAX_PAIRS_LISTED = 30
 _MAX_SCALE_CHARACTERS = 400
 _CONSENSUS_METHOD_LABELS = {
     "majority": "majority vote",
@@ -148,6 +154,15 @@ class FittedConsensus:
         return {str(agent): score for agent, score in scores.items()}
 
     @cached_property
+    def agent_scale(self) -> Sequence[Any]:
+        """What each class counts where agents are compared, [K]: its number if credit is in proportion, else credit."""
+        classes: Sequence[Any] = self.ballots.classes
+        if classes == self.values or has_words(classes):
+            return self.values
+        credit_by_number = np.interp(classes, (classes[0], classes[-1]), (0.0, 1.0))
+        return classes if np.allclose(credit_by_number, self.values) else self.values
+
+    @cached_property
     def adjusted_means(self) -> dict[Any, float]:
         """The mean label of each item without its annotators' leniency, within the scale; empty for words."""
         classes = self.ballots.classes
@@ -175,7 +190,8 @@ class FittedConsensus:
             credit = np.array(self.values)
             variance = shares @ credit**2 - (shares @ credit) ** 2
             spread = np.sqrt(np.maximum(variance, 0.0))
-        return dict(zip(self.model.votes.items, spread.tolist(), strict=True))
+        # equal spreads can differ in their last bits
+        return dict(zip(self.model.votes.items, spread.round(12).tolist(), strict=True))
 
     @cached_property
     def tied_items(self) -> list[Any]:
@@ -341,11 +357,12 @@ def report(
     `agents` and `items` are scored by `method`; `annotators`, `prior` [K], `log_likelihood` and `converged` belong to
     the fitted model, whatever the method. `intervals` names the source of the agents' intervals: t over items or
     prompts, without or with the variance of refits (if the model scores them); by preset `paper`, percentiles of
-    resamples. `findings` are what the posterior changes against the majority, and `further_labels` what more labels of
-    the items of high ambiguity would leave of it (`expected_ambiguity`; empty without such items). `decided_by_one` are
-    the items whose majority depends on a single vote (Proposition 1), and `ties` those for which several classes lead.
-    `stability` is under subsets of the annotators, each on a resample of the items or
-    prompts, which is left out by preset `paper`. `limits` say what was not measured, and why.
+    resamples. `pairs` are the differences of agents, whose intervals hold together. `findings` are what the posterior
+    changes against the majority, and `further_labels` what more labels of the items of high ambiguity would leave
+    of it (`expected_ambiguity`; empty without such items). `decided_by_one` are the items whose majority depends on
+    a single vote (Proposition 1), and `ties` those for which several classes lead. `stability` is under subsets of
+    the annotators, each on a resample of the items or prompts, which is left out by preset `paper`. `limits` say
+    what was not measured, and why.
 
     `advance` is called with 1 after each of the `estimates`.
     """
@@ -381,6 +398,16 @@ def report(
         if refits is not None and scores:
             intervals = "t, with refits"
             scores = refits.agents
+    differences = _compare_agents(fitted_consensus)
+    pairs = [
+        {
+            "first": pair.first,
+            "second": pair.second,
+            "difference": as_interval(pair),
+            "certainty": pair.certainty,
+        }
+        for pair in differences
+    ]
     agent_comparison_rows = _compare_methods(fitted_consensus)
     reasons = {}
     if ballots.agent is not None or settings.compare:
@@ -399,6 +426,7 @@ def report(
         "bootstrap": settings.resamples,
         "prior": model.prior.tolist(),
         "agents": scores,
+        "pairs": pairs,
         "intervals": intervals,
         "annotators": annotators,
         "stability": stability,
@@ -423,7 +451,7 @@ def report(
         _plots(figures),
         [
             *describe_slips(ballots),
-            *_conclude_agents(fitted_consensus),
+            *_conclude_agents(fitted_consensus, differences),
             *conclude_annotators(figures),
             _conclude_items(figures),
         ],
@@ -465,8 +493,9 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
 
     In `counts`, `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items have only
     abstentions. Items have the posterior probability of each class, [K], the ambiguity, 1 minus the greatest, and the
-    names of the annotators who labelled them; of classes that are numbers also the `mean` of their `labels`, and the
-    `adjusted_mean` (`means_without_leniency`), else None. `values` are empty if the classes have no order.
+    names of the annotators who labelled them, and the `spread` of the labels (`spreads`); of classes that are numbers
+    also the `mean` of their `labels`, and the `adjusted_mean` (`means_without_leniency`), else None. `values` are
+    empty if the classes have no order.
     """
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     votes = item_posteriors.votes
@@ -492,6 +521,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
             "posterior": posterior.tolist(),
             "ambiguity": ambiguity,
             "labels": labels,
+            "spread": fitted_consensus.spreads[name],
             "mean": mean,
             "adjusted_mean": fitted_consensus.adjusted_means.get(name),
             "annotators": [],
@@ -512,24 +542,14 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     }
 
 
-def _conclude_agents(fitted_consensus: FittedConsensus) -> list[str]:
-    """Return whether the agent with the greatest mean credit is ahead of the next, over what both were labelled for.
-
-    The difference is in the units of the labels, such as stars, if their credit is in proportion to them.
-    """
+def _compare_agents(fitted_consensus: FittedConsensus) -> list[AgentDifference]:
+    """Return the difference of the mean credit of each two agents, over what both were labelled for, the best first."""
     ballots = fitted_consensus.ballots
     if ballots.agent is None:
         return []
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     votes = item_posteriors.votes
-    scale: Sequence[Any] = fitted_consensus.values
-    unit = ""
-    classes: Sequence[Any] = ballots.classes
-    if classes != scale and not has_words(classes):
-        credit_by_number = np.interp(classes, (classes[0], classes[-1]), (0.0, 1.0))
-        if np.allclose(credit_by_number, scale):
-            scale = classes
-            unit = " The difference is in units of the labels, such as stars."
+    scale = fitted_consensus.agent_scale
     # equal credit can differ in its last bits
     credit = np.round(item_posteriors.posterior @ np.array(scale), 12).tolist()
     units = ballots.prompt or ballots.item_id_in_file
@@ -542,9 +562,38 @@ def _conclude_agents(fitted_consensus: FittedConsensus) -> list[str]:
     unit_names = "items" if len(set(units)) < len(votes.items) else "answers"
     if ballots.prompt is not None:
         unit_names = "groups"
-    agents = rank_agents_by_reward(rewards, limits, unit_names)
-    leads = [describe_lead(agent.lead) + unit for agent in agents[:1] if agent.lead is not None]
-    return [*conclude_ranking(agents), *leads]
+    return compare_all_agents(rewards, limits, unit_names)
+
+
+def _conclude_agents(
+    fitted_consensus: FittedConsensus, differences: Sequence[AgentDifference]
+) -> Iterator[str]:
+    """Yield whether the best agent is ahead of the next, and of more than two which pairs surely differ."""
+    yield from conclude_pairs(differences)
+    unit = ""
+    if fitted_consensus.agent_scale is not fitted_consensus.values:
+        unit = " The difference is in units of the labels, such as stars."
+    for lead in differences[:1]:
+        yield describe_lead(lead) + unit
+    sure_pairs = [
+        f"{pair.first} - {pair.second} {format_cell(pair, _TABLE_DIGITS)}"
+        for pair in differences
+        if pair.is_better_agent_known
+    ]
+    if len(differences) > 1 and sure_pairs:
+        yield (
+            f"pairs of agents that differ by more than chance, {len(sure_pairs)} of {len(differences)} whose intervals "
+            f"hold together with 95 % (Bonferroni): {join_names(sure_pairs)}"
+        )
+
+
+def _pair_sections(pairs: FigureRows) -> ReportSections:
+    """Yield the differences of more than two agents."""
+    if len(pairs) > 1:
+        columns = {"agent": "first", "other": "second", "ahead by (95 %)": "difference"}
+        columns["certainty"] = "certainty"
+        yield ReportTable.of(columns, pairs, left=2, digits=_TABLE_DIGITS, most=_MAX_PAIRS_LISTED)
+        yield f"the intervals of the {len(pairs)} differences hold together with 95 % (Bonferroni)"
 
 
 def _accuracy_cell(person: Figures) -> IntervalCell:
@@ -695,6 +744,7 @@ def _sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSect
     rows = [[name, _score_cell(agent), agent.items] for name, agent in _rank_by_score(figures)]
     score_title = f"score (95 %, {figures['intervals']})"
     yield ReportTable(("agent", score_title, "items"), rows, digits=_TABLE_DIGITS)
+    yield from _pair_sections(figures["pairs"])
     if settings.compare:
         yield _comparison_table(figures["comparison"])
         if figures["agents"]:
@@ -835,11 +885,11 @@ def _item_table(columns: Columns, items: FigureRows, classes: Sequence[Label]) -
 
 def _doubtful_item_sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSections:
     """Yield the items with a tie of votes, and those that one vote decides, the labels farthest apart first."""
-    doubts, spreads = fitted_consensus.doubts, fitted_consensus.spreads
-    rows = []
-    for name in sorted(doubts, key=lambda name: -spreads[name]):
-        doubt = {"name": name, "doubt": doubts[name], "spread": spreads[name]}
-        rows.append(figures["items"][name] | doubt)
+    items = figures["items"]
+    doubts = fitted_consensus.doubts.items()
+    rows = [{"name": name, "doubt": doubt, **items[name]} for name, doubt in doubts]
+    # as `assign --ambiguous` selects them
+    rows.sort(key=lambda row: (-row["spread"], -row["ambiguity"], row["labels"]))
     columns = {"items in doubt": "name", "doubt": "doubt", "spread of labels": "spread"}
     yield _item_table(columns, rows, figures["classes"])
     if rows:

@@ -3,8 +3,9 @@
 The clusters of an interval are the independent units of a run: its tasks, or groups of tasks.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -302,7 +303,13 @@ class RankedAgent(NamedTuple):
 
 def conclude_ranking(agents: Iterable[RankedAgent]) -> list[str]:
     """Return that no agent is shown to be better than another; nothing where one is, and of fewer than three."""
-    pairs = [pair for row in agents for pair in (row.lead, row.gap) if pair is not None]
+    return conclude_pairs(
+        [pair for row in agents for pair in (row.lead, row.gap) if pair is not None]
+    )
+
+
+def conclude_pairs(pairs: Sequence[AgentDifference]) -> list[str]:
+    """Return that no agent of some pairs is shown to be better; nothing where one is, and of a single pair."""
     if len(pairs) < 2 or any(pair.is_better_agent_known for pair in pairs):
         return []
     return ["No agent is shown to be better than another."]
@@ -316,6 +323,34 @@ def rank_agents(
     `limits` are the least and the greatest reward that is possible. `unit_names` is what the units are called; None:
     tasks, or groups of tasks.
     """
+    names, units, totals = _sum_rewards_by_unit(rewards)
+    return rank_agents_by_mean(names, totals, unit_names or units_label(units), limits)
+
+
+def compare_all_agents(
+    rewards: Iterable[UnitRewards], limits: Limits, unit_names: str
+) -> list[AgentDifference]:
+    """Return the difference of each two agents, the best mean first; the arguments are those of `rank_agents`.
+
+    Each agent has a reward.
+    """
+    names, _, totals = _sum_rewards_by_unit(rewards)
+    pairs = list(combinations(range(len(names)), 2))
+    differences = []
+    for first, second in pairs:
+        totals_of_pair = UnitTotals._make(array[[first, second]] for array in totals)
+        differences.append(
+            compare_agents(
+                names[first], names[second], totals_of_pair, unit_names, len(pairs), limits
+            )
+        )
+    return differences
+
+
+def _sum_rewards_by_unit(
+    rewards: Iterable[UnitRewards],
+) -> tuple[list[str], Collection[str], UnitTotals]:
+    """Return the agents, the best mean first and those without one last, the units, and the totals of both."""
     rows = list(rewards)
     agents = {agent: number for number, agent in enumerate(sorted({row.agent for row in rows}))}
     units = {unit: number for number, unit in enumerate(dict.fromkeys(row.unit for row in rows))}
@@ -325,8 +360,7 @@ def rank_agents(
     _, scored, total, _, _ = arrays.sum(axis=2)
     order = np.argsort(-divide_or_nan(total, scored), kind="stable")  # those without a mean last
     names = np.array([*agents], dtype=object)[order]
-    totals = UnitTotals._make(arrays[:, order])
-    return rank_agents_by_mean(names.tolist(), totals, unit_names or units_label(units), limits)
+    return names.tolist(), units, UnitTotals._make(arrays[:, order])
 
 
 def rank_agents_by_mean(

@@ -289,7 +289,8 @@ def _read_ballots(
     without: str | None,
     counts_repeats: bool,
 ) -> VoteColumns:
-    file_column_pairs = list(iter_file_columns([*ratings, *filter(None, [gold])], columns))
+    paths = [*ratings, *filter(None, [gold])]
+    file_column_pairs = list(iter_file_columns(paths, columns, ("agent", "group")))
     gold_columns = file_column_pairs.pop()[1] if gold is not None else {}
     files = [
         read_votes(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD, classes, VoteOnText)
@@ -487,7 +488,10 @@ def assign(
         )
         print_messages(_notes_on_consensus(earlier_consensus, ambiguous, names))
         if limit is not None and limit < len(sheet_items):
-            print_message(f"--limit: the {limit} most doubtful of {len(sheet_items)} items")
+            order = "spread of labels" if earlier_consensus.method == "majority" else "ambiguity"
+            print_message(
+                f"--limit: the {limit} most doubtful of {len(sheet_items)} items, by {order}"
+            )
         sheet_items = sheet_items[:limit]
         questions = [_make_adjudication_question(earlier_consensus, ambiguous, dimensions)]
     elif above is not None or limit is not None:
