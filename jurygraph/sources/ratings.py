@@ -591,12 +591,12 @@ def _read_decisions(rows: Sequence[RowWithPlace], columns: NameByField) -> None:
 
 
 def iter_file_columns(
-    paths: Sequence[Path], columns: NameByField, optional_fields: Collection[str] = ()
+    paths: Sequence[Path], columns: NameByField, optional_field: str | None = None
 ) -> Iterator[tuple[Path, NameByField]]:
     """Yield each of several files with the columns named for it, of which one may be in the others alone.
 
-    A file that has the usual name instead, as those that `import` writes, is read by that; it may lack those of the
-    `optional_fields`.
+    A file that has the usual name instead, as those that `import` writes, is read by that; it may lack that of the
+    `optional_field`.
     """
     headers = {}
     if columns and len(paths) > 1:
@@ -606,7 +606,7 @@ def iter_file_columns(
         for name, column in columns.items():
             is_in_other_file = any(column in header for header in headers.values())
             field_name_and_alias = {name, _COLUMN_ALIASES.get(name, name)}
-            may_differ = name in optional_fields or field_name_and_alias & headers.get(path, set())
+            may_differ = name == optional_field or field_name_and_alias & headers.get(path, set())
             if is_in_other_file and column not in headers[path] and may_differ:
                 del file_columns[name]
         yield path, file_columns

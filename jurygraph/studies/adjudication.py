@@ -81,10 +81,10 @@ class SavedConsensus(FrozenModel):
     @property
     def doubt_count(self) -> int:
         """Return the number of items in doubt, which are those that `select_ambiguous` selects by default."""
-        ambiguous_items = {
-            name for name, item in self.items.items() if item.ambiguity > HIGH_AMBIGUITY
-        }
-        return len(ambiguous_items | self.doubtful_items)
+        items = self.items.items()
+        return len(
+            self.doubtful_items | {name for name, item in items if item.ambiguity > HIGH_AMBIGUITY}
+        )
 
 
 class ItemChange(NamedTuple):
@@ -213,16 +213,13 @@ def report(
     agents = _table(AgentChange._fields, change.agents)
     changed_label_count = sum(item.label != item.label_before for item in change.items)
     report = consensus.report(fitted_consensus, advance)
-    kind_of_doubt = f"ambiguity above {HIGH_AMBIGUITY:g}"
-    if before.method == "majority":
-        kind_of_doubt = "ties, and what one vote decides"
     return replace(
         report,
         figures={**report.figures, "moved": change},
         sections=[items, agents, *report.sections],
         conclusion=[
             f"new labels: {change.labels}; items with another likeliest label: {changed_label_count}",
-            f"items in doubt ({kind_of_doubt}): {before.doubt_count} before, {new_consensus.doubt_count} now",
+            f"items in doubt: {before.doubt_count} before, {new_consensus.doubt_count} now",
             *report.conclusion,
         ],
     )

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -54,12 +55,8 @@ from jurygraph.studies.report import (
     name_rows,
 )
 from jurygraph.studies.votes import MAX_LISTED_NAMES, VoteColumns, has_words, split_far_labels
-from jurygraph.views.agents import (
-    AgentDifference,
-    UnitRewards,
-    compare_all_agents,
-    conclude_pairs,
-)
+from jurygraph.views.agents import AgentDifference, UnitRewards
+from jurygraph.views.agents import rank_agents as rank_agents_by_reward
 
 REFIT_COUNT = 200
 BOOTSTRAP_RESAMPLES = 1000
@@ -152,15 +149,6 @@ class FittedConsensus:
             "bootstrap" if self.settings.uses_paper_preset else "t",
         )
         return {str(agent): score for agent, score in scores.items()}
-
-    @cached_property
-    def agent_scale(self) -> Sequence[Any]:
-        """What each class counts where agents are compared, [K]: its number if credit is in proportion, else credit."""
-        classes: Sequence[Any] = self.ballots.classes
-        if classes == self.values or has_words(classes):
-            return self.values
-        credit_by_number = np.interp(classes, (classes[0], classes[-1]), (0.0, 1.0))
-        return classes if np.allclose(credit_by_number, self.values) else self.values
 
     @cached_property
     def adjusted_means(self) -> dict[Any, float]:
@@ -398,16 +386,7 @@ def report(
         if refits is not None and scores:
             intervals = "t, with refits"
             scores = refits.agents
-    differences = _compare_agents(fitted_consensus)
-    pairs = [
-        {
-            "first": pair.first,
-            "second": pair.second,
-            "difference": as_interval(pair),
-            "certainty": pair.certainty,
-        }
-        for pair in differences
-    ]
+    pairs, unit = _compare_agents(fitted_consensus)
     agent_comparison_rows = _compare_methods(fitted_consensus)
     reasons = {}
     if ballots.agent is not None or settings.compare:
@@ -451,7 +430,7 @@ def report(
         _plots(figures),
         [
             *describe_slips(ballots),
-            *_conclude_agents(fitted_consensus, differences),
+            *_conclude_agents(pairs, unit),
             *conclude_annotators(figures),
             _conclude_items(figures),
         ],
@@ -542,14 +521,24 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     }
 
 
-def _compare_agents(fitted_consensus: FittedConsensus) -> list[AgentDifference]:
-    """Return the difference of the mean credit of each two agents, over what both were labelled for, the best first."""
+def _compare_agents(fitted_consensus: FittedConsensus) -> tuple[list[AgentDifference], str]:
+    """Return the difference of each two agents, over what both were labelled for, the best first, and its unit.
+
+    It is in the units of the labels, such as stars, if their credit is in proportion to them, and else of the credit.
+    """
     ballots = fitted_consensus.ballots
     if ballots.agent is None:
-        return []
+        return [], ""
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     votes = item_posteriors.votes
-    scale = fitted_consensus.agent_scale
+    scale: Sequence[Any] = fitted_consensus.values
+    unit = ""
+    classes: Sequence[Any] = ballots.classes
+    if classes != scale and not has_words(classes):
+        credit_by_number = np.interp(classes, (classes[0], classes[-1]), (0.0, 1.0))
+        if np.allclose(credit_by_number, scale):
+            scale = classes
+            unit = " The difference is in units of the labels, such as stars."
     # equal credit can differ in its last bits
     credit = np.round(item_posteriors.posterior @ np.array(scale), 12).tolist()
     units = ballots.prompt or ballots.item_id_in_file
@@ -562,17 +551,19 @@ def _compare_agents(fitted_consensus: FittedConsensus) -> list[AgentDifference]:
     unit_names = "items" if len(set(units)) < len(votes.items) else "answers"
     if ballots.prompt is not None:
         unit_names = "groups"
-    return compare_all_agents(rewards, limits, unit_names)
+    ranked_agents = [row.agent for row in rank_agents_by_reward(rewards, limits)]
+    pairs = list(combinations(ranked_agents, 2))
+    differences = []
+    for pair in pairs:
+        rewards_of_pair = [row for row in rewards if row.agent in pair]
+        best, _ = rank_agents_by_reward(rewards_of_pair, limits, unit_names, len(pairs))
+        if best.lead is not None:
+            differences.append(best.lead)
+    return differences, unit
 
 
-def _conclude_agents(
-    fitted_consensus: FittedConsensus, differences: Sequence[AgentDifference]
-) -> Iterator[str]:
+def _conclude_agents(differences: Sequence[AgentDifference], unit: str) -> Iterator[str]:
     """Yield whether the best agent is ahead of the next, and of more than two which pairs surely differ."""
-    yield from conclude_pairs(differences)
-    unit = ""
-    if fitted_consensus.agent_scale is not fitted_consensus.values:
-        unit = " The difference is in units of the labels, such as stars."
     for lead in differences[:1]:
         yield describe_lead(lead) + unit
     sure_pairs = [
@@ -580,20 +571,11 @@ def _conclude_agents(
         for pair in differences
         if pair.is_better_agent_known
     ]
-    if len(differences) > 1 and sure_pairs:
+    if len(differences) > 1:
         yield (
-            f"pairs of agents that differ by more than chance, {len(sure_pairs)} of {len(differences)} whose intervals "
-            f"hold together with 95 % (Bonferroni): {join_names(sure_pairs)}"
+            f"pairs of agents that differ by more than chance, of {len(differences)} whose intervals hold together "
+            f"with 95 % (Bonferroni): {join_names(sure_pairs) or 'none'}"
         )
-
-
-def _pair_sections(pairs: FigureRows) -> ReportSections:
-    """Yield the differences of more than two agents."""
-    if len(pairs) > 1:
-        columns = {"agent": "first", "other": "second", "ahead by (95 %)": "difference"}
-        columns["certainty"] = "certainty"
-        yield ReportTable.of(columns, pairs, left=2, digits=_TABLE_DIGITS, most=_MAX_PAIRS_LISTED)
-        yield f"the intervals of the {len(pairs)} differences hold together with 95 % (Bonferroni)"
 
 
 def _accuracy_cell(person: Figures) -> IntervalCell:
@@ -744,7 +726,10 @@ def _sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSect
     rows = [[name, _score_cell(agent), agent.items] for name, agent in _rank_by_score(figures)]
     score_title = f"score (95 %, {figures['intervals']})"
     yield ReportTable(("agent", score_title, "items"), rows, digits=_TABLE_DIGITS)
-    yield from _pair_sections(figures["pairs"])
+    pairs = [[pair.first, pair.second, pair, pair.certainty] for pair in figures["pairs"]]
+    if len(pairs) > 1:
+        header = ("agent", "other", "ahead by (95 %, Bonferroni)", "certainty")
+        yield ReportTable(header, pairs, left=2, digits=_TABLE_DIGITS, most=_MAX_PAIRS_LISTED)
     if settings.compare:
         yield _comparison_table(figures["comparison"])
         if figures["agents"]:

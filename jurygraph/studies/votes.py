@@ -1,9 +1,8 @@
 """Votes of files on one scale: their classes, and the class of each label, for a consensus of annotators."""
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -95,7 +94,7 @@ def collect_votes(
     """Return the votes of all files on one scale.
 
     Args:
-        files: read as one; a file without agents, or groups, has those that its items have in the others.
+        files: read as one; a file without groups has those that its items have in the others.
         dimension: the dimension to select if there are several.
         classes: all labels, from low to high; text that writes a number is that number. Without them labels must be
             numbers, or, where no vote names an agent, words, and the classes are those that occur.
@@ -109,7 +108,7 @@ def collect_votes(
     votes: list[_LocatedVote] = []
     for file in select_dimension(files, dimension):
         votes += [_LocatedVote(file, *row) for row in file.rows]
-    votes = _take_from_other_files(_take_from_other_files(votes, "agent"), "group")
+    votes = list(_name_groups(votes))
     _refuse_several_dimensions(votes)
     found = [vote.label for _, _, vote in votes if vote.label is not None]
     if not found:
@@ -260,24 +259,13 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> S
     return tuple(classes)
 
 
-def _take_from_other_files(
-    votes: Sequence[_LocatedVote], name: Literal["agent", "group"]
-) -> list[_LocatedVote]:
-    """Return the votes; in a file without a column, each has the value that its item has in the other files, if one."""
-    get_item = attrgetter("item" if name == "agent" else "key")  # the key has the agent
-    values_by_item = defaultdict(set)
-    for file, _, vote in votes:
-        if name in file.columns:
-            values_by_item[get_item(vote)].add(getattr(vote, name))
-    completed_votes = []
-    for located_vote in votes:
-        vote = located_vote.vote
-        values = values_by_item[get_item(vote)]
-        if name not in located_vote.file.columns and len(values) == 1:
-            (value,) = values
-            vote = vote.model_copy(update={name: value})
-        completed_votes.append(located_vote._replace(vote=vote))
-    return completed_votes
+def _name_groups(votes: Sequence[_LocatedVote]) -> Iterator[_LocatedVote]:
+    """Yield the votes, those of a file without groups with the group that their item has in the other files."""
+    group_by_item = {vote.key: vote.group for _, _, vote in votes if vote.group is not None}
+    for file, location, vote in votes:
+        if "group" not in file.columns:
+            vote = vote.model_copy(update={"group": group_by_item.get(vote.key)})
+        yield _LocatedVote(file, location, vote)
 
 
 def _require_complete_column(

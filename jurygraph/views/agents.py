@@ -3,9 +3,8 @@
 The clusters of an interval are the independent units of a run: its tasks, or groups of tasks.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -303,54 +302,23 @@ class RankedAgent(NamedTuple):
 
 def conclude_ranking(agents: Iterable[RankedAgent]) -> list[str]:
     """Return that no agent is shown to be better than another; nothing where one is, and of fewer than three."""
-    return conclude_pairs(
-        [pair for row in agents for pair in (row.lead, row.gap) if pair is not None]
-    )
-
-
-def conclude_pairs(pairs: Sequence[AgentDifference]) -> list[str]:
-    """Return that no agent of some pairs is shown to be better; nothing where one is, and of a single pair."""
+    pairs = [pair for row in agents for pair in (row.lead, row.gap) if pair is not None]
     if len(pairs) < 2 or any(pair.is_better_agent_known for pair in pairs):
         return []
     return ["No agent is shown to be better than another."]
 
 
 def rank_agents(
-    rewards: Iterable[UnitRewards], limits: Limits, unit_names: str | None = None
+    rewards: Iterable[UnitRewards],
+    limits: Limits,
+    unit_names: str | None = None,
+    pairs: int | None = None,
 ) -> list[RankedAgent]:
     """Return the agents, the best mean first and those without a mean last; failed rewards are in no mean.
 
     `limits` are the least and the greatest reward that is possible. `unit_names` is what the units are called; None:
-    tasks, or groups of tasks.
+    tasks, or groups of tasks. `pairs` is the number of differences whose intervals hold together; None: of these.
     """
-    names, units, totals = _sum_rewards_by_unit(rewards)
-    return rank_agents_by_mean(names, totals, unit_names or units_label(units), limits)
-
-
-def compare_all_agents(
-    rewards: Iterable[UnitRewards], limits: Limits, unit_names: str
-) -> list[AgentDifference]:
-    """Return the difference of each two agents, the best mean first; the arguments are those of `rank_agents`.
-
-    Each agent has a reward.
-    """
-    names, _, totals = _sum_rewards_by_unit(rewards)
-    pairs = list(combinations(range(len(names)), 2))
-    differences = []
-    for first, second in pairs:
-        totals_of_pair = UnitTotals._make(array[[first, second]] for array in totals)
-        differences.append(
-            compare_agents(
-                names[first], names[second], totals_of_pair, unit_names, len(pairs), limits
-            )
-        )
-    return differences
-
-
-def _sum_rewards_by_unit(
-    rewards: Iterable[UnitRewards],
-) -> tuple[list[str], Collection[str], UnitTotals]:
-    """Return the agents, the best mean first and those without one last, the units, and the totals of both."""
     rows = list(rewards)
     agents = {agent: number for number, agent in enumerate(sorted({row.agent for row in rows}))}
     units = {unit: number for number, unit in enumerate(dict.fromkeys(row.unit for row in rows))}
@@ -360,22 +328,29 @@ def _sum_rewards_by_unit(
     _, scored, total, _, _ = arrays.sum(axis=2)
     order = np.argsort(-divide_or_nan(total, scored), kind="stable")  # those without a mean last
     names = np.array([*agents], dtype=object)[order]
-    return names.tolist(), units, UnitTotals._make(arrays[:, order])
+    totals = UnitTotals._make(arrays[:, order])
+    unit_names = unit_names or units_label(units)
+    return rank_agents_by_mean(names.tolist(), totals, unit_names, limits, pairs)
 
 
 def rank_agents_by_mean(
-    agents: Sequence[str], totals: UnitTotals, units: str, limits: Limits
+    agents: Sequence[str],
+    totals: UnitTotals,
+    units: str,
+    limits: Limits,
+    pairs: int | None = None,
 ) -> list[RankedAgent]:
     """Return agents in the order of their means, those without one last, from their totals [A,U] in this order.
 
-    `units` is what the units are called.
+    `units` is what the units are called, and `pairs` is that of `rank_agents`.
     """
     means = []
     for total, scored in zip(totals.total, totals.scored, strict=True):
         mean = ratio_interval(total, scored)
         means.append(mean and clip_to_limits(mean, limits))
     count = len(means) - means.count(None)
-    pairs = max(count - 1, 2 * count - 3)  # neighbours, and the best with each that is not the next
+    # neighbours, and the best with each that is not the next
+    pairs = pairs or max(count - 1, 2 * count - 3)
 
     def compare(first: int, second: int) -> AgentDifference:
         unit_totals_of_pair = UnitTotals._make(array[[first, second]] for array in totals)

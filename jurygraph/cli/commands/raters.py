@@ -290,7 +290,7 @@ def _read_ballots(
     counts_repeats: bool,
 ) -> VoteColumns:
     paths = [*ratings, *filter(None, [gold])]
-    file_column_pairs = list(iter_file_columns(paths, columns, ("agent", "group")))
+    file_column_pairs = list(iter_file_columns(paths, columns, "group"))
     gold_columns = file_column_pairs.pop()[1] if gold is not None else {}
     files = [
         read_votes(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD, classes, VoteOnText)

@@ -149,7 +149,7 @@ def test_from_doubt_to_a_refit(
 def test_the_widest_doubt_is_labelled_first_and_the_last_command_runs_with_files_that_lack_a_column(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ratings call each column otherwise, and the items, of which sheets are made, have no group or agent."""
+    """The ratings call each column otherwise, and the items, of which sheets are made, have no group."""
     monkeypatch.chdir(tmp_path)
     stars = {"near": (3, 4), "far": (4, 1, 4), "sure": (2, 2, 2)}
     rows = [
@@ -158,7 +158,7 @@ def test_the_widest_doubt_is_labelled_first_and_the_last_command_runs_with_files
         for who, label in zip(("ann", "bo", "cy"), labels, strict=False)
     ]
     table(Path("ratings.csv"), *rows)
-    items = [{"item": f"{item}_bot {item}", "text": "A text"} for item in stars]
+    items = [{"item": item, "agent": f"bot {item}", "text": "A text"} for item in stars]
     table(Path("items.csv"), *items)
     named = ("--id-column", "Id", "--agent", "System", "--group", "Question")
     named += ("--annotator", "Who", "--label", "Stars", "--subsets", 0)
@@ -173,23 +173,21 @@ def test_the_widest_doubt_is_labelled_first_and_the_last_command_runs_with_files
     made = run("assign", "items.csv", *asked, "--limit", 1, "--out", "out")
     assert "--limit: the 1 most doubtful of 2 items, by spread of labels\n" in made.err
     key = Path("out/key.jsonl")
-    assert json.loads(key.read_text("utf-8"))["item"] == "far_bot far"
-    as_rated = key.read_text("utf-8").replace('"far_bot far"', '"far"')
-    key.write_text(as_rated, "utf-8")
+    assert json.loads(key.read_text("utf-8"))["item"] == "far"
     sheet = Path("out/sheets/dee.csv")
     sheet.write_text(sheet.read_text("utf-8").replace('"",""', '"4",""'), "utf-8")
     read = run("import", "sheets", key, sheet, "--out", "new.jsonl")
     assert json.loads(Path("new.jsonl").read_text("utf-8")).keys() == {
-        *("item", "annotator", "label")
+        *("item", "agent", "annotator", "label")
     }
     (command,) = re.findall("^next: jurygraph (.*)$", read.err, re.M)
     second = run(*shlex.split(command))
     assert second.code == 0, second.err
-    counts = "items in doubt (ties, and what one vote decides): 2 before, 1 now\n"
+    counts = "items in doubt: 2 before, 1 now\n"
     assert counts in second.out
-    table(Path("new.jsonl"), {"item": "unknown", "annotator": "dee", "label": 4})
+    table(Path("new.jsonl"), {"item": "new", "agent": "bot", "annotator": "dee", "label": 4})
     refused = run(*shlex.split(command)).err
-    assert "new.jsonl, line 1, field agent: is empty, and other rows have one" in refused
+    assert "new.jsonl, line 1, field group: is empty, and other rows have one" in refused
 
 
 SCORES = {
