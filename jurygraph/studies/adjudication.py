@@ -81,9 +81,10 @@ class SavedConsensus(FrozenModel):
     @property
     def doubt_count(self) -> int:
         """Return the number of items in doubt, which are those that `select_ambiguous` selects by default."""
-        items = self.items.items()
-        return len(
-            self.doubtful_items | {name for name, item in items if item.ambiguity > HIGH_AMBIGUITY}
+        doubtful_items = self.doubtful_items
+        return sum(
+            item.ambiguity > HIGH_AMBIGUITY or name in doubtful_items
+            for name, item in self.items.items()
         )
 
 

@@ -66,7 +66,6 @@ MAX_LABEL_STEPS_FOR_REFITS = 5_000_000
 _TABLE_DIGITS = 3  # as in the tables of the paper
 _MAX_ROWS_LISTED = 10
 _MAX_AGENTS_PLOTTED = 25
-_MAX_PAIRS_LISTED = 30
 _MAX_SCALE_CHARACTERS = 400
 _CONSENSUS_METHOD_LABELS = {
     "majority": "majority vote",
@@ -178,8 +177,7 @@ class FittedConsensus:
             credit = np.array(self.values)
             variance = shares @ credit**2 - (shares @ credit) ** 2
             spread = np.sqrt(np.maximum(variance, 0.0))
-        # equal spreads can differ in their last bits
-        return dict(zip(self.model.votes.items, spread.round(12).tolist(), strict=True))
+        return dict(zip(self.model.votes.items, spread.tolist(), strict=True))
 
     @cached_property
     def tied_items(self) -> list[Any]:
@@ -551,15 +549,13 @@ def _compare_agents(fitted_consensus: FittedConsensus) -> tuple[list[AgentDiffer
     unit_names = "items" if len(set(units)) < len(votes.items) else "answers"
     if ballots.prompt is not None:
         unit_names = "groups"
-    ranked_agents = [row.agent for row in rank_agents_by_reward(rewards, limits)]
-    pairs = list(combinations(ranked_agents, 2))
-    differences = []
+    ranked_agents = rank_agents_by_reward(rewards, limits)
+    pairs = list(combinations([row.agent for row in ranked_agents], 2))
+    leads = []
     for pair in pairs:
         rewards_of_pair = [row for row in rewards if row.agent in pair]
-        best, _ = rank_agents_by_reward(rewards_of_pair, limits, unit_names, len(pairs))
-        if best.lead is not None:
-            differences.append(best.lead)
-    return differences, unit
+        leads.append(rank_agents_by_reward(rewards_of_pair, limits, unit_names, len(pairs))[0].lead)
+    return list(filter(None, leads)), unit
 
 
 def _conclude_agents(differences: Sequence[AgentDifference], unit: str) -> Iterator[str]:
@@ -728,8 +724,8 @@ def _sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSect
     yield ReportTable(("agent", score_title, "items"), rows, digits=_TABLE_DIGITS)
     pairs = [[pair.first, pair.second, pair, pair.certainty] for pair in figures["pairs"]]
     if len(pairs) > 1:
-        header = ("agent", "other", "ahead by (95 %, Bonferroni)", "certainty")
-        yield ReportTable(header, pairs, left=2, digits=_TABLE_DIGITS, most=_MAX_PAIRS_LISTED)
+        pair_header = ("agent", "other", "ahead by (95 %, Bonferroni)", "certainty")
+        yield ReportTable(pair_header, pairs, left=2, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
     if settings.compare:
         yield _comparison_table(figures["comparison"])
         if figures["agents"]:

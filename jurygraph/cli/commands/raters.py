@@ -230,8 +230,7 @@ def consensus(
             "--classes LOWEST,…,HIGHEST"
         )
     fitted_consensus = fit_consensus(ballots, settings)
-    is_majority_fallback = fitted_consensus.method == "majority" and method is None
-    if artifact is not None and is_majority_fallback:
+    if artifact is not None and fitted_consensus.method == "majority" and method is None:
         print_message(
             f"{artifact}: not written, because the majority vote has no confusions; use --method "
             "stableval"
@@ -488,10 +487,7 @@ def assign(
         )
         print_messages(_notes_on_consensus(earlier_consensus, ambiguous, names))
         if limit is not None and limit < len(sheet_items):
-            order = "spread of labels" if earlier_consensus.method == "majority" else "ambiguity"
-            print_message(
-                f"--limit: the {limit} most doubtful of {len(sheet_items)} items, by {order}"
-            )
+            print_message(f"--limit: the {limit} most doubtful of {len(sheet_items)} items")
         sheet_items = sheet_items[:limit]
         questions = [_make_adjudication_question(earlier_consensus, ambiguous, dimensions)]
     elif above is not None or limit is not None:
@@ -558,6 +554,7 @@ def _notes_on_consensus(
     if consensus.doubtful_items:
         yield (
             f"{path}: by majority vote, items that one vote decides are in doubt, too: {len(consensus.doubtful_items)}"
+            "; the widest spread of labels comes first"
         )
     figures = consensus.model_dump(include={"classes", "values"})
     figures["annotators"] = {

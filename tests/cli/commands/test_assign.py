@@ -171,7 +171,7 @@ def test_the_widest_doubt_is_labelled_first_and_the_last_command_runs_with_files
     ]
     asked = ("--ambiguous", "consensus.json", "--reviewers", "dee", "--per-item", 1)
     made = run("assign", "items.csv", *asked, "--limit", 1, "--out", "out")
-    assert "--limit: the 1 most doubtful of 2 items, by spread of labels\n" in made.err
+    assert "are in doubt, too: 1; the widest spread of labels comes first\n" in made.err
     key = Path("out/key.jsonl")
     assert json.loads(key.read_text("utf-8"))["item"] == "far"
     sheet = Path("out/sheets/dee.csv")
