@@ -142,11 +142,10 @@ def select_ambiguous(
     highest ambiguity. Raises `InputError` if there is none, or if one is not among `items`.
     """
     item_by_key = {item.key: item for item in items}
-    is_by_spread = earlier_consensus.method == "majority"
     earlier_items = sorted(
         earlier_consensus.items.items(),
         key=lambda entry: (
-            -entry[1].spread * is_by_spread,
+            -entry[1].spread * (earlier_consensus.method == "majority"),
             -entry[1].ambiguity,
             entry[1].labels,
         ),

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -52,6 +53,7 @@ from jurygraph.studies.report import (
     as_interval,
     describe_range,
     format_cell,
+    group_by,
     name_rows,
 )
 from jurygraph.studies.votes import MAX_LISTED_NAMES, VoteColumns, has_words, split_far_labels
@@ -549,12 +551,13 @@ def _compare_agents(fitted_consensus: FittedConsensus) -> tuple[list[AgentDiffer
     unit_names = "items" if len(set(units)) < len(votes.items) else "answers"
     if ballots.prompt is not None:
         unit_names = "groups"
-    ranked_agents = rank_agents_by_reward(rewards, limits)
-    pairs = list(combinations([row.agent for row in ranked_agents], 2))
+    agents = [row.agent for row in rank_agents_by_reward(rewards, limits)]
+    pairs = list(combinations(agents, 2))
     leads = []
-    for pair in pairs:
-        rewards_of_pair = [row for row in rewards if row.agent in pair]
-        leads.append(rank_agents_by_reward(rewards_of_pair, limits, unit_names, len(pairs))[0].lead)
+    rewards_by_agent = group_by(rewards, attrgetter("agent"))
+    for first, second in pairs:
+        pair = rewards_by_agent[first] + rewards_by_agent[second]
+        leads += [rank_agents_by_reward(pair, limits, unit_names, len(pairs))[0].lead]
     return list(filter(None, leads)), unit
 
 
@@ -724,8 +727,13 @@ def _sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSect
     yield ReportTable(("agent", score_title, "items"), rows, digits=_TABLE_DIGITS)
     pairs = [[pair.first, pair.second, pair, pair.certainty] for pair in figures["pairs"]]
     if len(pairs) > 1:
-        pair_header = ("agent", "other", "ahead by (95 %, Bonferroni)", "certainty")
-        yield ReportTable(pair_header, pairs, left=2, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
+        yield ReportTable(
+            ("agent", "other", "ahead by (95 %, Bonferroni)", "certainty"),
+            pairs,
+            left=2,
+            digits=_TABLE_DIGITS,
+            most=_MAX_ROWS_LISTED,
+        )
     if settings.compare:
         yield _comparison_table(figures["comparison"])
         if figures["agents"]:

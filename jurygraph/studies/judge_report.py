@@ -719,8 +719,9 @@ def _ceiling_sections(ceiling_by_judge: FigureRows) -> ReportSections:
         for row in ceilings
         if row["value"] is not None
     ]
-    header = ("people agree on", "share (95 %)", "and one of them with", "share (95 %)")
-    yield ReportTable(header, shares)
+    yield ReportTable(
+        ("people agree on", "share (95 %)", "and one of them with", "share (95 %)"), shares
+    )
     columns: Columns = {
         "two people differ on": "question",
         "by a mean distance of (95 %)": "distance",
