@@ -206,7 +206,7 @@ def drop_repeated_labels(file: FileRows[D]) -> FileRows[D]:
     return replace(file, rows=tuple(leave_out_copies(file.path, file.rows, _label_content)))
 
 
-def _label_content(row: Rating | Vote) -> str:
+def _label_content(row: FrozenModel) -> str:
     return row.model_dump_json(exclude={"domain", "group", "text", "prompt", "reason", "time"})
 
 
@@ -342,8 +342,9 @@ def read_judged_labels(
     first_position_by_key: dict[tuple[str | None, ...], str] = {}
     for target_columns, fields in _label_columns(path, columns, options):
         file = read_validated_rows(path, _LabelRow, target_columns, options)
-        row_count += len(file.rows)
-        for position, row in file.rows:
+        rows = leave_out_copies(path, file.rows, _label_content)
+        row_count += len(rows)
+        for position, row in rows:
             if row.target is None:
                 continue
             row = row.model_copy(update=fields)
@@ -354,10 +355,13 @@ def read_judged_labels(
             first = first_position_by_key.setdefault(subject, position)
             if first != position:
                 problem = f"{quote(row.id)} has a label in {first} already"
-                hint = f"keep one, or {_reviewer_hint(file, options)}"
+                hint = "keep one, or name the column of who gave each with --reviewer-column"
                 if row.reviewer is not None:
                     problem = f"{quote(row.reviewer)} labelled {quote(row.id)} in {first} already"
-                    hint = f"keep one label of each person and `question`{_question_hint(file)}"
+                    hint = (
+                        "keep one label of each person and `question`; if another column names the question of each, "
+                        "or its agent, rename it to `question` or `agent`"
+                    )
                 column = file.columns["id"]
                 raise_field_error(f"{path}, {position}", Problem((column,), problem, hint))
     column_by_field = dict(file.columns)
@@ -406,22 +410,6 @@ def split_column_subject(text: str) -> tuple[str, str, str]:
     subject, _, column = text.rpartition("=")
     first, _, second = subject.partition(":")
     return column.strip(), first, second
-
-
-def _question_hint(file: FileRows[_LabelRow]) -> str:
-    """Return that a column may name the questions or agents of labels, after `;`; nothing where one names questions."""
-    if "question" in file.columns or not file.unread_columns:
-        return ""
-    columns = join_names(map(quote, file.unread_columns))
-    return f"; if {columns} names the question of each, or its agent, rename that column to `question` or `agent`"
-
-
-def _reviewer_hint(file: FileRows[_LabelRow], options: NameByField) -> str:
-    """Return how to say who gave each label."""
-    option = options.get("reviewer")
-    if option is None or "reviewer" in file.columns:
-        return "name who gave each in `reviewer`"
-    return f"name the column of who gave each with {option}"
 
 
 def read_texts(path: StrPath, columns: NameByField = NO_NAMES) -> dict[str, str]:
@@ -591,25 +579,23 @@ def _read_decisions(rows: Sequence[RowWithPlace], columns: NameByField) -> None:
 
 
 def iter_file_columns(
-    paths: Sequence[Path], columns: NameByField
+    paths: Sequence[Path], columns: NameByField, optional_field: str | None = None
 ) -> Iterator[tuple[Path, NameByField]]:
     """Yield each of several files with the columns named for it, of which one may be in the others alone.
 
-    A file that has the usual name instead, as those that `import` writes, is read by that.
+    A file that has the usual name instead, as those that `import` writes, is read by that; it may lack that of the
+    `optional_field`.
     """
     headers = {}
     if columns and len(paths) > 1:
         headers = {path: set(read_first_row(path)) for path in paths}
+    all_columns = set().union(*headers.values())
     for path in paths:
         file_columns = dict(columns)
         for name, column in columns.items():
-            is_in_other_file = any(column in header for header in headers.values())
-            field_name_and_alias = {name, _COLUMN_ALIASES.get(name, name)}
-            if (
-                is_in_other_file
-                and column not in headers[path]
-                and field_name_and_alias & headers[path]
-            ):
+            header = headers.get(path, all_columns)
+            has_other_name = name == optional_field or {name, _COLUMN_ALIASES.get(name)} & header
+            if column in all_columns - header and has_other_name:
                 del file_columns[name]
         yield path, file_columns
 

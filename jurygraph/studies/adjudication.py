@@ -38,6 +38,7 @@ class _ConsensusItem(FrozenModel):
     posterior: tuple[UnitInterval, ...]
     ambiguity: UnitInterval
     labels: int = 0
+    spread: Number = 0.0
     mean: Number | None = None
     adjusted_mean: Number | None = None
     annotators: tuple[str, ...] = ()
@@ -78,9 +79,13 @@ class SavedConsensus(FrozenModel):
         return frozenset().union(*(item.annotators for item in self.items.values()))
 
     @property
-    def high_ambiguity_count(self) -> int:
-        """Return the number of items with high ambiguity."""
-        return sum(item.ambiguity > HIGH_AMBIGUITY for item in self.items.values())
+    def doubt_count(self) -> int:
+        """Return the number of items in doubt, which are those that `select_ambiguous` selects by default."""
+        doubtful_items = self.doubtful_items
+        return sum(
+            item.ambiguity > HIGH_AMBIGUITY or name in doubtful_items
+            for name, item in self.items.items()
+        )
 
 
 class ItemChange(NamedTuple):
@@ -133,11 +138,17 @@ def select_ambiguous(
 ) -> list[SheetItem]:
     """Return those of the items of which a consensus has a doubt above `min_ambiguity`, the most doubtful first.
 
-    Ties come before what one vote decides. Raises `InputError` if there is none, or if one is not among `items`.
+    Of a majority these are items with the widest spread of labels, and of equal ones ties first; else those with the
+    highest ambiguity. Raises `InputError` if there is none, or if one is not among `items`.
     """
     item_by_key = {item.key: item for item in items}
     earlier_items = sorted(
-        earlier_consensus.items.items(), key=lambda entry: (-entry[1].ambiguity, entry[1].labels)
+        earlier_consensus.items.items(),
+        key=lambda entry: (
+            -entry[1].spread * (earlier_consensus.method == "majority"),
+            -entry[1].ambiguity,
+            entry[1].labels,
+        ),
     )
     decided_by_one = earlier_consensus.doubtful_items
     selected_items = []
@@ -176,7 +187,11 @@ def report(
     Raises `InputError` if `before` was fitted otherwise, or to other or no fewer labels.
     """
     scores = fitted_consensus.scores(fitted_consensus.method)
-    new_consensus = SavedConsensus(agents=scores, **consensus.describe_fit(fitted_consensus))
+    new_consensus = SavedConsensus(
+        agents=scores,
+        decided_by_one=fitted_consensus.majority.items_decided_by_one_vote(),
+        **consensus.describe_fit(fitted_consensus),
+    )
     for name in ("classes", "values", "preset", "method", "settings"):
         if getattr(before, name) != getattr(new_consensus, name):
             raise InputError(
@@ -204,8 +219,7 @@ def report(
         sections=[items, agents, *report.sections],
         conclusion=[
             f"new labels: {change.labels}; items with another likeliest label: {changed_label_count}",
-            f"items with ambiguity above {HIGH_AMBIGUITY:g}: {before.high_ambiguity_count} before, "
-            f"{new_consensus.high_ambiguity_count} now",
+            f"items in doubt: {before.doubt_count} before, {new_consensus.doubt_count} now",
             *report.conclusion,
         ],
     )

@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -50,10 +52,12 @@ from jurygraph.studies.report import (
     ReportTable,
     as_interval,
     describe_range,
+    format_cell,
+    group_by,
     name_rows,
 )
 from jurygraph.studies.votes import MAX_LISTED_NAMES, VoteColumns, has_words, split_far_labels
-from jurygraph.views.agents import UnitRewards, conclude_ranking
+from jurygraph.views.agents import AgentDifference, UnitRewards
 from jurygraph.views.agents import rank_agents as rank_agents_by_reward
 
 REFIT_COUNT = 200
@@ -341,11 +345,12 @@ def report(
     `agents` and `items` are scored by `method`; `annotators`, `prior` [K], `log_likelihood` and `converged` belong to
     the fitted model, whatever the method. `intervals` names the source of the agents' intervals: t over items or
     prompts, without or with the variance of refits (if the model scores them); by preset `paper`, percentiles of
-    resamples. `findings` are what the posterior changes against the majority, and `further_labels` what more labels of
-    the items of high ambiguity would leave of it (`expected_ambiguity`; empty without such items). `decided_by_one` are
-    the items whose majority depends on a single vote (Proposition 1), and `ties` those for which several classes lead.
-    `stability` is under subsets of the annotators, each on a resample of the items or
-    prompts, which is left out by preset `paper`. `limits` say what was not measured, and why.
+    resamples. `pairs` are the differences of agents, whose intervals hold together. `findings` are what the posterior
+    changes against the majority, and `further_labels` what more labels of the items of high ambiguity would leave
+    of it (`expected_ambiguity`; empty without such items). `decided_by_one` are the items whose majority depends on
+    a single vote (Proposition 1), and `ties` those for which several classes lead. `stability` is under subsets of
+    the annotators, each on a resample of the items or prompts, which is left out by preset `paper`. `limits` say
+    what was not measured, and why.
 
     `advance` is called with 1 after each of the `estimates`.
     """
@@ -381,6 +386,7 @@ def report(
         if refits is not None and scores:
             intervals = "t, with refits"
             scores = refits.agents
+    pairs, unit = _compare_agents(fitted_consensus)
     agent_comparison_rows = _compare_methods(fitted_consensus)
     reasons = {}
     if ballots.agent is not None or settings.compare:
@@ -399,6 +405,7 @@ def report(
         "bootstrap": settings.resamples,
         "prior": model.prior.tolist(),
         "agents": scores,
+        "pairs": pairs,
         "intervals": intervals,
         "annotators": annotators,
         "stability": stability,
@@ -423,7 +430,7 @@ def report(
         _plots(figures),
         [
             *describe_slips(ballots),
-            *_conclude_agents(fitted_consensus),
+            *_conclude_agents(pairs, unit),
             *conclude_annotators(figures),
             _conclude_items(figures),
         ],
@@ -465,8 +472,9 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
 
     In `counts`, `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items have only
     abstentions. Items have the posterior probability of each class, [K], the ambiguity, 1 minus the greatest, and the
-    names of the annotators who labelled them; of classes that are numbers also the `mean` of their `labels`, and the
-    `adjusted_mean` (`means_without_leniency`), else None. `values` are empty if the classes have no order.
+    names of the annotators who labelled them, and the `spread` of the labels (`spreads`); of classes that are numbers
+    also the `mean` of their `labels`, and the `adjusted_mean` (`means_without_leniency`), else None. `values` are
+    empty if the classes have no order.
     """
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     votes = item_posteriors.votes
@@ -492,6 +500,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
             "posterior": posterior.tolist(),
             "ambiguity": ambiguity,
             "labels": labels,
+            "spread": fitted_consensus.spreads[name],
             "mean": mean,
             "adjusted_mean": fitted_consensus.adjusted_means.get(name),
             "annotators": [],
@@ -512,14 +521,14 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     }
 
 
-def _conclude_agents(fitted_consensus: FittedConsensus) -> list[str]:
-    """Return whether the agent with the greatest mean credit is ahead of the next, over what both were labelled for.
+def _compare_agents(fitted_consensus: FittedConsensus) -> tuple[list[AgentDifference], str]:
+    """Return the difference of each two agents, over what both were labelled for, the best first, and its unit.
 
-    The difference is in the units of the labels, such as stars, if their credit is in proportion to them.
+    It is in the units of the labels, such as stars, if their credit is in proportion to them, and else of the credit.
     """
     ballots = fitted_consensus.ballots
     if ballots.agent is None:
-        return []
+        return [], ""
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     votes = item_posteriors.votes
     scale: Sequence[Any] = fitted_consensus.values
@@ -542,9 +551,30 @@ def _conclude_agents(fitted_consensus: FittedConsensus) -> list[str]:
     unit_names = "items" if len(set(units)) < len(votes.items) else "answers"
     if ballots.prompt is not None:
         unit_names = "groups"
-    agents = rank_agents_by_reward(rewards, limits, unit_names)
-    leads = [describe_lead(agent.lead) + unit for agent in agents[:1] if agent.lead is not None]
-    return [*conclude_ranking(agents), *leads]
+    agents = [row.agent for row in rank_agents_by_reward(rewards, limits)]
+    pairs = list(combinations(agents, 2))
+    leads = []
+    rewards_by_agent = group_by(rewards, attrgetter("agent"))
+    for first, second in pairs:
+        pair = rewards_by_agent[first] + rewards_by_agent[second]
+        leads += [rank_agents_by_reward(pair, limits, unit_names, len(pairs))[0].lead]
+    return list(filter(None, leads)), unit
+
+
+def _conclude_agents(differences: Sequence[AgentDifference], unit: str) -> Iterator[str]:
+    """Yield whether the best agent is ahead of the next, and of more than two which pairs surely differ."""
+    for lead in differences[:1]:
+        yield describe_lead(lead) + unit
+    sure_pairs = [
+        f"{pair.first} - {pair.second} {format_cell(pair, _TABLE_DIGITS)}"
+        for pair in differences
+        if pair.is_better_agent_known
+    ]
+    if len(differences) > 1:
+        yield (
+            f"pairs of agents that differ by more than chance, of {len(differences)} whose intervals hold together "
+            f"with 95 % (Bonferroni): {join_names(sure_pairs) or 'none'}"
+        )
 
 
 def _accuracy_cell(person: Figures) -> IntervalCell:
@@ -695,6 +725,15 @@ def _sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSect
     rows = [[name, _score_cell(agent), agent.items] for name, agent in _rank_by_score(figures)]
     score_title = f"score (95 %, {figures['intervals']})"
     yield ReportTable(("agent", score_title, "items"), rows, digits=_TABLE_DIGITS)
+    pairs = [[pair.first, pair.second, pair, pair.certainty] for pair in figures["pairs"]]
+    if len(pairs) > 1:
+        yield ReportTable(
+            ("agent", "other", "ahead by (95 %, Bonferroni)", "certainty"),
+            pairs,
+            left=2,
+            digits=_TABLE_DIGITS,
+            most=_MAX_ROWS_LISTED,
+        )
     if settings.compare:
         yield _comparison_table(figures["comparison"])
         if figures["agents"]:
@@ -835,11 +874,11 @@ def _item_table(columns: Columns, items: FigureRows, classes: Sequence[Label]) -
 
 def _doubtful_item_sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSections:
     """Yield the items with a tie of votes, and those that one vote decides, the labels farthest apart first."""
-    doubts, spreads = fitted_consensus.doubts, fitted_consensus.spreads
-    rows = []
-    for name in sorted(doubts, key=lambda name: -spreads[name]):
-        doubt = {"name": name, "doubt": doubts[name], "spread": spreads[name]}
-        rows.append(figures["items"][name] | doubt)
+    items = figures["items"]
+    doubts = fitted_consensus.doubts.items()
+    rows = [{"name": name, "doubt": doubt, **items[name]} for name, doubt in doubts]
+    # as `assign --ambiguous` selects them
+    rows.sort(key=lambda row: (-row["spread"], -row["ambiguity"], row["labels"]))
     columns = {"items in doubt": "name", "doubt": "doubt", "spread of labels": "spread"}
     yield _item_table(columns, rows, figures["classes"])
     if rows:

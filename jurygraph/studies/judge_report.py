@@ -519,16 +519,22 @@ def _human_ceiling_figures(study: JudgeStudy) -> Figures | None:
         distance = as_interval(mean_with_cluster_interval(distances, tasks))
         return distance and figures | {"distance": distance, **_distance_from_persons(study)}
     share = _share_with_interval([distance == 0.0 for distance in distances], tasks)
-    return share and figures | share._asdict()
+    return share and figures | share._asdict() | _distance_from_persons(study)
 
 
 def _distance_from_persons(study: JudgeStudy) -> Figures:
-    """Return the judge, and its mean distance from single named people, of responses that several labelled."""
+    """Return the judge, its mean distance from single named people, and how often it is 0, where several labelled."""
     counts = Counter(row.response for row in study.person_labels)
     rows = [row for row in study.person_labels if counts[row.response] > 1]
     distances = [abs(row.prediction - row.label) for row in rows]
-    distance = mean_with_cluster_interval(distances, [row.task for row in rows])
-    return {"judge": study.judge.name, "judge_distance": as_interval(distance)}
+    tasks = [row.task for row in rows]
+    distance = mean_with_cluster_interval(distances, tasks)
+    share = _share_with_interval([distance == 0.0 for distance in distances], tasks)
+    return {
+        "judge": study.judge.name,
+        "judge_distance": as_interval(distance),
+        "judge_share": share,
+    }
 
 
 def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
@@ -718,8 +724,14 @@ def _describe_seats(row: Figures) -> str:
 def _ceiling_sections(ceiling_by_judge: FigureRows) -> ReportSections:
     """Yield how often two people agree, or by how much they differ; judges of the same responses share a line."""
     ceilings = {str(row): row for row in ceiling_by_judge if row is not None}.values()
-    shares = [[row["question"], row] for row in ceilings if row["value"] is not None]
-    yield ReportTable(("people agree on", "share (95 %)"), shares)
+    shares = [
+        [row["question"], row, row.get("judge"), row.get("judge_share")]
+        for row in ceilings
+        if row["value"] is not None
+    ]
+    yield ReportTable(
+        ("people agree on", "share (95 %)", "and one of them with", "share (95 %)"), shares
+    )
     columns: Columns = {
         "two people differ on": "question",
         "by a mean distance of (95 %)": "distance",

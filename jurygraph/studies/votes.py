@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -94,7 +94,7 @@ def collect_votes(
     """Return the votes of all files on one scale.
 
     Args:
-        files: read as one.
+        files: read as one; a file without groups has those that its items have in the others.
         dimension: the dimension to select if there are several.
         classes: all labels, from low to high; text that writes a number is that number. Without them labels must be
             numbers, or, where no vote names an agent, words, and the classes are those that occur.
@@ -108,6 +108,7 @@ def collect_votes(
     votes: list[_LocatedVote] = []
     for file in select_dimension(files, dimension):
         votes += [_LocatedVote(file, *row) for row in file.rows]
+    votes = list(_name_groups(votes))
     _refuse_several_dimensions(votes)
     found = [vote.label for _, _, vote in votes if vote.label is not None]
     if not found:
@@ -256,6 +257,15 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> S
             f"classes; {hint}"
         )
     return tuple(classes)
+
+
+def _name_groups(votes: Sequence[_LocatedVote]) -> Iterator[_LocatedVote]:
+    """Yield the votes, those of a file without groups with the group that their item has in the other files."""
+    group_by_item = {vote.key: vote.group for _, _, vote in votes if vote.group is not None}
+    for file, location, vote in votes:
+        if "group" not in file.columns:
+            vote = vote.model_copy(update={"group": group_by_item.get(vote.key)})
+        yield _LocatedVote(file, location, vote)
 
 
 def _require_complete_column(

@@ -309,12 +309,15 @@ def conclude_ranking(agents: Iterable[RankedAgent]) -> list[str]:
 
 
 def rank_agents(
-    rewards: Iterable[UnitRewards], limits: Limits, unit_names: str | None = None
+    rewards: Iterable[UnitRewards],
+    limits: Limits,
+    unit_names: str | None = None,
+    pairs: int | None = None,
 ) -> list[RankedAgent]:
     """Return the agents, the best mean first and those without a mean last; failed rewards are in no mean.
 
     `limits` are the least and the greatest reward that is possible. `unit_names` is what the units are called; None:
-    tasks, or groups of tasks.
+    tasks, or groups of tasks. `pairs` is the number of differences whose intervals hold together; None: of these.
     """
     rows = list(rewards)
     agents = {agent: number for number, agent in enumerate(sorted({row.agent for row in rows}))}
@@ -326,22 +329,28 @@ def rank_agents(
     order = np.argsort(-divide_or_nan(total, scored), kind="stable")  # those without a mean last
     names = np.array([*agents], dtype=object)[order]
     totals = UnitTotals._make(arrays[:, order])
-    return rank_agents_by_mean(names.tolist(), totals, unit_names or units_label(units), limits)
+    unit_names = unit_names or units_label(units)
+    return rank_agents_by_mean(names.tolist(), totals, unit_names, limits, pairs)
 
 
 def rank_agents_by_mean(
-    agents: Sequence[str], totals: UnitTotals, units: str, limits: Limits
+    agents: Sequence[str],
+    totals: UnitTotals,
+    units: str,
+    limits: Limits,
+    pairs: int | None = None,
 ) -> list[RankedAgent]:
     """Return agents in the order of their means, those without one last, from their totals [A,U] in this order.
 
-    `units` is what the units are called.
+    `units` is what the units are called, and `pairs` is that of `rank_agents`.
     """
     means = []
     for total, scored in zip(totals.total, totals.scored, strict=True):
         mean = ratio_interval(total, scored)
         means.append(mean and clip_to_limits(mean, limits))
     count = len(means) - means.count(None)
-    pairs = max(count - 1, 2 * count - 3)  # neighbours, and the best with each that is not the next
+    # neighbours, and the best with each that is not the next
+    pairs = pairs or max(count - 1, 2 * count - 3)
 
     def compare(first: int, second: int) -> AgentDifference:
         unit_totals_of_pair = UnitTotals._make(array[[first, second]] for array in totals)

@@ -440,6 +440,18 @@ def test_a_missing_column_is_named_by_its_option_or_the_header_is_missing(
     assert message in error_text
 
 
+def test_a_row_that_was_pasted_twice_counts_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("id,question,annotator,target\na,q,ann,1\na,q,ann,1\na,q,bo,1\na,r,ann,1\n")
+    file = read_judged_labels(path)
+    assert [position for position, _ in file.rows] == ["line 2", "line 4", "line 5"]
+    assert file.empty == 0
+    message = "rows left out that repeat another one in everything, as if pasted twice: 1"
+    assert message in caplog.text
+
+
 @all_rows(
     "content, message",
     [
@@ -458,8 +470,8 @@ def test_a_missing_column_is_named_by_its_option_or_the_header_is_missing(
         ),
         (
             "id,target,annotator,criterion\na,1,ann,polite\na,0,ann,clear\n",
-            "each person and `question`; if 'criterion' names the question of each, or its agent, rename that column "
-            "to `question` or `agent`",
+            "each person and `question`; if another column names the question of each, or its agent, rename it to "
+            "`question` or `agent`",
         ),
         (
             "id,target,annotator,question\na,1,ann,q\na,0,ann,q\n",

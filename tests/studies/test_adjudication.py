@@ -136,7 +136,7 @@ def test_doubtful_answers_are_found_labelled_again_and_refitted(tmp_path: Path) 
     assert moved["items"][: len(other)] == other
     assert result.conclusion[:2] == [
         f"new labels: {len(answers)}; items with another likeliest label: {len(other)}",
-        f"items with ambiguity above 0.3: {len(chosen)} before, "
+        f"items in doubt: {len(chosen)} before, "
         f"{sum(value > HIGH_AMBIGUITY for value in now.values())} now",
     ]
 

@@ -46,7 +46,7 @@ from jurygraph.studies.judgements import (
     pair_name,
     read_judgements,
 )
-from jurygraph.studies.report import IntervalCell
+from jurygraph.studies.report import IntervalCell, ReportTable
 from tests.rows import all_rows
 from tests.runs.sample_runs import evaluator_config, make_tasks, score, write_tasks
 from tests.studies.figures import Figures, figures_of
@@ -517,6 +517,10 @@ def test_several_people_are_a_majority_and_a_ceiling() -> None:
     assert (found.judges[0].n, found.judges[0].left_out) == (1, {"tied": 1})
     assert "of the labelled, 2 = 1 compared + 1 tied" in report(studies).notes[0]
     assert found.ceiling[0].value == 0.25  # one of four pairs
+    assert found.ceiling[0].judge_share.value == 0.6  # three of five labels
+    tables = [table for table in report(studies).sections if isinstance(table, ReportTable)]
+    (row,) = next(table.rows for table in tables if table.header[0] == "people agree on")
+    assert row[2:] == ["q", IntervalCell(**found.ceiling[0].judge_share)]
 
 
 def test_people_who_differ_in_numbers_stand_beside_the_judge_s_distance_from_one_of_them() -> None:

@@ -230,8 +230,7 @@ def consensus(
             "--classes LOWEST,…,HIGHEST"
         )
     fitted_consensus = fit_consensus(ballots, settings)
-    is_majority_fallback = fitted_consensus.method == "majority" and method is None
-    if artifact is not None and is_majority_fallback:
+    if artifact is not None and fitted_consensus.method == "majority" and method is None:
         print_message(
             f"{artifact}: not written, because the majority vote has no confusions; use --method "
             "stableval"
@@ -289,7 +288,8 @@ def _read_ballots(
     without: str | None,
     counts_repeats: bool,
 ) -> VoteColumns:
-    file_column_pairs = list(iter_file_columns([*ratings, *filter(None, [gold])], columns))
+    paths = [*ratings, *filter(None, [gold])]
+    file_column_pairs = list(iter_file_columns(paths, columns, "group"))
     gold_columns = file_column_pairs.pop()[1] if gold is not None else {}
     files = [
         read_votes(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD, classes, VoteOnText)
@@ -554,6 +554,7 @@ def _notes_on_consensus(
     if consensus.doubtful_items:
         yield (
             f"{path}: by majority vote, items that one vote decides are in doubt, too: {len(consensus.doubtful_items)}"
+            "; the widest spread of labels comes first"
         )
     figures = consensus.model_dump(include={"classes", "values"})
     figures["annotators"] = {

@@ -146,6 +146,50 @@ def test_from_doubt_to_a_refit(
     assert "scores by posterior expected credit (method stableval, " in second.out
 
 
+def test_the_widest_doubt_is_labelled_first_and_the_last_command_runs_with_files_that_lack_a_column(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ratings call each column otherwise, and the items, of which sheets are made, have no group."""
+    monkeypatch.chdir(tmp_path)
+    stars = {"near": (3, 4), "far": (4, 1, 4), "sure": (2, 2, 2)}
+    rows = [
+        {"Id": item, "System": f"bot {item}", "Question": f"Q {item}", "Who": who, "Stars": label}
+        for item, labels in stars.items()
+        for who, label in zip(("ann", "bo", "cy"), labels, strict=False)
+    ]
+    table(Path("ratings.csv"), *rows)
+    items = [{"item": item, "agent": f"bot {item}", "text": "A text"} for item in stars]
+    table(Path("items.csv"), *items)
+    named = ("--id-column", "Id", "--agent", "System", "--group", "Question")
+    named += ("--annotator", "Who", "--label", "Stars", "--subsets", 0)
+    first = run("consensus", "ratings.csv", *named, "--json")
+    Path("consensus.json").write_text(first.out, encoding="utf-8")
+    printed = run("consensus", "ratings.csv", *named).out
+    assert re.findall("^(near|far)", printed.partition("items in doubt")[2], re.M) == [
+        "far",
+        "near",
+    ]
+    asked = ("--ambiguous", "consensus.json", "--reviewers", "dee", "--per-item", 1)
+    made = run("assign", "items.csv", *asked, "--limit", 1, "--out", "out")
+    assert "are in doubt, too: 1; the widest spread of labels comes first\n" in made.err
+    key = Path("out/key.jsonl")
+    assert json.loads(key.read_text("utf-8"))["item"] == "far"
+    sheet = Path("out/sheets/dee.csv")
+    sheet.write_text(sheet.read_text("utf-8").replace('"",""', '"4",""'), "utf-8")
+    read = run("import", "sheets", key, sheet, "--out", "new.jsonl")
+    assert json.loads(Path("new.jsonl").read_text("utf-8")).keys() == {
+        *("item", "agent", "annotator", "label")
+    }
+    (command,) = re.findall("^next: jurygraph (.*)$", read.err, re.M)
+    second = run(*shlex.split(command))
+    assert second.code == 0, second.err
+    counts = "items in doubt: 2 before, 1 now\n"
+    assert counts in second.out
+    table(Path("new.jsonl"), {"item": "new", "agent": "bot", "annotator": "dee", "label": 4})
+    refused = run(*shlex.split(command)).err
+    assert "new.jsonl, line 1, field group: is empty, and other rows have one" in refused
+
+
 SCORES = {
     "vague": {"specificity": "2"},
     "good": {

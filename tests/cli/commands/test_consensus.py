@@ -169,7 +169,7 @@ def test_json_has_the_documented_fields_and_the_artifact_the_confusions(run: Com
     assert set(answer["agents"]["small"]) == {"score", "low", "high", "items"}
     assert {"accuracy", "leniency", "strictness"} <= set(answer["annotators"]["ada"])
     assert set(answer["items"]["i0_large"]) == {
-        *("posterior", "ambiguity", "labels", "mean", "adjusted_mean", "annotators")
+        *("posterior", "ambiguity", "labels", "spread", "mean", "adjusted_mean", "annotators")
     }
     assert {
         "log_likelihood",
@@ -233,6 +233,7 @@ def test_credit_gold_and_method_are_options(run: Command, tmp_path: Path) -> Non
         "posterior": [0.0, 1.0],
         "ambiguity": 0.0,
         "labels": 4,
+        "spread": 0.0,
         "mean": 0.0,
         "adjusted_mean": 0.0,
         "annotators": ["ada", "bo", "cy", "dee"],

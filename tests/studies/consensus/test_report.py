@@ -10,6 +10,7 @@ import pytest
 
 from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
+from jurygraph.inference.clusters import t_quantile
 from jurygraph.sources.ratings import read_votes
 from jurygraph.studies import consensus as consensus_study
 from jurygraph.studies.conclusions import describe_raters
@@ -333,6 +334,41 @@ def test_which_agent_people_like_more_is_told_over_the_questions_of_both(has_gro
     assert ("more answers of each like these would tell with a chance of 80%" in words) == (
         not has_groups
     )
+
+
+def test_all_pairs_of_more_than_two_agents_are_compared_with_intervals_that_hold_together() -> None:
+    """The best is surely ahead of the last alone; the next one's questions differ too much to tell."""
+    votes, agents, groups = [], [], []
+    for question in range(12):
+        stars_by_agent = {
+            "alpha": 4 + question % 2,
+            "bravo": 1 + 4 * (question % 3 > 0),
+            "cedar": 3,
+        }
+        for agent, stars in stars_by_agent.items():
+            votes += [(f"{agent} {question}", person, stars) for person in ("ann", "bo")]
+            agents += [agent] * 2
+            groups += [f"q{question}"] * 2
+    file = votes_file(*votes, agent=agents, group=groups)
+    found = consensus_study.report(fit_consensus(collect_votes([file]), ConsensusSettings()))
+    pairs = found.figures["pairs"]
+    assert [(pair.first, pair.second, pair.certainty) for pair in pairs] == [
+        ("alpha", "bravo", "which may be chance"),
+        ("alpha", "cedar", "by more than chance"),
+        ("bravo", "cedar", "which may be chance"),
+    ]
+    differences = [4 + question % 2 - 3 for question in range(12)]
+    half_width = t_quantile(11, 1 - 0.025 / 3) * np.std(differences, ddof=1) / 12**0.5
+    sure = pairs[1]
+    assert (sure.value, sure.low, sure.high) == pytest.approx(
+        (1.5, 1.5 - half_width, 1.5 + half_width)
+    )
+    assert (
+        "pairs of agents that differ by more than chance, of 3 whose intervals hold together with 95 % (Bonferroni): "
+        f"alpha - cedar {sure.value:.3f} ({sure.low:.3f} to {sure.high:.3f})"
+    ) == found.conclusion[1]
+    tables = {table.header[1]: table for table in found.sections if isinstance(table, ReportTable)}
+    assert tables["other"].rows[1] == ["alpha", "cedar", sure, "by more than chance"]
 
 
 # Ordered labels
