@@ -43,7 +43,7 @@ _MAX_LOST_DISTANCE = 0.05
 _MIN_SHARED_RATINGS = 30
 """Fewer ratings that two judges predict, or less than half of all, show nothing of the others."""
 MAX_SAMPLE_FACTOR = 100
-"""How many times as much as there is may be asked for; beyond, more would hardly tell."""
+"""How many times as much as there is may be proposed; beyond, more would hardly tell."""
 
 
 def side_of_bound(cell: object, bound: float) -> int | None:
@@ -212,7 +212,7 @@ def _are_nearly_copies(pair: Figures) -> bool:
 
 
 def leave_out_copies(rows: FigureRows, pairs: FigureRows) -> list[Figures]:
-    """Return the rows of a run's juries without those in which two copies are asked first: where there are copies, the
+    """Return the rows of a run's juries without those in which two copies judge first: where there are copies, the
     last judge is tried without the one that is missed less, and else without nobody."""
     losses = {row["without"]: _loss_key(row) for row in rows if row["then"] is None}
     copies = set()
@@ -280,7 +280,7 @@ def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterato
 
 
 def describe_escalation(row: Figures) -> str:
-    """Return who is asked first, and who only where these disagree."""
+    """Return who judges first, and who only where these disagree."""
     return f"{join_names(_first_judges(row))}, then {row['then']} where they disagree"
 
 

@@ -46,7 +46,7 @@ REWARD_QUESTION_NAME = "reward"
 
 ESCALATION = "escalation"
 _PartOfJudge = tuple[str, str, str | None, str | None]
-"""An evaluator, its judge, and who is left out, and asked only where the others disagree; None where all are asked."""
+"""An evaluator, its judge, and who is left out, and judges only where the others disagree; None where all judge all."""
 _IF_OTHERS_DISAGREE = Escalation(first=("first", "second"), then="last", when="disagree")
 """The rule for any names of judges."""
 
@@ -140,7 +140,7 @@ Traits = Mapping[str, Mapping[str, str | None]]
 class RunJudgements:
     """All judgements of a run: by judge and response, with lengths, own labels and traits of the responses.
 
-    `costs` has what each judge of several costs in US dollars, NaN for an unknown price, also where it is asked only
+    `costs` has what each judge of several costs in US dollars, NaN for an unknown price, also where it judges only
     what the others disagree on: a call with fewer questions costs half, for what is judged, and its part of the other
     half. The `evaluators` are in the order of the config. `unfinished` says how far a run is that is not closed, and
     what goes on with it.
@@ -282,7 +282,7 @@ def _add_juries(
     cluster: str,
 ) -> None:
     """Add what a component gets of several judges on each response of a group, and what it would without one of them,
-    or if one were asked only where the others disagree, of whom one may be left out; `costs` gets what that takes.
+    or if one judged only where the others disagree, of whom one may be left out; `costs` gets what that takes.
 
     Where judges escalate, none can be left out: the first ones decide what the last judges.
     """
@@ -290,7 +290,9 @@ def _add_juries(
         return
     decision = run.decision_of(traces[0].task_id)
     verdicts = list(chain.from_iterable(trace.verdicts for trace in traces))
-    asked = group_by(verdicts, lambda verdict: (verdict.evaluator, verdict.judge, None, None))
+    verdicts_by_part = group_by(
+        verdicts, lambda verdict: (verdict.evaluator, verdict.judge, None, None)
+    )
     counted_as_met = questions_counted_as_met(decision)
     counted = group_by([v for v in verdicts if not v.superseded], attrgetter("question"))
     uses = read_uses(decision)
@@ -306,7 +308,7 @@ def _add_juries(
             if then is not None:
                 kept = _ask_only_where_others_disagree(then, kept)
                 part = question.evaluator, then, without, then
-                asked.setdefault(part, []).extend(v for v in kept if v.judge == then)
+                verdicts_by_part.setdefault(part, []).extend(v for v in kept if v.judge == then)
             smaller_jury_question = question.model_copy(update={"judges": seats})
             for _, verdict, _ in fold_jury(
                 smaller_jury_question, kept, decision, use, counted_as_met
@@ -326,7 +328,7 @@ def _add_juries(
                 )
     counts = {
         part: Counter(use.id for verdict in part_verdicts for use in verdict.calls)
-        for part, part_verdicts in asked.items()
+        for part, part_verdicts in verdicts_by_part.items()
     }
     for part, counts_of_part in counts.items():
         for call, count in counts_of_part.items():
@@ -335,7 +337,7 @@ def _add_juries(
 
 
 def _list_seatings(question: Question) -> Iterator[tuple[str | None, str | None]]:
-    """Yield who is left out, and who is asked only where the others disagree, which two others at least can."""
+    """Yield who is left out, and who judges only where the others disagree, which two others at least can."""
     yield None, None
     if question.escalate is None and len(question.judges) > 2:
         for seating in permutations((*question.judges, None), 2):

@@ -137,7 +137,7 @@ def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) ->
             members = [name for name in names if name != without and alone in (None, name)]
             cost = sum(costs[name] for name in members)
             if alone is not None and ESCALATION in jury_name:
-                continue  # who is asked last judged what is hard alone
+                continue  # the last judge had only what is hard
             if then is not None:
                 cost += run.costs.get((evaluator, then, without, then), 0.0) - costs[then]
                 if costs[then] < max(costs.values()) or not cost < jury_cost:

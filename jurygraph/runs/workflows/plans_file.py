@@ -88,7 +88,7 @@ def is_plans_file(path: StrPath) -> bool:
 class PlansFile:
     """The plans of a file, which stays open until `close`. Each has the failure rule of the jury.
 
-    `plan` writes that of a config, and a server has another where the config names none; nothing asked depends on it.
+    `plan` writes that of a config, and a server has another where the config names none; no request depends on it.
     """
 
     def __init__(self, path: StrPath, jury: Jury) -> None:
