@@ -201,13 +201,14 @@ def read_rating_files(
     return select_dimension(leave_out_raters(files, "reviewer", without), dimension)
 
 
-def drop_repeated_labels(file: FileRows[D]) -> FileRows[D]:
-    """Return the file without rows that repeat what somebody says of an item and dimension; a warning counts them."""
-    return replace(file, rows=tuple(leave_out_copies(file.path, file.rows, _label_content)))
+def drop_repeated_labels(file: FileRows[N]) -> FileRows[N]:
+    """Return the file without rows that repeat another one in every column; a warning counts them.
 
-
-def _label_content(row: FrozenModel) -> str:
-    return row.model_dump_json(exclude={"domain", "group", "text", "prompt", "reason", "time"})
+    A column that is not read counts, too: it may name the agent whose answer was labelled.
+    """
+    kept_rows = leave_out_copies(file.path, read_rows(Path(file.path)))
+    positions = {position for position, _ in kept_rows}
+    return replace(file, rows=tuple(row for row in file.rows if row[0] in positions))
 
 
 RatingsFile = FileRows[Rating]
@@ -342,7 +343,7 @@ def read_judged_labels(
     first_position_by_key: dict[tuple[str | None, ...], str] = {}
     for target_columns, fields in _label_columns(path, columns, options):
         file = read_validated_rows(path, _LabelRow, target_columns, options)
-        rows = leave_out_copies(path, file.rows, _label_content)
+        rows = drop_repeated_labels(file).rows
         row_count += len(rows)
         for position, row in rows:
             if row.target is None:

@@ -5,7 +5,7 @@ import importlib
 import logging
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
@@ -76,16 +76,14 @@ def _strip_column_names(path: Path, rows: Iterable[RowWithPlace]) -> Iterator[Ro
         yield position, stripped_row
 
 
-def leave_out_copies(
-    path: StrPath, rows: Iterable[tuple[str, R]], content: Callable[[R], str] = repr
-) -> list[tuple[str, R]]:
-    """Return the rows, each with its place, that repeat the content of no earlier one, and log how many do."""
+def leave_out_copies(path: StrPath, rows: Iterable[tuple[str, R]]) -> list[tuple[str, R]]:
+    """Return the rows, each with its place, that repeat no earlier one in everything, and log how many do."""
     rows = list(rows)
     kept: dict[str, tuple[str, R]] = {}
     for position, row in rows:
-        kept.setdefault(content(row), (position, row))
+        kept.setdefault(repr(row), (position, row))
     if len(kept) < len(rows):
-        message = "%s: rows left out that repeat another one, as if pasted twice: %d"
+        message = "%s: rows left out that repeat another one in everything, as if pasted twice: %d"
         _LOGGER.warning(message, path, len(rows) - len(kept))
     return list(kept.values())
 

@@ -16,6 +16,7 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import (
     RatingsFile,
+    drop_repeated_labels,
     escape_formulas,
     iter_file_columns,
     read_judged_labels,
@@ -450,6 +451,9 @@ def test_a_row_that_was_pasted_twice_counts_once(
     assert file.empty == 0
     message = "rows left out that repeat another one in everything, as if pasted twice: 1"
     assert message in caplog.text
+    path.write_text("item,reviewer,score,system\na,ann,1,x\na,ann,1,x\na,ann,1,y\n")
+    kept = drop_repeated_labels(read_ratings(path)).rows
+    assert [position for position, _ in kept] == ["line 2", "line 4"], "another system's answer"
 
 
 @all_rows(

@@ -258,7 +258,9 @@ def test_two_runs_are_compared_with_a_sentence_first(runs: Path, page: "Page") -
     with viewing(runs / "trips", runs / "uniform") as address:
         page.goto(address)
         check_access(page)
-        assert re.match(r"B is .* (higher|lower)", page.locator(".lede").inner_text())
+        assert re.match(
+            r"agents are in .* order; .* B is .* (higher|lower)", page.locator(".lede").inner_text()
+        )
         assert "weights.method" in page.locator("main").inner_text()
         page.get_by_role("link", name="in B").first.click()
         assert "/b/response" in page.url

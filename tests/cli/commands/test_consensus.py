@@ -351,7 +351,7 @@ def test_what_the_ratings_say_of_an_item_is_in_its_row_and_a_repeated_label_coun
     columns = ("--target-column", "stars", "--group", " source")
     ended = run("consensus", "stars.csv", *columns, "--labels-out", "labels.csv", *QUICK)
     assert ended.code == 0, ended.err
-    said = "stars.csv: rows left out that repeat another one, as if pasted twice: 1\n"
+    said = "stars.csv: rows left out that repeat another one in everything, as if pasted twice: 1\n"
     assert said in caplog.text
     assert "labels: 4, items: 2, annotators: 2\n" in ended.out
     with Path("labels.csv").open(newline="") as file:

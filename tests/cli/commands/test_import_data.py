@@ -279,7 +279,7 @@ def test_a_wide_table_counts_labels_and_says_what_was_pasted_twice(
     table.write_text("id,system,ann,bo\na,x,yes,no\nb,x,n/a,no\na,x,yes,no\nc,x,no,no\n")
     command = ("import", "wide", "wide.csv", "--rater-columns", "ann,bo", "--out", "r.jsonl")
     ended = run(*command, "--column", "agent=system")
-    copies = "rows left out that repeat another one, as if pasted twice: 1"
+    copies = "rows left out that repeat another one in everything, as if pasted twice: 1"
     assert caplog.messages == [f"wide.csv: {copies}"]
     assert ended.err.splitlines()[:2] == [
         "5 votes, 3 items, 2 annotators, 1 omitted",
@@ -337,7 +337,7 @@ def test_a_table_of_ratings_counts_labels_and_says_which_rows_are_repeated(
     )
     Path("rated.csv").write_text("\n".join(("item,text,annotator,label", *rows)))
     ended = run("import", "ratings", "rated.csv", "--out", "t.jsonl", "--ratings", "r.jsonl")
-    copies = "rows left out that repeat another one, as if pasted twice: 1"
+    copies = "rows left out that repeat another one in everything, as if pasted twice: 1"
     assert caplog.messages == [f"rated.csv: {copies}"]
     assert ended.err.splitlines()[:4] == [
         "4 tasks, 4 responses, 6 votes, 3 annotators, 2 omitted",
