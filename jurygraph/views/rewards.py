@@ -151,12 +151,12 @@ class ResponseSelection(NamedTuple):
         return [item for _, item in (*present, *absent)][: self.limit]
 
     def _traces_that_meet_conditions(self, run: Run) -> Iterator[TraceWithoutTexts]:
-        scores = _make_score_readers(run)
         conditions = []
         for text in self.where or ():
             condition, _ = parse_threshold(text)
             if condition is None:
                 raise InputError(f"--where: {text!r} is no condition; write it as in 'reward<0.5'")
+            scores = _make_score_readers(run)
             conditions.append((_find_column(run, "--where", condition.name, scores), condition))
         for trace in self._selected_traces(run):
             if all(column.meets(condition, trace) for column, condition in conditions):
