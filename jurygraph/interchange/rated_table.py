@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from jurygraph.errors import InputError
@@ -14,11 +13,11 @@ from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.ratings import (
     NO_NAMES,
     NameByField,
+    drop_repeated_labels,
     read_prompts,
     read_rated_texts,
     read_texts,
 )
-from jurygraph.sources.table_rows import leave_out_copies, read_rows
 
 RATED_TABLE_COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
 """What the columns of such a table may be called, or be mapped to."""
@@ -52,9 +51,7 @@ def read_rated_table(
             raise InputError(f"--column {name}: is not a column of ratings; {hint}")
     rating_columns = {name: column for name, column in columns.items() if name != "prompt"}
     file = read_rated_texts(path, rating_columns, options)
-    # by all columns: a row of another question, in a column that is not read, is no copy
-    kept_positions = {position for position, _ in leave_out_copies(path, read_rows(Path(path)))}
-    votes = [vote for position, vote in file.rows if position in kept_positions]
+    votes = [vote for _, vote in drop_repeated_labels(file).rows]
     texts = read_texts(path, rating_columns)
     prompt = columns.get("prompt", "prompt" if "prompt" in file.unread_columns else None)
     prompts = {} if prompt is None else read_prompts(path, {**rating_columns, "prompt": prompt})

@@ -51,9 +51,9 @@ from jurygraph.sources.table_rows import (
     TableRow,
     column_names_location,
     is_csv,
-    leave_out_copies,
     missing_column_error,
     read_csv_layout,
+    read_distinct_positions,
     read_first_row,
     read_rows,
 )
@@ -202,12 +202,8 @@ def read_rating_files(
 
 
 def drop_repeated_labels(file: FileRows[N]) -> FileRows[N]:
-    """Return the file without rows that repeat another one in every column; a warning counts them.
-
-    A column that is not read counts, too: it may name the agent whose answer was labelled.
-    """
-    kept_rows = leave_out_copies(file.path, read_rows(Path(file.path)))
-    positions = {position for position, _ in kept_rows}
+    """Return the file without rows that repeat another one in every column; a warning counts them."""
+    positions = read_distinct_positions(Path(file.path))
     return replace(file, rows=tuple(row for row in file.rows if row[0] in positions))
 
 
@@ -338,12 +334,13 @@ def read_judged_labels(
     column_names = read_first_row(path)
     if "dimension" in column_names and "question" not in (*column_names, *columns):
         columns = {**columns, "question": "dimension"}
+    distinct_positions = read_distinct_positions(Path(path))
     labelled_rows = []
     row_count = 0
     first_position_by_key: dict[tuple[str | None, ...], str] = {}
     for target_columns, fields in _label_columns(path, columns, options):
         file = read_validated_rows(path, _LabelRow, target_columns, options)
-        rows = drop_repeated_labels(file).rows
+        rows = [row for row in file.rows if row[0] in distinct_positions]
         row_count += len(rows)
         for position, row in rows:
             if row.target is None:

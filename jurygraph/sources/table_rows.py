@@ -88,6 +88,14 @@ def leave_out_copies(path: StrPath, rows: Iterable[tuple[str, R]]) -> list[tuple
     return list(kept.values())
 
 
+def read_distinct_positions(path: Path) -> set[str]:
+    """Return the places of the rows that repeat no earlier one in every column, and log how many do.
+
+    A column that nobody reads counts, too: it may name the agent, or the question, of what was labelled.
+    """
+    return {position for position, _ in leave_out_copies(path, read_rows(path))}
+
+
 def read_first_row(path: StrPath) -> TableRow:
     """Return the first row of a table; empty if it has none."""
     return next(read_rows(Path(path)), ("", {}))[1]

@@ -451,6 +451,10 @@ def test_a_row_that_was_pasted_twice_counts_once(
     assert file.empty == 0
     message = "rows left out that repeat another one in everything, as if pasted twice: 1"
     assert message in caplog.text
+    caplog.clear()
+    path.write_text("id,fair,kind\na,1,1\na,1,1\n")
+    assert len(read_judged_labels(path, {"target": "fair,kind"}).rows) == 2
+    assert caplog.text.count("pasted twice") == 1, "once for all columns of labels"
     path.write_text("item,reviewer,score,system\na,ann,1,x\na,ann,1,x\na,ann,1,y\n")
     kept = drop_repeated_labels(read_ratings(path)).rows
     assert [position for position, _ in kept] == ["line 2", "line 4"], "another system's answer"
