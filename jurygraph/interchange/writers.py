@@ -79,7 +79,7 @@ def read_advantages(run: Run) -> dict[str, float | None]:
     return found
 
 
-_RESPONSE_TABLE_OPTIONS = frozenset({"texts", "questions", "reasons", "advantages"})
+_RESPONSE_TABLE_OPTIONS = frozenset({"texts", "questions", "reasons", "parts", "advantages"})
 _VERDICT_TABLE_OPTIONS = frozenset({"texts"})
 
 

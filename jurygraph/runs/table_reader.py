@@ -15,7 +15,7 @@ from jurygraph.runs.export_table import (
     TraceWithContent,
     verdicts_about_response,
 )
-from jurygraph.schema import Config, RecordedVerdict, Response, Task, Trace
+from jurygraph.schema import Config, Decision, RecordedVerdict, Response, Task, Trace
 from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.files import close_on_error, explain_full_temp_disk
@@ -75,6 +75,7 @@ class RunForTables(Protocol):
     @property
     def config(self) -> Config: ...
     def components(self) -> list[str]: ...
+    def decision_of(self, task_id: str) -> Decision: ...
     def questions(self) -> list[str]: ...
     def reviewer_questions(self) -> list[str]: ...
     def question_scores(self, trace: Trace) -> dict[str, float]: ...
@@ -89,12 +90,13 @@ class TableOptions:
     """Additions to a table, as `jurygraph export` names them, and a callback with the number of responses read.
 
     `texts` are `prompt`, `text` and `context`; the others are of the rewards alone: the scores of questions, their
-    reasons, and advantages by response. Verdicts have rows of their own.
+    reasons, what components are made of, and advantages by response. Verdicts have rows of their own.
     """
 
     texts: bool = False
     questions: bool = False
     reasons: bool = False
+    parts: bool = False
     advantages: Mapping[str, float | None] | None = None
     report: ProgressCallback = lambda count: None
 
@@ -155,11 +157,24 @@ def _reward_columns_and_rows(
         row |= {f"question.{name}": scores[name] for name in questions if name in scores}
         predictions = run.predicted_scores(trace) if reviewer_questions else {}
         row |= {f"predicted.{name}": value for name, value in predictions.items()}
+        if options.parts:
+            row |= _part_cells(trace, run.decision_of(trace.task_id))
         if advantages is not None:
             row["advantage"] = advantages.get(trace.response_id)
         yield row
 
     return columns, rows
+
+
+def _part_cells(trace: Trace, decision: Decision) -> ExportRow:
+    """Return the parts of each component, such as q of a criterion and û of a stakeholder, and their weights in it."""
+    cells: ExportRow = {}
+    for spec in decision.specs:
+        for name, value in trace.reward.parts.get(spec.name, {}).items():
+            cells[f"part.{spec.name}.{name}"] = value
+            if name in spec.inputs:
+                cells[f"weight.{spec.name}.{name}"] = spec.inputs[name].signed_weight
+    return cells
 
 
 def _verdict_columns_and_rows(run: RunForTables) -> tuple[_ColumnTypes, _TraceRowsFunction]:

@@ -329,6 +329,14 @@ def export(
         bool,
         option(None, "Add the reason for each question to the rows of responses.", "--reasons"),
     ] = False,
+    parts: Annotated[
+        bool,
+        option(
+            None,
+            "Add what each component is made of, such as q of a criterion and û of a stakeholder, and its weight.",
+            "--parts",
+        ),
+    ] = False,
     advantages: Annotated[
         bool,
         option(
@@ -368,6 +376,7 @@ def export(
         "texts": texts,
         "questions": questions,
         "reasons": reasons,
+        "parts": parts,
         "advantages": advantages,
     }
     for name, is_option_requested in requested_export_options.items():
@@ -397,6 +406,7 @@ def export(
                     texts=texts,
                     questions=questions,
                     reasons=reasons,
+                    parts=parts,
                     advantages=read_advantages(stored_run) if advantages else None,
                     report=report or (lambda count: None),
                 )

@@ -168,7 +168,7 @@ def _format_weight_lines(name: str, weights: StakeholderWeightsView) -> Iterator
             "-" if member.forgone_utility is None else f"{100.0 * member.forgone_utility:.4g}%"
         )
         rows.append([member.name, *terms, member.weight, member.utility, given_up_share_text])
-    header = ["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"]
+    header = ["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "1 - û"]
     yield from format_table(header, rows)
     yield from (escape_line(tension, _MAX_LINE_LENGTH) for tension in weights.tensions)
 
