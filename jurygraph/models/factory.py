@@ -4,6 +4,7 @@ both.
 A model may be a file in an installed package, which is found without running its code.
 """
 
+import logging
 import os
 import re
 import shutil
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import did_you_mean
+from jurygraph.messages import did_you_mean, join_names, quote
 from jurygraph.models.backend import Backend
 from jurygraph.models.cache import Cache, default_cache_folder
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
@@ -30,6 +31,8 @@ from jurygraph.sources.files import sha256_of_file
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+
+log = logging.getLogger(__name__)
 
 _FREE_PRICE = Price(input=0.0, output=0.0)
 _UNLIMITED_FAILURE_COUNT = sys.maxsize  # an engine in this process may be slow, and is never away
@@ -125,7 +128,26 @@ def open_gateways(
         except ConfigError as error:
             raise ConfigError(f"models.{name}: {str(error).removeprefix('model: ')}") from error
     _refuse_equal_models(gateways)
+    _warn_of_unused_prices(config, gateways)
     return Gateways(gateways)
+
+
+def _warn_of_unused_prices(config: Config, gateways: Mapping[str | None, Gateway]) -> None:
+    """Warn of a price whose name is that of no model: one that is asked may have been meant, and goes without."""
+    prices: dict[str, Price] = {}
+    for judge in gateways:
+        prices |= config.call_settings_of(judge).prices
+    backends = [gateway.backend for gateway in gateways.values()]
+    models_without_price = [
+        backend.model
+        for backend in backends
+        if not (backend.costs_nothing or find_user_price(backend.model, prices))
+    ]
+    for name, price in prices.items() if models_without_price else ():
+        if not any(find_user_price(backend.model, {name: price}) for backend in backends):
+            hint = did_you_mean(name, models_without_price)
+            hint = hint or f"without a price there: {join_names(models_without_price)}"
+            log.warning("calls.prices: no model %s is asked; %s", quote(name), hint)
 
 
 def _refuse_equal_models(gateways: Mapping[str | None, Gateway]) -> None:

@@ -239,6 +239,31 @@ def test_a_model_without_a_price_cannot_have_a_cost_limit(model: str) -> None:
         open_gateway(model, CallsConfig(), Budget(max_cost=1.0))
 
 
+@pytest.mark.parametrize(
+    ("name", "warnings"),
+    [
+        ("large", []),
+        ("lagre", ["calls.prices: no model 'lagre' is asked; did you mean large?"]),
+        ("x", ["calls.prices: no model 'x' is asked; without a price there: large"]),
+    ],
+)
+def test_a_price_of_no_model_is_named_where_a_model_has_none(
+    name: str, warnings: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A price that is not needed may stay: `--model` replaces a model, not its price."""
+    price = {"input": 1.0, "output": 2.0}
+    config = {
+        "models": {
+            model: f"openai-compatible:http://127.0.0.1:9/v1#{model}"
+            for model in ("small", "large")
+        },
+        "evaluators": [{"use": "criteria", "judges": ["small", "large"]}],
+        "calls": {"prices": {"small": price, name: price}},
+    }
+    Jury.from_config(config).close()
+    assert caplog.messages == warnings
+
+
 @pytest.mark.parametrize("kind", ["replay", pytest.param("gguf", marks=pytest.mark.heavy)])
 def test_a_local_model_costs_nothing(kind: str, tmp_path: Path) -> None:
     path = recording(tmp_path / "calls.jsonl", request())
