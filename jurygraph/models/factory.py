@@ -83,6 +83,7 @@ def open_gateway(
         after=_UNLIMITED_FAILURE_COUNT if backend.slots else outage_failure_count,
         wait=config.outage.wait,
         first=config.outage.first,
+        server=f"the model server of {quote(backend.model)}",
     )
     retry_policy = RetryPolicy(config.attempts)
     limits = RequestLimits(config.timeout, config.deadline, config.max_tokens, retry_policy)
