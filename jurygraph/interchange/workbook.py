@@ -27,7 +27,7 @@ from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import read_stored_groups
-from jurygraph.schema.task import chat_to_prompt_text
+from jurygraph.schema.task import last_request_text
 from jurygraph.views.agents import (
     RankedAgent,
     UnitRewards,
@@ -167,7 +167,7 @@ def read_response_sheet(run: Run, report: ProgressCallback) -> Sheet:
             trace.task_id,
             ERASED_PLACEHOLDER
             if task is None
-            else shorten(chat_to_prompt_text(task.query), _MAX_QUESTION_LENGTH),
+            else shorten(last_request_text(task.query), _MAX_QUESTION_LENGTH),
             ERASED_PLACEHOLDER if response is None else response.excerpt(_MAX_ANSWER_LENGTH),
             trace.agent,
             # This sheet is for reading: the other one has 16 digits.

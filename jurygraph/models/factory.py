@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import did_you_mean, join_names, quote
+from jurygraph.messages import did_you_mean, join_names, nearest_name, quote
 from jurygraph.models.backend import Backend
 from jurygraph.models.cache import Cache, default_cache_folder
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
@@ -72,6 +72,10 @@ def open_gateway(
             f"model: the price of {backend.model!r} is not known, so --max-cost cannot be kept; state it in "
             f"calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
         )
+    if price is None and config.prices:
+        slip = nearest_name(backend.model, config.prices)
+        hint = f"there are {join_names(config.prices)}" if slip is None else f"is it {quote(slip)}?"
+        log.warning("calls.prices: no price of %s, which is asked; %s", quote(backend.model), hint)
     outage_failure_count = config.outage.after
     if config.attempts > 1:
         # no question uses up its attempts before an outage has begun; one that has a single attempt fails at once
@@ -129,26 +133,7 @@ def open_gateways(
         except ConfigError as error:
             raise ConfigError(f"models.{name}: {str(error).removeprefix('model: ')}") from error
     _refuse_equal_models(gateways)
-    _warn_of_unused_prices(config, gateways)
     return Gateways(gateways)
-
-
-def _warn_of_unused_prices(config: Config, gateways: Mapping[str | None, Gateway]) -> None:
-    """Warn of a price whose name is that of no model: one that is asked may have been meant, and goes without."""
-    prices: dict[str, Price] = {}
-    for judge in gateways:
-        prices |= config.call_settings_of(judge).prices
-    backends = [gateway.backend for gateway in gateways.values()]
-    models_without_price = [
-        backend.model
-        for backend in backends
-        if not (backend.costs_nothing or find_user_price(backend.model, prices))
-    ]
-    for name, price in prices.items() if models_without_price else ():
-        if not any(find_user_price(backend.model, {name: price}) for backend in backends):
-            hint = did_you_mean(name, models_without_price)
-            hint = hint or f"without a price there: {join_names(models_without_price)}"
-            log.warning("calls.prices: no model %s is asked; %s", quote(name), hint)
 
 
 def _refuse_equal_models(gateways: Mapping[str | None, Gateway]) -> None:

@@ -335,6 +335,13 @@ def chat_to_prompt_text(query: str | ChatMessages) -> str:
     return render_visible_part(query, "without_reasoning")
 
 
+def last_request_text(query: str | ChatMessages) -> str:
+    """Return what a line of text has room for: the last message of a chat's user, without the system's before it."""
+    messages = () if isinstance(query, str) else query
+    texts = [message.text for message in messages if message.role == "user"]
+    return next(filter(str.strip, reversed(texts)), None) or chat_to_prompt_text(query)
+
+
 class Constraint(FrozenModel):
     """A need (`hard`) or a wish (`soft`) of a stakeholder; `restrictiveness` is DecompR's α(c)."""
 

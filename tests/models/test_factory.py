@@ -243,14 +243,13 @@ def test_a_model_without_a_price_cannot_have_a_cost_limit(model: str) -> None:
     ("name", "warnings"),
     [
         ("large", []),
-        ("lagre", ["calls.prices: no model 'lagre' is asked; did you mean large?"]),
-        ("x", ["calls.prices: no model 'x' is asked; without a price there: large"]),
+        ("lagre", ["calls.prices: no price of 'large', which is asked; is it 'lagre'?"]),
+        ("x", ["calls.prices: no price of 'large', which is asked; there are small, x"]),
     ],
 )
-def test_a_price_of_no_model_is_named_where_a_model_has_none(
+def test_a_model_without_a_price_is_named_where_others_have_one(
     name: str, warnings: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A price that is not needed may stay: `--model` replaces a model, not its price."""
     price = {"input": 1.0, "output": 2.0}
     config = {
         "models": {
