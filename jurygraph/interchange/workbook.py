@@ -28,6 +28,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema.task import last_request_text
+from jurygraph.sources.ratings import escape_formulas
 from jurygraph.views.agents import (
     RankedAgent,
     UnitRewards,
@@ -243,5 +244,5 @@ def _make_cell(sheet: Any, value: JsonValue) -> Any:
         text = units[: 2 * (_MAX_CELL_TEXT_LENGTH - 1)].decode("utf-16-le", "ignore") + "…"
     cell = WriteOnlyCell(sheet, _LITERAL_ESCAPE_PATTERN.sub("_x005F_", text))
     cell.data_type = "s"  # also of what the library takes for a formula, or an error such as #N/A
-    cell.quotePrefix = text.startswith(("=", "+", "-", "@"))
+    cell.quotePrefix = escape_formulas(text) != text
     return cell
