@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import did_you_mean, join_names, nearest_name, quote
+from jurygraph.messages import did_you_mean, quote, suggest_known_name
 from jurygraph.models.backend import Backend
 from jurygraph.models.cache import Cache, default_cache_folder
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
@@ -73,9 +73,8 @@ def open_gateway(
             f"calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
         )
     if price is None and config.prices:
-        slip = nearest_name(backend.model, config.prices)
-        hint = f"there are {join_names(config.prices)}" if slip is None else f"is it {quote(slip)}?"
-        log.warning("calls.prices: no price of %s, which is asked; %s", quote(backend.model), hint)
+        hint = suggest_known_name(backend.model, config.prices)
+        log.warning("calls.prices: has no %s, which is asked; %s", quote(backend.model), hint)
     outage_failure_count = config.outage.after
     if config.attempts > 1:
         # no question uses up its attempts before an outage has begun; one that has a single attempt fails at once

@@ -379,8 +379,7 @@ class RequestLimiter:
             return
         turn.is_probe = False
         if self._announced_kind is not None:
-            duration = _loop_time() - self._since
-            log.warning("%s answers again, after %.0f s", self._server, duration)
+            log.warning("%s answers again, after %.0f s", self._server, _loop_time() - self._since)
         if self._failures or self._is_away:
             self._end_outage()
 
@@ -441,8 +440,7 @@ class RequestLimiter:
         return Fault("outage", f"{self._describe_outage()}; {hint}")
 
     def _describe_outage(self) -> str:
-        duration = _loop_time() - self._since
-        return f"{self._server} has not answered for {duration:.0f} s ({self._problem})"
+        return f"{self._server} has not answered for {_loop_time() - self._since:.0f} s ({self._problem})"
 
 
 class _TokenBucket:

@@ -337,9 +337,10 @@ def chat_to_prompt_text(query: str | ChatMessages) -> str:
 
 def last_request_text(query: str | ChatMessages) -> str:
     """Return what a line of text has room for: the last message of a chat's user, without the system's before it."""
-    messages = () if isinstance(query, str) else query
-    texts = [message.text for message in messages if message.role == "user"]
-    return next(filter(str.strip, reversed(texts)), None) or chat_to_prompt_text(query)
+    if isinstance(query, str):
+        return query
+    texts = [message.text for message in query if message.role == "user"]
+    return next(filter(str.strip, reversed(texts)), chat_to_prompt_text(query))
 
 
 class Constraint(FrozenModel):
