@@ -1,10 +1,10 @@
 """Read the tables of a run: the rewards, with a row for each response, or the verdicts, with a row for each."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, get_args
 
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.messages import describe_value
 from jurygraph.runs.export_table import (
@@ -90,7 +90,8 @@ class TableOptions:
     """Additions to a table, as `jurygraph export` names them, and a callback with the number of responses read.
 
     `texts` are `prompt`, `text` and `context`; the others are of the rewards alone: the scores of questions, their
-    reasons, what components are made of, and advantages by response. Verdicts have rows of their own.
+    reasons, what components are made of, and advantages by response. Verdicts have rows of their own. `responses` are
+    the ids of those that it has, None: all.
     """
 
     texts: bool = False
@@ -98,7 +99,15 @@ class TableOptions:
     reasons: bool = False
     parts: bool = False
     advantages: Mapping[str, float | None] | None = None
-    report: ProgressCallback = lambda count: None
+    report: ProgressCallback = ignore_progress
+    responses: Collection[str] | None = None
+
+    def read_responses(self, run: RunForTables) -> Iterator[TraceWithContent]:
+        """Yield the responses that the table has, with their tasks."""
+        for trace, response, task in run.responses_with_tasks():
+            if self.responses is None or trace.response_id in self.responses:
+                yield trace, response, task
+            self.report(1)
 
 
 def open_export_table(
@@ -119,14 +128,13 @@ def open_export_table(
     texts = ("prompt", "text") if options.texts else ()
     table = ExportTable(_column_types(*IDENTITY_COLUMNS) | columns | _column_types(*texts))
     with close_on_error(table.close), explain_full_temp_disk():
-        for trace, response, task in run.responses_with_tasks():
+        for trace, response, task in options.read_responses(run):
             labels = run.labels_with_session(trace)
             shared_cells = _describe(trace, response, task, options.texts) | {
                 f"label.{name}": value for name, value in labels.items()
             }
             for row in iter_table_rows(trace):
                 table.add(row | shared_cells)
-            options.report(1)
     return table
 
 

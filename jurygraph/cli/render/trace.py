@@ -84,7 +84,8 @@ def format_query_response_lines(
     if labels:
         yield f"labels    {escape_line(', '.join(labels), _MAX_LINE_LENGTH)}"
     response = None if task_and_response.response is None else task_and_response.response.text
-    for title, text in (("query", task_and_response.query), ("text", response)):
+    query = task_and_response.query if shows_full_texts else task_and_response.last_request
+    for title, text in (("query", query), ("text", response)):
         content = ERASED_PLACEHOLDER if text is None else text
         if shows_full_texts:
             yield from _format_paragraphs(title, content, "")
