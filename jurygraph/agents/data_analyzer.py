@@ -355,9 +355,9 @@ TESTS_PER_SERIES = 2 * len(CUSUM_REFERENCES)
 """Number of tests per series: a CUSUM for each reference value, up and down."""
 MIN_SCORES_BEFORE_TESTS = 10
 """The number of scores of a series before it is tested, at the start."""
-_MIN_SCORES_AFTER_ALARM = 2
-"""The number after an alarm, whose noise is known: a fall that goes on, or follows a harmless rise, would else hide in
-the scores that the new level is learned from."""
+_DEGREES_AFTER_ALARM = MIN_SCORES_BEFORE_TESTS - 2.0
+"""The degrees of freedom that the sd keeps after an alarm, so that the third score is tested again: a fall that goes
+on, or follows a harmless rise, would else hide in the ten scores that the new level is learned from."""
 MIN_CUSUM_WEIGHT = 0.5
 _MAX_NORMAL_SCORE = 8.0
 _CUSUM_SIDE_SIGNS = np.array([1.0, -1.0])
@@ -406,7 +406,7 @@ class Baseline(NamedTuple):
     @property
     def degrees(self) -> Any:
         """Return the degrees of freedom of the sd, at least 1."""
-        return np.maximum(np.maximum(self.n - 1.0, 0.0) + self.earlier_degrees, 1.0)
+        return np.maximum(self.n - 1.0 + self.earlier_degrees, 1.0)
 
     def sd(self, floor: Any = 0.0) -> Any:
         """Return the sd, at least the noise that the rows of a step show, now (`floor`) or on average."""
@@ -445,10 +445,8 @@ class DriftTests:
 
         Return the normal scores [..., S], within ±8; NaN where there is no score, or the series is not tested yet.
         """
-        min_scores = np.where(
-            self.baseline.earlier_degrees > 0.0, _MIN_SCORES_AFTER_ALARM, MIN_SCORES_BEFORE_TESTS
-        )
-        is_tested = ~np.isnan(measure.score) & (self.baseline.n >= min_scores)
+        known_count = self.baseline.n + self.baseline.earlier_degrees
+        is_tested = ~np.isnan(measure.score) & (known_count >= MIN_SCORES_BEFORE_TESTS)
         expected = np.where(is_tested, self.baseline.mean, np.nan)
         sd = self.baseline.sd(np.where(is_tested, measure.floor, 1.0))
         n = self.baseline.n
@@ -483,20 +481,17 @@ class DriftTests:
         self.cusum = np.where(is_tested[..., None, None], grown_cusum, self.cusum)
 
     def restart_series(self, should_restart: Bools) -> None:
-        """Learn the level of these series anew; their sd begins with that before the change, as of ten scores."""
-        ratios = self.cusum_to_limit_ratio
-        loudest = ratios.reshape(*should_restart.shape, -1).argmax(axis=-1)[..., None]
-        before = Baseline(
+        """Learn the level of these series anew. Their sd begins with the least of those before, since the others have
+        learned the change."""
+        before = self.baseline_at_zero
+        squares = (before.squares / before.degrees).min(axis=(-2, -1)) * _DEGREES_AFTER_ALARM
+        restarted = Baseline(0.0, 0.0, squares, 0.0, _DEGREES_AFTER_ALARM)
+        self.baseline = Baseline(
             *(
-                np.take_along_axis(statistic.reshape(*should_restart.shape, -1), loudest, -1)[..., 0]
-                for statistic in self.baseline_at_zero
+                np.where(should_restart, new, old)
+                for new, old in zip(restarted, self.baseline, strict=True)
             )
         )
-        degrees = np.minimum(before.degrees, MIN_SCORES_BEFORE_TESTS - 1.0)
-        squares = before.squares / before.degrees * degrees
-        zeros = np.zeros(should_restart.shape)
-        restarted = Baseline(zeros, zeros, squares, zeros, degrees)
-        self.baseline = Baseline(*np.where(should_restart, restarted, self.baseline))
         self.cusum = np.where(should_restart[..., None, None], 0.0, self.cusum)
 
 

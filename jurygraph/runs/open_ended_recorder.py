@@ -26,7 +26,7 @@ from jurygraph.runs.recorder import RecordedJury, open_open_ended_run, reusable_
 from jurygraph.runs.run import ERASED_CHANGE_TEXT, ScoredResponse, changes_by_response
 from jurygraph.runs.store.ledger import LedgerRecord, RecordDraft, Writer
 from jurygraph.runs.writable_run import CallStore, append_close_record
-from jurygraph.schema import Call, Material, Plan, RecordedVerdict, Task, Trace
+from jurygraph.schema import Call, Material, Plan, RecordedVerdict, Task, Trace, Verdict
 from jurygraph.schema.frozen_model import JsonFields, StrPath
 from jurygraph.schema.verdict import has_transient_failure
 from jurygraph.sources.files import close_on_error
@@ -227,20 +227,25 @@ class OpenEndedRecorder:
                 )
 
     def _reuse_stored_results(self, group: Group) -> Group | list[Trace]:
-        """Return the stored traces of a group; or, where something is requested again, the group with all other results."""
+        """Return the stored traces of a group; or, where some is requested again, the group with all other results."""
         records = self._run.ledger.find_all_records("group", group.task.id)
         name = GroupName.of(group)
         record = next(record for record in reversed(records) if GroupName.read(record) == name)
         scored = {item.trace.response_id: item for item in self._run.group(record)}
         _refuse_other_responses(group, scored.values())
         traces = [scored[response.id].trace for response in group.responses]
-        unsettled_results = list(chain.from_iterable(map(_iter_unsettled_results, traces)))
-        if unsettled_results:
-            unsettled_keys = {
-                result.key for result in unsettled_results if isinstance(result, RecordedVerdict)
-            }
+        results: list[Verdict | Material] = []
+        for trace in traces:
+            results += [*trace.verdicts, *trace.material]
+        # Where a reward has a value, which a trainer may have learned from, a reply that could not be used stays.
+        failed_ids = {
+            trace.response_id
+            for trace in traces
+            if trace.reward.value is None and trace.reward.counts.failed
+        }
+        if failed_ids or any(map(has_transient_failure, results)):
             reused_results = reusable_results(
-                traces, lambda verdict: verdict.key not in unsettled_keys
+                traces, lambda verdict: verdict.failure is None or verdict.about not in failed_ids
             )
             return replace(group, reused_results=reused_results)
         return [trace.model_copy(update={"plan": group.plan}) for trace in traces]
@@ -323,19 +328,6 @@ class OpenEndedRecorder:
                 self._writer.close()
             finally:
                 self._run.close()
-
-
-def _iter_unsettled_results(trace: Trace) -> Iterator[RecordedVerdict | Material]:
-    """Yield the failed results of a trace that are requested again where its group is scored again.
-
-    A reply that could not be used stays where the reward has a value, which a trainer may have learned from; where it
-    has none, nothing was judged, and the judge may be mended.
-    """
-    results: list[RecordedVerdict | Material] = [*trace.verdicts, *trace.material]
-    for result in results:
-        is_unrewarded_failure = trace.reward.value is None and result.failure is not None
-        if is_unrewarded_failure or has_transient_failure(result):
-            yield result
 
 
 def _group_and_response_names(group: Group) -> set[str]:

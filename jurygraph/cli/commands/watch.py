@@ -60,8 +60,8 @@ def watch(
     `--json` prints one line per alert, {"alert": ...}, and {"report": ...} last. Nothing is written except the plot and
     the page, and the run is not locked. `--follow` follows an interrupted run until Ctrl-C.
 
-    Exit codes: 0 no adverse alert; 1 one, or most rewards of the last step failed or lack a verdict; 2 invalid input, such as too few steps or no reward with a
-    value; 130 interrupted.
+    Exit codes: 0 no adverse alert; 1 one, or most rewards of the last step failed or lack a verdict; 2 invalid input,
+    such as too few steps or no reward with a value; 130 interrupted.
 
     \b
     Example:
