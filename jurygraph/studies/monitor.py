@@ -211,7 +211,9 @@ def _describe_outages(analyzer: Analyzer) -> tuple[list[str], list[str]]:
         steps_text = _join_step_names(analyzer.step_names, outages)
         problem = f"more than half of the rewards {problems[series.name]} at step {steps_text}"
         if shares[-1] > 0.5:
-            final_outages.append(f"{problem}, the last one")
+            final_outages.append(
+                f"{problem}, the last one; `jurygraph explain RUN --status {series.name}` says why"
+            )
         else:
             past_outages.append(f"{problem}; what moves there may be the judge's")
     return final_outages, past_outages

@@ -144,7 +144,8 @@ def test_a_run_that_ends_in_an_outage_is_adverse_also_where_it_began_with_one(
     ended = run("watch", score_tasks(tmp_path, lines), "--step-label", "step")
     assert ended.code == 1
     assert ended.out.startswith(
-        "ADVERSE  more than half of the rewards failed at step 200 to 211, the last one\n\n"
+        "ADVERSE  more than half of the rewards failed at step 200 to 211, the last one; "
+        "`jurygraph explain RUN --status failed` says why\n\n"
     )
 
 

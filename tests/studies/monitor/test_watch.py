@@ -124,7 +124,8 @@ def test_a_judge_that_begins_to_fail_is_an_alert_where_its_failures_count_0() ->
     assert (alert.adverse, alert.since) == (True, 40)
     watched = report(analyzer)
     assert watched.figures["outages"] == [
-        "more than half of the rewards lack a verdict at step 40 to 59, the last one"
+        "more than half of the rewards lack a verdict at step 40 to 59, the last one; "
+        "`jurygraph explain RUN --status degraded` says why"
     ]
     assert str(watched.sections[-1]).startswith(
         "1 adverse change; not a hack, because no fall of an accuracy was detected"
