@@ -354,7 +354,10 @@ score that is far enough out exceeds the limit of the second one at once."""
 TESTS_PER_SERIES = 2 * len(CUSUM_REFERENCES)
 """Number of tests per series: a CUSUM for each reference value, up and down."""
 MIN_SCORES_BEFORE_TESTS = 10
-"""The number of scores of a series before it is tested, at the start and after each alarm."""
+"""The number of scores of a series before it is tested, at the start."""
+_DEGREES_AFTER_ALARM = MIN_SCORES_BEFORE_TESTS - 2.0
+"""The degrees of freedom that the sd keeps after an alarm, so that the third score is tested again: a fall that goes
+on, or follows a harmless rise, would else hide in the ten scores that the new level is learned from."""
 MIN_CUSUM_WEIGHT = 0.5
 _MAX_NORMAL_SCORE = 8.0
 _CUSUM_SIDE_SIGNS = np.array([1.0, -1.0])
@@ -390,17 +393,24 @@ def compute_cusum_limits(arl: float, series: int) -> Floats:
 class Baseline(NamedTuple):
     """The number of scores learned, their mean, the sum of their squared deviations, and the mean of their floors.
 
-    Numbers for one series, arrays for many.
+    `squares` begins with those of `earlier_degrees` degrees of freedom, from before an alarm. Numbers for one series,
+    arrays for many.
     """
 
     n: Any
     mean: Any
     squares: Any
     floor: Any
+    earlier_degrees: Any
+
+    @property
+    def degrees(self) -> Any:
+        """Return the degrees of freedom of the sd, at least 1."""
+        return np.maximum(self.n - 1.0 + self.earlier_degrees, 1.0)
 
     def sd(self, floor: Any = 0.0) -> Any:
         """Return the sd, at least the noise that the rows of a step show, now (`floor`) or on average."""
-        sd = np.sqrt(self.squares / np.maximum(self.n - 1.0, 1.0))
+        sd = np.sqrt(self.squares / self.degrees)
         return np.maximum(np.maximum(sd, self.floor), floor)
 
     def learn(self, measure: SeriesMeasure) -> "Baseline":
@@ -413,7 +423,8 @@ class Baseline(NamedTuple):
             has_score, measure.score - mean, 0.0
         )
         floor_deviation = np.where(has_score, measure.floor - self.floor, 0.0)
-        return Baseline(n, mean, squared_deviation_sum, self.floor + floor_deviation / divisor)
+        floor = self.floor + floor_deviation / divisor
+        return Baseline(n, mean, squared_deviation_sum, floor, self.earlier_degrees)
 
 
 class DriftTests:
@@ -421,11 +432,11 @@ class DriftTests:
 
     def __init__(self, shape: tuple[int, ...], cusum_limits: Floats) -> None:
         self.limits = cusum_limits
-        self.baseline = Baseline(*np.zeros((4, *shape)))
+        self.baseline = Baseline(*np.zeros((len(Baseline._fields), *shape)))
         cusum_shape = (*shape, len(CUSUM_REFERENCES), 2)
         self.cusum = np.zeros(cusum_shape)
         """By reference value and side, up first."""
-        self.baseline_at_zero = Baseline(*np.zeros((4, *cusum_shape)))
+        self.baseline_at_zero = Baseline(*np.zeros((len(Baseline._fields), *cusum_shape)))
         """The baseline when each CUSUM was last 0."""
         self.last_zero_step = np.zeros(cusum_shape)
 
@@ -434,13 +445,14 @@ class DriftTests:
 
         Return the normal scores [..., S], within ±8; NaN where there is no score, or the series is not tested yet.
         """
-        is_tested = ~np.isnan(measure.score) & (self.baseline.n >= MIN_SCORES_BEFORE_TESTS)
+        known_count = self.baseline.n + self.baseline.earlier_degrees
+        is_tested = ~np.isnan(measure.score) & (known_count >= MIN_SCORES_BEFORE_TESTS)
         expected = np.where(is_tested, self.baseline.mean, np.nan)
         sd = self.baseline.sd(np.where(is_tested, measure.floor, 1.0))
         n = self.baseline.n
         t = (measure.score - expected) / sd / np.sqrt(1.0 + 1.0 / np.maximum(n, 2.0))
         # Of the lower tail: near 1, a probability has no digits left to tell scores apart.
-        tail_probability = special.stdtr(np.maximum(n - 1.0, 1.0), -np.abs(t))
+        tail_probability = special.stdtr(self.baseline.degrees, -np.abs(t))
         u: Floats = np.sign(t) * np.minimum(-special.ndtri(tail_probability), _MAX_NORMAL_SCORE)
         self._update_cusums(step, np.where(is_tested, u, 0.0), is_tested)
         self.baseline = self.baseline.learn(measure)
@@ -469,7 +481,17 @@ class DriftTests:
         self.cusum = np.where(is_tested[..., None, None], grown_cusum, self.cusum)
 
     def restart_series(self, should_restart: Bools) -> None:
-        self.baseline = Baseline(*np.where(should_restart, 0.0, self.baseline))
+        """Learn the level of these series anew. Their sd begins with the least of those before, since the others have
+        learned the change."""
+        before = self.baseline_at_zero
+        squares = (before.squares / before.degrees).min(axis=(-2, -1)) * _DEGREES_AFTER_ALARM
+        restarted = Baseline(0.0, 0.0, squares, 0.0, _DEGREES_AFTER_ALARM)
+        self.baseline = Baseline(
+            *(
+                np.where(should_restart, new, old)
+                for new, old in zip(restarted, self.baseline, strict=True)
+            )
+        )
         self.cusum = np.where(should_restart[..., None, None], 0.0, self.cusum)
 
 

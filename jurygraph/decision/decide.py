@@ -478,6 +478,7 @@ def _reward_adjustments_by_row(
     return ([step for step in row if step[1] != step[2]] for row in zip(*steps, strict=True))
 
 
+_STRICT_FAILURE_NOTE = "under the strict rule a failure fails the reward"
 _JUDGED_SHARE_NOTE_PART = " of the weight was judged"
 _LOW_COVERAGE_NOTE_SUFFIX = " is asked for"
 _DROPPED_NOTE_SUFFIX = " was dropped for the whole group, because it was not judged for all"
@@ -494,6 +495,8 @@ def explain_notes(notes: Sequence[str]) -> list[str]:
     for note in notes:
         if note.endswith(_LOW_COVERAGE_NOTE_SUFFIX):
             note += " (failure.min_coverage)"
+        if note == _STRICT_FAILURE_NOTE:
+            note += ", also one of weight 0"
         if has_dropped_question:
             note = _COUNTED_REST_NOTE_PATTERN.sub("; the rest was dropped", note)
             judged_for_all = f"{_JUDGED_SHARE_NOTE_PART} for all of the group"

@@ -158,7 +158,7 @@ def read_tasks(
     """
     for part, column in columns.items():
         if rows and column not in (None, "task_id", *rows[0]):
-            column_names_text = ", ".join(sorted(rows[0])) or "none"
+            column_names_text = ", ".join(sorted(rows[0])) or "none but the prompt"
             argument = "task_id" if part == "id" else part
             raise InputError(
                 f"{argument}: the data set has no column {column!r}; it has {column_names_text}"

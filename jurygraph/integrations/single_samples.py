@@ -15,7 +15,7 @@ from jurygraph.integrations.failed_rewards import (
     read_ungrouped_failure_rule,
 )
 from jurygraph.integrations.lazy_jury import LazyJury, compares_responses
-from jurygraph.integrations.task_columns import has_nothing_to_judge_by, list_lacking_fields
+from jurygraph.integrations.task_columns import has_nothing_to_judge_by, list_task_fields
 from jurygraph.jury import Jury
 from jurygraph.schema import Response, Task, Trace
 
@@ -38,7 +38,7 @@ async def judge_sample(
     rewards = [trace.reward.value]
     why = describe_first_failure([trace])
     if rewards == [None] and has_nothing_to_judge_by(jury.open(), task):
-        fields = " or ".join(list_lacking_fields(jury.open(), task))
+        fields = " or ".join(list_task_fields(jury.open()))
         why = f": the task has no {fields} to be judged by; {fields_hint}"
     jury.outages.observe(rewards, why, task)
     setting = f"`failed` is `raise`{', by `auto`' if failed == 'auto' else ''}"

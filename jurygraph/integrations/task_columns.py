@@ -61,18 +61,19 @@ def refuse_unnamed_columns(
                 )
 
 
+def find_lacking_evaluators(jury: Jury, task: Task) -> dict[str, list[str]]:
+    """Return the evaluators of a jury that the task has nothing for, each with the fields that it needs."""
+    fields_by_evaluator = {}
+    for name, evaluator in jury.evaluators.items():
+        fields = _needed_fields(evaluator)
+        if fields and all(_lacks_field(jury, task, field) for field in fields):
+            fields_by_evaluator[name] = fields
+    return fields_by_evaluator
+
+
 def has_nothing_to_judge_by(jury: Jury, task: Task) -> bool:
     """Return whether every evaluator of a jury needs a field of the task that it lacks."""
-    for evaluator in jury.evaluators.values():
-        fields = _needed_fields(evaluator)
-        if not fields or not all(_lacks_field(jury, task, field) for field in fields):
-            return False
-    return True
-
-
-def list_lacking_fields(jury: Jury, task: Task) -> list[str]:
-    """Return the fields of a task that evaluators of a jury need and it lacks."""
-    return [field for field in list_task_fields(jury) if _lacks_field(jury, task, field)]
+    return len(find_lacking_evaluators(jury, task)) == len(jury.evaluators)
 
 
 def describe_missing_fields(

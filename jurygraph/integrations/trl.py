@@ -10,7 +10,7 @@ import asyncio
 import logging
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -44,6 +44,7 @@ from jurygraph.integrations.samples import (
 )
 from jurygraph.integrations.task_columns import (
     describe_missing_fields,
+    find_lacking_evaluators,
     has_nothing_to_judge_by,
     list_task_fields,
     refuse_unnamed_columns,
@@ -277,12 +278,14 @@ class JuryScorer:
         problems = []
         rows_by_doubt: dict[str, list[str]] = defaultdict(list)
         first_rows: dict[str, tuple[int, str]] = {}
+        column_names: set[str] = set()
         for index, row in enumerate(dataset):
             try:
-                task = self._check_row(index, row)
+                task = self._check_row(index, row, column_names)
                 first_index, digest = first_rows.setdefault(task.id, (index, task.digest))
                 if task.digest != digest:
                     raise differing_rows_error(task.id, first_index, index, "data set")
+                column_names.update(row)
             except InputError as error:
                 problems.append(str(error))
                 continue
@@ -294,8 +297,10 @@ class JuryScorer:
         if problems:
             raise InputError("\n".join(list_first(list(dict.fromkeys(problems)), _MAX_ROWS_LISTED)))
 
-    def _check_row(self, index: int, row: Mapping[str, Any]) -> Task:
-        """Return the task of a row of a data set.
+    def _check_row(
+        self, index: int, row: Mapping[str, Any], earlier_columns: Collection[str]
+    ) -> Task:
+        """Return the task of a row of a data set; `earlier_columns` are those of the rows before it.
 
         Raises `InputError` for one without a prompt or with an empty one, with a wrong cell, or nothing to judge by.
         """
@@ -311,6 +316,12 @@ class JuryScorer:
         prompt = cells.pop("prompt")
 
         place = describe_row(index, prompt, "data set")
+        for part, column in self._columns.items():
+            # rows may have no id of their own
+            if part != "id" and column not in cells and column in earlier_columns:
+                raise InputError(
+                    f"{place}: lacks the column {column!r} ({part}), which rows before it have"
+                )
 
         def describe(_: int) -> str:
             return place
@@ -618,7 +629,15 @@ def _states_no_answer(trace: Trace) -> bool:
 
 
 def _describe_doubts(jury: Jury, task: Task) -> Iterator[str]:
-    """Yield a sentence for each evaluator that may read the reference of a task as its author did not mean it."""
+    """Yield a sentence for each evaluator that lacks what it judges by, where the config does not expect that, or that
+    may read the reference of a task as its author did not mean it."""
+    optional_names = {use.known_as for use in jury.config.evaluators if use.if_missing}
+    for name, fields in find_lacking_evaluators(jury, task).items():
+        if name not in optional_names:
+            yield (
+                f"{name}: judges nothing without a {' or a '.join(fields)}, so that the reward may fail; give one, or "
+                "set its `if_missing: not_applicable`"
+            )
     if not task.reference:
         return
     for name, evaluator in jury.evaluators.items():

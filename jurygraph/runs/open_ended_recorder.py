@@ -2,7 +2,7 @@
 
 A group has a name: the id of its task, a step and a phase. A trainer meets the same task in every epoch, so that a
 counter gives the steps that it does not. A group under a name that is stored is not judged again: its traces are read,
-and only what failed by infrastructure is requested once more.
+and only what failed by infrastructure, or left a response without a reward, is requested once more.
 """
 
 import asyncio
@@ -227,7 +227,7 @@ class OpenEndedRecorder:
                 )
 
     def _reuse_stored_results(self, group: Group) -> Group | list[Trace]:
-        """Return the stored traces of a group; or, where infrastructure failed, the group with all other results."""
+        """Return the stored traces of a group; or, where some is requested again, the group with all other results."""
         records = self._run.ledger.find_all_records("group", group.task.id)
         name = GroupName.of(group)
         record = next(record for record in reversed(records) if GroupName.read(record) == name)
@@ -237,8 +237,17 @@ class OpenEndedRecorder:
         results: list[Verdict | Material] = []
         for trace in traces:
             results += [*trace.verdicts, *trace.material]
-        if any(map(has_transient_failure, results)):
-            return replace(group, reused_results=reusable_results(traces))
+        # Where a reward has a value, which a trainer may have learned from, a reply that could not be used stays.
+        failed_ids = {
+            trace.response_id
+            for trace in traces
+            if trace.reward.value is None and trace.reward.counts.failed
+        }
+        if failed_ids or any(map(has_transient_failure, results)):
+            reused_results = reusable_results(
+                traces, lambda verdict: verdict.failure is None or verdict.about not in failed_ids
+            )
+            return replace(group, reused_results=reused_results)
         return [trace.model_copy(update={"plan": group.plan}) for trace in traces]
 
     async def _store_group(self, group: Group, traces: Sequence[Trace]) -> None:

@@ -240,8 +240,7 @@ class RewardService:
 
     def _begin_outage(self, error: JurygraphError) -> None:
         if self._last_outage is None:
-            kind = type(error).__name__
-            log.warning("no rewards at present (%s); /readyz has the reason", kind)
+            log.warning("no rewards at present (%s); /readyz has the reason", type(error).__name__)
         self._last_outage = str(error)
 
     async def close(self) -> None:

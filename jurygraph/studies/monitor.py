@@ -93,7 +93,7 @@ def report(analyzer: Analyzer) -> Report:
 
     `arl` is the average run length without change for which the limits were computed, and `limits` are those of the
     CUSUMs by their reference value; without a step there are none. A series has its count, mean, sd, extremes and last
-    value.
+    value. `outages` are sentences about those that last until the last step; notes are about the others.
     """
     columns = np.transpose(analyzer.values)
     rows = [
@@ -103,11 +103,13 @@ def report(analyzer: Analyzer) -> Report:
     limits = {}
     if rows:
         limits = dict(zip(map(str, CUSUM_REFERENCES), analyzer.tests.limits.tolist(), strict=True))
+    final_outages, past_outages = _describe_outages(analyzer)
     figures = {
         "steps": analyzer.step_count,
         "arl": analyzer.arl,
         "limits": limits,
         "alerts": analyzer.alerts,
+        "outages": final_outages,
         "series": rows,
     }
     adverse_count = sum(alert.adverse for alert in analyzer.alerts)
@@ -117,7 +119,7 @@ def report(analyzer: Analyzer) -> Report:
         ("series", "steps", *_SERIES_SUMMARY_NAMES), [list(row.values()) for row in rows]
     )
     sections: list[str | ReportTable] = [table, f"{counts}; {expected}", _conclude(analyzer, rows)]
-    return Report(figures, sections, list(_warnings(analyzer)), _plots(analyzer))
+    return Report(figures, sections, [*past_outages, *_warnings(analyzer)], _plots(analyzer))
 
 
 def _conclude(analyzer: Analyzer, rows: FigureRows) -> str:
@@ -166,7 +168,7 @@ def _summarize_series(name: str, column: Floats) -> dict[str, Any]:
 
 
 def _warnings(analyzer: Analyzer) -> Iterator[str]:
-    """Yield a sentence for outages, for series not tested yet, and for each autocorrelated one: `arl` does not hold.
+    """Yield a sentence for series not tested yet, and for each autocorrelated one: `arl` does not hold.
 
     The estimate is of the normal scores: a change of level weighs no more than the steps until it is found. Their
     variance counts as 1 at least, as it is in theory: that of a series that is nearly constant is less, and there the
@@ -175,12 +177,6 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
     if not analyzer.series:
         return
     names = [series.name for series in analyzer.series]
-    problems = {"failed": "failed", "degraded": "lack a verdict"}
-    for name, shares in zip(names, np.transpose(analyzer.values), strict=True):
-        outages = list(compress(analyzer.step_names, shares > 0.5))
-        if outages and (problem := problems.get(name)):
-            steps_text = _join_step_names(analyzer.step_names, outages)
-            yield f"more than half of the rewards {problem} at step {steps_text}; what moves there may be the judge's"
     calibrated_series_names = [name for name in names if name in CALIBRATED_SERIES_NAMES]
     if analyzer.step_count <= _FEW_STEPS:
         baseline_text = f"the first {CALIBRATION_STEPS} steps are what they compare with"
@@ -198,6 +194,29 @@ def _warnings(analyzer: Analyzer) -> Iterator[str]:
             f"{correlations[index]:.2f}), so false alarms are more frequent than one in {analyzer.arl:g} steps; "
             "shuffle the prompts, or make steps of more tasks"
         )
+
+
+def _describe_outages(analyzer: Analyzer) -> tuple[list[str], list[str]]:
+    """Return sentences about steps at which most rewards failed or lack a verdict: to the last step, and before it.
+
+    The tests find a change alone: an outage from the first steps on is none, and one that lasts is what to act on.
+    """
+    final_outages = []
+    past_outages = []
+    problems = {"failed": "failed", "degraded": "lack a verdict"}
+    for series, shares in zip(analyzer.series, np.transpose(analyzer.values), strict=True):
+        outages = list(compress(analyzer.step_names, shares > 0.5))
+        if not outages or series.name not in problems:
+            continue
+        steps_text = _join_step_names(analyzer.step_names, outages)
+        problem = f"more than half of the rewards {problems[series.name]} at step {steps_text}"
+        if shares[-1] > 0.5:
+            final_outages.append(
+                f"{problem}, the last one; `jurygraph explain RUN --status {series.name}` says why"
+            )
+        else:
+            past_outages.append(f"{problem}; what moves there may be the judge's")
+    return final_outages, past_outages
 
 
 def _plots(analyzer: Analyzer) -> list[Plot]:

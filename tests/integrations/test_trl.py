@@ -852,6 +852,34 @@ def test_the_rows_of_a_data_set_are_checked_before_a_training(opened: list[JuryR
         opened[0].check(["prompt", "solution"])
 
 
+def test_rows_without_a_column_or_a_reference_are_named_before_a_training(
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture
+) -> None:
+    def check(*rows: dict[str, Any], **use: str) -> None:
+        evaluators = [{"use": "maths.accuracy", **use}, "maths.format"]
+        config = {"evaluators": evaluators, "reward": {"accuracy": 1.0, "format": 0.2}}
+        opened.append(reward_function(config, reference="solution"))
+        opened[-1].check(rows)
+
+    right = {"prompt": "2 + 2?", "task_id": "T-1", "solution": "4"}
+    with pytest.raises(InputError) as refused:
+        check(right, {"prompt": "3 + 3?"}, {"prompt": "3 + 4?", "solution": "7"})
+    assert str(refused.value) == (
+        "row 2 of the data set ('3 + 3?'): lacks the column 'solution' (reference), which rows before it have"
+    )
+    with pytest.raises(InputError, match=r"no column 'solution'; it has none but the prompt$"):
+        check({"prompt": "3 + 3?"}, {"prompt": "3 + 4?"})
+    missing = [{"prompt": prompt, "solution": None} for prompt in ("3 + 3?", "3 + 4?")]
+    check(right, *missing, if_missing="not_applicable")
+    assert caplog.records == []
+    check(right, *missing)
+    (record,) = caplog.records
+    assert record.message == (
+        "maths.accuracy: judges nothing without a reference, so that the reward may fail; give one, or set its "
+        "`if_missing: not_applicable` (rows 2 (None), 3 (None))"
+    )
+
+
 def test_rows_with_one_id_that_differ_are_found_before_a_training(opened: list[JuryReward]) -> None:
     opened.append(reward_function(Config(evaluators=("maths.accuracy",)), reference="solution"))
     row = {"task_id": "T-1", "prompt": "2 + 2?", "solution": "4"}

@@ -156,6 +156,37 @@ def test_only_what_failed_by_infrastructure_is_asked_again(tmp_path: Path) -> No
         assert b"far" not in {text.content for text in run.ledger.all_texts()}
 
 
+@pytest.mark.parametrize(
+    ("rule", "rewards"), [("decisive", [2.0, 2.0]), ("conservative", [2.0, 1.0])]
+)
+def test_a_reward_that_failed_by_a_reply_is_judged_again_at_its_step(
+    rule: str, rewards: list[float], tmp_path: Path
+) -> None:
+    """What has a reward comes from the record, also one that lacks a verdict."""
+    replies: list[Any] = ["garbage"]
+    judge = ScriptedJudge({"polite": lambda letter: letter == "three" or replies[0]})
+
+    @jg.evaluator(layer="check")
+    def present(task: jg.TaskView, response: jg.Response) -> float:
+        return 1.0
+
+    with jg.Jury(
+        model=judge,
+        evaluators=[present, jg.criteria(["It is polite."])],
+        reward={"present": 1.0, "criteria": 1.0},
+        failure={"rule": rule, "min_coverage": 0.5},
+        record=tmp_path / "run",
+    ) as jury:
+        jury.score(TASK, ["three", "nine"], step=1)
+        replies[0] = True
+        asked_count = len(judge.requests)
+        for _ in range(2):
+            again = jury.score(TASK, ["three", "nine"], step=1)
+            assert [trace.reward.value for trace in again] == rewards
+        assert len(judge.requests) - asked_count == (rule == "decisive")
+    check(tmp_path / "run").close()
+
+
 def test_what_a_run_was_made_with_is_what_goes_on_with_it(tmp_path: Path) -> None:
     def refuses(folder: str, message: str, **settings: Any) -> None:
         with (

@@ -60,8 +60,8 @@ def watch(
     `--json` prints one line per alert, {"alert": ...}, and {"report": ...} last. Nothing is written except the plot and
     the page, and the run is not locked. `--follow` follows an interrupted run until Ctrl-C.
 
-    Exit codes: 0 no adverse alert; 1 an adverse alert; 2 invalid input, such as too few steps or no reward with a
-    value; 130 interrupted.
+    Exit codes: 0 no adverse alert; 1 one, or most rewards of the last step failed or lack a verdict; 2 invalid input,
+    such as too few steps or no reward with a value; 130 interrupted.
 
     \b
     Example:
@@ -96,13 +96,16 @@ def watch(
     print_messages(report.notes)
     if is_monitoring_complete:
         _refuse_run_without_reward(run, report)
+    outages = report.figures["outages"]
     lines = list(format_report_lines(report.sections))
-    if analyzer.alerts:
+    if analyzer.alerts or outages:
         lines.insert(0, "")
+    lines[:0] = [f"{_ADVERSE_ALERT_MARK}  {escape_line(outage)}" for outage in outages]
     *tables, summary, answer = report.sections
     alert_sentences = [
         f"{_choose_alert_label(alert)}: {alert.sentence}" for alert in analyzer.alerts
     ]
+    alert_sentences += [f"{_ADVERSE_ALERT_MARK}: {outage}" for outage in outages]
     output.write_report_files(
         replace(report, sections=[answer, summary, *alert_sentences, *tables])
     )
@@ -110,7 +113,7 @@ def watch(
     if not is_monitoring_complete:
         raise typer.Exit(ExitCode.INTERRUPTED)
     _refuse_few_steps(run, report, can_choose_steps=step_label is None and every != 1)
-    if any(alert.adverse for alert in analyzer.alerts):
+    if outages or any(alert.adverse for alert in analyzer.alerts):
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 

@@ -51,7 +51,7 @@ def _format_mean_line(table: RewardTable) -> str:
     if not table.rows:
         return "no response matches"
     if table.mean is None:
-        return f"no mean reward: all {len(table.rows)} failed"
+        return f"no mean reward: all {len(table.rows)} failed (--response ID shows why)"
     scored = len(table.scored)
     failed_response_count = len(table.rows) - scored
     line = f"mean reward of {format_count(scored, 'response')}: {format_number(table.mean)}"

@@ -8,6 +8,11 @@ from jurygraph.errors import InputError
 from tests.agents.data_analyzer.streams import collect_alerts, normal_steps, trained_steps
 
 
+def level(before: float, *changes: tuple[int, float]):
+    """Return a function of the step: the level before, and from each step of a change on."""
+    return lambda step: ([value for start, value in changes if step >= start] or [before])[-1]
+
+
 def series_names(step: TrainingStep) -> list[str]:
     analyzer = Analyzer()
     analyzer.observe(step)
@@ -48,6 +53,28 @@ def test_a_shift_is_reported_once_with_place_size_and_direction(
     assert alert.size == pytest.approx(shift, abs=1.0)
     assert alert.after - alert.before == pytest.approx(shift / 8, abs=0.15)
     assert alert.sentence.startswith(f"step {alert.step}: reward ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "directions"),
+    [
+        ([(100, 0.6), (108, 0.4)], ["down", "down"]),
+        ([(100, 1.0), (106, 0.6)], ["up", "down"]),
+        ([(100 + step, 0.8 - 0.02 * step) for step in range(20)], ["down", "down"]),
+        ([(100, 0.6), (110, 0.8)], ["down", "up"]),
+        ([(100, 0.6)], ["down"]),
+    ],
+    ids=["a second fall", "a rise, then a fall", "a fall that goes on", "a dip", "one fall"],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_change_soon_after_an_alert_is_another_one(
+    changes: list[tuple[int, float]], directions: list[str], seed: int
+) -> None:
+    rng, reward = np.random.default_rng(seed), level(0.8, *changes)
+    steps = (TrainingStep(rng.normal(reward(step), 0.3, 64)) for step in range(1, 201))
+    alerts = collect_alerts(Analyzer(), steps)
+    assert [one.direction for one in alerts if one.series == "reward"] == directions
+    assert [one for one in alerts if one.step > 130] == [], "and it is reported once"
 
 
 def test_a_distribution_that_drifts_at_the_same_mean_is_reported() -> None:
@@ -118,11 +145,6 @@ def test_a_component_is_a_share_by_its_first_step_with_a_value(
     (alert,) = [alert for alert in analyzer.alerts if "rubric" in alert.series]
     assert alert.before == pytest.approx(0.2 * scale, abs=0.03 * scale)
     assert 0.3 * scale < alert.after < 0.6 * scale
-
-
-def level(before: float, *changes: tuple[int, float]):
-    """Return a function of the step: the level before, and from each step of a change on."""
-    return lambda step: ([value for start, value in changes if step >= start] or [before])[-1]
 
 
 HONEST = {

@@ -133,6 +133,22 @@ def test_too_few_steps_are_shown_and_refused_since_nothing_was_tested(
     assert "steps: 1; the tests need at least 11; choose smaller steps with --every N" in ended.err
 
 
+def test_a_run_that_ends_in_an_outage_is_adverse_also_where_it_began_with_one(
+    tmp_path: Path, run: Command
+) -> None:
+    """Nothing changes there, so that no test of a series finds it."""
+    lines = tasks(12)
+    for line in lines:
+        for response in line["responses"][:8]:
+            response["text"] = "offline"
+    ended = run("watch", score_tasks(tmp_path, lines), "--step-label", "step")
+    assert ended.code == 1
+    assert ended.out.startswith(
+        "ADVERSE  more than half of the rewards failed at step 200 to 211, the last one; "
+        "`jurygraph explain RUN --status failed` says why\n\n"
+    )
+
+
 def test_a_run_without_any_reward_is_refused(tmp_path: Path, run: Command) -> None:
     lines = tasks(12)
     for line in lines:

@@ -188,5 +188,5 @@ def test_rows_without_a_mean_say_why(scored: Path, run: Command) -> None:
         run("show", scored, "--status", "failed", "--agent", "alice").err == "no response matches\n"
     )
     assert run("show", scored, "--status", "failed").err.startswith(
-        "no mean reward: all 1 failed\n"
+        "no mean reward: all 1 failed (--response ID shows why)\n"
     )

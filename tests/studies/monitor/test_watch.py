@@ -99,10 +99,11 @@ def test_steps_at_which_most_rewards_failed_are_an_outage() -> None:
         rewards = rng.random(32)
         rewards[: {12: 17, 13: 32, 14: 20, 15: 16, 20: 30}.get(step, 0)] = np.nan
         analyzer.observe(TrainingStep(rewards, name=step))
-    (note,) = report(analyzer).notes
-    assert note == (
+    past = report(analyzer)
+    assert past.notes == [
         "more than half of the rewards failed at step 12 to 14, 20; what moves there may be the judge's"
-    )
+    ]
+    assert past.figures["outages"] == []
 
 
 def test_the_loop_in_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +123,10 @@ def test_a_judge_that_begins_to_fail_is_an_alert_where_its_failures_count_0() ->
     (alert,) = [alert for alert in analyzer.alerts if alert.series == "degraded"]
     assert (alert.adverse, alert.since) == (True, 40)
     watched = report(analyzer)
-    assert "more than half of the rewards lack a verdict at step 40 to 59" in watched.notes[0]
+    assert watched.figures["outages"] == [
+        "more than half of the rewards lack a verdict at step 40 to 59, the last one; "
+        "`jurygraph explain RUN --status degraded` says why"
+    ]
     assert str(watched.sections[-1]).startswith(
         "1 adverse change; not a hack, because no fall of an accuracy was detected"
     )
