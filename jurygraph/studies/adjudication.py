@@ -236,7 +236,10 @@ def report(
             "--before: these ratings are not those of that consensus and new ones; name the files of both"
         )
     change = compare(before, new_consensus)
-    items = _table(type(change.items[0])._fields if change.items else (), change.items)
+    item_fields: Sequence[str] = ItemChange._fields
+    if before.method == "adjusted-mean":
+        item_fields = MeanChange._fields
+    items = _table(item_fields, change.items)
     agents = _table(AgentChange._fields, change.agents)
     changed_label_count = sum(item.label != item.label_before for item in change.items)
     sureness = []

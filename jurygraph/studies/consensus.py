@@ -349,6 +349,9 @@ def report(
             scores = refits.agents
     pairs, unit = _compare_agents(fitted_consensus)
     agent_comparison_rows = _compare_methods(fitted_consensus)
+    ambiguity_source = fitted_consensus.get_item_posteriors(fitted_consensus.method)
+    if fitted_consensus.method == "adjusted-mean":  # whose posterior is not of how sure a class is
+        ambiguity_source = model
     reasons = {}
     if ballots.agent is not None or settings.compare:
         reasons["no stability of a ranking"] = fitted_consensus.no_stability_reason
@@ -372,10 +375,7 @@ def report(
         "annotators": annotators,
         "stability": stability,
         "comparison": agent_comparison_rows,
-        "findings": _find_changes(
-            fitted_consensus.get_item_posteriors(fitted_consensus.method),
-            agent_comparison_rows,
-        ),
+        "findings": _find_changes(ambiguity_source, agent_comparison_rows),
         "further_labels": forecasts,
         "decided_by_one": fitted_consensus.majority.items_decided_by_one_vote(),
         "ties": {"rule": _tie_rule(settings), "items": fitted_consensus.majority.tied_items()},
@@ -473,15 +473,19 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     pairs = np.unique(np.stack([votes.item, votes.annotator], axis=1), axis=0)
     for item, annotator in pairs.tolist():
         items[votes.items[item]]["annotators"].append(votes.annotators[annotator])
-    adjusted = fitted_consensus.adjusted
     threshold = {}
+    adjusted = fitted_consensus.adjusted
     if adjusted is not None:
-        for item, mean in zip(items.values(), adjusted.means.tolist(), strict=True):
+        for item, mean, error in zip(
+            items.values(),
+            adjusted.means.tolist(),
+            adjusted.standard_errors.tolist(),
+            strict=True,
+        ):
             item["adjusted_mean"] = mean if item["labels"] else None
-    if adjusted is item_posteriors:
-        threshold = {"doubt_above": adjusted.doubt_above}
-        for item, error in zip(items.values(), adjusted.standard_errors.tolist(), strict=True):
-            item["standard_error"] = error
+            if adjusted is item_posteriors:
+                item["standard_error"] = error
+                threshold["doubt_above"] = adjusted.doubt_above
     return {
         "method": fitted_consensus.method,
         **threshold,

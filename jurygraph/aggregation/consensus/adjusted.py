@@ -79,7 +79,8 @@ def adjusted_means(votes: Votes, gold: Ints) -> AdjustedMeans:
     sizes = np.maximum(counts.sum(axis=1), 1.0)
     means = votes.counts @ numbers / sizes
     # b solves Q b = q, the equations of both lines above without m.
-    matrix = sparse.diags_array(counts.sum(axis=0)) - counts.T @ (counts / sizes[:, None])
+    shared = counts.T @ sparse.diags_array(1.0 / sizes) @ counts
+    matrix = sparse.diags_array(counts.sum(axis=0)) - shared
     sums = np.bincount(votes.annotator, scores, a) - counts.T @ means
     # Of all solutions this is the shortest one, in which connected annotators sum to 0.
     leniency = sparse.linalg.lsmr(matrix, sums, 0.0, 1e-12, 1e-12, 0.0, maxiter=20 * a)[0]

@@ -211,14 +211,12 @@ def consensus(
     ballots = _read_ballots(
         ratings, columns, dimension, scale, gold, without, counts_repeats=preset == "paper"
     )
-    credit_by_class = _parse_credits_by_class_order(values) if values is not None else None
     if earlier is not None and not classes:
         ballots = ballots._replace(values=earlier.values, has_order=bool(earlier.values))
-        credit_by_class = credit_by_class or [*earlier.values] or None
     settings = ConsensusSettings(
         preset=preset,
         method=method if earlier is None else method or earlier.method,
-        values=credit_by_class,
+        values=_parse_credits_by_class_order(values) if values is not None else None,
         subsets=subsets,
         seed=seed,
         compare=compare,

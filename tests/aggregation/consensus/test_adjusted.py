@@ -1,7 +1,7 @@
 """Adjusted means: least squares, what they do not depend on, and how far they are from the truth in simulations."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -176,7 +176,7 @@ def simulate(
             for person in rng.choice(people, labels, replace=False, p=chances / chances.sum()):
                 star = np.rint(truth[item] + gifts[person] + rng.normal(0.0, 0.7))
                 rows.append((item, int(person), float(np.clip(star, 1, 5))))
-        columns = [list(column) for column in zip(*rows, strict=True)]
+        columns: Any = [list(column) for column in zip(*rows, strict=True)]
         votes = encode(*columns, classes=range(1, 6))
         found = consensus.adjusted_means(votes, np.full(60, -1))
         majority = consensus.majority_vote(*columns, classes=range(1, 6)).credit(range(1, 6))
