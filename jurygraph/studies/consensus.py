@@ -79,7 +79,7 @@ _CONSENSUS_METHOD_LABELS = {
     "majority": "majority vote",
     "dawid-skene": "Dawid–Skene (hard)",
     "stableval": "posterior expected credit",
-    "adjusted-mean": "adjusted mean, without each annotator's leniency, in units of the labels",
+    "adjusted-mean": "adjusted mean, without each annotator's leniency",
 }
 _DOUBT_MEASURES = {"majority": "spread", "adjusted-mean": "standard_error"}
 _ANNOTATOR_RATE_NAMES = ("accuracy", "leniency", "strictness")
@@ -473,19 +473,15 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     pairs = np.unique(np.stack([votes.item, votes.annotator], axis=1), axis=0)
     for item, annotator in pairs.tolist():
         items[votes.items[item]]["annotators"].append(votes.annotators[annotator])
-    threshold = {}
     adjusted = fitted_consensus.adjusted
     if adjusted is not None:
-        for item, mean, error in zip(
-            items.values(),
-            adjusted.means.tolist(),
-            adjusted.standard_errors.tolist(),
-            strict=True,
-        ):
+        for item, mean in zip(items.values(), adjusted.means.tolist(), strict=True):
             item["adjusted_mean"] = mean if item["labels"] else None
-            if adjusted is item_posteriors:
-                item["standard_error"] = error
-                threshold["doubt_above"] = adjusted.doubt_above
+    threshold = {}
+    if adjusted is item_posteriors:
+        threshold = {"doubt_above": adjusted.doubt_above}
+        for item, error in zip(items.values(), adjusted.standard_errors.tolist(), strict=True):
+            item["standard_error"] = error
     return {
         "method": fitted_consensus.method,
         **threshold,

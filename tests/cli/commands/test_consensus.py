@@ -499,7 +499,7 @@ def test_stars_of_a_small_panel_are_labelled_again_where_their_adjusted_mean_is_
     named = ("consensus", "stars.csv", "--subsets", 0, "--without", "zoe")
     ended = run(*named)
     assert "; labels are numbers, and agents and items are by the adjusted mean; " in ended.err
-    assert "scores by adjusted mean, without each annotator's leniency, in units of" in ended.out
+    assert "scores by adjusted mean, without each annotator's leniency (method adj" in ended.out
     (doubtful,) = re.findall("^items in doubt .*\n.*\n(.*)\n(.*)\n\n", ended.out, re.M)
     assert [row.split()[:2] for row in doubtful] == [["far", "2"], ["one", "1"]]
     saved = run(*named, "--json").out
