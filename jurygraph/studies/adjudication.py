@@ -89,15 +89,13 @@ class SavedConsensus(FrozenModel):
 
         An item that one vote of a majority decides is as ambiguous as a tie.
         """
-        sized_items = [(name, item.model_dump()) for name, item in self.items.items()]
-        sized_items.sort(key=lambda entry: key_of_doubt(self.method, entry[1]))
+        items = sorted(
+            self.items.items(), key=lambda entry: key_of_doubt(self.method, vars(entry[1]))
+        )
         if self.method == "adjusted-mean":
-            return {name: item["standard_error"] for name, item in sized_items}
+            return {name: item.standard_error for name, item in items}
         ties = self.doubtful_items
-        return {
-            name: max(item["ambiguity"], _TIE_AMBIGUITY * (name in ties))
-            for name, item in sized_items
-        }
+        return {name: max(item.ambiguity, _TIE_AMBIGUITY * (name in ties)) for name, item in items}
 
     @property
     def doubt_count(self) -> int:
@@ -244,14 +242,13 @@ def report(
     changed_label_count = sum(item.label != item.label_before for item in change.items)
     sureness = []
     if before.method == "adjusted-mean" and before.doubt_count:
-        pairs = [
-            (doubt, new_consensus.items[name].standard_error)
-            for name, doubt in before.doubts.items()
-            if doubt > before.doubt_above
-        ]
-        errors_before, errors = map(fmean, zip(*pairs, strict=True))
+        names = [name for name, doubt in before.doubts.items() if doubt > before.doubt_above]
+        error_before, error = (
+            fmean(saved.items[name].standard_error for name in names)
+            for saved in (before, new_consensus)
+        )
         sureness = [
-            f"standard error of those that were in doubt: {errors_before:.3f} before, {errors:.3f} now"
+            f"standard error of those that were in doubt: {error_before:.3f} before, {error:.3f} now"
         ]
     report = consensus.report(fitted_consensus, advance)
     return replace(

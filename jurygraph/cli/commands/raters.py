@@ -579,11 +579,6 @@ def _notes_on_consensus(
             f"{path}: by majority vote, items that one vote decides are in doubt, too: {len(consensus.doubtful_items)}"
             "; the widest spread of labels comes first"
         )
-    elif consensus.method == "adjusted-mean":
-        yield (
-            f"{path}: in doubt are items whose adjusted mean has a standard error above {consensus.doubt_above:.3g}: "
-            f"{consensus.doubt_count}; the greatest comes first"
-        )
     figures = consensus.model_dump(include={"classes", "values"})
     figures["annotators"] = {
         name: row for name, row in consensus.annotators.items() if name in names
