@@ -419,30 +419,3 @@ def shifts_from_others(
                 shift = None
         sure_shifts.append(shift)
     return sure_shifts
-
-
-def means_without_leniency(rater: Ints, item: Ints, score: Floats) -> Floats:
-    """Return the mean score of each item with the leniency of its raters taken out, [items]; NaN without a score.
-
-    All are of single ratings, [n], numbered from 0. The model is additive, s = m_item + b_rater + error, by least
-    squares:
-
-        m_i = mean of s - b_r over the scores of item i        b_r = mean of s - m_i over the scores of rater r
-
-    Only raters whom shared items connect, if only through others, can be told apart: the b of those sum to 0.
-    """
-    from scipy import sparse  # imported lazily: every `study` command would wait for it
-
-    counts = sparse.coo_array((np.ones(len(score)), (rater, item))).tocsr()
-    sizes = np.bincount(item)
-    weights = 1.0 / np.maximum(sizes, 1)
-    # b solves Q b = q, the equations of both lines above without m.
-    shared = counts @ sparse.diags_array(weights) @ counts.T
-    matrix = sparse.diags_array(np.bincount(rater).astype(np.float64)) - shared
-    means = np.bincount(item, score) * weights
-    sums = np.bincount(rater, score - means[item])
-    # Of all solutions this is the shortest one, in which connected raters sum to 0.
-    steps = 20 * len(sums)
-    leniency = sparse.linalg.lsmr(matrix, sums, 0.0, 1e-12, 1e-12, 0.0, maxiter=steps)[0]
-    corrected_sums = np.bincount(item, score - leniency[rater])
-    return np.where(sizes > 0, corrected_sums * weights, np.nan)

@@ -7,6 +7,7 @@ items, and `consensus --before` compares a consensus of all labels with it.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 from pydantic import ConfigDict
@@ -25,6 +26,7 @@ from jurygraph.studies import consensus
 from jurygraph.studies.consensus import (
     FittedConsensus,
     StudyPreset,
+    key_of_doubt,
     name_likeliest_classes,
     rank_agents,
 )
@@ -41,7 +43,9 @@ class _ConsensusItem(FrozenModel):
     spread: Number = 0.0
     mean: Number | None = None
     adjusted_mean: Number | None = None
+    standard_error: Number = 0.0
     annotators: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 class _ConsensusCounts(FrozenModel):
@@ -59,6 +63,7 @@ class SavedConsensus(FrozenModel):
     values: tuple[Number, ...]
     preset: StudyPreset
     method: ConsensusMethod
+    doubt_above: Number = HIGH_AMBIGUITY
     settings: JsonFields
     dimension: str | None = None
     command: str = "jurygraph consensus RATINGS"
@@ -79,13 +84,23 @@ class SavedConsensus(FrozenModel):
         return frozenset().union(*(item.annotators for item in self.items.values()))
 
     @property
+    def doubts(self) -> dict[str, float]:
+        """Return by item the ambiguity, or the standard error of its adjusted mean, the most doubtful item first.
+
+        An item that one vote of a majority decides is as ambiguous as a tie.
+        """
+        items = sorted(
+            self.items.items(), key=lambda entry: key_of_doubt(self.method, vars(entry[1]))
+        )
+        if self.method == "adjusted-mean":
+            return {name: item.standard_error for name, item in items}
+        ties = self.doubtful_items
+        return {name: max(item.ambiguity, _TIE_AMBIGUITY * (name in ties)) for name, item in items}
+
+    @property
     def doubt_count(self) -> int:
         """Return the number of items in doubt, which are those that `select_ambiguous` selects by default."""
-        doubtful_items = self.doubtful_items
-        return sum(
-            item.ambiguity > HIGH_AMBIGUITY or name in doubtful_items
-            for name, item in self.items.items()
-        )
+        return sum(doubt > self.doubt_above for doubt in self.doubts.values())
 
 
 class ItemChange(NamedTuple):
@@ -96,6 +111,18 @@ class ItemChange(NamedTuple):
     label: str
     ambiguity_before: float
     ambiguity: float
+
+
+class MeanChange(NamedTuple):
+    """An item with another adjusted mean: the nearest class, the mean and its standard error, before and now."""
+
+    item: str
+    label_before: str
+    label: str
+    adjusted_mean_before: float | None
+    adjusted_mean: float | None
+    standard_error_before: float
+    standard_error: float
 
 
 class AgentChange(NamedTuple):
@@ -111,11 +138,12 @@ class AgentChange(NamedTuple):
 class ConsensusChange(NamedTuple):
     """The number of new `labels`, and what they moved.
 
-    Items with another likeliest label come first, and then those whose ambiguity changed most; agents by their rank.
+    Items with another likeliest label come first, and then those whose ambiguity, or standard error, changed most;
+    agents by their rank.
     """
 
     labels: int
-    items: Sequence[ItemChange]
+    items: Sequence[ItemChange | MeanChange]
     agents: Sequence[AgentChange]
 
 
@@ -134,26 +162,20 @@ def read_consensus(path: Path) -> SavedConsensus:
 
 
 def select_ambiguous(
-    earlier_consensus: SavedConsensus, min_ambiguity: float, items: Sequence[SheetItem]
+    earlier_consensus: SavedConsensus, min_doubt: float | None, items: Sequence[SheetItem]
 ) -> list[SheetItem]:
-    """Return those of the items of which a consensus has a doubt above `min_ambiguity`, the most doubtful first.
+    """Return those of the items of which a consensus has a doubt above `min_doubt`, the most doubtful first.
 
-    Of a majority these are items with the widest spread of labels, and of equal ones ties first; else those with the
-    highest ambiguity. Raises `InputError` if there is none, or if one is not among `items`.
+    The doubt is that of `SavedConsensus.doubts`, and None takes `doubt_above`. Raises `InputError` if there is none, or
+    if one is not among `items`.
     """
+    if min_doubt is None:
+        min_doubt = earlier_consensus.doubt_above
     item_by_key = {item.key: item for item in items}
-    earlier_items = sorted(
-        earlier_consensus.items.items(),
-        key=lambda entry: (
-            -entry[1].spread * (earlier_consensus.method == "majority"),
-            -entry[1].ambiguity,
-            entry[1].labels,
-        ),
-    )
-    decided_by_one = earlier_consensus.doubtful_items
+    doubts = earlier_consensus.doubts
     selected_items = []
-    for name, item in earlier_items:
-        if max(item.ambiguity, _TIE_AMBIGUITY * (name in decided_by_one)) > min_ambiguity:
+    for name, doubt in doubts.items():
+        if doubt > min_doubt:
             if name not in item_by_key:
                 raise InputError(
                     f"--ambiguous: ITEMS have no text of {quote(name)} (the item, with _ and its agent where ratings "
@@ -162,10 +184,12 @@ def select_ambiguous(
                 )
             selected_items.append(item_by_key[name])
     if not selected_items:
-        highest = max(item.ambiguity for item in earlier_consensus.items.values())
-        problem = f"no item is more ambiguous than {min_ambiguity:g}"
-        hint = f"ambiguity is from 0 to 1, and here {highest:.3g} at most; write less"
-        if earlier_consensus.method == "majority":
+        problem = f"no item is more ambiguous than {min_doubt:g}"
+        hint = f"ambiguity is from 0 to 1, and here {max(doubts.values()):.3g} at most; write less"
+        if earlier_consensus.method == "adjusted-mean":
+            problem = f"no adjusted mean has a standard error above {min_doubt:.3g}"
+            hint = f"here it is {max(doubts.values()):.3g} at most; write less"
+        elif earlier_consensus.method == "majority":
             problem += (
                 " by majority vote, for which only ties and items decided by one vote are in doubt"
             )
@@ -192,11 +216,12 @@ def report(
         decided_by_one=fitted_consensus.majority.items_decided_by_one_vote(),
         **consensus.describe_fit(fitted_consensus),
     )
-    for name in ("classes", "values", "preset", "method", "settings"):
+    for name in ("method", "classes", "values", "preset", "settings"):
         if getattr(before, name) != getattr(new_consensus, name):
-            raise InputError(
-                f"--before: has other {name}; give the options of that consensus: {before.command}"
-            )
+            options = f"the options of that consensus: {before.command}"
+            if name == "method":
+                options = f"--method {before.method}"
+            raise InputError(f"--before: has other {name}; give {options}")
     lost_annotators = sorted(before.annotator_names - new_consensus.annotator_names)
     if lost_annotators:
         raise InputError(
@@ -209,9 +234,22 @@ def report(
             "--before: these ratings are not those of that consensus and new ones; name the files of both"
         )
     change = compare(before, new_consensus)
-    items = _table(ItemChange._fields, change.items)
+    item_fields: Sequence[str] = ItemChange._fields
+    if before.method == "adjusted-mean":
+        item_fields = MeanChange._fields
+    items = _table(item_fields, change.items)
     agents = _table(AgentChange._fields, change.agents)
     changed_label_count = sum(item.label != item.label_before for item in change.items)
+    sureness = []
+    if before.method == "adjusted-mean" and before.doubt_count:
+        names = [name for name, doubt in before.doubts.items() if doubt > before.doubt_above]
+        error_before, error = (
+            fmean(saved.items[name].standard_error for name in names)
+            for saved in (before, new_consensus)
+        )
+        sureness = [
+            f"standard error of those that were in doubt: {error_before:.3f} before, {error:.3f} now"
+        ]
     report = consensus.report(fitted_consensus, advance)
     return replace(
         report,
@@ -220,6 +258,7 @@ def report(
         conclusion=[
             f"new labels: {change.labels}; items with another likeliest label: {changed_label_count}",
             f"items in doubt: {before.doubt_count} before, {new_consensus.doubt_count} now",
+            *sureness,
             *report.conclusion,
         ],
     )
@@ -232,20 +271,20 @@ def _table(fields: Sequence[str], rows: Sequence[Sequence[object]]) -> ReportTab
 
 def compare(earlier_consensus: SavedConsensus, new_consensus: SavedConsensus) -> ConsensusChange:
     """Return what changed from a consensus to one of the same items and agents with more labels."""
-    items = []
+    items: list[ItemChange | MeanChange] = []
     for name, old in earlier_consensus.items.items():
         new = new_consensus.items[name]
-        if new.posterior != old.posterior:
-            earlier_label = name_likeliest_classes(earlier_consensus.classes, old.posterior)
-            label = name_likeliest_classes(new_consensus.classes, new.posterior)
-            items.append(ItemChange(name, earlier_label, label, old.ambiguity, new.ambiguity))
-    # Another label first, then the greatest change of ambiguity.
-    items.sort(
-        key=lambda item: (
-            item.label == item.label_before,
-            -abs(item.ambiguity - item.ambiguity_before),
+        labels = (
+            name_likeliest_classes(earlier_consensus.classes, old.posterior),
+            name_likeliest_classes(new_consensus.classes, new.posterior),
         )
-    )
+        if new_consensus.method == "adjusted-mean":
+            means = (old.adjusted_mean, new.adjusted_mean)
+            items.append(MeanChange(name, *labels, *means, old.standard_error, new.standard_error))
+        elif new.posterior != old.posterior:
+            items.append(ItemChange(name, *labels, old.ambiguity, new.ambiguity))
+    # Another label first, then the greatest change of ambiguity, or of the standard error.
+    items.sort(key=lambda item: (item.label == item.label_before, -abs(item[-1] - item[-2])))
     previous_ranks = rank_agents(earlier_consensus.agents)
     ranks = rank_agents(new_consensus.agents)
     agents = []

@@ -12,6 +12,7 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import (
+    AdjustedMeans,
     AgentScore,
     Consensus,
     ItemPosteriors,
@@ -28,7 +29,6 @@ from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import (
     correlations_with_others,
-    means_without_leniency,
     shifts_from_others,
 )
 from jurygraph.inference.clusters import Estimate, cluster_numbers
@@ -56,7 +56,13 @@ from jurygraph.studies.report import (
     group_by,
     name_rows,
 )
-from jurygraph.studies.votes import MAX_LISTED_NAMES, VoteColumns, has_words, split_far_labels
+from jurygraph.studies.votes import (
+    MAX_LISTED_NAMES,
+    VoteColumns,
+    describe_slips,
+    has_words,
+    notes_on_labels,
+)
 from jurygraph.views.agents import AgentDifference, UnitRewards
 from jurygraph.views.agents import rank_agents as rank_agents_by_reward
 
@@ -73,7 +79,9 @@ _CONSENSUS_METHOD_LABELS = {
     "majority": "majority vote",
     "dawid-skene": "Dawid–Skene (hard)",
     "stableval": "posterior expected credit",
+    "adjusted-mean": "adjusted mean, without each annotator's leniency",
 }
+_DOUBT_MEASURES = {"majority": "spread", "adjusted-mean": "standard_error"}
 _ANNOTATOR_RATE_NAMES = ("accuracy", "leniency", "strictness")
 
 StudyPreset = Literal["converged", "paper"]
@@ -85,8 +93,10 @@ class ConsensusSettings(NamedTuple):
     """Settings for fitting and measuring a consensus.
 
     Attributes:
-        preset, method: if neither is set, `converged` and `stableval`, or the majority for a panel that is too small.
-        values: credit of each class, [K]; None: from 0 to 1, by the numbers of the data, or else evenly.
+        preset, method: if neither is set, `converged` and `stableval`, or for a panel that is too small the adjusted
+            mean, where labels are numbers of a scale, and else the majority.
+        values: credit of each class, [K]; None: from 0 to 1, by the numbers of the data, or else evenly; the numbers
+            themselves by the adjusted mean.
         subsets: stability is measured with this number of subsets of the annotators; 0 for none.
         seed: seed of all draws; None: 0, but 42 for the stability of preset `paper`.
         compare: whether the tables compare all methods.
@@ -119,7 +129,7 @@ class ConsensusSettings(NamedTuple):
 class FittedConsensus:
     """A consensus: the fitted `model`, the `majority` vote, and the `method` that scores agents and items.
 
-    `values` are the credits of the classes, [K]; `warnings` the reasons for caution, and the reason if the majority
+    `values` are the credits of the classes, [K]; `warnings` the reasons for caution, and the reason if another method
     replaces the model.
     """
 
@@ -134,6 +144,9 @@ class FittedConsensus:
     def get_item_posteriors(self, method: ConsensusMethod) -> ItemPosteriors:
         if method == "majority":
             return self.majority
+        if method == "adjusted-mean":
+            assert self.adjusted is not None, "the method is refused for words"
+            return self.adjusted
         return self.model.hard_labels() if method == "dawid-skene" else self.model
 
     def scores(self, method: ConsensusMethod, bootstrap: int = 0) -> dict[str, AgentScore]:
@@ -152,19 +165,14 @@ class FittedConsensus:
         return {str(agent): score for agent, score in scores.items()}
 
     @cached_property
-    def adjusted_means(self) -> dict[Any, float]:
-        """The mean label of each item without its annotators' leniency, within the scale; empty for words."""
-        classes = self.ballots.classes
-        if has_words(classes):
-            return {}
-        votes = self.model.votes
-        labels = np.array(classes, np.float64)[votes.label]
-        means = means_without_leniency(votes.annotator, votes.item, labels)
-        # equal means can differ in their last bits
-        means = np.clip(means, min(classes), max(classes)).round(9)
-        # the last items may lack labels
-        named_means = zip(votes.items, means.tolist(), strict=False)
-        return {item: mean for item, mean in named_means if not math.isnan(mean)}
+    def adjusted(self) -> AdjustedMeans | None:
+        """The mean label of each item without its annotators' leniency; None for words. By this method gold counts."""
+        if has_words(self.ballots.classes):
+            return None
+        gold = self.model.gold
+        if self.method != "adjusted-mean":
+            gold = np.full_like(gold, -1)
+        return consensus.adjusted_means(self.model.votes, gold)
 
     @cached_property
     def spreads(self) -> dict[Any, float]:
@@ -182,23 +190,9 @@ class FittedConsensus:
         return dict(zip(self.model.votes.items, spread.tolist(), strict=True))
 
     @cached_property
-    def tied_items(self) -> list[Any]:
-        """The items for which several classes have the majority."""
-        items = self.majority.items
-        return [items[index] for index in np.flatnonzero(self.majority.tied).tolist()]
-
-    @cached_property
     def doubts(self) -> dict[Any, str]:
         """Why items are in doubt, which are those that `assign --ambiguous` selects."""
-        if self.method != "majority":
-            posteriors = self.get_item_posteriors(self.method)
-            items = posteriors.votes.items
-            ambiguous = np.flatnonzero(posteriors.ambiguity() > consensus.HIGH_AMBIGUITY)
-            return {items[index]: "ambiguous" for index in ambiguous.tolist()}
-        decided_by_one = self.majority.items_decided_by_one_vote()
-        return dict.fromkeys(self.tied_items, "tie") | dict.fromkeys(
-            decided_by_one, "one vote decides"
-        )
+        return self.get_item_posteriors(self.method).doubts()
 
     @property
     def has_one_resampling_unit(self) -> bool:
@@ -226,6 +220,8 @@ class FittedConsensus:
     def no_refits_reason(self) -> str | None:
         """The reason why nothing is fitted again; None if it is."""
         votes = self.model.votes
+        if self.method == "adjusted-mean":
+            return "refits are of the model's rates (--method stableval)"
         if self.settings.uses_paper_preset:
             return "preset paper takes the resamples of Algorithm 1"
         if self.settings.resamples == 0:
@@ -264,73 +260,38 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
     changes: Any = {"preset": settings.preset or "converged", **settings.fit}
     model = consensus.fit(*columns, classes=classes, gold=gold, **changes)
     majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=classes, gold=gold)
-    method = settings.method or "stableval"
-    small_panel_reason = consensus.too_small(model.votes)
-    warnings = [warning for warning in model.warnings if warning != small_panel_reason]
-    if small_panel_reason is not None:
-        if settings.preset is None and settings.method is None:
-            method = "majority"
-            small_panel_reason += (
-                "; agents and items are by majority vote, ties shared; "
-                "--method stableval takes the model"
-            )
-        warnings.append(small_panel_reason)
+    method, warnings = _choose_method(ballots, settings, model)
     warnings += notes_on_similar_names(ballots.annotator)
     warnings += notes_on_similar_names(ballots.agent or ())
-    if ballots.values is not None and not has_words(classes):
-        warnings += _notes_on_half_steps(ballots)
-    if ballots.spelling_change_counts:
-        spelling_change_texts = [
-            f"{pair} ({count})" for pair, count in sorted(ballots.spelling_change_counts.items())
-        ]
-        warnings.append(
-            "labels read as the nearest class (half way as the one farther from the middle), or as one in another "
-            f"spelling: {join_names(spelling_change_texts)}"
-        )
-    values = tuple(
-        class_credit_values(model.votes, settings.values or ballots.values or None).tolist()
-    )
+    warnings += notes_on_labels(ballots)
+    credit_by_class: Sequence[Any] | None = settings.values or ballots.values or None
+    if method == "adjusted-mean" and settings.values is None:
+        credit_by_class = ballots.classes  # so that a score is a mean of labels
+    values = tuple(class_credit_values(model.votes, credit_by_class).tolist())
     return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
 
 
-def _split_slips(ballots: VoteColumns) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the classes, and apart from them the few numbers that are far from all others."""
-    if not ballots.values or has_words(ballots.classes):
-        return ballots.classes, ()
-    labels = [label for label in ballots.label if label is not None]
-    return split_far_labels(ballots.classes, labels)
-
-
-def _locate_labels(ballots: VoteColumns, labels: Sequence[Any]) -> str:
-    """Return numbers, and where they are written."""
-    rows = zip(ballots.label, ballots.location, strict=True)
-    locations = join_names(location for label, location in rows if label in labels)
-    return f"{', '.join(map(format_label, labels))} ({locations})"
-
-
-def describe_slips(ballots: VoteColumns) -> list[str]:
-    """Return a warning of the few labels that are far from all others."""
-    others, slips = _split_slips(ballots)
-    if not slips:
-        return []
-    scale = [value for value in others if not value % 1.0] or others
-    return [
-        f"Warning: far from all other labels, and moving every figure: {_locate_labels(ballots, slips)}; correct them "
-        f"(`--classes {','.join(map(format_label, scale))}` names each)."
-    ]
-
-
-def _notes_on_half_steps(ballots: VoteColumns) -> Iterator[str]:
-    """Yield how to take fewer classes than a scale with half steps has, such as 1, 1.5, …, 5."""
-    classes, _ = _split_slips(ballots)
-    scale = range(math.floor(classes[0]), math.ceil(classes[-1]) + 1)
-    halves = [value for value in classes if value % 1.0]
-    if {value % 1.0 for value in classes} == {0.0, 0.5} and len(scale) > 2:
-        yield (
-            f"labels have half steps, {_locate_labels(ballots, halves)}, and are {len(classes)} classes, of which "
-            f"votes often tie: better `--classes {','.join(map(str, scale))}`, which takes each as the nearest of "
-            f"{len(scale)}; `jurygraph study agreement --level interval` takes it as a number"
+def _choose_method(
+    ballots: VoteColumns, settings: ConsensusSettings, model: Consensus
+) -> tuple[ConsensusMethod, list[str]]:
+    """Return the method that scores agents and items, and the warnings; the last one says if a panel is too small."""
+    method = settings.method or "stableval"
+    if method == "adjusted-mean" and not ballots.is_number_scale:
+        raise InputError(
+            "--method: adjusted-mean needs more than two classes, all numbers from low to high; take majority"
         )
+    small_panel_reason = consensus.too_small(model.votes)
+    warnings = [warning for warning in model.warnings if warning != small_panel_reason]
+    if small_panel_reason is not None and settings.preset is None and settings.method is None:
+        method = "majority"
+        choice = "agents and items are by majority vote, ties shared"
+        if ballots.is_number_scale:
+            method = "adjusted-mean"
+            choice = "labels are numbers, and agents and items are by the adjusted mean"
+        small_panel_reason += f"; {choice}; --method stableval takes the model"
+    if method == "adjusted-mean":  # what the model warns of is of no use then
+        warnings = list(consensus.list_vote_warnings(model.votes))
+    return method, [*warnings, *filter(None, [small_panel_reason])]
 
 
 def _tie_rule(settings: ConsensusSettings) -> Literal["first", "shared"]:
@@ -388,10 +349,14 @@ def report(
             scores = refits.agents
     pairs, unit = _compare_agents(fitted_consensus)
     agent_comparison_rows = _compare_methods(fitted_consensus)
+    ambiguity_source = fitted_consensus.get_item_posteriors(fitted_consensus.method)
+    if fitted_consensus.method == "adjusted-mean":  # whose posterior is not of how sure a class is
+        ambiguity_source = model
     reasons = {}
     if ballots.agent is not None or settings.compare:
         reasons["no stability of a ranking"] = fitted_consensus.no_stability_reason
-    reasons["annotators have no intervals"] = fitted_consensus.no_refits_reason
+    if fitted_consensus.method != "adjusted-mean":  # which has nothing to fit again
+        reasons["annotators have no intervals"] = fitted_consensus.no_refits_reason
     if fitted_consensus.method != "stableval":
         reasons["no forecast of further labels"] = "only method stableval has probabilities"
     annotators = _annotator_figures(fitted_consensus, refits)
@@ -410,13 +375,10 @@ def report(
         "annotators": annotators,
         "stability": stability,
         "comparison": agent_comparison_rows,
-        "findings": _find_changes(
-            fitted_consensus.get_item_posteriors(fitted_consensus.method),
-            agent_comparison_rows,
-        ),
+        "findings": _find_changes(ambiguity_source, agent_comparison_rows),
         "further_labels": forecasts,
         "decided_by_one": fitted_consensus.majority.items_decided_by_one_vote(),
-        "ties": {"rule": _tie_rule(settings), "items": fitted_consensus.tied_items},
+        "ties": {"rule": _tie_rule(settings), "items": fitted_consensus.majority.tied_items()},
         "log_likelihood": model.log_likelihood,
         "converged": model.converged,
         "iterations": model.iterations,
@@ -432,7 +394,7 @@ def report(
             *describe_slips(ballots),
             *_conclude_agents(pairs, unit),
             *conclude_annotators(figures),
-            _conclude_items(figures),
+            _conclude_items(figures, len(fitted_consensus.doubts)),
         ],
         symbol_meanings=symbols.CONSENSUS_SYMBOL_MEANINGS,
     )
@@ -472,9 +434,10 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
 
     In `counts`, `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items have only
     abstentions. Items have the posterior probability of each class, [K], the ambiguity, 1 minus the greatest, and the
-    names of the annotators who labelled them, and the `spread` of the labels (`spreads`); of classes that are numbers
-    also the `mean` of their `labels`, and the `adjusted_mean` (`means_without_leniency`), else None. `values` are
-    empty if the classes have no order.
+    names of the annotators who labelled them, of those `left_out` if any are, and the `spread` of the labels
+    (`spreads`); of classes that are numbers also the `mean` of their `labels`, and the `adjusted_mean`, else None. By
+    the adjusted mean, items are in doubt whose `standard_error` is greater than `doubt_above`, and their posterior has
+    the shares of the two classes beside the mean. `values` are empty if the classes have no order.
     """
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     votes = item_posteriors.votes
@@ -502,14 +465,26 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
             "labels": labels,
             "spread": fitted_consensus.spreads[name],
             "mean": mean,
-            "adjusted_mean": fitted_consensus.adjusted_means.get(name),
+            "adjusted_mean": None,
             "annotators": [],
         }
+        if str(name) in ballots.left_out:
+            items[name]["left_out"] = ballots.left_out[str(name)]
     pairs = np.unique(np.stack([votes.item, votes.annotator], axis=1), axis=0)
     for item, annotator in pairs.tolist():
         items[votes.items[item]]["annotators"].append(votes.annotators[annotator])
+    adjusted = fitted_consensus.adjusted
+    if adjusted is not None:
+        for item, mean in zip(items.values(), adjusted.means.tolist(), strict=True):
+            item["adjusted_mean"] = mean if item["labels"] else None
+    threshold = {}
+    if adjusted is item_posteriors:
+        threshold = {"doubt_above": adjusted.doubt_above}
+        for item, error in zip(items.values(), adjusted.standard_errors.tolist(), strict=True):
+            item["standard_error"] = error
     return {
         "method": fitted_consensus.method,
+        **threshold,
         "preset": fitted_consensus.settings.preset or "converged",
         "dimension": ballots.dimension,
         "settings": fitted_consensus.model.settings._asdict(),
@@ -532,13 +507,16 @@ def _compare_agents(fitted_consensus: FittedConsensus) -> tuple[list[AgentDiffer
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     votes = item_posteriors.votes
     scale: Sequence[Any] = fitted_consensus.values
-    unit = ""
     classes: Sequence[Any] = ballots.classes
+    is_in_units_of_labels = fitted_consensus.method == "adjusted-mean" and classes == scale
     if classes != scale and not has_words(classes):
         credit_by_number = np.interp(classes, (classes[0], classes[-1]), (0.0, 1.0))
         if np.allclose(credit_by_number, scale):
             scale = classes
-            unit = " The difference is in units of the labels, such as stars."
+            is_in_units_of_labels = True
+    unit = ""
+    if is_in_units_of_labels:
+        unit = " The difference is in units of the labels, such as stars."
     # equal credit can differ in its last bits
     credit = np.round(item_posteriors.posterior @ np.array(scale), 12).tolist()
     units = ballots.prompt or ballots.item_id_in_file
@@ -597,7 +575,7 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
     return describe_raters(cells, measure, chance, shifts, unit)
 
 
-def _conclude_items(figures: Figures) -> str:
+def _conclude_items(figures: Figures, doubt_count: int) -> str:
     """Return how far the labels of items with several agree, how many have one, and how many are in doubt."""
     agreement = figures["agreement"]
     counts = figures["counts"]
@@ -611,6 +589,11 @@ def _conclude_items(figures: Figures) -> str:
     single_count = counts["items"] - counts["unlabelled"] - agreement.items
     if single_count:
         text += f"; items with one label: {single_count}"
+    if figures["method"] == "adjusted-mean":
+        return (
+            f"{text}; items in doubt: {doubt_count}, as the standard error of their adjusted mean is above "
+            f"{figures['doubt_above']:.3g}, {consensus.DOUBTFUL_ERROR_SHARE:g} of a single label's."
+        )
     ties = len(figures["ties"]["items"])
     return f"{text}; items decided by one vote: {len(figures['decided_by_one'])}, ties: {ties}."
 
@@ -622,7 +605,8 @@ def _annotator_figures(
 
     Only classes in an order have a highest and a lowest one, which leniency and strictness are about. With one, the
     rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not, and `shift` is
-    how much higher the labels surely are (`shifts_from_others`): numbers as such, and words by their credit.
+    how much higher the labels surely are (`shifts_from_others`): numbers as such, and words by their credit. Adjusted
+    means take out the `offset` of each annotator.
     """
     ballots = fitted_consensus.ballots
     model = fitted_consensus.model
@@ -650,6 +634,8 @@ def _annotator_figures(
                 row[rate] = row[f"{rate}_interval"] = None
         row["correlation"] = as_interval(correlations[code])
         row["shift"] = as_interval(shifts[code])
+        if fitted_consensus.method == "adjusted-mean" and fitted_consensus.adjusted is not None:
+            row["offset"] = round(float(fitted_consensus.adjusted.leniency[code]), 9)
         rows[str(name)] = row
     return rows
 
@@ -718,10 +704,12 @@ def _sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSect
     yield ", ".join(f"{name}: {count}" for name, count in sizes.items() if count)
     yield from _class_and_credit_lines(figures)
     method = figures["method"]
-    preset = figures["preset"]
-    for name, value in settings.fit.items():
-        preset += "" if value is None else f", {name} {value:g}"
-    yield f"scores by {_CONSENSUS_METHOD_LABELS[method]} (method {method}, preset {preset})"
+    fit_text = f"method {method}"
+    if method != "adjusted-mean":  # which has nothing to fit by a preset
+        fit_text += f", preset {figures['preset']}"
+        for name, value in settings.fit.items():
+            fit_text += "" if value is None else f", {name} {value:g}"
+    yield f"scores by {_CONSENSUS_METHOD_LABELS[method]} ({fit_text})"
     rows = [[name, _score_cell(agent), agent.items] for name, agent in _rank_by_score(figures)]
     score_title = f"score (95 %, {figures['intervals']})"
     yield ReportTable(("agent", score_title, "items"), rows, digits=_TABLE_DIGITS)
@@ -744,7 +732,7 @@ def _sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSect
         if figures["stability"] is not None:
             yield _stability_table(figures)
     yield from _annotator_sections(figures)
-    if method == "majority":
+    if method in ("majority", "adjusted-mean"):
         yield from _doubtful_item_sections(figures, fitted_consensus)
     else:
         yield _ambiguity_table(figures)
@@ -800,15 +788,22 @@ def _annotator_sections(figures: Figures) -> ReportSections:
         {**person, "name": name, "accuracy": _accuracy_cell(person)}
         for name, person in figures["annotators"].items()
     ]
+    is_by_mean = figures["method"] == "adjusted-mean"
     measure = "accuracy"
-    columns = {"annotator": "name", "accuracy (95 %, refits)": "accuracy"}
+    columns = {"annotator": "name"}
+    if not is_by_mean:
+        columns["accuracy (95 %, refits)"] = measure
     if figures["values"]:
         measure = "correlation"
         columns["rank correlation with the others (95 %)"] = measure
-        columns |= {rate: rate for rate in _ANNOTATOR_RATE_NAMES[1:]}
+        rates = ["offset"] if is_by_mean else _ANNOTATOR_RATE_NAMES[1:]
+        columns |= {rate: rate for rate in rates}
     columns["labels"] = "labels"
     rows.sort(key=lambda row: (-row[measure].value if row[measure] else math.inf, row["name"]))
     yield ReportTable.of(columns, rows, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
+    if is_by_mean:
+        yield "offset: how much higher the labels are, all else equal; adjusted means leave it out"
+        return
     lowest, *_, highest = map(format_label, figures["classes"])
     yield "accuracy: share of right labels by the model, the mean over the classes"
     if figures["values"]:
@@ -821,9 +816,9 @@ def list_consensus_labels(
     """Return `item`, `agent` if votes name one, `label`, `spread` and `doubt` of each item, as the files name them.
 
     The label is the likeliest class, and none where several are as likely; of numbers there are also the `mean` of the
-    labels and the `adjusted_mean`, the lowest first. `labels` is their number, `spread` is that of its labels, `doubt`
-    why it is in doubt, if it is. The group, prompt and text follow where votes have them.
-    All are of the `question`, if there is one.
+    labels and the `adjusted_mean`, the lowest first, and where that is the method its `standard_error`: the label is
+    the class nearest to it. `labels` is their number, `spread` is that of its labels, `doubt` why it is in doubt, if it
+    is. The group, prompt and text follow where votes have them. All are of the `question`, if there is one.
     """
     ballots = fitted_consensus.ballots
     agents: Sequence[str | None] = ballots.agent or [None] * len(ballots.item)
@@ -834,17 +829,24 @@ def list_consensus_labels(
         for column, text in fields.items():
             if text is not None:
                 details.setdefault(column, {})[key] = text
-    adjusted_means = fitted_consensus.adjusted_means
     items = describe_fit(fitted_consensus)["items"]
+    columns = [] if has_words(ballots.classes) else ["mean", "adjusted_mean"]
+    if fitted_consensus.method == "adjusted-mean":
+        columns.append("standard_error")
+
+    def mean_or_last(key: str) -> float:
+        mean = items[key]["adjusted_mean"]
+        return math.inf if mean is None else float(mean)
+
     rows = []
-    for key in sorted(items, key=lambda key: adjusted_means.get(key, math.inf)):
+    for key in sorted(items, key=mean_or_last):
         item = items[key]
         name, agent = names_by_key[key]
         posterior = item["posterior"]
         is_tied = posterior.count(max(posterior)) > 1
         label = "" if is_tied else name_likeliest_classes(ballots.classes, posterior)
         row = {"item": name, "agent": agent, "question": question, "label": label}
-        for column in ("mean", "adjusted_mean") if adjusted_means else ():
+        for column in columns:
             row[column] = "" if item[column] is None else f"{item[column]:.6g}"
         row["labels"] = str(item["labels"])
         row["spread"] = f"{fitted_consensus.spreads[key]:.3g}"
@@ -873,19 +875,29 @@ def _item_table(columns: Columns, items: FigureRows, classes: Sequence[Label]) -
 
 
 def _doubtful_item_sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSections:
-    """Yield the items with a tie of votes, and those that one vote decides, the labels farthest apart first."""
+    """Yield the items in doubt, in the order in which `assign --ambiguous` selects them, and why they are."""
+    method = figures["method"]
     items = figures["items"]
     doubts = fitted_consensus.doubts.items()
     rows = [{"name": name, "doubt": doubt, **items[name]} for name, doubt in doubts]
-    # as `assign --ambiguous` selects them
-    rows.sort(key=lambda row: (-row["spread"], -row["ambiguity"], row["labels"]))
-    columns = {"items in doubt": "name", "doubt": "doubt", "spread of labels": "spread"}
+    rows.sort(key=lambda row: key_of_doubt(method, row))
+    columns: Columns = {"items in doubt": "name", "doubt": "doubt", "spread of labels": "spread"}
+    reason = "ties, and what one vote decides"
+    if method == "adjusted-mean":
+        columns = {"items in doubt": "name", "labels": "labels", "standard error": "standard_error"}
+        reason = "single labels, and those that differ more than others, or are of people who share few items"
     yield _item_table(columns, rows, figures["classes"])
     if rows:
         yield (
-            "in doubt are ties, and what one vote decides; to have these labelled again: save this with --json as "
-            "FILE, then `jurygraph assign ITEMS --ambiguous FILE --reviewers A,B --out DIR`"
+            f"in doubt are {reason}; to have these labelled again: save this with --json as FILE, then `jurygraph "
+            "assign ITEMS --ambiguous FILE --reviewers A,B --out DIR`"
         )
+
+
+def key_of_doubt(method: ConsensusMethod, item: Figures) -> tuple[float, ...]:
+    """Return the key by which items with the most doubt by a method are first; of a majority, of equal ones ties."""
+    measure = _DOUBT_MEASURES.get(method, "ambiguity")
+    return -item[measure], -item["ambiguity"], item["labels"]
 
 
 def _ambiguity_table(figures: Figures) -> ReportTable:

@@ -3,12 +3,20 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from jurygraph.errors import InputError
-from jurygraph.messages import describe_value, did_you_mean, list_first, quote
+from jurygraph.messages import (
+    describe_value,
+    did_you_mean,
+    find_meant_field,
+    join_names,
+    list_first,
+    quote,
+)
 from jurygraph.schema.rating import Label, Vote, find_label_class, format_label
 from jurygraph.sources.ratings import (
     NUMERAL_PATTERN,
@@ -49,6 +57,8 @@ class VoteColumns(NamedTuple):
         location: the line of each row, and its file, [rows].
         details: the `group`, `prompt` and `text` of the item in each row, as far as the file has them, [rows].
         spelling_change_counts: the number of labels unlike their class, by both: "'Bug' as bug", "3.5 as 4".
+        unread_columns: the columns of the files that nothing is read from.
+        left_out: by the key of an item, who labelled it and is left out of the rows.
     """
 
     item: Sequence[str]
@@ -65,6 +75,14 @@ class VoteColumns(NamedTuple):
     location: Sequence[str] = ()
     details: Sequence[Mapping[str, str | None]] = ()
     spelling_change_counts: Mapping[str, int] = {}
+    unread_columns: Sequence[str] = ()
+    left_out: Mapping[str, Sequence[str]] = {}
+
+    @property
+    def is_number_scale(self) -> bool:
+        """Return whether classes are numbers from low to high, and more than two: a mean tells more than a vote."""
+        classes: Sequence[Any] = self.classes
+        return len(classes) > 2 and not has_words(classes) and list(classes) == sorted(classes)
 
 
 class _LocatedVote(NamedTuple):
@@ -161,6 +179,7 @@ def collect_votes(
         location=[f"{vote.location} of {vote.file.path}" for vote in votes],
         details=[vote.model_dump(include={"group", "prompt", "text"}) for _, _, vote in votes],
         spelling_change_counts=spelling_change_counts,
+        unread_columns=tuple(chain.from_iterable(file.unread_columns for file in files)),
     )
 
 
@@ -294,6 +313,65 @@ def _refuse_ambiguous_item_keys(votes: Iterable[_LocatedVote]) -> None:
                     f"{located_vote.field_location(name)}: is not the {name} of item {quote(located_vote.vote.key)} "
                     f"in {other.where}; give each item one, and a name of its own"
                 )
+
+
+def notes_on_labels(ballots: VoteColumns) -> Iterator[str]:
+    """Yield what is odd in the labels: repeats, half steps, and labels in another spelling than their class."""
+    yield from _notes_on_repeats(ballots)
+    if ballots.spelling_change_counts:
+        spelling_change_texts = [
+            f"{pair} ({count})" for pair, count in sorted(ballots.spelling_change_counts.items())
+        ]
+        yield (
+            "labels read as the nearest class (half way as the one farther from the middle), or as one in another "
+            f"spelling: {join_names(spelling_change_texts)}"
+        )
+
+
+def _notes_on_repeats(ballots: VoteColumns) -> Iterator[str]:
+    """Yield where people label an item again, and which column may name the agents whose answers they labelled."""
+    pairs = set()
+    repeats = []
+    rows = zip(ballots.item, ballots.annotator, ballots.label, ballots.location, strict=True)
+    for item, annotator, label, location in rows:
+        if label is not None:
+            if (item, annotator) in pairs:
+                repeats.append(location)
+            pairs.add((item, annotator))
+    if repeats:
+        remedy = "".join(
+            f"; if {quote(column)} names whose answer it is, add --agent-column {column}"
+            for column in ballots.unread_columns
+            if find_meant_field(column, ("agent",))
+        )
+        yield f"labelled again by the same annotator: {join_names(repeats)}{remedy}"
+
+
+def _split_slips(ballots: VoteColumns) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return the classes, and apart from them the few numbers that are far from all others."""
+    if not ballots.values or has_words(ballots.classes):
+        return ballots.classes, ()
+    labels = [label for label in ballots.label if label is not None]
+    return split_far_labels(ballots.classes, labels)
+
+
+def _locate_labels(ballots: VoteColumns, labels: Sequence[Any]) -> str:
+    """Return numbers, and where they are written."""
+    rows = zip(ballots.label, ballots.location, strict=True)
+    locations = join_names(location for label, location in rows if label in labels)
+    return f"{', '.join(map(format_label, labels))} ({locations})"
+
+
+def describe_slips(ballots: VoteColumns) -> list[str]:
+    """Return a warning of the few labels that are far from all others."""
+    others, slips = _split_slips(ballots)
+    if not slips:
+        return []
+    scale = [value for value in others if not value % 1.0] or others
+    return [
+        f"Warning: far from all other labels, and moving every figure: {_locate_labels(ballots, slips)}; correct them "
+        f"(`--classes {','.join(map(format_label, scale))}` names each)."
+    ]
 
 
 def split_far_labels(

@@ -21,7 +21,6 @@ from jurygraph.inference.agreement import (
     kappa,
     kappa_estimate,
     label_table,
-    means_without_leniency,
 )
 from jurygraph.inference.clusters import t_quantile, wilson
 
@@ -198,39 +197,3 @@ def test_the_excess_of_jaccard_is_a_jackknife_over_clusters() -> None:
     assert excess is not None
     assert excess.low is not None
     assert 0.0 < excess.low < excess.value
-
-
-def test_the_leniency_of_raters_is_taken_out_of_the_means_of_items() -> None:
-    """Raters 0 and 1 share items, as do 2 and 3: of each two the leniency, ±0.5 and ±1, sums to 0."""
-    rows = [
-        (0, 0, 4.0),
-        (1, 0, 3.0),
-        (0, 1, 2.0),
-        (1, 2, 2.0),
-        (2, 4, 5.0),
-        (3, 4, 3.0),
-        (3, 5, 1.0),
-    ]
-    rater, item, score = map(np.array, zip(*rows, strict=True))
-    means = means_without_leniency(rater.astype(np.intp), item.astype(np.intp), score)
-    np.testing.assert_allclose(means, [3.5, 1.5, 2.5, np.nan, 4.0, 2.0])
-
-
-def test_means_without_leniency_are_those_of_least_squares() -> None:
-    """Of 40 items and 6 raters at random, a chain of 120 raters included, by the normal equations as a whole."""
-    rng = np.random.default_rng(4)
-    chain = np.arange(119)
-    raters = np.concatenate(
-        [rng.integers(0, 6, 90), 6 + np.repeat(chain, 2) + np.tile((0, 1), 119)]
-    )
-    items = np.concatenate([rng.integers(0, 40, 90), 40 + np.repeat(chain, 2)])
-    scores = rng.normal(size=len(items))
-    design = np.zeros((len(items), 159 + 126))
-    design[np.arange(len(items)), items] = 1.0
-    design[np.arange(len(items)), 159 + raters] = 1.0
-    sums = np.zeros((2, 159 + 126))
-    sums[0, 159:165] = 1.0
-    sums[1, 165:] = 1.0
-    solution = np.linalg.lstsq(np.vstack([design, sums]), [*scores, 0.0, 0.0], rcond=None)[0]
-    expected = np.where(np.bincount(items, minlength=159) > 0, solution[:159], np.nan)
-    np.testing.assert_allclose(means_without_leniency(raters, items, scores), expected, atol=1e-6)

@@ -1,12 +1,18 @@
 """Consensus that keeps disagreement (STABLEVAL): class posteriors of items, errors of annotators, scores with
 intervals."""
 
+from jurygraph.aggregation.consensus.adjusted import (
+    DOUBTFUL_ERROR_SHARE,
+    AdjustedMeans,
+    adjusted_means,
+)
 from jurygraph.aggregation.consensus.fitting import (
     RankingStability,
     RefitIntervals,
     agreement,
     dawid_skene,
     fit,
+    list_vote_warnings,
     majority_vote,
     not_identifiable,
     ranking_stability,
@@ -25,8 +31,10 @@ from jurygraph.aggregation.consensus.model import (
 )
 
 __all__ = [
+    "DOUBTFUL_ERROR_SHARE",
     "HIGH_AMBIGUITY",
     "PRESETS",
+    "AdjustedMeans",
     "AgentScore",
     "AnnotatorQuality",
     "Consensus",
@@ -35,10 +43,12 @@ __all__ = [
     "MajorityVote",
     "RankingStability",
     "RefitIntervals",
+    "adjusted_means",
     "agreement",
     "dawid_skene",
     "expected_ambiguity",
     "fit",
+    "list_vote_warnings",
     "majority_vote",
     "not_identifiable",
     "ranking_stability",

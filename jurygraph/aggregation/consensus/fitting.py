@@ -40,7 +40,7 @@ from jurygraph.inference.clusters import INTERVAL_QUANTILES, ONE_SIDED_LEVEL, Bo
 TieRule = Literal["shared", "first", "highest"]
 MIN_ANNOTATORS = 3
 MIN_PANEL_DEPTH = 75.0
-"""Depth below which the majority is used.
+"""Depth below which the model is not used.
 
 In simulations of 3, 5 and 9 annotators and 50, 200 and 1,000 items the majority is better in accuracy or in the error
 of scores at depths of 8 to 58, and from 100 on the model is as good or better (docs/consensus.md).
@@ -265,7 +265,7 @@ def panel_structure(votes: Votes) -> PanelStructure:
 
 
 def too_small(votes: Votes) -> str | None:
-    """Return why a panel is too small for confusions of its own, so that the majority is used; None if it is not."""
+    """Return why a panel is too small for confusions of its own; None if it is not."""
     reason = not_identifiable(votes)
     depth = panel_structure(votes).depth
     if reason is not None or depth >= MIN_PANEL_DEPTH:
@@ -279,7 +279,7 @@ def too_small(votes: Votes) -> str | None:
             amount = f"over {_MAX_LABEL_FACTOR * labels:,}"
         remedy = f"which takes {amount} more labels, of new items (now {labels:,})"
     return (
-        f"too few labels to learn how each annotator errs, so that the majority is the better guess: the panel's depth "
+        f"too few labels to learn how each annotator errs: the panel's depth "
         f"is {depth:.3g}, and {MIN_PANEL_DEPTH:g} is needed, {remedy}"
     )
 
@@ -308,25 +308,10 @@ def list_fit_warnings(
     is the class of a gold item, -1 for any other.
     """
     labels = votes.labels_by_annotator
-    if votes.repeated_rows:
-        yield f"rows that repeat an item and annotator: {votes.repeated_rows}; each counts"
-    if votes.abstention_count:
-        yield f"abstentions, left out: {votes.abstention_count}"
-    unlabelled_count = int(np.count_nonzero(~votes.has_label))
-    if unlabelled_count:
-        yield (
-            f"items without a label: {unlabelled_count}; their posterior is the class shares, "
-            "and they count for no agent"
-        )
+    yield from list_vote_warnings(votes)
     reason = not_identifiable(votes)
     if reason is not None:
         yield reason
-    is_disconnected_annotator = ~panel_structure(votes).is_annotator_connected & (labels > 0)
-    if is_disconnected_annotator.any():
-        yield (
-            "no item connects the others with "
-            f"{_annotator_names_text(votes, is_disconnected_annotator)}: only the class shares join them"
-        )
     if failure is not None:
         yield failure
     has_few_labels = labels < len(votes.classes)
@@ -335,6 +320,25 @@ def list_fit_warnings(
     # Confusions of all annotators together, by their numbers of labels, [K,K].
     pooled_confusion = (confusion * labels[:, None, None]).sum(axis=0)
     yield from _list_class_warnings(votes, pooled_confusion, gold)
+
+
+def list_vote_warnings(votes: Votes) -> Iterator[str]:
+    """Yield warnings of the votes themselves, whatever is estimated from them."""
+    if votes.repeated_rows:
+        yield f"rows that repeat an item and annotator: {votes.repeated_rows}; each counts"
+    if votes.abstention_count:
+        yield f"abstentions, left out: {votes.abstention_count}"
+    unlabelled_count = int(np.count_nonzero(~votes.has_label))
+    if unlabelled_count:
+        yield (f"items without a label: {unlabelled_count}; they count for no agent")
+    is_disconnected_annotator = ~panel_structure(votes).is_annotator_connected & (
+        votes.labels_by_annotator > 0
+    )
+    if is_disconnected_annotator.any():
+        yield (
+            f"no item connects the others with {_annotator_names_text(votes, is_disconnected_annotator)}: "
+            "whether these are more lenient cannot be told, and adjusted means take all parts as equally lenient"
+        )
 
 
 def _list_class_warnings(votes: Votes, confusion: Floats, gold: Ints) -> Iterator[str]:
@@ -379,8 +383,10 @@ def _join_first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:_MAX_NAMES_SHOWN]) + more
 
 
-ConsensusMethod = Literal["majority", "dawid-skene", "stableval"]
-CONSENSUS_METHODS: tuple[ConsensusMethod, ...] = get_args(ConsensusMethod)
+PublishedMethod = Literal["majority", "dawid-skene", "stableval"]
+CONSENSUS_METHODS: tuple[PublishedMethod, ...] = get_args(PublishedMethod)
+"""Those that the paper compares."""
+ConsensusMethod = Literal[PublishedMethod, "adjusted-mean"]
 PUBLISHED_RESAMPLE_COUNT = 10
 PUBLISHED_SEED = 42
 MAX_STABILITY_ITERATIONS = 500
@@ -425,7 +431,7 @@ def ranking_stability(
     values: ArrayLike | None = None,
     gold: GoldLabels | None = None,
     report: Callable[[int], None] = lambda draw_count: None,
-) -> Mapping[ConsensusMethod, RankingStability]:
+) -> Mapping[PublishedMethod, RankingStability]:
     """Return, for each method, the stability of agents' rankings under random subsets of the annotators.
 
     On the same items, agents of equal quality look as if their order were stable. `with_items` also draws items, with

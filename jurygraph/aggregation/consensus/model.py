@@ -564,6 +564,12 @@ class ItemPosteriors:
         """
         return np.asarray(1.0 - self.posterior.max(axis=1))
 
+    def doubts(self) -> dict[ItemKey, str]:
+        """Return why items are in doubt, by item, for those that are."""
+        return dict.fromkeys(
+            select_items(self.items, self.ambiguity() > HIGH_AMBIGUITY), "ambiguous"
+        )
+
     def likeliest_labels(self) -> Ints:
         """Return the code of the likeliest class of each item, [N]; ties go to the lowest."""
         return np.asarray(self.posterior.argmax(axis=1))
@@ -656,9 +662,24 @@ class MajorityVote(ItemPosteriors):
     tied: Bools
     margin: Ints
 
+    def tied_items(self) -> list[ItemKey]:
+        """Return the items for which several classes have the majority."""
+        return select_items(self.items, self.tied)
+
     def items_decided_by_one_vote(self) -> list[ItemKey]:
         """Return the items that one vote decides, in their order."""
-        return [self.items[index] for index in np.flatnonzero(self.margin == 1).tolist()]
+        return select_items(self.items, self.margin == 1)
+
+    def doubts(self) -> dict[ItemKey, str]:
+        decided_by_one = self.items_decided_by_one_vote()
+        return dict.fromkeys(self.tied_items(), "tie") | dict.fromkeys(
+            decided_by_one, "one vote decides"
+        )
+
+
+def select_items(items: ItemKeys, is_selected: Bools) -> list[ItemKey]:
+    """Return the items that a mask [N] selects, in their order."""
+    return [items[index] for index in np.flatnonzero(is_selected).tolist()]
 
 
 def class_credit_values(votes: Votes, values: ArrayLike | None) -> Floats:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from jurygraph.aggregation.consensus import HIGH_AMBIGUITY
+from jurygraph.aggregation.consensus.fitting import ConsensusMethod
 from jurygraph.cli.options import (
     COLUMN_OPTION_BY_RATING_FIELD,
     AgentColumnOption,
@@ -101,7 +101,11 @@ def consensus(
     ] = None,
     values: Annotated[
         str | None,
-        option("V,W", "Credit of each class.", show_default="0 to 1: by number, else evenly"),
+        option(
+            "V,W",
+            "Credit of each class.",
+            show_default="0 to 1: by number, else evenly; by adjusted-mean the numbers",
+        ),
     ] = None,
     without: WithoutOption = None,
     gold: Annotated[
@@ -113,11 +117,11 @@ def consensus(
         option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
     ] = None,
     method: Annotated[
-        Literal["stableval", "dawid-skene", "majority"] | None,
+        ConsensusMethod | None,
         option(
             None,
             "Method for scores of agents and items.",
-            show_default="stableval; majority if the panel is too small",
+            show_default="stableval; if the panel is too small, adjusted-mean of numbers, or majority",
         ),
     ] = None,
     compare: Annotated[
@@ -173,7 +177,7 @@ def consensus(
             "F",
             "Write a label of each item (and the `question` D) as CSV for `study judge`, none at ties, and why it is "
             "in doubt; of numbers also the mean of its `labels`, and that without each person's leniency, within the "
-            "scale, lowest first.",
+            "scale, lowest first, with its standard error.",
         ),
     ] = None,
     plot: PlotFileOption = None,
@@ -230,9 +234,10 @@ def consensus(
             "--classes LOWEST,…,HIGHEST"
         )
     fitted_consensus = fit_consensus(ballots, settings)
-    if artifact is not None and fitted_consensus.method == "majority" and method is None:
+    has_model = fitted_consensus.method not in ("majority", "adjusted-mean")
+    if artifact is not None and not has_model and method is None:
         print_message(
-            f"{artifact}: not written, because the majority vote has no confusions; use --method "
+            f"{artifact}: not written, because {fitted_consensus.method} has no confusions; use --method "
             "stableval"
         )
     elif artifact is not None:
@@ -244,7 +249,13 @@ def consensus(
         write_output(
             labels_out, sheet_rows_to_csv(list_consensus_labels(fitted_consensus, dimension))
         )
-        print_message(f"wrote {labels_out}")
+        advice = ""
+        if fitted_consensus.method == "adjusted-mean":
+            advice = (
+                ": the best estimate is `adjusted_mean`, and `label` the class nearest to it; jurygraph study judge "
+                f"RUN --labels {shell_quote(labels_out)} --target-column adjusted_mean"
+            )
+        print_message(f"wrote {labels_out}{advice}")
     with progress("estimating again", fitted_consensus.estimates, "resamples") as advance:
         if earlier is None:
             result = report(fitted_consensus, advance)
@@ -304,14 +315,21 @@ def _read_ballots(
         for column, hint in file.unread_columns.items():
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
-    files = leave_out_raters(files, "annotator", without)
     if not counts_repeats:  # which the published tables do
         files = list(map(drop_repeated_labels, files))
+    kept_files = leave_out_raters(files, "annotator", without)
     gold_columns_by_field = {
         name: gold_columns[name] for name in ("item", "agent", "label") if name in gold_columns
     }
     gold_labels = read_gold(gold, gold_columns_by_field) if gold is not None else {}
-    return collect_votes(files, dimension, classes, gold_labels)
+    ballots = collect_votes(kept_files, dimension, classes, gold_labels)
+    people = set(ballots.annotator)
+    left_out: dict[str, list[str]] = {}
+    for file in files:
+        for _, vote in file.rows:
+            if vote.annotator not in people:
+                left_out.setdefault(vote.key, []).append(vote.annotator)
+    return ballots._replace(left_out=left_out)
 
 
 def _parse_credits_by_class_order(text: str) -> list[float]:
@@ -427,7 +445,11 @@ def assign(
     ] = None,
     above: Annotated[
         float | None,
-        option("X", "The ambiguity that these items exceed.", show_default=str(HIGH_AMBIGUITY)),
+        option(
+            "X",
+            "The ambiguity, or of adjusted means the standard error, that these items exceed.",
+            show_default="0.3, or 3/4 of the error of a single label",
+        ),
     ] = None,
     limit: Annotated[
         int | None,
@@ -481,10 +503,11 @@ def assign(
     raters = {}
     if ambiguous is not None:
         earlier_consensus = read_consensus(ambiguous)
-        raters = {name: found.annotators for name, found in earlier_consensus.items.items()}
-        sheet_items = select_ambiguous(
-            earlier_consensus, HIGH_AMBIGUITY if above is None else above, sheet_items
-        )
+        raters = {
+            name: found.annotators + found.left_out
+            for name, found in earlier_consensus.items.items()
+        }
+        sheet_items = select_ambiguous(earlier_consensus, above, sheet_items)
         print_messages(_notes_on_consensus(earlier_consensus, ambiguous, names))
         if limit is not None and limit < len(sheet_items):
             print_message(f"--limit: the {limit} most doubtful of {len(sheet_items)} items")
@@ -565,8 +588,11 @@ def _notes_on_consensus(
         if is_warning:
             yield f"{warning}; name others in --reviewers"
     raters = consensus.annotator_names
+    left_out = frozenset().union(*(item.left_out for item in consensus.items.values()))
     for name in names:
-        if raters and name not in raters:
+        if name in left_out:
+            yield f"{quote(name)} was left out of {path} by --without, and so are new labels; name others"
+        elif raters and name not in raters:
             hint = did_you_mean(name, raters) or "check the name, unless somebody is new"
             yield f"{quote(name)} has rated nothing in {path}; {hint}"
 

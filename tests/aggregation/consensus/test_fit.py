@@ -295,8 +295,8 @@ def test_fewer_than_three_annotators_are_not_identifiable(
     [
         (
             149,
-            "too few labels to learn how each annotator errs, so that the majority is the better guess: the panel's "
-            "depth is 74.5, and 75 is needed, which takes about 3 more labels, of new items (now 447)",
+            "too few labels to learn how each annotator errs: the panel's depth "
+            "is 74.5, and 75 is needed, which takes about 3 more labels, of new items (now 447)",
         ),
         (150, None),
     ],
@@ -325,7 +325,7 @@ def test_unconnected_annotators_are_named_and_the_largest_part_counts() -> None:
         panel_structure(encode(*stray, range(3))).is_annotator_connected.tolist()
         == [True] * 4 + [False] * 2
     )
-    assert "no item connects the others with s, t: only the class shares join them" in warnings_of(
+    assert "no item connects the others with s, t: whether these are more lenient" in warnings_of(
         *stray
     )
     assert consensus.too_small(encode(*stray, range(3))) is None

@@ -119,7 +119,7 @@ def test_a_missing_label_is_an_abstention(nothing: object, names: list[Any]) -> 
     np.testing.assert_allclose(fitted.posterior[2], fitted.prior)
     assert [one for one in fitted.warnings if "abstention" in one or "without a label" in one] == [
         "abstentions, left out: 1",
-        "items without a label: 1; their posterior is the class shares, and they count for no agent",
+        "items without a label: 1; they count for no agent",
     ]
 
 

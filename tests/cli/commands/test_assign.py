@@ -161,7 +161,7 @@ def test_the_widest_doubt_is_labelled_first_and_the_last_command_runs_with_files
     items = [{"item": item, "agent": f"bot {item}", "text": "A text"} for item in stars]
     table(Path("items.csv"), *items)
     named = ("--id-column", "Id", "--agent", "System", "--group", "Question")
-    named += ("--annotator", "Who", "--label", "Stars", "--subsets", 0)
+    named += ("--annotator", "Who", "--label", "Stars", "--subsets", 0, "--method", "majority")
     first = run("consensus", "ratings.csv", *named, "--json")
     Path("consensus.json").write_text(first.out, encoding="utf-8")
     printed = run("consensus", "ratings.csv", *named).out

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -81,8 +82,8 @@ def test_the_agents_are_compared_by_all_methods(run: Command) -> None:
     assert ended.out.startswith(PRINTED)
     assert "\nmost ambiguous items  ambiguity  posterior  class  adjusted mean\n" in ended.out
     assert ended.err.splitlines() == [
-        "too few labels to learn how each annotator errs, so that the majority is the better guess: the panel's "
-        "depth is 12, and 75 is needed, which takes about 252 more labels, of new items (now 48)",
+        "too few labels to learn how each annotator errs: the panel's depth is 12, and 75 is needed, which takes "
+        "about 252 more labels, of new items (now 48)",
         "no stability of a ranking: --subsets is 0",
         "next: add --labels-out F for a label of each item, --compare for other methods",
     ]
@@ -476,3 +477,83 @@ def test_classes_that_differ_only_in_case_are_said_to_be_two(run: Command, tmp_p
         "'No' and 'no' differ only in case, spaces or Unicode form, and count as two; write one"
         in ended.err
     )
+
+
+def test_stars_of_a_small_panel_are_labelled_again_where_their_adjusted_mean_is_least_sure(
+    run: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Len gives a star more than the others; one item has his label alone, and of one two labels are far apart."""
+    rows = []
+    for item in range(20):
+        for name in ("ann", "bo", "len")[item % 2 : 2 + item % 2]:
+            star = 1 + item % 4 + (name == "len")
+            rows.append({"item": f"i{item}", "annotator": name, "label": star})
+    rows += [{"item": "one", "annotator": "len", "label": 4}]
+    rows += [
+        {"item": "far", "annotator": name, "label": star}
+        for name, star in zip("ab", (1, 5), strict=True)
+    ]
+    rows[-2]["annotator"], rows[-1]["annotator"] = "ann", "bo"
+    rows += [{"item": "i0", "annotator": "zoe", "label": 5}]
+    table(tmp_path / "stars.csv", *({**row, "model": "m"} for row in rows))
+    named = ("consensus", "stars.csv", "--subsets", 0, "--without", "zoe")
+    ended = run(*named)
+    assert "; labels are numbers, and agents and items are by the adjusted mean; " in ended.err
+    assert "scores by adjusted mean, without each annotator's leniency (method adj" in ended.out
+    (doubtful,) = re.findall("^items in doubt .*\n.*\n(.*)\n(.*)\n\n", ended.out, re.M)
+    assert [row.split()[:2] for row in doubtful] == [["far", "2"], ["one", "1"]]
+    saved = run(*named, "--json").out
+    (tmp_path / "c.json").write_text(saved)
+    assert json.loads(saved)["items"]["i0"]["left_out"] == ["zoe"]
+    table(tmp_path / "items.csv", *({"item": name, "text": name} for name in ("one", "far")))
+    again = ("assign", "items.csv", "--ambiguous", "c.json", "--reviewers", "ann,bo,zoe")
+    made = run(*again, "--per-item", 1, "--out", "out")
+    assert "'zoe' was left out of c.json by --without" in made.err
+    highest = run(*again, "--out", "none", "--above", 4).err
+    assert "--above: no adjusted mean has a standard error above 4; here it is 0.9" in highest
+    table(tmp_path / "new.csv", {"item": "one", "annotator": "ann", "label": 3})
+    second = (*named[:2], "new.csv", *named[2:], "--before", "c.json")
+    moved = run(*second, "--labels-out", "labels.csv")
+    assert moved.out.startswith("new labels: 1; items with another likeliest label: 0\n")
+    assert "\nitems in doubt: 2 before, 1 now\nstandard error of those that were in" in moved.out
+    assert "item  label before  label  adjusted mean before  adjusted mean  standard" in moved.out
+    assert "study judge RUN --labels labels.csv --target-column adjusted_mean\n" in moved.err
+    with (tmp_path / "labels.csv").open(newline="") as file:
+        labels_by_item = {row["item"]: row for row in csv.DictReader(file)}
+    assert labels_by_item["far"]["label"] == "3"
+    assert labels_by_item["far"]["doubt"] == "unsure mean"
+    refused = run(*second, "--method", "majority")
+    assert refused.err == "error: --before: has other method; give --method adjusted-mean\n"
+    words = run("consensus", "votes.csv", "--method", "adjusted-mean")
+    assert "error: --method: adjusted-mean needs more than two classes, all numbers" in words.err
+
+
+def test_a_consensus_that_an_earlier_version_saved_by_majority_is_compared_by_majority(
+    run: Command, tmp_path: Path
+) -> None:
+    stars = [("a", "x", 1), ("a", "y", 2), ("b", "x", 3), ("b", "y", 3)]
+    rows = [dict(zip(("item", "annotator", "label"), row, strict=True)) for row in stars]
+    table(tmp_path / "stars.csv", *rows)
+    saved = json.loads(run("consensus", "stars.csv", "--method", "majority", "--json").out)
+    (tmp_path / "old.json").write_text(json.dumps(saved))
+    table(tmp_path / "more.csv", {"item": "a", "annotator": "z", "label": 2})
+    command = ("consensus", "stars.csv", "more.csv", "--before", "old.json")
+    moved = run(*command)
+    assert "scores by majority vote (method majority, preset converged)\n" in moved.out
+    refused = run(*command, "--method", "adjusted-mean")
+    assert refused.err == "error: --before: has other method; give --method majority\n"
+
+
+def test_rows_that_repeat_an_item_and_annotator_are_named_with_the_column_of_the_agents(
+    run: Command, tmp_path: Path
+) -> None:
+    rows = [
+        {"item": item, "model": model, "annotator": name, "label": label}
+        for item, model, label in (("a", "m", 1), ("a", "n", 2), ("b", "m", 3))
+        for name in ("x", "y")
+    ]
+    table(tmp_path / "stars.csv", *rows)
+    assert (
+        "labelled again by the same annotator: line 4 of stars.csv, line 5 of stars.csv; if 'model' names whose answer "
+        "it is, add --agent-column model\n"
+    ) in run("consensus", "stars.csv").err
