@@ -124,7 +124,12 @@ ReviewerColumnOption = Annotated[
 ]
 ScoreColumnOption = Annotated[
     str | None,
-    column_option("Column of scores or labels.", "--target-column", "--score", "--label"),
+    column_option(
+        "Column of scores or labels; of several questions, each as COLUMN or QUESTION=COLUMN, joined by commas.",
+        "--target-column",
+        "--score",
+        "--label",
+    ),
 ]
 AgentColumnOption = Annotated[
     str | None, column_option("Column that names the agent.", "--agent-column", "--agent")

@@ -472,10 +472,10 @@ def needed_count_for_difference(
 
     The standard error of so many is that of the interval, over `count`, times √(count / number).
     """
-    error_of_one = half_width / t_quantile(count - 1) * count**0.5
+    error_of_one = half_width / t_quantile(count - 1) * math.sqrt(count)
 
     def is_enough(number: int) -> bool:
-        return _detectable_error_multiple(number) * error_of_one <= difference * number**0.5
+        return _detectable_error_multiple(number) * error_of_one <= difference * math.sqrt(number)
 
     return find_least_count(is_enough, most)
 

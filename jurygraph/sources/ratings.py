@@ -243,11 +243,12 @@ def read_ratings(
     """Read the ratings of a RATINGS file.
 
     `columns` maps our names `item`, `reviewer`, `score`, … to the file's columns; the error about a missing one names
-    that of the `options`, by field, with which a user says which column is meant. A whole number may be a name; a score
-    is a number, in CSV its text, or empty. Empty values are ignored. Raises `InputError` with file, line and field, and
+    that of the `options`, by field, with which a user says which column is meant. Several columns of scores are joined
+    by commas, each as COLUMN, DIMENSION=COLUMN or PERSON:DIMENSION=COLUMN. A whole number may be a name; a score is a
+    number, in CSV its text, or empty. Empty values are ignored. Raises `InputError` with file, line and field, and
     `ConfigError` if `columns` has a name that ratings do not have.
     """
-    return read_validated_rows(path, Rating, columns, options)
+    return _read_label_columns(path, Rating, columns, options)
 
 
 def read_votes(
@@ -262,7 +263,7 @@ def read_votes(
     A label is a number or a word; an empty one is an abstention, as is a word for none (`is_no_label`), unless it is
     one of the `classes`: `empty` counts these. In CSV, numerals are numbers. Raises as `read_ratings` does.
     """
-    return _read_labels(read_validated_rows(path, model, columns, options), classes)
+    return _read_labels(_read_label_columns(path, model, columns, options), classes)
 
 
 def _read_labels(file: FileRows[V], classes: Sequence[str] = ()) -> FileRows[V]:
@@ -301,7 +302,7 @@ def read_rated_texts(
     path: StrPath, columns: NameByField, options: NameByField
 ) -> FileRows[RatedText]:
     """Read votes as `read_votes` does, from a file that has the text in each row."""
-    return _read_labels(read_validated_rows(path, RatedText, columns, options))
+    return _read_labels(_read_label_columns(path, RatedText, columns, options))
 
 
 def read_gold(path: StrPath, columns: NameByField = NO_NAMES) -> Mapping[str, LabelWithPlace]:
@@ -334,73 +335,68 @@ def read_judged_labels(
     column_names = read_first_row(path)
     if "dimension" in column_names and "question" not in (*column_names, *columns):
         columns = {**columns, "question": "dimension"}
-    distinct_positions = read_distinct_positions(Path(path))
+    file = drop_repeated_labels(_read_label_columns(path, _LabelRow, columns, options))
     labelled_rows = []
-    row_count = 0
     first_position_by_key: dict[tuple[str | None, ...], str] = {}
-    for target_columns, fields in _label_columns(path, columns, options):
-        file = read_validated_rows(path, _LabelRow, target_columns, options)
-        rows = [row for row in file.rows if row[0] in distinct_positions]
-        row_count += len(rows)
-        for position, row in rows:
-            if row.target is None:
-                continue
-            row = row.model_copy(update=fields)
-            if row.agent is not None and row.id not in responses:
-                row = row.model_copy(update={"id": f"{row.id}_{row.agent}"})
-            labelled_rows.append((position, JudgedLabel(**row.model_dump(exclude={"agent"}))))
-            subject = (row.id, row.other, row.question, row.reviewer)
-            first = first_position_by_key.setdefault(subject, position)
-            if first != position:
-                problem = f"{quote(row.id)} has a label in {first} already"
-                hint = "keep one, or name the column of who gave each with --reviewer-column"
-                if row.reviewer is not None:
-                    problem = f"{quote(row.reviewer)} labelled {quote(row.id)} in {first} already"
-                    hint = (
-                        "keep one label of each person and `question`; if another column names the question of each, "
-                        "or its agent, rename it to `question` or `agent`"
-                    )
-                column = file.columns["id"]
-                raise_field_error(f"{path}, {position}", Problem((column,), problem, hint))
-    column_by_field = dict(file.columns)
-    if fields:
-        column_by_field |= dict.fromkeys(("target", "question"), columns["target"])
+    for position, row in file.rows:
+        if row.target is None:
+            continue
+        if row.agent is not None and row.id not in responses:
+            row = row.model_copy(update={"id": f"{row.id}_{row.agent}"})
+        labelled_rows.append((position, JudgedLabel(**row.model_dump(exclude={"agent"}))))
+        subject = (row.id, row.other, row.question, row.reviewer)
+        first = first_position_by_key.setdefault(subject, position)
+        if first != position:
+            problem = f"{quote(row.id)} has a label in {first} already"
+            hint = "keep one, or name the column of who gave each with --reviewer-column"
+            if row.reviewer is not None:
+                problem = f"{quote(row.reviewer)} labelled {quote(row.id)} in {first} already"
+                hint = (
+                    "keep one label of each person and `question`; if another column names the question of each, "
+                    "or its agent, rename it to `question` or `agent`"
+                )
+            raise_field_error(f"{path}, {position}", Problem((file.columns["id"],), problem, hint))
     if not labelled_rows:
-        column = quote(column_by_field["target"])
+        column = quote(file.columns["target"])
         raise InputError(f"{path}: no row has a label in column {column}; write one at least")
-    return FileRows(
-        file.path,
-        tuple(labelled_rows),
-        column_by_field,
-        file.unread_columns,
-        row_count - len(labelled_rows),
-    )
+    empty = len(file.rows) - len(labelled_rows)
+    return FileRows(file.path, tuple(labelled_rows), file.columns, file.unread_columns, empty)
 
 
-def _label_columns(
-    path: StrPath, columns: NameByField, options: NameByField
-) -> Iterator[tuple[NameByField, dict[str, str]]]:
-    """Yield the columns for each `target`, with the `question`, and the `reviewer`, that its labels are of, if named.
+def _read_label_columns(
+    path: StrPath, model: type[N], columns: NameByField, options: NameByField
+) -> FileRows[N]:
+    """Read the rows of a file as `read_validated_rows` does, for each of its columns of labels, if several are named.
 
-    A name that the file has is one column, whatever is in it. Raises `InputError` for two of one question and person.
+    Those that a column is of, a question and perhaps a person, are fields of its rows. Raises `InputError` for two
+    columns of one question and person.
     """
-    targets = columns.get("target", "")
+    columns = _column_by_field(model, columns)
+    label = next(name for name in _NUMBER_FIELDS if name in model.model_fields)
+    targets = columns.get(label, "")
     if not set(targets) & set(",=") or targets in read_first_row(path):
-        yield columns, {}
-        return
+        return read_validated_rows(path, model, columns, options)
+    question = "question" if "question" in model.model_fields else "dimension"
+    person = "annotator" if "annotator" in model.model_fields else "reviewer"
+    files: list[FileRows[N]] = []
     subjects = []
     for text in split_names(targets):
-        column, name, question = split_column_subject(text)
-        fields = {"question": question or name or column}
-        if question:
-            fields["reviewer"] = name
-        if fields in subjects:
+        column, first, second = split_column_subject(text)
+        subject = {question: second or first or column}
+        if second:
+            subject[person] = first
+        if subject in subjects:
             raise InputError(
-                f"{options.get('target', 'target')}: has two columns of {join_names(fields.values())}; name one, or "
-                "each person's as PERSON:QUESTION=COLUMN"
+                f"{options.get(label, label)}: has two columns of {join_names(subject.values())}; name one, or each "
+                "person's as PERSON:QUESTION=COLUMN"
             )
-        subjects.append(fields)
-        yield {**columns, "target": column}, fields
+        subjects.append(subject)
+        files.append(read_validated_rows(path, model, {**columns, label: column}, options, subject))
+    return replace(
+        files[-1],
+        rows=tuple(chain.from_iterable(file.rows for file in files)),
+        columns={**files[-1].columns, label: targets, question: targets},
+    )
 
 
 def split_column_subject(text: str) -> tuple[str, str, str]:
@@ -466,10 +462,12 @@ def read_validated_rows(
     model: type[N],
     columns: NameByField = NO_NAMES,
     options: NameByField = NO_NAMES,
+    subject: NameByField = NO_NAMES,
 ) -> FileRows[N]:
     """Read every row of a file as a model; `columns` and `options` as for `read_ratings`, by alternative names, too.
 
-    In CSV, cells of the fields that the model names in `json_columns` are read as JSON. Raises as `read_ratings` does.
+    The fields of the `subject` are those of every row, whatever the file has. In CSV, cells of the fields that the
+    model names in `json_columns` are read as JSON. Raises as `read_ratings` does.
     """
     path = Path(path)
     columns = _column_by_field(model, columns)
@@ -483,7 +481,8 @@ def read_validated_rows(
     )
     # of JSON, the file as a whole
     header = column_names_location(path, "row 1")
-    column_by_field = _match_columns(header, model, columns, present_columns, options)
+    fields = [name for name in model.model_fields if name not in subject]
+    column_by_field = _match_columns(header, model, fields, columns, present_columns, options)
     number_columns = list(filter(None, map(column_by_field.get, _NUMBER_FIELDS)))
     read_decimal_commas(path, rows_with_position, number_columns)
     rows = []
@@ -493,14 +492,16 @@ def read_validated_rows(
     if "score" in column_by_field:
         _read_decisions(rows_with_position, column_by_field)
     for position, values in rows_with_position:
-        row = _row_to_model(f"{path}, {position}", model, values, column_by_field, is_csv_file)
+        row = _row_to_model(
+            f"{path}, {position}", model, values, column_by_field, is_csv_file, subject
+        )
         rows.append((position, row))
         if is_csv_file and None in map(values.get, column_by_field.values()):
             short_row_positions.append(position)
     if short_row_positions:
         message = "%s: ends before a cell that is read, as an empty one: %s"
         _LOGGER.warning(message, path, join_names(short_row_positions))
-    missing = [name for name in model.model_fields if name not in column_by_field]
+    missing = [name for name in fields if name not in column_by_field]
     unread_columns: dict[str, str | None] = {}
     for column in sorted(set(present_columns) - set(column_by_field.values())):
         unread_columns[column] = None
@@ -593,7 +594,11 @@ def iter_file_columns(
         for name, column in columns.items():
             header = headers.get(path, all_columns)
             has_other_name = name == optional_field or {name, _COLUMN_ALIASES.get(name)} & header
-            if column in all_columns - header and has_other_name:
+            named_columns = {
+                column,
+                *(split_column_subject(text)[0] for text in split_names(column)),
+            }
+            if has_other_name and named_columns & all_columns and not named_columns & header:
                 del file_columns[name]
         yield path, file_columns
 
@@ -620,13 +625,14 @@ def _required_fields(model: type[FrozenModel]) -> list[str]:
 def _match_columns(
     location: str,
     model: type[FrozenModel],
+    fields: Sequence[str],
     columns: NameByField,
     present_columns: Sequence[str],
     options: NameByField,
 ) -> NameByField:
-    """Return the column of each field of which a file with the columns `present_columns` has one."""
+    """Return the column of each of the fields of which a file with the columns `present_columns` has one."""
     column_by_field = {}
-    for name in model.model_fields:
+    for name in fields:
         # A row of a model with both fields says two things by the two names.
         alias = _COLUMN_ALIASES.get(name)
         other = None if alias in model.model_fields else alias
@@ -659,9 +665,14 @@ def _rating_column_error(
 
 
 def _row_to_model(
-    location: str, model: type[N], values: TableRow, columns: NameByField, is_csv_file: bool
+    location: str,
+    model: type[N],
+    values: TableRow,
+    columns: NameByField,
+    is_csv_file: bool,
+    subject: NameByField,
 ) -> N:
-    fields = {}
+    fields: JsonFields = {**subject}
     for name, column in columns.items():
         is_required = model.model_fields[name].is_required()
         # A row of JSON may lack what others have: a field then has its default, or is empty, as a cell of CSV is.
