@@ -318,49 +318,74 @@ def read_gold(path: StrPath, columns: NameByField = NO_NAMES) -> Mapping[str, La
 
 
 def read_judged_labels(
-    path: StrPath,
+    paths: Sequence[Path],
     columns: NameByField = NO_NAMES,
     options: NameByField = NO_NAMES,
-    responses: Collection[str] = (),
+    responses: Mapping[str, str] = NO_NAMES,
 ) -> FileRows[JudgedLabel]:
     """Read people's labels of judged responses; `true`, `false` and numbers are targets in CSV, too.
 
-    `columns` maps `id`, `target`, … to the file's columns; `options` as for `read_ratings`. Several of `target` are
-    joined by commas, each as COLUMN, QUESTION=COLUMN or PERSON:QUESTION=COLUMN. An item that is none of the `responses`
-    is, with its `agent`, that agent's response; a `dimension`, where the file has no `question`, is the question, as of
-    ratings that are imported. Rows without a label are left out, and counted as `empty`.
+    `columns` maps `id`, `target`, … to the files' columns; `options` as for `read_ratings`. Several of `target` are
+    joined by commas, each as COLUMN, QUESTION=COLUMN or PERSON:QUESTION=COLUMN. `responses` are ids by what a label may
+    name: an item that is no such name is, with "_" and its `agent`, that agent's response. A `dimension`, where the
+    file has no `question`, is the question, as of ratings that are imported. Rows without a label are left out, and
+    counted as `empty`. Several files are read as one: places have the file, and what two of them have counts once.
 
-    Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice, or nobody any.
+    Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice in a file or
+    otherwise in two, or nobody any.
     """
+    files = [
+        _read_label_file(path, file_columns, options, responses)
+        for path, file_columns in iter_file_columns(paths, columns)
+    ]
+    labels: dict[tuple[str | None, ...], tuple[FileRows[JudgedLabel], str, JudgedLabel]] = {}
+    for file in files:
+        for position, label in file.rows:
+            subject = (label.id, label.other, label.question, label.reviewer)
+            place = position if len(files) == 1 else f"{position} of {file.path}"
+            first_file, first_place, first = labels.setdefault(subject, (file, place, label))
+            if first is label or (first_file is not file and first.target == label.target):
+                continue
+            problem = f"{quote(label.id)} has a label in {first_place} already"
+            hint = "keep one, or name the column of who gave each with --reviewer-column"
+            if label.reviewer is not None:
+                problem = (
+                    f"{quote(label.reviewer)} labelled {quote(label.id)} in {first_place} already"
+                )
+                hint = (
+                    "keep one label of each person and `question`; if another column names the question of each, or "
+                    "its agent, rename it to `question` or `agent`"
+                )
+            column = file.columns["id"]
+            raise_field_error(f"{file.path}, {position}", Problem((column,), problem, hint))
+    return FileRows(
+        ", ".join(file.path for file in files),
+        tuple((place, label) for _, place, label in labels.values()),
+        dict(set.intersection(*(set(file.columns.items()) for file in files))),
+        empty=sum(file.empty for file in files),
+    )
+
+
+def _read_label_file(
+    path: Path, columns: NameByField, options: NameByField, responses: Mapping[str, str]
+) -> FileRows[JudgedLabel]:
     column_names = read_first_row(path)
     if "dimension" in column_names and "question" not in (*column_names, *columns):
         columns = {**columns, "question": "dimension"}
     file = drop_repeated_labels(_read_label_columns(path, _LabelRow, columns, options))
     labelled_rows = []
-    first_position_by_key: dict[tuple[str | None, ...], str] = {}
     for position, row in file.rows:
-        if row.target is None:
-            continue
-        if row.agent is not None and row.id not in responses:
-            row = row.model_copy(update={"id": f"{row.id}_{row.agent}"})
-        labelled_rows.append((position, JudgedLabel(**row.model_dump(exclude={"agent"}))))
-        subject = (row.id, row.other, row.question, row.reviewer)
-        first = first_position_by_key.setdefault(subject, position)
-        if first != position:
-            problem = f"{quote(row.id)} has a label in {first} already"
-            hint = "keep one, or name the column of who gave each with --reviewer-column"
-            if row.reviewer is not None:
-                problem = f"{quote(row.reviewer)} labelled {quote(row.id)} in {first} already"
-                hint = (
-                    "keep one label of each person and `question`; if another column names the question of each, "
-                    "or its agent, rename it to `question` or `agent`"
-                )
-            raise_field_error(f"{path}, {position}", Problem((file.columns["id"],), problem, hint))
+        if row.target is not None:
+            name = row.id
+            if row.agent is not None and name not in responses:
+                name = f"{name}_{row.agent}"
+            fields = {**row.model_dump(exclude={"agent"}), "id": responses.get(name, name)}
+            labelled_rows.append((position, JudgedLabel(**fields)))
     if not labelled_rows:
         column = quote(file.columns["target"])
         raise InputError(f"{path}: no row has a label in column {column}; write one at least")
     empty = len(file.rows) - len(labelled_rows)
-    return FileRows(file.path, tuple(labelled_rows), file.columns, file.unread_columns, empty)
+    return FileRows(file.path, tuple(labelled_rows), file.columns, empty=empty)
 
 
 def _read_label_columns(
@@ -583,22 +608,22 @@ def iter_file_columns(
     """Yield each of several files with the columns named for it, of which one may be in the others alone.
 
     A file that has the usual name instead, as those that `import` writes, is read by that; it may lack that of the
-    `optional_field`.
+    `optional_field`, and some of several columns of labels.
     """
-    headers = {}
-    if columns and len(paths) > 1:
-        headers = {path: set(read_first_row(path)) for path in paths}
+    headers = {path: set(read_first_row(path)) for path in paths if columns}
     all_columns = set().union(*headers.values())
     for path in paths:
         file_columns = dict(columns)
         for name, column in columns.items():
-            header = headers.get(path, all_columns)
-            has_other_name = name == optional_field or {name, _COLUMN_ALIASES.get(name)} & header
-            named_columns = {
-                column,
-                *(split_column_subject(text)[0] for text in split_names(column)),
-            }
-            if has_other_name and named_columns & all_columns and not named_columns & header:
+            texts = [column]
+            if "," in column and column not in all_columns:
+                texts = [text if "=" in text else f"{text}={text}" for text in split_names(column)]
+            missing_columns = all_columns - headers[path]
+            here = [text for text in texts if split_column_subject(text)[0] not in missing_columns]
+            aliases = {name, _COLUMN_ALIASES.get(name)}
+            if 0 < len(here) < len(texts):
+                file_columns[name] = ",".join(here)
+            elif not here and (name == optional_field or aliases & headers[path]):
                 del file_columns[name]
         yield path, file_columns
 

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
@@ -35,6 +36,7 @@ from jurygraph.studies.judgements import (
     LabelsWithPositions,
     RunJudgements,
     Traits,
+    name_responses,
     pair_name,
     question_of_target_column,
     refuse_unknown_responses,
@@ -42,6 +44,7 @@ from jurygraph.studies.judgements import (
     split_pair_name,
 )
 from jurygraph.studies.pairs import has_order_flip
+from jurygraph.studies.report import refuse_repeated_sources
 
 _LABEL_COLUMN_PREFIX = "label."
 _MAX_CLASS_STEPS = 10.0
@@ -149,21 +152,24 @@ class JudgeStudy:
 
 
 def read_labels(
-    source: str,
+    sources: Sequence[str],
     runs: Sequence[RunJudgements],
     columns: Mapping[str, str] = {},
     options: Mapping[str, str] = {},
 ) -> FileRows[JudgedLabel]:
-    """Return the labels in a file, or those that `label.NAME` names of the runs' responses, as if a file had them.
+    """Return the labels in files, or those that `label.NAME` names of the runs' responses, as if a file had them.
 
     `columns` and `options` are those of `read_judged_labels`.
 
-    Raises `InputError` for a file that cannot be read, if no response has such a label, if runs have different ones for
-    a response, or if one is neither a number nor true or false.
+    Raises `InputError` for a file that cannot be read, or is named twice, if files have different labels, if no
+    response has such a label, if runs have different ones for a response, or if one is neither a number nor true or
+    false.
     """
-    if not source.startswith(_LABEL_COLUMN_PREFIX) or is_table(source):  # `label.csv` is a file
-        responses = {response for run in runs for response in run.lengths}
-        return read_judged_labels(source, columns, options, responses)
+    source, *others = sources
+    if others or not source.startswith(_LABEL_COLUMN_PREFIX) or is_table(source):
+        paths = list(map(Path, sources))  # `label.csv` is a file
+        refuse_repeated_sources(paths)
+        return read_judged_labels(paths, columns, options, name_responses(runs))
     for field_name in columns:
         option = options.get(field_name, "columns")
         raise InputError(f"{option}: is for a file of labels, and {source} is a label of the runs")
@@ -374,7 +380,7 @@ def _join_judge_labels(
     votes_cast = []
     for position, label in matching_labels:
         if not low <= label.target <= high:
-            location = f"{labels.path}, {position}, field {labels.columns['target']}"
+            location = f"{labels.path}, {position}, field {labels.columns.get('target', 'target')}"
             raise InputError(
                 f"{location}: is {label.target:g}; {quote(judge.question)} goes from {low:g} to {high:g}"
             )

@@ -140,6 +140,8 @@ Traits = Mapping[str, Mapping[str, str | None]]
 class RunJudgements:
     """All judgements of a run: by judge and response, with lengths, own labels and traits of the responses.
 
+    `response_by_name` has the ids of responses by their task and agent, with "_" between them; None where several have
+    the same.
     `costs` has what each judge of several costs in US dollars, NaN for an unknown price, also where it judges only
     what the others disagree on: a call with fewer questions costs half, for what is judged, and its part of the other
     half. The `evaluators` are in the order of the config. `unfinished` says how far a run is that is not closed, and
@@ -154,6 +156,7 @@ class RunJudgements:
     costs: Mapping[_PartOfJudge, float] = field(default_factory=dict)
     evaluators: Sequence[str] = ()
     unfinished: str = ""
+    response_by_name: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def read_judgements(
@@ -175,6 +178,7 @@ def read_judgements(
     rewards = {}
     traits: dict[str, dict[str, str | None]] = {"agent": {}, "domain": {}}
     costs: dict[_PartOfJudge, float] = defaultdict(float)
+    response_by_name: dict[str, str | None] = {}
     for group in run.group_records():
         survey = run.survey_without_texts_of(group.key)
         questions = {question.id: question for question in survey.questions}
@@ -202,6 +206,8 @@ def read_judgements(
             rewards[trace.response_id] = judgement
             traits["agent"][trace.response_id] = trace.agent
             traits["domain"][trace.response_id] = domain
+            name = f"{group.key}_{trace.agent}"
+            response_by_name[name] = None if name in response_by_name else trace.response_id
             for judge, verdicts in _verdicts_by_judge(run, trace, superseded).items():
                 if questions[judge.question].scope != "pair":
                     judgements_by_judge[judge][trace.response_id] = _summarize_verdicts(
@@ -229,6 +235,7 @@ def read_judgements(
         costs,
         [use.known_as for use in run.config.evaluators],
         _describe_unfinished_run(run, len(lengths)),
+        response_by_name,
     )
 
 
@@ -426,17 +433,28 @@ _UNRELATED_COLUMN_HINT = (
 def refuse_unknown_responses(
     runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel], chosen: LabelsWithPositions
 ) -> None:
-    responses = {response for run in runs for response in run.lengths}
+    responses = name_responses(runs)
     unfinished = "; ".join(f"{run.run}: {run.unfinished}" for run in runs if run.unfinished)
     for position, label in chosen:
         for name, value in (("id", label.id), ("other", label.other)):
-            if value is None or value in responses:
+            if value is None or responses.get(value) == value:
                 continue
             names = ", ".join(run.run for run in runs)
             hint = unfinished or did_you_mean(value, sorted(responses))
-            hint = hint or f"name a response of {names}"
-            location = f"{labels.path}, {position}, field {labels.columns[name]}"
+            hint = hint or (
+                f"name a response of {names} by its id, or by its task (`item`) and `agent`; there are "
+                f"{join_names(responses)}"
+            )
+            location = f"{labels.path}, {position}, field {labels.columns.get(name, name)}"
             raise InputError(f"{location}: there is no response {quote(value)}; {hint}")
+
+
+def name_responses(runs: Sequence[RunJudgements]) -> Mapping[str, str]:
+    """Return the ids of all responses by what a label may name: the id, or the task and agent with "_" between them."""
+    names = [pair for run in runs for pair in run.response_by_name.items()]
+    responses = {name: response for name, response in names if response is not None}
+    responses |= {response: response for run in runs for response in run.lengths}
+    return responses
 
 
 def question_of_target_column(
@@ -494,7 +512,7 @@ def resolve_label_questions(
                 problem = describe_question_name_problem(name, matching_question_ids, question_ids)
                 where = "--question"
                 if label.question is not None:
-                    where = f"{labels.path}, {position}, field {labels.columns['question']}"
+                    where = f"{labels.path}, {position}, field {labels.columns.get('question', 'question')}"
                     problem += column_hint
                 raise InputError(f"{where}: {problem}")
             label = label.model_copy(update={"question": matching_question_ids[0]})

@@ -848,7 +848,7 @@ def labelled_run(name: str, **targets: object) -> RunJudgements:
 
 def test_labels_of_the_responses_themselves_are_read_from_the_runs() -> None:
     found = read_labels(
-        "label.gold",
+        ["label.gold"],
         [
             labelled_run("one", a=True, b=None),
             labelled_run("two", a="yes", c=3, d=" Not met ", e="0.5"),
@@ -888,7 +888,7 @@ def test_labels_of_responses_that_give_no_target_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         read_labels(
-            source,
+            [source],
             [labelled_run(name, a=one) for name, one in zip(("one", "two"), targets, strict=True)],
         )
 
@@ -1084,7 +1084,7 @@ def test_responses_with_an_empty_label_are_left_out_and_the_report_counts_them()
     run = judgements({"a": 1.0, "b": 0.0, "c": 1.0, "d": 1.0})
     values = {"a": "yes", "b": "", "c": "no", "d": "N/A"}
     run = replace(run, labels={name: {"gold": value} for name, value in values.items()})
-    people = read_labels("label.gold", [run])
+    people = read_labels(["label.gold"], [run])
     notes = unlabelled_row_notes(people)
     words = "an empty cell, or n/a, NA, unsure, ? or -"
     assert notes == [f"2 of 4 labels are missing ({words}) and are left out"]
@@ -1092,4 +1092,4 @@ def test_responses_with_an_empty_label_are_left_out_and_the_report_counts_them()
     assert measured.notes[0] == notes[0]
     assert figures_of(measured).judges[0].n == 2
     with pytest.raises(InputError, match="label 'gold' is empty in every response"):
-        read_labels("label.gold", [replace(run, labels={"b": {"gold": ""}})])
+        read_labels(["label.gold"], [replace(run, labels={"b": {"gold": ""}})])
