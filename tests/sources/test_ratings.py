@@ -292,6 +292,33 @@ def test_labels_of_several_questions_have_a_column_each(tmp_path: Path) -> None:
         read("ann:tone=bo")
 
 
+def test_ratings_and_votes_of_several_questions_have_a_column_each(tmp_path: Path) -> None:
+    cells = {"stars": 4, "bo": "", "harm": "yes"}
+    path = table(tmp_path / "wide.csv", {"item": "q", "reviewer": "ann", "text": "A.", **cells})
+    found = read_ratings(path, {"score": "stars,harmful=harm"})
+    expected = [("stars", "ann", 4.0), ("harmful", "ann", 1.0)]
+    assert [(row.dimension, row.reviewer, row.score) for _, row in found.rows] == expected
+    found = read_votes(path, {"label": "stars,harmful=harm"})
+    expected = [("stars", "ann", 4.0), ("harmful", "ann", "yes")]
+    assert [(row.dimension, row.annotator, row.label) for _, row in found.rows] == expected
+    path = table(tmp_path / "people.csv", {"item": "q", **cells})
+    found = read_votes(path, {"label": "ann:fun=stars,bo:fun=bo"})  # without a column of people
+    expected = [("fun", "ann", 4.0), ("fun", "bo", None)]
+    assert [(row.dimension, row.annotator, row.label) for _, row in found.rows] == expected
+    with pytest.raises(InputError, match="no column 'annotator' or 'reviewer'"):
+        read_votes(path, {"label": "stars,bo"})
+
+
+def test_columns_of_labels_may_be_in_several_files(tmp_path: Path) -> None:
+    stars = table(tmp_path / "stars.csv", {"item": "q", "reviewer": "ann", "stars": 4})
+    harm = table(tmp_path / "harm.csv", {"item": "q", "reviewer": "ann", "harm": 0})
+    more = table(tmp_path / "more.csv", {"item": "q", "reviewer": "bo", "score": 1})
+    columns = {"score": "stars,harmful=harm"}
+    found = [columns for _, columns in iter_file_columns([stars, harm, more], columns)]
+    assert found == [{"score": "stars=stars"}, {"score": "harmful=harm"}, {}]
+    assert [found for _, found in iter_file_columns([stars], columns)] == [columns]
+
+
 # Places of rows
 
 
