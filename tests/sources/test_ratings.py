@@ -305,7 +305,7 @@ def test_ratings_and_votes_of_several_questions_have_a_column_each(tmp_path: Pat
     found = read_votes(path, {"label": "ann:fun=stars,bo:fun=bo"})  # without a column of people
     expected = [("fun", "ann", 4.0), ("fun", "bo", None)]
     assert [(row.dimension, row.annotator, row.label) for _, row in found.rows] == expected
-    with pytest.raises(InputError, match="no column 'annotator' or 'reviewer'"):
+    with pytest.raises(InputError, match="no column 'reviewer' or 'annotator'"):
         read_votes(path, {"label": "stars,bo"})
 
 
