@@ -448,10 +448,16 @@ def needed_cluster_count(estimate: Estimate, margin: float, largest_loss: float)
 
 
 def find_least_count(is_enough: Callable[[int], bool], most: int) -> int | None:
-    """Return the least number from 2 on that is enough, as all greater ones are; None if `most` is not."""
-    counts = range(2, most + 1)
-    index = bisect_left(counts, True, key=is_enough)
-    return counts[index] if index < len(counts) else None
+    """Return the least number from 2 on that is enough, as all greater ones are; None if `most` is not.
+
+    By bisection below the first such power of 2: great numbers may take long to try.
+    """
+    high = 2
+    while not is_enough(high):
+        if high >= most:
+            return None
+        high = min(2 * high, most)
+    return bisect_left(range(high), True, high // 2 + 1, key=is_enough)
 
 
 def detectable_difference(estimate: Estimate) -> float | None:
@@ -473,11 +479,12 @@ def needed_count_for_difference(
     The standard error of so many is that of the interval, over `count`, times √(count / number).
     """
     error_of_one = half_width / t_quantile(count - 1) * math.sqrt(count)
-
-    def is_enough(number: int) -> bool:
-        return _detectable_error_multiple(number) * error_of_one <= difference * math.sqrt(number)
-
-    return find_least_count(is_enough, most)
+    return find_least_count(
+        lambda number: (
+            _detectable_error_multiple(number) * error_of_one <= difference * math.sqrt(number)
+        ),
+        most,
+    )
 
 
 def _detectable_error_multiple(count: int) -> float:

@@ -15,9 +15,10 @@ from jurygraph.sources.ratings import (
     NameByField,
     drop_repeated_labels,
     iter_file_columns,
+    join_files,
     read_prompts,
-    read_rated_texts,
-    read_texts,
+    read_votes,
+    unique_value_by_item,
 )
 
 RATED_TABLE_COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
@@ -51,30 +52,25 @@ def read_rated_table(
             if column in RATED_TABLE_COLUMNS:
                 hint = f"did you mean {column}={name}?"
             raise InputError(f"--column {name}: is not a column of ratings; {hint}")
-    votes: list[RatedText] = []
-    texts: dict[str, str] = {}
+    files = []
     prompts: dict[str, str] = {}
     for path, file_columns in iter_file_columns(paths, columns, "prompt"):
         rating_columns = {name: file_columns[name] for name in file_columns if name != "prompt"}
-        file = read_rated_texts(path, rating_columns, options)
-        votes += [vote for _, vote in drop_repeated_labels(file).rows]
-        for key, text in read_texts(path, rating_columns).items():
-            if texts.setdefault(key, text) != text:
-                raise InputError(
-                    f"{path}: {quote(key)} has another text in an earlier file; give each item and agent one"
-                )
+        file = drop_repeated_labels(read_votes(path, rating_columns, options, model=RatedText))
+        files.append(file)
         prompt = file_columns.get("prompt", "prompt" if "prompt" in file.unread_columns else None)
         if prompt is not None:
             prompts |= read_prompts(path, {**rating_columns, "prompt": prompt})
+    file = join_files(files)
+    votes = [vote for _, vote in file.rows]
+    texts = {key: text for key, (text, _) in unique_value_by_item(file, "text").items()}
     ratings_by_item = defaultdict(list)
     for vote in votes:
         ratings_by_item[vote.item].append(vote)
     tasks = []
     for item, item_votes in ratings_by_item.items():
         people = [vote.annotator for vote in item_votes]
-        tasks.append(
-            item_to_task(", ".join(map(str, paths)), item, item_votes, people, texts, prompts)
-        )
+        tasks.append(item_to_task(file.path, item, item_votes, people, texts, prompts))
     answers = [RatedAnswer(**vote.model_dump(), prompt=prompts.get(vote.key)) for vote in votes]
     return RatedTable(tasks, answers)
 

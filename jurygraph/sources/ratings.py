@@ -41,7 +41,6 @@ from jurygraph.schema.rating import (
     Label,
     LabelledItem,
     RatedItem,
-    RatedText,
     Rating,
     Vote,
 )
@@ -298,13 +297,6 @@ def is_no_label(label: Label | None) -> bool:
     return isinstance(label, str) and _DECISION_BY_WORD.get(label.strip().casefold(), False) is None
 
 
-def read_rated_texts(
-    path: StrPath, columns: NameByField, options: NameByField
-) -> FileRows[RatedText]:
-    """Read votes as `read_votes` does, from a file that has the text in each row."""
-    return _read_labels(_read_label_columns(path, RatedText, columns, options))
-
-
 def read_gold(path: StrPath, columns: NameByField = NO_NAMES) -> Mapping[str, LabelWithPlace]:
     """Read the gold labels of items, by key. Rows without a label are left out.
 
@@ -321,7 +313,7 @@ def read_judged_labels(
     paths: Sequence[Path],
     columns: NameByField = NO_NAMES,
     options: NameByField = NO_NAMES,
-    responses: Mapping[str, str] = NO_NAMES,
+    responses: Mapping[str, str | None] = NO_NAMES,
 ) -> FileRows[JudgedLabel]:
     """Read people's labels of judged responses; `true`, `false` and numbers are targets in CSV, too.
 
@@ -329,45 +321,42 @@ def read_judged_labels(
     joined by commas, each as COLUMN, QUESTION=COLUMN or PERSON:QUESTION=COLUMN. `responses` are ids by what a label may
     name: an item that is no such name is, with "_" and its `agent`, that agent's response. A `dimension`, where the
     file has no `question`, is the question, as of ratings that are imported. Rows without a label are left out, and
-    counted as `empty`. Several files are read as one: places have the file, and what two of them have counts once.
+    counted as `empty`. Several files are read as one.
 
-    Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice in a file or
-    otherwise in two, or nobody any.
+    Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice, or nobody any.
     """
     files = [
         _read_label_file(path, file_columns, options, responses)
         for path, file_columns in iter_file_columns(paths, columns)
     ]
-    labels: dict[tuple[str | None, ...], tuple[FileRows[JudgedLabel], str, JudgedLabel]] = {}
-    for file in files:
-        for position, label in file.rows:
-            subject = (label.id, label.other, label.question, label.reviewer)
-            place = position if len(files) == 1 else f"{position} of {file.path}"
-            first_file, first_place, first = labels.setdefault(subject, (file, place, label))
-            if first is label or (first_file is not file and first.target == label.target):
-                continue
+    file = join_files(files)
+    first_place_by_subject: dict[tuple[str | None, ...], str] = {}
+    for place, label in file.rows:
+        subject = (label.id, label.other, label.question, label.reviewer)
+        first_place = first_place_by_subject.setdefault(subject, place)
+        if first_place != place:
             problem = f"{quote(label.id)} has a label in {first_place} already"
-            hint = "keep one, or name the column of who gave each with --reviewer-column"
-            if label.reviewer is not None:
-                problem = (
-                    f"{quote(label.reviewer)} labelled {quote(label.id)} in {first_place} already"
-                )
-                hint = (
-                    "keep one label of each person and `question`; if another column names the question of each, or "
-                    "its agent, rename it to `question` or `agent`"
-                )
-            column = file.columns["id"]
-            raise_field_error(f"{file.path}, {position}", Problem((column,), problem, hint))
-    return FileRows(
-        ", ".join(file.path for file in files),
-        tuple((place, label) for _, place, label in labels.values()),
-        dict(set.intersection(*(set(file.columns.items()) for file in files))),
-        empty=sum(file.empty for file in files),
-    )
+            hint = (
+                "keep one of each person and question; name the column of who gave each with --reviewer-column, and "
+                "call those of its question and agent `question` and `agent`"
+            )
+            column = file.columns.get("id", "id")
+            raise_field_error(f"{file.path}, {place}", Problem((column,), problem, hint))
+    return file
+
+
+def join_files(files: Sequence[FileRows[N]]) -> FileRows[N]:
+    """Return the rows of files as those of one: places have the file, and columns are those that are alike in all."""
+    if len(files) == 1:
+        return files[0]
+    rows = [(f"{place} of {file.path}", row) for file in files for place, row in file.rows]
+    columns = set.intersection(*(set(file.columns.items()) for file in files))
+    paths = ", ".join(file.path for file in files)
+    return FileRows(paths, tuple(rows), dict(columns), empty=sum(file.empty for file in files))
 
 
 def _read_label_file(
-    path: Path, columns: NameByField, options: NameByField, responses: Mapping[str, str]
+    path: Path, columns: NameByField, options: NameByField, responses: Mapping[str, str | None]
 ) -> FileRows[JudgedLabel]:
     column_names = read_first_row(path)
     if "dimension" in column_names and "question" not in (*column_names, *columns):
@@ -379,7 +368,7 @@ def _read_label_file(
             name = row.id
             if row.agent is not None and name not in responses:
                 name = f"{name}_{row.agent}"
-            fields = {**row.model_dump(exclude={"agent"}), "id": responses.get(name, name)}
+            fields = {**row.model_dump(exclude={"agent"}), "id": responses.get(name) or name}
             labelled_rows.append((position, JudgedLabel(**fields)))
     if not labelled_rows:
         column = quote(file.columns["target"])
@@ -397,12 +386,12 @@ def _read_label_columns(
     columns of one question and person.
     """
     columns = _column_by_field(model, columns)
-    label = next(name for name in _NUMBER_FIELDS if name in model.model_fields)
+    (label,) = {"score", "label", "target"} & model.model_fields.keys()
+    (question,) = {"dimension", "question"} & model.model_fields.keys()
+    (person,) = {"reviewer", "annotator"} & model.model_fields.keys()
     targets = columns.get(label, "")
     if not set(targets) & set(",=") or targets in read_first_row(path):
         return read_validated_rows(path, model, columns, options)
-    question = "question" if "question" in model.model_fields else "dimension"
-    person = "annotator" if "annotator" in model.model_fields else "reviewer"
     files: list[FileRows[N]] = []
     subjects = []
     for text in split_names(targets):
@@ -683,8 +672,7 @@ def _rating_column_error(
     if "responses" in present_columns:
         return InputError(f"{location}: has `responses`, as TASKS; name the file of their RATINGS")
     error = missing_column_error(location, columns, present_columns, option)
-    may_be_wide = columns[-1] in ("item", "label", "annotator") or "," in columns[0]
-    if option is None or not may_be_wide:
+    if option is None or columns[-1] not in ("item", "label", "annotator"):
         return error
     return InputError(f"{error}; or {_WIDE_TABLE_HINT}")
 

@@ -36,7 +36,6 @@ from jurygraph.studies.judgements import (
     LabelsWithPositions,
     RunJudgements,
     Traits,
-    name_responses,
     pair_name,
     question_of_target_column,
     refuse_unknown_responses,
@@ -44,7 +43,7 @@ from jurygraph.studies.judgements import (
     split_pair_name,
 )
 from jurygraph.studies.pairs import has_order_flip
-from jurygraph.studies.report import refuse_repeated_sources
+from jurygraph.studies.report import group_by, refuse_repeated_sources
 
 _LABEL_COLUMN_PREFIX = "label."
 _MAX_CLASS_STEPS = 10.0
@@ -169,7 +168,8 @@ def read_labels(
     if others or not source.startswith(_LABEL_COLUMN_PREFIX) or is_table(source):
         paths = list(map(Path, sources))  # `label.csv` is a file
         refuse_repeated_sources(paths)
-        return read_judged_labels(paths, columns, options, name_responses(runs))
+        names = [name for run in runs for name in run.response_by_name.items()]
+        return read_judged_labels(paths, columns, options, dict(names))
     for field_name in columns:
         option = options.get(field_name, "columns")
         raise InputError(f"{option}: is for a file of labels, and {source} is a label of the runs")
@@ -200,6 +200,19 @@ def read_labels(
     column_by_field = {"id": "id", "target": source}
     count = len(responses_without_label - by_response.keys())
     return FileRows(runs[0].run, tuple(by_response.values()), column_by_field, empty=count)
+
+
+def iter_mean_labels(
+    labels: FileRows[JudgedLabel], run: RunJudgements
+) -> Iterator[tuple[str, str, float]]:
+    """Yield the mean of people's labels of each response and question, which is `label` where they name none.
+
+    Raises `InputError` for an unknown response.
+    """
+    refuse_unknown_responses([run], labels, labels.rows)
+    rows_by_subject = group_by(labels.rows, lambda row: (row[1].id, row[1].question or "label"))
+    for (response, question), rows in rows_by_subject.items():
+        yield response, question, fmean(label.target for _, label in rows)
 
 
 def _make_no_label_error(

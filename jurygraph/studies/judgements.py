@@ -140,8 +140,8 @@ Traits = Mapping[str, Mapping[str, str | None]]
 class RunJudgements:
     """All judgements of a run: by judge and response, with lengths, own labels and traits of the responses.
 
-    `response_by_name` has the ids of responses by their task and agent, with "_" between them; None where several have
-    the same.
+    `response_by_name` has the ids of responses by what a label may name: the id, or task and agent with "_" between
+    them; None where several have the same.
     `costs` has what each judge of several costs in US dollars, NaN for an unknown price, also where it judges only
     what the others disagree on: a call with fewer questions costs half, for what is judged, and its part of the other
     half. The `evaluators` are in the order of the config. `unfinished` says how far a run is that is not closed, and
@@ -208,6 +208,7 @@ def read_judgements(
             traits["domain"][trace.response_id] = domain
             name = f"{group.key}_{trace.agent}"
             response_by_name[name] = None if name in response_by_name else trace.response_id
+            response_by_name[trace.response_id] = trace.response_id
             for judge, verdicts in _verdicts_by_judge(run, trace, superseded).items():
                 if questions[judge.question].scope != "pair":
                     judgements_by_judge[judge][trace.response_id] = _summarize_verdicts(
@@ -433,28 +434,19 @@ _UNRELATED_COLUMN_HINT = (
 def refuse_unknown_responses(
     runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel], chosen: LabelsWithPositions
 ) -> None:
-    responses = name_responses(runs)
+    responses = {response for run in runs for response in run.lengths}
     unfinished = "; ".join(f"{run.run}: {run.unfinished}" for run in runs if run.unfinished)
     for position, label in chosen:
         for name, value in (("id", label.id), ("other", label.other)):
-            if value is None or responses.get(value) == value:
+            if value is None or value in responses:
                 continue
             names = ", ".join(run.run for run in runs)
             hint = unfinished or did_you_mean(value, sorted(responses))
-            hint = hint or (
-                f"name a response of {names} by its id, or by its task (`item`) and `agent`; there are "
-                f"{join_names(responses)}"
+            hint = (
+                hint or f"name a response of {names} by its id, or by its task (`item`) and `agent`"
             )
             location = f"{labels.path}, {position}, field {labels.columns.get(name, name)}"
             raise InputError(f"{location}: there is no response {quote(value)}; {hint}")
-
-
-def name_responses(runs: Sequence[RunJudgements]) -> Mapping[str, str]:
-    """Return the ids of all responses by what a label may name: the id, or the task and agent with "_" between them."""
-    names = [pair for run in runs for pair in run.response_by_name.items()]
-    responses = {name: response for name, response in names if response is not None}
-    responses |= {response: response for run in runs for response in run.lengths}
-    return responses
 
 
 def question_of_target_column(

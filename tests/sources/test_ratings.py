@@ -497,20 +497,15 @@ def test_a_row_that_was_pasted_twice_counts_once(
         ("id,target\na,1\na,0\n", "line 3, field id: 'a' has a label in line 2 already; keep one"),
         (
             "id,target,rater\na,1,x\na,0,y\n",
-            "keep one, or name the column of who gave each with --reviewer-column",
-        ),
-        (
-            "id,target,annotator\na,1,ann\na,0,ann\n",
-            "line 3, field id: 'ann' labelled 'a' in line 2 already; keep one label of each person and `question`",
+            "name the column of who gave each with --reviewer-column",
         ),
         (
             "id,target,annotator,criterion\na,1,ann,polite\na,0,ann,clear\n",
-            "each person and `question`; if another column names the question of each, or its agent, rename it to "
-            "`question` or `agent`",
+            "line 3, field id: 'a' has a label in line 2 already; keep one of each person and question; ",
         ),
         (
             "id,target,annotator,question\na,1,ann,q\na,0,ann,q\n",
-            "'ann' labelled 'a' in line 2 already; keep one label of each person and `question`",
+            "and call those of its question and agent `question` and `agent`",
         ),
         ("id,target\na,\n", "no row has a label in column 'target'"),
     ],

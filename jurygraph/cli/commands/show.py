@@ -6,13 +6,17 @@ from pathlib import Path
 from typing import Annotated, Literal, cast
 
 from jurygraph.cli.options import (
+    COLUMN_OPTION_BY_RATING_FIELD,
     AgentOption,
     JsonOption,
+    LabelFilesOption,
     LabelFilterOption,
     RunFolderArgument,
+    ScoreColumnOption,
     SortColumnOption,
     StatusOption,
     option,
+    select_named_columns,
 )
 from jurygraph.cli.output_files import (
     compress_lines,
@@ -35,7 +39,7 @@ from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.interchange.writers import EXPORTERS, ExportContent, Exporter, read_advantages
 from jurygraph.messages import shell_quote, split_names
 from jurygraph.runs.calls import read_lookups
-from jurygraph.runs.export_table import import_library, json_value_to_text
+from jurygraph.runs.export_table import ExportRow, import_library, json_value_to_text
 from jurygraph.runs.run import Run
 from jurygraph.runs.table_reader import TableOptions
 from jurygraph.views.rewards import (
@@ -337,18 +341,20 @@ def export(
             "--advantages",
         ),
     ] = False,
+    labels: LabelFilesOption = None,
+    target: ScoreColumnOption = None,
 ) -> None:
     """Export a run in another format.
 
     Tables have a component as component.NAME, the value of what was judged, and as term.NAME, which counts and has what
     the failure rule filled in; the labels of responses as label.NAME, and the metadata of responses and tasks as
-    metadata.NAME. In csv a missing value is an empty cell, and a text that a spreadsheet would run as a formula (= + -
-    or @ at its start, or after a line break, tab or semicolon) gets an apostrophe in front, which commands that read
-    ratings and texts from csv remove; other formats keep texts unchanged. On a terminal, control characters are
-    escaped. An audit-bundle contains the ledger with all texts and `verify.py`, a small file that verifies it with
-    Python alone. audit-bundle, parquet and xlsx need `-o`, which replaces a file. A name that ends in .gz is
-    compressed. csv is UTF-8 without a mark, so that Excel garbles letters such as ü of a file that is opened, not
-    imported: give it xlsx.
+    metadata.NAME. With --labels, as for `study judge`, people.QUESTION is the mean of people's labels. In csv a missing
+    value is an empty cell, and a text that a spreadsheet would run as a formula (= + - or @ at its start, or after a
+    line break, tab or semicolon) gets an apostrophe in front, which commands that read ratings and texts from csv
+    remove; other formats keep texts unchanged. On a terminal, control characters are escaped. An audit-bundle contains
+    the ledger with all texts and `verify.py`, a small file that verifies it with Python alone. audit-bundle, parquet
+    and xlsx need `-o`, which replaces a file. A name that ends in .gz is compressed. csv is UTF-8 without a mark, so
+    that Excel garbles letters such as ü of a file that is opened, not imported: give it xlsx.
 
     The first sheet of xlsx says which agent is better, and names the run's models; the second has
     question, answer, agent, reward, judged share (both to four decimals) and what was lost in words, with the sum,
@@ -369,6 +375,7 @@ def export(
         "questions": questions,
         "reasons": reasons,
         "advantages": advantages,
+        "labels": labels,
     }
     for name, is_option_requested in requested_export_options.items():
         if is_option_requested and name not in exporter.option_names:
@@ -393,15 +400,32 @@ def export(
         reading = progress("reading", responses, "responses") if shows_progress else nullcontext()
         with ExitStack() as stack:
             with reading as report:
+                numbers = read_advantages(stored_run) if advantages else {}
+                if labels:
+                    _add_people(numbers, stored_run, labels, target)
                 options = TableOptions(
                     texts=texts,
                     questions=questions,
                     reasons=reasons,
-                    advantages=read_advantages(stored_run) if advantages else None,
+                    numbers=numbers,
                     report=report or (lambda count: None),
                 )
                 content = exporter.read(stored_run, options, stack)
             _write_or_print_lines(output, content)
+
+
+def _add_people(
+    numbers: dict[str, ExportRow], run: Run, sources: Sequence[str], target: str | None
+) -> None:
+    """Add what people say of each response in files of labels to the numbers of its row."""
+    from jurygraph.studies.judge import iter_mean_labels, read_labels  # lazily: they load NumPy
+    from jurygraph.studies.judgements import read_judgements
+
+    judgements = read_judgements(run)
+    columns = select_named_columns(target=target)
+    labels = read_labels(sources, [judgements], columns, COLUMN_OPTION_BY_RATING_FIELD)
+    for response, question, mean in iter_mean_labels(labels, judgements):
+        numbers.setdefault(response, {})[f"people.{question}"] = mean
 
 
 _UNSUPPORTED_SUFFIXES = {".json", ".tsv", ".xls", ".ods", ".html", ".md", ".yaml", ".yml"}

@@ -130,13 +130,13 @@ def test_labels_of_several_files_are_joined_and_must_not_contradict_each_other(
     found = json.loads(ended.out)["judges"]
     assert {row["question"]: row["n"] for row in found} == {"manners.polite": 2, "manners.shaky": 3}
     again = tmp_path / "again.csv"
-    again.write_text("id,who,shaky\ndoor/a,ann,true\nsalt/b,bo,true\n")
+    again.write_text("id,who,shaky\nsalt/b,bo,true\nsalt/a,bo,true\n")
     (row,) = json.loads(run(*command, "shaky", "--labels", again).out)["judges"]
-    assert row["n"] == 4, "a label that both files have counts once"
+    assert row["n"] == 4
     again.write_text("id,who,shaky\nsalt/a,ann,false\n")
     ended = run(*command, "shaky", "--labels", again)
     assert (ended.code, ended.out) == (2, "")
-    message = f"{again}, line 2, field id: 'ann' labelled 'salt/a' in line 4 of {shaky} already; "
+    message = f"line 2 of {again}, field id: 'salt/a' has a label in line 4 of {shaky} already; "
     assert message in ended.err
 
 
