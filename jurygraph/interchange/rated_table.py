@@ -58,9 +58,8 @@ def read_rated_table(
         rating_columns = {name: file_columns[name] for name in file_columns if name != "prompt"}
         file = drop_repeated_labels(read_votes(path, rating_columns, options, model=RatedText))
         files.append(file)
-        prompt = file_columns.get("prompt", "prompt" if "prompt" in file.unread_columns else None)
-        if prompt is not None:
-            prompts |= read_prompts(path, {**rating_columns, "prompt": prompt})
+        if "prompt" in {**file_columns, **file.unread_columns}:
+            prompts |= read_prompts(path, {"prompt": "prompt", **file_columns})
     file = join_files(files)
     votes = [vote for _, vote in file.rows]
     texts = {key: text for key, (text, _) in unique_value_by_item(file, "text").items()}

@@ -392,24 +392,24 @@ def _read_label_columns(
     targets = columns.get(label, "")
     if not set(targets) & set(",=") or targets in read_first_row(path):
         return read_validated_rows(path, model, columns, options)
-    files: list[FileRows[N]] = []
-    subjects = []
-    for text in split_names(targets):
+    files: dict[str, FileRows[N]] = {}
+    for text in split_names(targets.removesuffix(",")):
         column, first, second = split_column_subject(text)
         subject = {question: second or first or column}
         if second:
             subject[person] = first
-        if subject in subjects:
+        names = join_names(subject.values())
+        if names in files:
             raise InputError(
-                f"{options.get(label, label)}: has two columns of {join_names(subject.values())}; name one, or each "
-                "person's as PERSON:QUESTION=COLUMN"
+                f"{options.get(label, label)}: has two columns of {names}; name one, or each person's as "
+                "PERSON:QUESTION=COLUMN"
             )
-        subjects.append(subject)
-        files.append(read_validated_rows(path, model, {**columns, label: column}, options, subject))
+        label_columns = {**columns, label: column}
+        files[names] = file = read_validated_rows(path, model, label_columns, options, subject)
     return replace(
-        files[-1],
-        rows=tuple(chain.from_iterable(file.rows for file in files)),
-        columns={**files[-1].columns, label: targets, question: targets},
+        file,
+        rows=tuple(chain.from_iterable(file.rows for file in files.values())),
+        columns={**file.columns, label: targets, question: targets},
     )
 
 
@@ -604,14 +604,12 @@ def iter_file_columns(
     for path in paths:
         file_columns = dict(columns)
         for name, column in columns.items():
-            texts = [column]
-            if "," in column and column not in all_columns:
-                texts = [text if "=" in text else f"{text}={text}" for text in split_names(column)]
+            texts = [column] if column in all_columns else split_names(column)
             missing_columns = all_columns - headers[path]
             here = [text for text in texts if split_column_subject(text)[0] not in missing_columns]
             aliases = {name, _COLUMN_ALIASES.get(name)}
             if 0 < len(here) < len(texts):
-                file_columns[name] = ",".join(here)
+                file_columns[name] = ",".join([*here, ""])  # a comma: one of several has a name
             elif not here and (name == optional_field or aliases & headers[path]):
                 del file_columns[name]
         yield path, file_columns

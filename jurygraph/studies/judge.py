@@ -15,6 +15,7 @@ from typing import NamedTuple
 from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
 from jurygraph.messages import quote, suggest_known_name
+from jurygraph.runs.export_table import ExportRow
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import (
@@ -43,7 +44,7 @@ from jurygraph.studies.judgements import (
     split_pair_name,
 )
 from jurygraph.studies.pairs import has_order_flip
-from jurygraph.studies.report import group_by, refuse_repeated_sources
+from jurygraph.studies.report import refuse_repeated_sources
 
 _LABEL_COLUMN_PREFIX = "label."
 _MAX_CLASS_STEPS = 10.0
@@ -202,17 +203,24 @@ def read_labels(
     return FileRows(runs[0].run, tuple(by_response.values()), column_by_field, empty=count)
 
 
-def iter_mean_labels(
-    labels: FileRows[JudgedLabel], run: RunJudgements
-) -> Iterator[tuple[str, str, float]]:
-    """Yield the mean of people's labels of each response and question, which is `label` where they name none.
+def add_mean_labels(
+    rows: dict[str, ExportRow],
+    sources: Sequence[str],
+    run: RunJudgements,
+    columns: Mapping[str, str],
+    options: Mapping[str, str],
+) -> None:
+    """Add the mean of people's labels of each question, as `people.QUESTION`, to the rows of responses, by their ids.
 
-    Raises `InputError` for an unknown response.
+    `sources`, `columns` and `options` as for `read_labels`; raises as it does, and for an unknown response.
     """
+    labels = read_labels(sources, [run], columns, options)
     refuse_unknown_responses([run], labels, labels.rows)
-    rows_by_subject = group_by(labels.rows, lambda row: (row[1].id, row[1].question or "label"))
-    for (response, question), rows in rows_by_subject.items():
-        yield response, question, fmean(label.target for _, label in rows)
+    targets = defaultdict(list)
+    for _, label in labels.rows:
+        targets[label.id, label.question or "label"].append(label.target)
+    for (response, question), values in targets.items():
+        rows.setdefault(response, {})[f"people.{question}"] = fmean(values)
 
 
 def _make_no_label_error(

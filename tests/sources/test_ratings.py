@@ -315,7 +315,8 @@ def test_columns_of_labels_may_be_in_several_files(tmp_path: Path) -> None:
     more = table(tmp_path / "more.csv", {"item": "q", "reviewer": "bo", "score": 1})
     columns = {"score": "stars,harmful=harm"}
     found = [columns for _, columns in iter_file_columns([stars, harm, more], columns)]
-    assert found == [{"score": "stars=stars"}, {"score": "harmful=harm"}, {}]
+    assert found == [{"score": "stars,"}, {"score": "harmful=harm,"}, {}]
+    assert [row.dimension for _, row in read_ratings(stars, found[0]).rows] == ["stars"]
     assert [found for _, found in iter_file_columns([stars], columns)] == [columns]
 
 

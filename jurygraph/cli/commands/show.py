@@ -39,7 +39,7 @@ from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.interchange.writers import EXPORTERS, ExportContent, Exporter, read_advantages
 from jurygraph.messages import shell_quote, split_names
 from jurygraph.runs.calls import read_lookups
-from jurygraph.runs.export_table import ExportRow, import_library, json_value_to_text
+from jurygraph.runs.export_table import import_library, json_value_to_text
 from jurygraph.runs.run import Run
 from jurygraph.runs.table_reader import TableOptions
 from jurygraph.views.rewards import (
@@ -402,7 +402,14 @@ def export(
             with reading as report:
                 numbers = read_advantages(stored_run) if advantages else {}
                 if labels:
-                    _add_people(numbers, stored_run, labels, target)
+                    from jurygraph.studies.judge import add_mean_labels  # lazily: it loads NumPy
+                    from jurygraph.studies.judgements import read_judgements
+
+                    judgements = read_judgements(stored_run)
+                    columns = select_named_columns(target=target)
+                    add_mean_labels(
+                        numbers, labels, judgements, columns, COLUMN_OPTION_BY_RATING_FIELD
+                    )
                 options = TableOptions(
                     texts=texts,
                     questions=questions,
@@ -412,20 +419,6 @@ def export(
                 )
                 content = exporter.read(stored_run, options, stack)
             _write_or_print_lines(output, content)
-
-
-def _add_people(
-    numbers: dict[str, ExportRow], run: Run, sources: Sequence[str], target: str | None
-) -> None:
-    """Add what people say of each response in files of labels to the numbers of its row."""
-    from jurygraph.studies.judge import iter_mean_labels, read_labels  # lazily: they load NumPy
-    from jurygraph.studies.judgements import read_judgements
-
-    judgements = read_judgements(run)
-    columns = select_named_columns(target=target)
-    labels = read_labels(sources, [judgements], columns, COLUMN_OPTION_BY_RATING_FIELD)
-    for response, question, mean in iter_mean_labels(labels, judgements):
-        numbers.setdefault(response, {})[f"people.{question}"] = mean
 
 
 _UNSUPPORTED_SUFFIXES = {".json", ".tsv", ".xls", ".ods", ".html", ".md", ".yaml", ".yml"}
