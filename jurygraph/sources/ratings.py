@@ -337,8 +337,8 @@ def read_judged_labels(
         if first_place != place:
             problem = f"{quote(label.id)} has a label in {first_place} already"
             hint = (
-                "keep one of each person and question; name the column of who gave each with --reviewer-column, and "
-                "call those of its question and agent `question` and `agent`"
+                "keep one of each person and question; columns `reviewer` (or --reviewer-column), `question` and "
+                "`agent` tell them apart"
             )
             column = file.columns.get("id", "id")
             raise_field_error(f"{file.path}, {place}", Problem((column,), problem, hint))
@@ -606,11 +606,17 @@ def iter_file_columns(
         for name, column in columns.items():
             texts = [column] if column in all_columns else split_names(column)
             missing_columns = all_columns - headers[path]
-            here = [text for text in texts if split_column_subject(text)[0] not in missing_columns]
-            aliases = {name, _COLUMN_ALIASES.get(name)}
-            if 0 < len(here) < len(texts):
-                file_columns[name] = ",".join([*here, ""])  # a comma: one of several has a name
-            elif not here and (name == optional_field or aliases & headers[path]):
+            present_texts = [
+                text for text in texts if split_column_subject(text)[0] not in missing_columns
+            ]
+            if 0 < len(present_texts) < len(texts):
+                file_columns[name] = ",".join(
+                    [*present_texts, ""]
+                )  # a comma: one of several has a name
+            has_other_name = (
+                name == optional_field or {name, _COLUMN_ALIASES.get(name)} & headers[path]
+            )
+            if has_other_name and not present_texts:
                 del file_columns[name]
         yield path, file_columns
 

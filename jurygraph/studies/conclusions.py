@@ -64,8 +64,9 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
         return ""
     value, low, high = (end or 0.0 for end in estimate[:3])
     half_width = value - low if value > bound else high - value
-    most = MAX_SAMPLE_FACTOR * count
-    needed_count = needed_count_for_difference(abs(value - bound), half_width, count, most)
+    needed_count = needed_count_for_difference(
+        abs(value - bound), half_width, count, MAX_SAMPLE_FACTOR * count
+    )
     if needed_count is None:
         return (
             f" More {noun} would hardly tell: it would take over {MAX_SAMPLE_FACTOR} times as many."

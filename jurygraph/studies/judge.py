@@ -212,13 +212,16 @@ def add_mean_labels(
 ) -> None:
     """Add the mean of people's labels of each question, as `people.QUESTION`, to the rows of responses, by their ids.
 
+    Labels that name no question are of what their column is called by.
+
     `sources`, `columns` and `options` as for `read_labels`; raises as it does, and for an unknown response.
     """
     labels = read_labels(sources, [run], columns, options)
     refuse_unknown_responses([run], labels, labels.rows)
     targets = defaultdict(list)
+    column = labels.columns.get("target", "label")
     for _, label in labels.rows:
-        targets[label.id, label.question or "label"].append(label.target)
+        targets[label.id, label.question or column].append(label.target)
     for (response, question), values in targets.items():
         rows.setdefault(response, {})[f"people.{question}"] = fmean(values)
 

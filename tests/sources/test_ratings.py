@@ -498,7 +498,7 @@ def test_a_row_that_was_pasted_twice_counts_once(
         ("id,target\na,1\na,0\n", "line 3, field id: 'a' has a label in line 2 already; keep one"),
         (
             "id,target,rater\na,1,x\na,0,y\n",
-            "name the column of who gave each with --reviewer-column",
+            "columns `reviewer` (or --reviewer-column), `question` and `agent` tell them apart",
         ),
         (
             "id,target,annotator,criterion\na,1,ann,polite\na,0,ann,clear\n",
@@ -506,7 +506,7 @@ def test_a_row_that_was_pasted_twice_counts_once(
         ),
         (
             "id,target,annotator,question\na,1,ann,q\na,0,ann,q\n",
-            "and call those of its question and agent `question` and `agent`",
+            "keep one of each person and question; columns",
         ),
         ("id,target\na,\n", "no row has a label in column 'target'"),
     ],

@@ -45,7 +45,6 @@ from jurygraph.schema.rating import Vote
 from jurygraph.sources.ratings import NO_LABEL_DESCRIPTION, NameByField, is_no_label
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
-from jurygraph.studies.report import refuse_repeated_sources
 
 RATINGS_FORMAT = "ratings"
 TASK_READERS = {**READERS, **GRAPH_READERS, **TRIAL_READERS}
@@ -199,7 +198,6 @@ def _check_options(form: str, files: Sequence[str], only: ImportSelection | None
             f"jurygraph score {shell_quote(files[0])} --messages-column COLUMN"
         )
     max_files = 2 if form in GRAPH_READERS else 1
-    refuse_repeated_sources(map(Path, files))
     if len(files) > max_files and form not in (*RATING_FORMATS, RATINGS_FORMAT):
         allowed_files_text = "graphs and scores" if form in GRAPH_READERS else "one file"
         raise InputError(

@@ -393,7 +393,7 @@ def export(
         import_library(exporter.required_library)  # before a large run is read
     with Run.open(run) as stored_run:
         if output is not None:
-            refuse_unwritable(output)
+            refuse_unwritable(output, *(labels or ()))
         print_if_run_unfinished(stored_run)
         responses = stored_run.ledger.count_records("trace")
         shows_progress = bool(exporter.option_names)

@@ -74,7 +74,7 @@ def test_from_a_run_to_labels_of_its_judge(run: Command, tmp_path: Path) -> None
         "--out",
         tmp_path / "twice.jsonl",
     )
-    assert (twice.code, "is named twice; name each once" in twice.err) == (2, True)
+    assert (twice.code, "keep one of them" in twice.err) == (2, True)
     judged = run("study", "judge", folder, "--labels", ratings, "--json")
     assert judged.code == 0, judged.err
     (judge,) = json.loads(judged.out)["judges"]
