@@ -610,9 +610,8 @@ def iter_file_columns(
                 text for text in texts if split_column_subject(text)[0] not in missing_columns
             ]
             if 0 < len(present_texts) < len(texts):
-                file_columns[name] = ",".join(
-                    [*present_texts, ""]
-                )  # a comma: one of several has a name
+                # The comma at the end tells one of several columns from a column that is named alone.
+                file_columns[name] = ",".join([*present_texts, ""])
             has_other_name = (
                 name == optional_field or {name, _COLUMN_ALIASES.get(name)} & headers[path]
             )
