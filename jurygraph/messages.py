@@ -252,8 +252,17 @@ def shell_quote(value: object) -> str:
     return shlex.quote(f"./{value}" if is_like_option else str(value))
 
 
+def plural_of(noun: str) -> str:
+    """Return the plural of a noun, which may be a user's, such as the name of a column; one in -s may be a plural."""
+    if re.search("[^aeiou]y$", noun):
+        return f"{noun[:-1]}ies"
+    if re.search("(ss|x|ch|sh)$", noun):
+        return f"{noun}es"
+    return noun if noun.endswith("s") else f"{noun}s"
+
+
 def format_count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number} {noun if number == 1 else plural_of(noun)}"
 
 
 def format_time(milliseconds: int) -> str:

@@ -721,7 +721,7 @@ class TestRunEnding:
         [
             (401, None, jg.ModelAccessError, "URL: .* model 'tiny'.* check .*JURYGRAPH_.*; 401: "),
             (404, None, jg.ModelAccessError, "URL: .* model 'tiny'.* check .*JURYGRAPH_.*; 404: "),
-            (503, None, jg.ModelOutageError, "the model server has not answered for"),
+            (503, None, jg.ModelOutageError, "the model server of 'tiny' has not answered for"),
             (200, 0, jg.BudgetExceeded, "the limit of 0 calls is reached"),
         ],
     )

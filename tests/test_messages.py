@@ -6,7 +6,14 @@ from typing import Self
 
 from pydantic import model_validator
 
-from jurygraph.messages import Problem, did_you_mean, notes_on_similar_names, shell_quote, validate
+from jurygraph.messages import (
+    Problem,
+    did_you_mean,
+    notes_on_similar_names,
+    plural_of,
+    shell_quote,
+    validate,
+)
 from jurygraph.schema import Config, Criterion, Response, Task, TaskLine
 from jurygraph.schema.frozen_model import FrozenModel
 from tests.rows import all_rows
@@ -101,3 +108,17 @@ def test_only_decimal_digits_in_the_name_of_a_field_are_a_place_in_a_list() -> N
     problem = validate(Scale, {})
     assert isinstance(problem, Problem)
     assert problem.path == ("levels", 1, "x", "²")
+
+
+@all_rows(
+    ("noun", "plural"),
+    [
+        ("query", "queries"),
+        ("day", "days"),
+        ("match", "matches"),
+        ("class", "classes"),
+        ("cases", "cases"),
+    ],
+)
+def test_the_plural_of_a_users_word(noun: str, plural: str) -> None:
+    assert plural_of(noun) == plural

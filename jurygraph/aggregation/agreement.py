@@ -1,6 +1,9 @@
 """Agreement of labels, numbers or strings: of two annotators beyond chance (Cohen's kappa, plain and weighted, with an
 interval), of several who did not rate all items (Krippendorff's alpha), and of a majority of votes."""
 
+# `help` shows the names of types, not all that an ArrayLike is
+from __future__ import annotations
+
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np

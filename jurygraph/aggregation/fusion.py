@@ -6,12 +6,15 @@
 three rules can be switched on: the gates of `decision.decide` (our reading).
 """
 
+# `help` shows the names of types, not all that an ArrayLike is
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.arrays import ScalarOrFloats, as_finite, check_shape, total
+from jurygraph.arrays import ScalarOrFloats, as_finite, as_floats, check_shape, total
 from jurygraph.errors import PlanError
 
 
@@ -55,12 +58,12 @@ def collaborative(
 def disagreement(components: ArrayLike) -> ScalarOrFloats:
     """Return D_pair = 2 / (m (m - 1)) · Σ_{i<j} |r_i - r_j|: mean absolute difference of components (MACRM Eq. 6).
 
-    components [..., m], m ≥ 2 (PlanError for fewer) -> [...]; a response with a NaN has no disagreement (NaN).
+    components [..., m] numbers, m ≥ 2 (else PlanError) -> [...]; a response with a NaN has no disagreement (NaN).
 
     The sum over pairs is computed from the gaps between neighbours in sorted order: the k-th gap separates k values
     from m - k, so it is part of k (m - k) pairs. The order of the components changes no bit, and equal ones give 0.
     """
-    values = np.asarray(components, dtype=np.float64)
+    values = as_floats("components", components)
     m = values.shape[-1] if values.ndim else 0
     if m < 2:
         raise PlanError(f"disagreement is between components, and there are {m}; give 2 or more")

@@ -10,6 +10,9 @@ The module's functions check the graph on each call; `compile` checks it once fo
 missing λ or a cycle could each become false credit, so each raises a `GraphError`.
 """
 
+# `help` shows the names of types, not all that an ArrayLike is
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,6 +72,8 @@ def retention(
     Raises:
         GraphError: an unknown kind, a base outside [0, 1], or a κ that is negative or not finite.
     """
+    if isinstance(kinds, str):
+        raise GraphError(f"kinds is {kinds!r}: a list with the kind of each edge is needed")
     if not (isfinite(kappa) and kappa >= 0.0):
         raise GraphError(f"kappa is {kappa}: a finite number of at least 0 is needed")
     table = {**BASE_RETENTION, **(base or {})}

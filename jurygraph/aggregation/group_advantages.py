@@ -3,6 +3,9 @@
 A group is the responses to one prompt. A failed reward is NaN: it is in no mean, and its member has no advantage.
 """
 
+# `help` shows the names of types, not all that an ArrayLike is
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Sequence
 from math import sqrt
@@ -11,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.arrays import Floats, as_floats, check_choice, total
+from jurygraph.arrays import Floats, as_floats, check_choice, check_shape, total
 from jurygraph.errors import PlanError
 
 AdvantageNormalization = Literal["std", "none", "leave-one-out"]
@@ -47,10 +50,10 @@ def advantages(
     values = as_floats("rewards", rewards)
     if not 0.0 <= epsilon < np.inf:
         raise PlanError(f"epsilon is {epsilon!r}: a finite number of 0 or more")
-    if values.ndim != 1 or np.isinf(values).any():
-        raise PlanError(
-            "rewards is not a vector of finite numbers and NaN: give one for each response"
-        )
+    check_shape("rewards", values, (values.size,))
+    if np.isinf(values).any():
+        index = int(np.argmax(np.isinf(values)))
+        raise PlanError(f"rewards[{index}] is {values[index]}: finite, or NaN where it failed")
     _check_options(normalize, ddof)
     result = np.full(len(values), np.nan)
     for members in _indices_by_group(groups, len(values)):

@@ -5,6 +5,9 @@ value in between counts for the side that it is closer to. If the judge prefers 
 swapped, the order decided the comparison.
 """
 
+# `help` shows the names of types, not all that an ArrayLike is
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -6,6 +6,9 @@ The module also has statistics of the group (mean, minimum, Gini and Jain), the 
 fairness and preference completeness), and the sacrifice of each stakeholder.
 """
 
+# `help` shows the names of types, not all that an ArrayLike is
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import exp
 

@@ -103,6 +103,14 @@ LabelFilterOption = Annotated[
         "--label",
     ),
 ]
+WhereOption = Annotated[
+    list[str] | None,
+    option(
+        "CONDITION",
+        "Only responses where this holds, such as faithful<0.5; repeat it for several.",
+        "--where",
+    ),
+]
 SortColumnOption = Annotated[
     str | None, option("COLUMN", "Sort by a column; -COLUMN puts the greatest first.", "--sort")
 ]

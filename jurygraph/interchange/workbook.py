@@ -15,7 +15,6 @@ from openpyxl.styles import Alignment, Font
 from openpyxl.utils import get_column_letter
 from pydantic import JsonValue
 
-from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import (
     escape_multiline_text,
@@ -27,7 +26,9 @@ from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import read_stored_groups
-from jurygraph.schema.task import chat_to_prompt_text
+from jurygraph.runs.table_reader import TableOptions
+from jurygraph.schema.task import last_request_text
+from jurygraph.sources.ratings import escape_formulas
 from jurygraph.views.agents import (
     RankedAgent,
     UnitRewards,
@@ -89,11 +90,12 @@ Sheet = tuple[Sequence[SheetColumn], SheetRows]
 """The columns of a sheet, and its rows, with a value for each of the first columns."""
 
 
-def read_agent_sheet(run: Run) -> Sheet:
+def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
     """Return the columns of the sheet of agents, and a row for each agent, the best first.
 
     The interval is over tasks, or groups of tasks. The components come last, those in which agents differ most first.
-    Below the agents stand what the ranking concludes, and the models of the run.
+    Below the agents stand what the ranking concludes, the models of the run, and how many responses the other sheets
+    list, if not all.
     """
     rewards = []
     values = []
@@ -131,6 +133,8 @@ def read_agent_sheet(run: Run) -> Sheet:
     if not run.is_closed:
         count = format_count(run.tasks_scored, "group" if run.header.is_open_ended else "task")
         rows.append((f"Not finished: {count} so far",))
+    if listed_responses < len(rewards):
+        rows.append((f"The other sheets have {listed_responses} of {len(rewards)} responses",))
     rows.append(("Models", ", ".join(run.header.model_names) or "none"))
     return columns, rows
 
@@ -150,15 +154,15 @@ def _agent_cells(row: RankedAgent) -> SheetRow:
     )
 
 
-def read_response_sheet(run: Run, report: ProgressCallback) -> Sheet:
-    """Return the columns of the readable sheet, and a row for every response.
+def read_response_sheet(run: Run, options: TableOptions) -> Sheet:
+    """Return the columns of the readable sheet, and a row for every response that the options choose.
 
     Those without a reward come first, then the lowest reward; components have their values as they count.
     """
     components = [*run.config.reward] or run.components()
     columns = [SheetColumn(name, 12, _FOUR_DECIMALS_FORMAT) for name in components]
     rows = []
-    for trace, response, task in run.responses_with_tasks():
+    for trace, response, task in options.read_responses(run):
         criteria = criterion_texts(run.decision_of(trace.task_id), task)
         reward = trace.reward
         values = {term.name: term.value for term in reward.terms}
@@ -167,7 +171,7 @@ def read_response_sheet(run: Run, report: ProgressCallback) -> Sheet:
             trace.task_id,
             ERASED_PLACEHOLDER
             if task is None
-            else shorten(chat_to_prompt_text(task.query), _MAX_QUESTION_LENGTH),
+            else shorten(last_request_text(task.query), _MAX_QUESTION_LENGTH),
             ERASED_PLACEHOLDER if response is None else response.excerpt(_MAX_ANSWER_LENGTH),
             trace.agent,
             # This sheet is for reading: the other one has 16 digits.
@@ -177,7 +181,6 @@ def read_response_sheet(run: Run, report: ProgressCallback) -> Sheet:
             *map(values.get, components),
         )
         rows.append((reward.value, cells))
-        report(1)
     rows.sort(key=lambda row: (row[0] is not None, row[0] or 0.0))
     return [*_RESPONSE_SHEET_COLUMNS, *columns], [cells for _, cells in rows]
 
@@ -243,5 +246,5 @@ def _make_cell(sheet: Any, value: JsonValue) -> Any:
         text = units[: 2 * (_MAX_CELL_TEXT_LENGTH - 1)].decode("utf-16-le", "ignore") + "…"
     cell = WriteOnlyCell(sheet, _LITERAL_ESCAPE_PATTERN.sub("_x005F_", text))
     cell.data_type = "s"  # also of what the library takes for a formula, or an error such as #N/A
-    cell.quotePrefix = text.startswith(("=", "+", "-", "@"))
+    cell.quotePrefix = escape_formulas(text) != text
     return cell

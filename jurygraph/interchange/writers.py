@@ -12,6 +12,7 @@ from math import nan
 from pathlib import Path
 from typing import Literal
 
+from jurygraph.display import ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.interchange.tables import table_to_csv, write_parquet
 from jurygraph.interchange.traces import export_traces_as_jsonl, write_audit_bundle
@@ -55,9 +56,9 @@ def _read_workbook(run: Run, options: TableOptions, stack: ExitStack) -> ExportC
             f"{run.folder}: a sheet has room for {MAX_SHEET_ROWS - 1} responses, not {responses}; "
             "use --to parquet"
         )
-    sheet = read_response_sheet(run, options.report)
-    agents = read_agent_sheet(run)
-    options_without_progress = replace(options, report=lambda count: None)
+    sheet = read_response_sheet(run, options)
+    agents = read_agent_sheet(run, len(sheet[1]))
+    options_without_progress = replace(options, report=ignore_progress)
     return partial(
         write_workbook, sheet, agents, _open_table(run, "rewards", options_without_progress, stack)
     )
@@ -79,8 +80,10 @@ def read_advantages(run: Run) -> dict[str, ExportRow]:
     return found
 
 
-_RESPONSE_TABLE_OPTIONS = frozenset({"texts", "questions", "reasons", "advantages", "labels"})
-_VERDICT_TABLE_OPTIONS = frozenset({"texts"})
+_RESPONSE_TABLE_OPTIONS = frozenset(
+    {"texts", "where", "questions", "reasons", "parts", "advantages", "labels"}
+)
+_VERDICT_TABLE_OPTIONS = frozenset({"texts", "where"})
 
 
 def _make_csv_exporter(name: str, table: TableName, option_names: frozenset[str]) -> Exporter:

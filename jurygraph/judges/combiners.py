@@ -33,6 +33,7 @@ from jurygraph.decision.combiners import (
 )
 from jurygraph.errors import PlanError
 from jurygraph.judges.protocols import HIGHEST_SCORE, LOWEST_SCORE, UTILITY_SUBJECT, WEIGHT_SUBJECT
+from jurygraph.messages import format_count
 from jurygraph.schema import Question
 from jurygraph.schema.frozen_model import JsonFields, ParamsModel, RawParams
 
@@ -297,7 +298,7 @@ class WinShare(Combiner):
             if has_required_order and question.scope == scope and question.samples == samples:
                 continue
             raise PlanError(
-                f"combiner {self.name!r} reads {samples} verdict{'s' * (samples > 1)} on each {_SCOPE_NAMES[scope]}, "
+                f"combiner {self.name!r} reads {format_count(samples, 'verdict')} on each {_SCOPE_NAMES[scope]}, "
                 f"and question {question.id!r} asks for {question.samples} on each {_SCOPE_NAMES[question.scope]}; "
                 f"give it the verdicts of `{evaluator}`, without `samples` of the config's own"
             )

@@ -4,6 +4,7 @@ both.
 A model may be a file in an installed package, which is found without running its code.
 """
 
+import logging
 import os
 import re
 import shutil
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import did_you_mean
+from jurygraph.messages import did_you_mean, quote, suggest_known_name
 from jurygraph.models.backend import Backend
 from jurygraph.models.cache import Cache, default_cache_folder
 from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
@@ -30,6 +31,8 @@ from jurygraph.sources.files import sha256_of_file
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+
+log = logging.getLogger(__name__)
 
 _FREE_PRICE = Price(input=0.0, output=0.0)
 _UNLIMITED_FAILURE_COUNT = sys.maxsize  # an engine in this process may be slow, and is never away
@@ -69,6 +72,9 @@ def open_gateway(
             f"model: the price of {backend.model!r} is not known, so --max-cost cannot be kept; state it in "
             f"calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
         )
+    if price is None and config.prices:
+        hint = suggest_known_name(backend.model, config.prices)
+        log.warning("calls.prices: has no %s, which is asked; %s", quote(backend.model), hint)
     outage_failure_count = config.outage.after
     if config.attempts > 1:
         # no question uses up its attempts before an outage has begun; one that has a single attempt fails at once
@@ -80,6 +86,7 @@ def open_gateway(
         after=_UNLIMITED_FAILURE_COUNT if backend.slots else outage_failure_count,
         wait=config.outage.wait,
         first=config.outage.first,
+        server=f"the model server of {quote(backend.model)}",
     )
     retry_policy = RetryPolicy(config.attempts)
     limits = RequestLimits(config.timeout, config.deadline, config.max_tokens, retry_policy)

@@ -78,6 +78,7 @@ _ADVICE_BY_FAULT_KIND = {
     "truncated": "raise calls.max_tokens, or name another model",
     "empty": "raise calls.max_tokens, as a model may think before it writes, or name another model",
     "refused": "name another model",
+    "overflowed": "raise the context length of its server, or name another model",
 }
 """What to change in the config if all first replies are unusable, by the kind of fault."""
 

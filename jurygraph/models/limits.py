@@ -106,7 +106,7 @@ class RequestLimiter:
     outage, and so does a new event loop. `wait` seconds after its begin all requests that wait fail; the next that
     comes is a probe. Once the server refused the key, the model or all first requests, requests fail at once, except
     for an occasional probe. If it never answered, and there is no connection, `first` replaces `wait`: a server that
-    was not started, or a wrong URL, is no outage that ends by itself.
+    was not started, or a wrong URL, is no outage that ends by itself. Messages call it `server`.
     """
 
     def __init__(
@@ -118,6 +118,7 @@ class RequestLimiter:
         after: int = 8,
         wait: float = 300.0,
         first: float = 5.0,
+        server: str = "the model server",
     ) -> None:
         self._window = concurrency
         self._max_window = concurrency
@@ -131,6 +132,7 @@ class RequestLimiter:
         self._failures_of_outage = after
         self._longest_outage = wait
         self._longest_first_outage = min(first, wait)
+        self._server = server
         self.has_answered = False
         self.outages = 0
         self._twins: WeakKeyDictionary[asyncio.AbstractEventLoop, RequestLimiter] = (
@@ -156,6 +158,7 @@ class RequestLimiter:
                     after=self._failures_of_outage,
                     wait=self._longest_outage,
                     first=self._longest_first_outage,
+                    server=self._server,
                 )
                 loop_limiter.has_answered = self.has_answered
                 loop_limiter._requests = self._requests
@@ -364,7 +367,7 @@ class RequestLimiter:
         self._held_until = max(self._held_until, until)
         if min(seconds, until - self._logged_until) > _HOLD_LOG_THRESHOLD_SECONDS:
             self._logged_until = until
-            log.warning("pausing for %.0f s: rate limited by the provider (429)", seconds)
+            log.warning("pausing for %.0f s: rate limited by %s (429)", seconds, self._server)
 
     def _note_answer(self, turn: RequestTurn) -> None:
         """End an outage, except by an answer to a request that was sent before the server's refusal.
@@ -376,7 +379,7 @@ class RequestLimiter:
             return
         turn.is_probe = False
         if self._announced_kind is not None:
-            log.warning("the model server answers again, after %.0f s", _loop_time() - self._since)
+            log.warning("%s answers again, after %.0f s", self._server, _loop_time() - self._since)
         if self._failures or self._is_away:
             self._end_outage()
 
@@ -437,7 +440,7 @@ class RequestLimiter:
         return Fault("outage", f"{self._describe_outage()}; {hint}")
 
     def _describe_outage(self) -> str:
-        return f"the model server has not answered for {_loop_time() - self._since:.0f} s ({self._problem})"
+        return f"{self._server} has not answered for {_loop_time() - self._since:.0f} s ({self._problem})"
 
 
 class _TokenBucket:

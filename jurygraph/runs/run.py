@@ -68,7 +68,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.frozen_model import JsonFields, JsonMapping, StrPath, require_argument_type
 from jurygraph.schema.plan import task_as_planned
-from jurygraph.schema.task import chat_to_prompt_text
+from jurygraph.schema.task import last_request_text
 from jurygraph.schema.trace import determine_purpose, group_verdicts_by_response
 from jurygraph.schema.verdict import has_transient_failure
 from jurygraph.sources.files import close_on_error
@@ -416,11 +416,11 @@ class Run(ShortRepr):
         return Task.model_validate(content["task"]) if content else None
 
     def short_query(self, task_id: str, max_length: int = 60) -> str:
-        """Return the first words of a task's query, as one line of at most so many characters."""
+        """Return the first words of what a task asks last, as one line of at most so many characters."""
         task = self.task(task_id)
         if task is None:
             return ERASED_PLACEHOLDER
-        return shorten(" ".join(chat_to_prompt_text(task.query).split()), max_length)
+        return shorten(" ".join(last_request_text(task.query).split()), max_length)
 
     def task_with_planning_results(self, task_id: str) -> Task | None:
         """Return a task with the content of its profiles and its rubric's graph; None where its texts were erased."""

@@ -1,10 +1,10 @@
 """Read the tables of a run: the rewards, with a row for each response, or the verdicts, with a row for each."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, get_args
 
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.messages import describe_value
 from jurygraph.runs.export_table import (
@@ -15,7 +15,7 @@ from jurygraph.runs.export_table import (
     TraceWithContent,
     verdicts_about_response,
 )
-from jurygraph.schema import Config, RecordedVerdict, Response, Task, Trace
+from jurygraph.schema import Config, Decision, RecordedVerdict, Response, Task, Trace
 from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.files import close_on_error, explain_full_temp_disk
@@ -75,6 +75,7 @@ class RunForTables(Protocol):
     @property
     def config(self) -> Config: ...
     def components(self) -> list[str]: ...
+    def decision_of(self, task_id: str) -> Decision: ...
     def questions(self) -> list[str]: ...
     def reviewer_questions(self) -> list[str]: ...
     def question_scores(self, trace: Trace) -> dict[str, float]: ...
@@ -89,14 +90,24 @@ class TableOptions:
     """Additions to a table, as `jurygraph export` names them, and a callback with the number of responses read.
 
     `texts` are `prompt`, `text` and `context`; the others are of the rewards alone: the scores of questions, their
-    reasons, and further `numbers` by response. Verdicts have rows of their own.
+    reasons, what components are made of, and further `numbers` by response. Verdicts have rows of their own.
+    `responses` are the ids of those that it has, None: all.
     """
 
     texts: bool = False
     questions: bool = False
     reasons: bool = False
+    parts: bool = False
     numbers: Mapping[str, ExportRow] = field(default_factory=dict)
-    report: ProgressCallback = lambda count: None
+    report: ProgressCallback = ignore_progress
+    responses: Collection[str] | None = None
+
+    def read_responses(self, run: RunForTables) -> Iterator[TraceWithContent]:
+        """Yield the responses that the table has, with their tasks."""
+        for trace, response, task in run.responses_with_tasks():
+            if self.responses is None or trace.response_id in self.responses:
+                yield trace, response, task
+            self.report(1)
 
 
 def open_export_table(
@@ -117,14 +128,13 @@ def open_export_table(
     texts = ("prompt", "text") if options.texts else ()
     table = ExportTable(_column_types(*IDENTITY_COLUMNS) | columns | _column_types(*texts))
     with close_on_error(table.close), explain_full_temp_disk():
-        for trace, response, task in run.responses_with_tasks():
+        for trace, response, task in options.read_responses(run):
             labels = run.labels_with_session(trace)
             shared_cells = _describe(trace, response, task, options.texts) | {
                 f"label.{name}": value for name, value in labels.items()
             }
             for row in iter_table_rows(trace):
                 table.add(row | shared_cells)
-            options.report(1)
     return table
 
 
@@ -154,9 +164,22 @@ def _reward_columns_and_rows(
         row |= {f"question.{name}": scores[name] for name in questions if name in scores}
         predictions = run.predicted_scores(trace) if reviewer_questions else {}
         row |= {f"predicted.{name}": value for name, value in predictions.items()}
+        if options.parts:
+            row |= _part_cells(trace, run.decision_of(trace.task_id))
         yield row | options.numbers.get(trace.response_id, {})
 
     return columns, rows
+
+
+def _part_cells(trace: Trace, decision: Decision) -> ExportRow:
+    """Return the parts of each component, such as q of a criterion and û of a stakeholder, and their weights in it."""
+    cells: ExportRow = {}
+    for spec in decision.specs:
+        for name, value in trace.reward.parts.get(spec.name, {}).items():
+            cells[f"part.{spec.name}.{name}"] = value
+            if name in spec.inputs:
+                cells[f"weight.{spec.name}.{name}"] = spec.inputs[name].signed_weight
+    return cells
 
 
 def _verdict_columns_and_rows(run: RunForTables) -> tuple[_ColumnTypes, _TraceRowsFunction]:

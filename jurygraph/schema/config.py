@@ -474,6 +474,16 @@ class Price(FrozenModel):
     input: NonNegativeNumber
     output: NonNegativeNumber
 
+    @model_validator(mode="before")
+    @classmethod
+    def _require_fields(cls, price: Any) -> Any:
+        if not isinstance(price, Mapping | Price):
+            raise ValueError(
+                f"is {describe_value(price)}; write what a million tokens of prompts and of replies cost, as in "
+                "{input: 0.25, output: 2}"
+            )
+        return price
+
 
 ReplyJsonMode = Literal["strict", "one-object"]
 """What of a reply may count: the whole of it, or also the only JSON object among words."""

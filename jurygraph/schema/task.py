@@ -335,6 +335,14 @@ def chat_to_prompt_text(query: str | ChatMessages) -> str:
     return render_visible_part(query, "without_reasoning")
 
 
+def last_request_text(query: str | ChatMessages) -> str:
+    """Return what a line of text has room for: the last message of a chat's user, without the system's before it."""
+    if isinstance(query, str):
+        return query
+    texts = [message.text for message in query if message.role == "user"]
+    return next(filter(str.strip, reversed(texts)), chat_to_prompt_text(query))
+
+
 class Constraint(FrozenModel):
     """A need (`hard`) or a wish (`soft`) of a stakeholder; `restrictiveness` is DecompR's α(c)."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from statistics import correlation, fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,12 +94,15 @@ class EdgeCases:
     task: Ints
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
-            check_shape(name, getattr(self, name), (len(self.p_child),), error=GraphError)
+        columns: dict[str, Any] = {"kind": np.asarray(self.kind, dtype=np.str_)}
         for name in ("p_parent", "p_child"):
-            as_unit_interval(name, getattr(self, name), GraphError)
+            columns[name] = as_unit_interval(name, getattr(self, name), GraphError)
         for name in ("share", "task"):
-            as_nonnegative(name, getattr(self, name), GraphError)
+            columns[name] = as_nonnegative(name, getattr(self, name), GraphError)
+        columns["task"] = columns["task"].astype(np.intp)
+        for name, column in columns.items():
+            check_shape(name, column, (len(self.p_child),), error=GraphError)
+            object.__setattr__(self, name, column)  # lists become arrays
         unknown_edge_kinds = np.setdiff1d(self.kind, EDGE_KINDS).tolist()
         if unknown_edge_kinds:
             raise GraphError(

@@ -179,6 +179,9 @@ def read_judgements(
     traits: dict[str, dict[str, str | None]] = {"agent": {}, "domain": {}}
     costs: dict[_PartOfJudge, float] = defaultdict(float)
     response_by_name: dict[str, str | None] = {}
+    billed_calls = set[
+        str
+    ]()  # a group may have the replies of an earlier one, which were paid once
     for group in run.group_records():
         survey = run.survey_without_texts_of(group.key)
         questions = {question.id: question for question in survey.questions}
@@ -190,8 +193,9 @@ def read_judgements(
             call.id: math.nan if call.cost is None else call.cost
             for trace, _ in stored_responses
             for call in trace.calls
-            if call.fault is None
+            if call.fault is None and call.id not in billed_calls
         }
+        billed_calls.update(call_costs)
         order = {
             trace.response_id: position for position, (trace, _) in enumerate(stored_responses)
         }

@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import StringConstraints
 
+from jurygraph.messages import plural_of
 from jurygraph.schema.frozen_model import PositiveInt
 from jurygraph.tools.documents import TextDocument
 from jurygraph.tools.reading import LineArguments, SearchWords
@@ -137,7 +138,7 @@ class GrepTool(RowTool):
         unread_note = (
             f"; {unread_file_count:,} files are binary or too large" if unread_file_count else ""
         )
-        heading = f"[{_format_count(total, 'match', 'es')} in {files}{unread_note}{scan.note}]"
+        heading = f"[{_format_count(total, 'match')} in {files}{unread_note}{scan.note}]"
         all_rows = chain.from_iterable(
             found[path].rows for path in sorted(found, key=_path_sort_key)
         )
@@ -186,8 +187,8 @@ def _join_first_rows(heading: str, rows: Sequence[str], total: int) -> str:
     return "\n".join([heading, *shown_rows])
 
 
-def _format_count(number: int, noun: str, plural_ending: str = "s") -> str:
-    return f"{number:,} {noun}{plural_ending * (number != 1)}"
+def _format_count(number: int, noun: str) -> str:
+    return f"{number:,} {noun if number == 1 else plural_of(noun)}"
 
 
 def _path_sort_key(path: str) -> tuple[str, ...]:

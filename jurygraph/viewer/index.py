@@ -19,7 +19,7 @@ from zlib import compress, decompress
 from pydantic_core import from_json, to_json
 
 from jurygraph.decision.turns import is_about_whole_response, values_by_question
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.reports.summary import needs_quotation
 from jurygraph.runs.reports.units import unit_name_of_task
@@ -136,7 +136,7 @@ class RunIndex:
         ((value,),) = self.fetch_rows("SELECT value FROM facts WHERE name = 'records'")
         return int(value)
 
-    def complete(self, report: ProgressCallback = lambda count: None) -> None:
+    def complete(self, report: ProgressCallback = ignore_progress) -> None:
         """Add what a search, a ranking and a comparison need of new groups; `report` receives numbers of responses.
 
         It takes twice as long as all the rest: it is done when a run is opened, and not for each page while it grows.
@@ -219,7 +219,7 @@ class RunIndex:
                 verdicts = _PackedVerdicts(compressed_rows, row)
                 yield ComparedResponse(name, task, agent, reward, verdicts, task_cluster, best)
 
-    def update(self, report: ProgressCallback = lambda count: None) -> bool:
+    def update(self, report: ProgressCallback = ignore_progress) -> bool:
         """Add the groups that were stored since the last time, and return whether there were any.
 
         `report` receives the numbers of responses added.

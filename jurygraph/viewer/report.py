@@ -145,6 +145,7 @@ def response_page_context(
         "drawn": draw_waterfall(explanation),
         "criteria": task_and_response.criteria,
         "query": task_and_response.query,
+        "last_request": task_and_response.last_request,
         "messages": split_response_at_quotes(task_and_response.response, evidence),
         "passages": mark_passages(task_and_response.task, evidence),
         "evidence": evidence,

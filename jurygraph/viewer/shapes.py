@@ -25,6 +25,7 @@ from jurygraph.messages import (
     format_factor_for_sentence,
     format_number_for_sentence,
     format_time,
+    plural_of,
     shorten,
 )
 from jurygraph.models.request import RESPONSE_CAUSED_FAULT_KINDS, RETRYABLE_FAULT_KINDS
@@ -293,6 +294,7 @@ def cut(text: str, length: int | None) -> str:
 TEMPLATE_FILTERS: Mapping[str, Callable[..., str | float | list[str]]] = {
     "number": format_number,
     "count_of": format_count,
+    "plural": plural_of,
     "percent": format_percent,
     "time": format_time,
     "cost": format_cost,

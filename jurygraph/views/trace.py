@@ -34,7 +34,7 @@ from jurygraph.schema import (
     Response,
     Trace,
 )
-from jurygraph.schema.task import PROFILES_FILE_SOURCE, Task, chat_to_prompt_text
+from jurygraph.schema.task import PROFILES_FILE_SOURCE, Task, chat_to_prompt_text, last_request_text
 from jurygraph.views.terms import TermView, build_term_view
 
 _AnswersKey = tuple[str, int | None, tuple[str, ...]]
@@ -253,6 +253,10 @@ class TaskAndResponseView(NamedTuple):
     @property
     def query(self) -> str | None:
         return None if self.task is None else chat_to_prompt_text(self.task.query)
+
+    @property
+    def last_request(self) -> str | None:
+        return None if self.task is None else last_request_text(self.task.query)
 
 
 def build_task_and_response_view(run: Run, scored: ScoredResponse) -> TaskAndResponseView:

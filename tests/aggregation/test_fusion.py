@@ -81,6 +81,11 @@ def test_disagreement_is_the_mean_difference_of_two_components(values: Any) -> N
     assert np.array_equal(fusion.disagreement(values), fusion.disagreement(values[:, ::-1]))
 
 
+def test_disagreement_is_of_an_array() -> None:
+    with pytest.raises(PlanError, match="components holds object where numbers are needed"):
+        fusion.disagreement({"acc": [1.0], "fmt": [0.0]})  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("alone", "many"), [(0.5, 0), ([], 0), ([0.5], 1), ([[0.5], [0.25]], 1)])
 def test_one_component_has_no_disagreement(alone: Any, many: int) -> None:
     with pytest.raises(

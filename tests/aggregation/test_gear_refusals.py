@@ -150,6 +150,7 @@ def test_edges_between_unknown_ids(pair: tuple[str, str], message: str) -> None:
     ("kinds", "settings", "message"),
     [
         (["weak", "soft"], {}, "'soft' is not a kind of edge"),
+        ("strong", {}, "kinds is 'strong': a list"),
         (["weak"], {"kappa": -0.5}, "kappa is -0.5"),
         (["weak"], {"kappa": np.nan}, "kappa is nan"),
         (["weak"], {"kappa": np.inf}, "kappa is inf"),

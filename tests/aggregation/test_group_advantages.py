@@ -70,8 +70,8 @@ def test_a_lone_reward_and_equal_rewards_have_the_advantage_0(rewards: list[floa
 
 def test_what_cannot_be_normalised_is_refused() -> None:
     for problem, call in (
-        ("not a vector", lambda: advantages([[1.0]])),
-        ("not a vector", lambda: advantages([float("inf")])),
+        (r"rewards has shape \(1, 1\)", lambda: advantages([[1.0]])),
+        (r"rewards\[1\] is inf", lambda: advantages([1.0, float("inf")])),
         ("groups has 1 ids for 2 rewards", lambda: advantages([1.0, 2.0], ["a"])),
         ("normalize is 'sd'", lambda: advantages([1.0], normalize="sd")),  # type: ignore[arg-type]
         ("ddof is 2", lambda: advantages([1.0], ddof=2)),

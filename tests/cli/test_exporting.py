@@ -123,15 +123,15 @@ def test_a_name_in_gz_gives_a_compressed_file(scored_once: Path, run: Command, t
         (["--to", "audit-bundle"], "--to audit-bundle: needs an output file; name one with -o"),
         (
             ["--to", "jsonl", "--texts"],
-            "--texts: --to jsonl has no columns to add to; use csv, parquet, xlsx or verdicts",
+            "--texts: is not for --to jsonl; use csv, parquet, xlsx or verdicts",
         ),
         (
             ["--to", "jsonl", "--questions"],
-            "--questions: --to jsonl has no rows of responses to add to",
+            "--questions: is not for --to jsonl; use csv, parquet or xlsx",
         ),
         (
             ["--to", "verdicts", "--reasons"],
-            "--reasons: --to verdicts has no rows of responses to add to",
+            "--reasons: is not for --to verdicts; use csv, parquet or xlsx",
         ),
         (["--to", "parquet", "-o", "pipe"], "pipe: is not a regular file"),
         (["--to", "audit-bundle", "-o", "pipe"], "pipe: is not a regular file"),

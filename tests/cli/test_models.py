@@ -201,7 +201,7 @@ def test_a_dry_run_counts_the_requests_that_are_answered_without_being_sent(
     assert server.count == 3
 
 
-KEPT = "finished groups are kept; run the same command again"
+KEPT = "tasks); run the same command again"
 MENDED = f"{KEPT} once that is mended; another model needs another --out"
 UNUSABLE = "such as 'Certainly.'; set calls.form (native or instructed), raise calls.max_tokens, or name another model"
 ENDS: dict[str, tuple[Script, tuple[str, ...], int, list[str]]] = {
@@ -228,7 +228,11 @@ ENDS: dict[str, tuple[Script, tuple[str, ...], int, list[str]]] = {
         lambda body, number: status(503) if number > 2 else judge(body, number),
         (),
         3,
-        ["the model server has not answered for", f"{KEPT} to continue"],
+        [
+            "the model server of 'tiny' has not answered for",
+            "finished groups are kept (",
+            f"{KEPT} to continue",
+        ],
     ),
     "some replies in no form": (
         lambda body, number: reply_with("Certainly."),

@@ -17,7 +17,7 @@ from tests.command import run_command
 from tests.viewer.conftest import LETTERS, record
 
 FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)")
-TEXTS = ("_x003D_1+1 please", f"please {'😀' * 20_000}", "quixotic \x1b[31m\u202e\x0b please")
+TEXTS = ("_x003D_1+1 please; =1", f"please {'😀' * 20_000}", "quixotic \x1b[31m\u202e\x0b please")
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +192,21 @@ def test_the_last_sheet_has_the_cells_of_csv(folder: Path) -> None:
             assert row[index] == (as_written(float(cells[index])) if cells[index] else None)
 
 
+def test_chosen_responses_are_listed_and_all_count_for_who_is_better(folder: Path) -> None:
+    agents, *lists = export(folder, "--where", "polite<0.5")
+    whole, rewards, _ = export(folder)
+    chosen = {
+        row[0]
+        for row in rewards.iter_rows(min_row=2, values_only=True)
+        if row[8] is not None and row[8] < 0.5
+    }
+    for sheet, column in zip(lists, (0, 1), strict=True):
+        rows = sheet.iter_rows(min_row=2, values_only=True)
+        assert {row[column] for row in rows} == chosen, sheet.title
+    (note,) = {*agents.values} - {*whole.values}
+    assert note[0] == f"The other sheets have {len(chosen)} of {rewards.max_row - 1} responses"
+
+
 def test_no_text_is_a_formula_and_every_character_can_be_seen(folder: Path) -> None:
     book = export(folder, "--texts")
     for sheet in book:
@@ -202,6 +217,9 @@ def test_no_text_is_a_formula_and_every_character_can_be_seen(folder: Path) -> N
         marked = [cell for cell in cells if cell.value.startswith(("=", "+", "-", "@"))]
         assert {cell.value.partition("/")[0] for cell in marked} == set(FORMULAS)
         assert all(cell.quotePrefix for cell in marked)
+        after_a_break = [cell for cell in cells if "; =1" in cell.value]  # as in a CSV file
+        assert after_a_break
+        assert all(cell.quotePrefix for cell in after_a_break)
     head, *rows = book["Everything"].iter_rows(values_only=True)
     texts = {row[head.index("response")]: row[head.index("text")] for row in rows}
     assert texts["odd/0"] == TEXTS[0].replace("_x", "_x005F_x")  # as Excel reads it: the text

@@ -239,6 +239,30 @@ def test_a_model_without_a_price_cannot_have_a_cost_limit(model: str) -> None:
         open_gateway(model, CallsConfig(), Budget(max_cost=1.0))
 
 
+@pytest.mark.parametrize(
+    ("name", "warnings"),
+    [
+        ("large", []),
+        ("lagre", ["calls.prices: has no 'large', which is asked; did you mean lagre?"]),
+        ("x", ["calls.prices: has no 'large', which is asked; there are small, x"]),
+    ],
+)
+def test_a_model_without_a_price_is_named_where_others_have_one(
+    name: str, warnings: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    price = {"input": 1.0, "output": 2.0}
+    config = {
+        "models": {
+            model: f"openai-compatible:http://127.0.0.1:9/v1#{model}"
+            for model in ("small", "large")
+        },
+        "evaluators": [{"use": "criteria", "judges": ["small", "large"]}],
+        "calls": {"prices": {"small": price, name: price}},
+    }
+    Jury.from_config(config).close()
+    assert caplog.messages == warnings
+
+
 @pytest.mark.parametrize("kind", ["replay", pytest.param("gguf", marks=pytest.mark.heavy)])
 def test_a_local_model_costs_nothing(kind: str, tmp_path: Path) -> None:
     path = recording(tmp_path / "calls.jsonl", request())

@@ -280,6 +280,11 @@ def test_replies_that_are_unusable_for_several_reasons_end_the_run_as_well() -> 
         read(first, *[PROSE, Fault("truncated", "cut off")] * MAX_UNUSABLE_FIRST_REPLIES)
 
 
+def test_a_server_that_cuts_every_prompt_ends_the_run() -> None:
+    with pytest.raises(UnusableRepliesError, match="raise the context length of its server, or"):
+        read(FirstRepliesCheck(), *[Fault("overflowed", "cut")] * MAX_UNUSABLE_FIRST_REPLIES)
+
+
 @pytest.mark.parametrize("other", [None, Fault("server", "503")])
 def test_one_other_reply_lets_the_run_go_on(other: Fault | None) -> None:
     for place in (0, 7, MAX_UNUSABLE_FIRST_REPLIES - 1):

@@ -202,7 +202,7 @@ class TestThrottling:
 
         run(hold())
         assert [record.getMessage() for record in caplog.records] == [
-            f"pausing for {seconds:.0f} s: rate limited by the provider (429)"
+            f"pausing for {seconds:.0f} s: rate limited by the model server (429)"
             for seconds in waits[:logged]
         ]
 

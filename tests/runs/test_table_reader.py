@@ -108,6 +108,23 @@ class TestRewards:
         }
         assert not any(name.startswith("question.") for name in rich_run.to_arrow().column_names)
 
+    def test_parts_are_what_components_are_made_of(self, rich_run: Run) -> None:
+        with closing(open_export_table(rich_run, options=TableOptions(parts=True))) as table:
+            rows = {row["response"]: row for batch in table.batches() for row in batch}
+        made_of_parts = 0
+        for trace in rich_run.traces():
+            row = rows[trace.response_id]
+            specs = rich_run.plan_of(trace.task_id).decision.specs
+            parts = {
+                f"{spec.name}.{name}": (value, spec.inputs[name].signed_weight)
+                for spec in specs
+                for name, value in trace.reward.parts.get(spec.name, {}).items()
+            }
+            made_of_parts += bool(parts)
+            for name, numbers in parts.items():
+                assert (row[f"part.{name}"], row[f"weight.{name}"]) == numbers
+        assert made_of_parts
+
     def test_reasons_are_those_of_the_verdicts_on_the_response(self, rich_run: Run) -> None:
         reasons: dict[tuple[str, str], dict[str, None]] = {}
         for verdict, trace, *_ in rich_run.verdicts():

@@ -97,3 +97,9 @@ def test_an_api_key_instead_of_its_variable_is_refused_and_not_repeated(key: str
     message = refusal(key=key)
     assert "is not a name of an environment variable" in message
     assert not key or key not in message
+
+
+def test_a_price_that_is_a_number_is_refused_with_its_fields() -> None:
+    assert refusal(prices={"big": 2.5}).endswith(
+        "is the number 2.5; write what a million tokens of prompts and of replies cost, as in {input: 0.25, output: 2}"
+    )

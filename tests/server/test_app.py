@@ -408,7 +408,7 @@ def test_a_server_whose_requests_wait_for_the_judges_server_is_not_ready_until_i
             waiting = asyncio.ensure_future(served.score("1 word"))
             await judge.asked.wait()
             await asyncio.sleep(0)
-            problem = "the model server has not answered for"
+            problem = "has not answered for"
             async with served.client.get("/readyz") as ready:
                 assert (ready.status, problem in await ready.text()) == (503, True)
             async with served.client.get("/metrics") as metrics:

@@ -231,7 +231,10 @@ class PricedJudge(ScriptedJudge):
 def test_of_a_call_that_would_ask_fewer_questions_half_is_billed_and_the_part_of_the_other_half(
     tmp_path: Path,
 ) -> None:
-    """All disagree on one of two questions about r0, and on both about r1: the last is asked 3 of 6 questions."""
+    """All disagree on one of two questions about r0, and on both about r1: the last is asked 3 of 6 questions.
+
+    The replies that another group shares are paid once, as the run's own bill says.
+    """
     criteria = [{"id": name, "text": f"It is {name}.", "weight": 1.0} for name in ("ok", "kind")]
     responses = [{"id": f"r{n}", "text": f"Text {n}"} for n in range(3)]
     task = {"id": "t", "query": "Write.", "rubric": {"criteria": criteria}, "responses": responses}
@@ -252,12 +255,16 @@ def test_of_a_call_that_would_ask_fewer_questions_half_is_billed_and_the_part_of
     }
     # of a group whose responses are gated nobody is asked
     gated = {**task, "id": "gated", "responses": [{"id": "empty", "text": ""}]}
-    with scored_session(tmp_path / "run", write_tasks(tmp_path, [task, gated]), config):
-        pass
+    twins = [{**response, "id": f"twin of {response['id']}"} for response in responses]
+    twin = {**task, "id": "twin", "responses": twins}
+    tasks = write_tasks(tmp_path, [task, gated, twin])
+    with scored_session(tmp_path / "run", tasks, config) as session:
+        bill = session.summary.bill
     with closing(Run.open(tmp_path / "run")) as run:
         judged = read_judgements(run)
     rows = {row["then"]: row for row in measure_smaller_juries(judged, []) if not row["without"]}
     assert rows[None]["cost"] == pytest.approx(9 * 0.001)
+    assert rows[None]["cost"] == pytest.approx(bill.costs_by_source["sent"].cost)
     assert rows["c"]["cost"] == pytest.approx((3 + 3 + 0.75 + 1.0) * 0.001)
     found = report([], runs=[judged, replace(judged, run="other")])
     assert found.tables[0].rows[-1][0] == "other: criteria"

@@ -526,6 +526,30 @@ def test_a_brief_says_of_an_unfinished_run_how_far_it_is(tmp_path: Path) -> None
         assert ("Not all is judged yet: 1 of 2 tasks so far." in page) == is_unfinished
 
 
+def test_examples_of_chats_begin_with_what_was_asked_last_and_units_have_the_users_word(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "jury.yaml").write_text("evaluators: [trajectory.loops]\n")
+    asked = [
+        {"role": "system", "content": "You are kind. " * 30},
+        {"role": "user", "content": "Hello."},
+        {"role": "assistant", "content": "Good day."},
+        {"role": "user", "content": "May I go?"},
+    ]
+    messages = [*asked, {"role": "assistant", "content": "Yes."}]
+    chats = [{"messages": messages, "agent": agent, "inquiry": "leave"} for agent in "ab"]
+    (tmp_path / "chats.jsonl").write_text("\n".join(map(json.dumps, chats)))
+    arguments = ("score", tmp_path / "chats.jsonl", "--config", tmp_path / "jury.yaml")
+    scored = run_command(*arguments, "--group-column", "inquiry", "--out", tmp_path / "run")
+    assert scored.code == 0, scored.err
+    for option, example in (("--brief", "May I go? – a: Yes."), ("--most=1", "question May I go?")):
+        run_command("report", tmp_path / "run", option, "-o", tmp_path / "page.html")
+        text = Markup((tmp_path / "page.html").read_text()).text
+        assert example in " ".join(text.split())
+        assert ("2 answers to 1 inquiry," in text) == (option == "--brief")
+    assert "query     May I go?" in run_command("show", tmp_path / "run", "--response", "row-1").out
+
+
 def test_where_only_verdicts_failed_a_report_has_no_table_of_responses(
     letters: Path, tmp_path: Path
 ) -> None:

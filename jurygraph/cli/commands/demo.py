@@ -13,6 +13,7 @@ from jurygraph.cli.output_files import write_output
 from jurygraph.cli.render.text import escape_line, print_message, print_result, progress
 from jurygraph.cli.scoring import ScoreOptions, score_tasks
 from jurygraph.cli.streams import redirect_stdout_to_stderr
+from jurygraph.display import ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote, shorten
 from jurygraph.runs.integrity.verification import verify
@@ -177,7 +178,7 @@ def _read_rubric_findings(run: Run, summary: "Summary") -> DemoFindings:
     assert summary.lowest is not None, "the example has responses"
     (term,) = run.explain(summary.lowest).lines
     unsupported_credit_part = next(part for part in term.parts if " × " in part.note)
-    sheets = read_rubric_scores(run, lambda count: None)
+    sheets = read_rubric_scores(run, ignore_progress)
     credit = report(sheets, random_graph_count=1).figures["methods"]
     flat_credit_leakage, gear_credit_leakage = (
         credit[rule]["leakage"]["value"] for rule in ("flat", "gear")

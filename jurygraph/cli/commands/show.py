@@ -15,6 +15,7 @@ from jurygraph.cli.options import (
     ScoreColumnOption,
     SortColumnOption,
     StatusOption,
+    WhereOption,
     option,
     select_named_columns,
 )
@@ -34,6 +35,7 @@ from jurygraph.cli.render.text import (
     progress,
     wrap_lines,
 )
+from jurygraph.display import ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.interchange.writers import EXPORTERS, ExportContent, Exporter, read_advantages
@@ -66,10 +68,7 @@ def show(
     agent: AgentOption = None,
     sort: SortColumnOption = None,
     label: LabelFilterOption = None,
-    where: Annotated[
-        list[str] | None,
-        option("CONDITION", "Only where this holds, such as faithful<0.5; repeat it for several."),
-    ] = None,
+    where: WhereOption = None,
     limit: Annotated[int | None, option("N", "Show the first N responses.", min=1)] = None,
     columns: Annotated[
         str | None,
@@ -226,6 +225,7 @@ def explain(
     agent: AgentOption = None,
     sort: SortColumnOption = None,
     label: LabelFilterOption = None,
+    where: WhereOption = None,
     limit: Annotated[
         int | None,
         option(
@@ -239,7 +239,7 @@ def explain(
 ) -> None:
     """Explain a reward: the points gained and lost, in order of cost. Without options, the lowest one.
 
-    `--label`, `--status`, `--agent`, `--sort` and `--limit` choose several responses, as those of `show` do.
+    `--label`, `--where`, `--status`, `--agent`, `--sort` and `--limit` choose several responses, as those of `show` do.
 
     `--what-if` decides again, each time with one verdict at its best value, one decision turned, or one gate passed; no
     model is called. On a terminal lines are broken at its width; a pipe gets them whole. `--json` prints a line for
@@ -251,7 +251,9 @@ def explain(
         jurygraph explain run --response task-1/a --what-if
         jurygraph explain run --label step=312 --sort reward --limit 3
     """
-    response_selection = ResponseSelection(status, agent, sort, limit, _parse_label_options(label))
+    response_selection = ResponseSelection(
+        status, agent, sort, limit, _parse_label_options(label), where
+    )
     _refuse_contradictory_options(response, {}, response_selection._asdict(), json)
     with Run.open(run) as stored_run:
         if response is not None:
@@ -321,6 +323,7 @@ def export(
     texts: Annotated[
         bool, option(None, "Add the columns prompt and text to a table.", "--texts")
     ] = False,
+    where: WhereOption = None,
     questions: Annotated[
         bool,
         option(
@@ -332,6 +335,14 @@ def export(
     reasons: Annotated[
         bool,
         option(None, "Add the reason for each question to the rows of responses.", "--reasons"),
+    ] = False,
+    parts: Annotated[
+        bool,
+        option(
+            None,
+            "Add what each component is made of, such as q of a criterion and û of a stakeholder, and its weight.",
+            "--parts",
+        ),
     ] = False,
     advantages: Annotated[
         bool,
@@ -359,12 +370,14 @@ def export(
     The first sheet of xlsx says which agent is better, and names the run's models; the second has
     question, answer, agent, reward, judged share (both to four decimals) and what was lost in words, with the sum,
     failed rewards first, then the lowest; the last has the columns of csv. A text is never a formula there, whatever it
-    begins with; control characters are escaped, and texts are cut at 32,767 characters.
+    begins with; control characters are escaped, and texts are cut at 32,767 characters. With --where, the first sheet
+    still has all responses.
 
     \b
     Example:
         jurygraph export run --questions --reasons -o rewards.csv
         jurygraph export run --questions -o rewards.xlsx
+        jurygraph export run --where "faithful<0.5" --texts -o doubtful.csv
         jurygraph export run --to verdicts --texts -o verdicts.parquet
         jurygraph export run --to audit-bundle -o run.zip
     """
@@ -372,8 +385,10 @@ def export(
     exporter = _choose_exporter(to, output)
     requested_export_options = {
         "texts": texts,
+        "where": where,
         "questions": questions,
         "reasons": reasons,
+        "parts": parts,
         "advantages": advantages,
         "labels": labels,
     }
@@ -382,10 +397,8 @@ def export(
             *others, last = dict.fromkeys(
                 form.name for form in EXPORTERS if name in form.option_names
             )
-            missing_table_part = "columns" if name == "texts" else "rows of responses"
             raise InputError(
-                f"--{name}: --to {exporter.name} has no {missing_table_part} to add to; "
-                f"use {', '.join(others)} or {last}"
+                f"--{name}: is not for --to {exporter.name}; use {', '.join(others)} or {last}"
             )
     if output is None and exporter.needs_file:
         raise InputError(f"--to {exporter.name}: needs an output file; name one with -o")
@@ -396,6 +409,11 @@ def export(
             refuse_unwritable(output, *(labels or ()))
         print_if_run_unfinished(stored_run)
         responses = stored_run.ledger.count_records("trace")
+        selected = None
+        if where:
+            select = ResponseSelection(where=where).select
+            selected = set(select(stored_run, lambda trace: trace.response_id))
+            print_message(f"{len(selected)} of {responses} responses")
         shows_progress = bool(exporter.option_names)
         reading = progress("reading", responses, "responses") if shows_progress else nullcontext()
         with ExitStack() as stack:
@@ -414,8 +432,10 @@ def export(
                     texts=texts,
                     questions=questions,
                     reasons=reasons,
+                    parts=parts,
                     numbers=numbers,
-                    report=report or (lambda count: None),
+                    report=report or ignore_progress,
+                    responses=selected,
                 )
                 content = exporter.read(stored_run, options, stack)
             _write_or_print_lines(output, content)

@@ -84,7 +84,8 @@ def format_query_response_lines(
     if labels:
         yield f"labels    {escape_line(', '.join(labels), _MAX_LINE_LENGTH)}"
     response = None if task_and_response.response is None else task_and_response.response.text
-    for title, text in (("query", task_and_response.query), ("text", response)):
+    query = task_and_response.query if shows_full_texts else task_and_response.last_request
+    for title, text in (("query", query), ("text", response)):
         content = ERASED_PLACEHOLDER if text is None else text
         if shows_full_texts:
             yield from _format_paragraphs(title, content, "")
@@ -168,7 +169,7 @@ def _format_weight_lines(name: str, weights: StakeholderWeightsView) -> Iterator
             "-" if member.forgone_utility is None else f"{100.0 * member.forgone_utility:.4g}%"
         )
         rows.append([member.name, *terms, member.weight, member.utility, given_up_share_text])
-    header = ["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"]
+    header = ["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "1 - û"]
     yield from format_table(header, rows)
     yield from (escape_line(tension, _MAX_LINE_LENGTH) for tension in weights.tensions)
 

@@ -313,6 +313,9 @@ class Summary:
     # on the last task: evaluators that gave an answer, and the first abstention of each
     _answering: set[str] = field(default_factory=set, compare=False, repr=False)
     _abstentions: dict[str, _Abstention] = field(default_factory=dict, compare=False, repr=False)
+    _first_abstentions: dict[str, _Abstention] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     _unanswered_before: "dict[str, _UnansweredTasks]" = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -404,6 +407,8 @@ class Summary:
             elif name not in self._abstentions or response < self._abstentions[name][0]:
                 reason = unpack_verdict_reason(verdict, read_texts())
                 self._abstentions[name] = response, reason
+                first = self._first_abstentions.get(name, (response, reason))
+                self._first_abstentions[name] = min(first, (response, reason))
         if status == "failed" and "failure" in verdict:
             cause, kind = verdict["failure"]
             self.infrastructure_failures += cause == "infrastructure"
@@ -441,7 +446,7 @@ class Summary:
 
     @property
     def unanswered(self) -> list[str]:
-        """Return a sentence on each evaluator that abstained on some tasks, with its first reason and what to do."""
+        """Return a sentence on each evaluator that abstained, with its first reason; and what to do on whole tasks."""
         sentences = []
         for name, (number, (response, reason)) in sorted(self._unanswered_by_evaluator.items()):
             detail = f" (first {response}: {shorten(reason, 200)})" if reason else ""
@@ -452,6 +457,12 @@ class Summary:
                 f"{name}: abstained on {number} of {self.tasks} tasks{detail}; give them what it needs, or let it "
                 f"not apply where they lack that ({way_out}), or take {name} out"
             )
+        for name, (response, reason) in sorted(self._first_abstentions.items()):
+            if name not in (*self._unanswered_by_evaluator, *self.optional_evaluators):
+                reason = shorten(reason, 200) or "without a reason"
+                sentences.append(
+                    f"{name}: abstained on some responses (first {response}: {reason})"
+                )
         return sentences
 
     @property

@@ -23,7 +23,7 @@ from jurygraph.decision.table import (
     build_verdict_table,
     verdict_table_from_columns,
 )
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import StoredGroup, read_stored_groups
 from jurygraph.runs.workflows.rescoring import (
@@ -76,7 +76,7 @@ class PackedGroupVerdicts(NamedTuple):
 
 
 def read_packed_groups(
-    run: Run, report: ProgressCallback = lambda count: None
+    run: Run, report: ProgressCallback = ignore_progress
 ) -> Iterator[PackedGroupVerdicts]:
     """Yield the groups of a run, in the order of the tasks. `report` receives 1 for each.
 

@@ -16,7 +16,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.messages import quote, shell_quote
 from jurygraph.runs.run import Run, relocated_header_fields
@@ -42,7 +42,7 @@ _RECORDS_PER_BATCH = 500
 def merge_shards(
     run_folders: Sequence[Path],
     out: Path,
-    progress: ProgressStarter = lambda total: nullcontext(lambda count: None),
+    progress: ProgressStarter = lambda total: nullcontext(ignore_progress),
 ) -> ClosedRunSummary:
     """Merge all shards of a run into a new run in the folder `out`.
 

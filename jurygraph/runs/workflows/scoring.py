@@ -115,7 +115,8 @@ class JobScorer:
         is_begun = run.tasks_scored or any(
             record.content["call"].get("fault") is None for record in run.ledger.records("call")
         )
-        kept = "finished groups are kept; " if is_begun else ""
+        progress = f"{run.tasks_scored} of {run.header.extent.tasks} tasks"
+        kept = f"finished groups are kept ({progress}); " if is_begun else ""
         error.args = (f"{error}; {kept}{remedy}",)
 
     def _has_nothing_to_keep(self, error: Exception) -> bool:

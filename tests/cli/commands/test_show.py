@@ -47,6 +47,11 @@ def test_only_where_all_conditions_on_columns_hold(
     options = [word for condition in conditions for word in ("--where", condition)]
     rows = run("show", scored_folder, *options, "--json").out.splitlines()
     assert [json.loads(row)["response_id"] for row in rows] == expected
+    exported = run("export", scored_folder, "--to", "csv", *options)
+    assert exported.err == f"{len(expected)} of 4 responses\n"
+    assert [row.split(",")[1] for row in exported.out.splitlines()[1:]] == expected
+    explained = run("explain", scored_folder, *options, "--json").out.splitlines()
+    assert [json.loads(row)["response_id"] for row in explained] == expected
 
 
 @all_rows(

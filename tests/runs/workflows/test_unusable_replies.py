@@ -72,12 +72,13 @@ def test_groups_are_kept_where_a_reward_has_a_value(tmp_path: Path, has_values: 
     assert (tmp_path / "run").exists() is has_values
     if has_values:
         branch = f"once that is changed, continue in another --out with --branch {tmp_path / 'run'}"
-        assert str(stopped.value).endswith(
-            f"finished groups are kept; {branch}, or without it if the config stays, since it "
-            "reuses unusable replies"
-        )
         with Run.open(tmp_path / "run") as run:
             assert 0 < run.tasks_scored < 14
+            progress = f"{run.tasks_scored} of 14 tasks"
+        assert str(stopped.value).endswith(
+            f"finished groups are kept ({progress}); {branch}, or without it if the config stays, since it "
+            "reuses unusable replies"
+        )
 
 
 def test_a_branch_of_a_record_has_the_reply_that_a_later_group_got(tmp_path: Path) -> None:

@@ -19,9 +19,7 @@ def make_cases(**changed: Any) -> EdgeCases:
         "kind": ["weak", "activation", "weak", "strong"],
         "task": [0, 0, 1, 1],
     } | changed
-    return EdgeCases(
-        **{name: np.asarray(v) if isinstance(v, list) else v for name, v in columns.items()}
-    )
+    return EdgeCases(**columns)
 
 
 def test_leakage_is_the_remaining_share_of_a_child_with_an_unsupported_parent() -> None:
