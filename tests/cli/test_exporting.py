@@ -245,5 +245,5 @@ def test_what_people_say_is_beside_the_scores(
     assert set(found.values()) == {("", "")}
     assert "question.manners.polite" in rows["door/a"]
     refused = run("export", scored_once, "--to", "verdicts", *columns)
-    assert "--labels: --to verdicts has no rows of responses to add to" in refused.err
+    assert "--labels: is not for --to verdicts; use csv, parquet or xlsx" in refused.err
     assert run("export", scored_once, *columns, "-o", polite).code == 2, "labels are not replaced"
