@@ -23,6 +23,10 @@ Answer = bool | float | str | Mapping[str, Any] | Sequence[bool] | Callable[[str
 """A scripted answer to one item; see `ScriptedJudge`."""
 
 
+class _MissingAnswerError(Exception):
+    """A request has no scripted answer; a function that is one may raise any other error."""
+
+
 class ScriptedJudge(ShortRepr, Backend):
     """A model that answers by rules or by a list; give it as the `model` of a jury.
 
@@ -76,7 +80,7 @@ class ScriptedJudge(ShortRepr, Backend):
         self.requests.append(request)
         try:
             reply = self._make_reply(request, len(self.requests) - 1)
-        except LookupError as missing:
+        except _MissingAnswerError as missing:
             self._unscripted.append(str(missing))
             raise self.fault("unrecorded", f"no scripted answer to {missing}; add one") from None
         return Reply(text=reply if isinstance(reply, str) else json.dumps(reply), finish="stop")
@@ -118,13 +122,13 @@ class ScriptedJudge(ShortRepr, Backend):
         return reply
 
     def _answer(self, text: str, turn: int, response: str, label: str) -> Any:
-        """Return the answer to the text of an item or a request. Raises LookupError with the label if there is none."""
+        """Return the answer to the text of an item or a request. Raises the error with the label if there is none."""
         if isinstance(self._answers, Mapping):
             answers = [answer for key, answer in self._answers.items() if key in text]
         else:
             answers = list(self._answers[turn : turn + 1])
         if not answers:
-            raise LookupError(label)
+            raise _MissingAnswerError(label)
         answer = answers[0]
         return answer(response) if callable(answer) else answer
 

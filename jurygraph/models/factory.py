@@ -70,14 +70,16 @@ def open_gateway(
             f"calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
         )
     outage_failure_count = config.outage.after
-    if config.attempts > 1:
+    if backend.slots or config.outage.wait == 0.0:
+        outage_failure_count = _UNLIMITED_FAILURE_COUNT
+    elif config.attempts > 1:
         # no question uses up its attempts before an outage has begun; one that has a single attempt fails at once
         outage_failure_count = min(outage_failure_count, config.attempts)
     limiter = RequestLimiter(
         backend.slots or config.concurrency,
         config.requests_per_minute,
         config.tokens_per_minute,
-        after=_UNLIMITED_FAILURE_COUNT if backend.slots else outage_failure_count,
+        after=outage_failure_count,
         wait=config.outage.wait,
         first=config.outage.first,
     )

@@ -484,11 +484,12 @@ class OutageConfig(FrozenModel):
 
     `after` is the number of failures in a row (no connection, no answer in time, 5xx) that count as an outage: at most
     as many as the attempts, if these are several. `wait` is the seconds for which requests wait in one outage before
-    they fail, and `first` those for a server that never answered and takes no connection.
+    they fail, and `first` those for a server that never answered and takes no connection. With a `wait` of 0 there are
+    no outages: each request fails after its own attempts.
     """
 
     after: PositiveInt = 8
-    wait: PositiveNumber = 300.0
+    wait: NonNegativeNumber = 300.0
     first: PositiveNumber = 5.0
 
 

@@ -1,20 +1,26 @@
 """Chat models of langchain-core: the user's own as a backend, and a judge client for graphs that are evaluators."""
 
 import asyncio
+import re
+import sysconfig
 from collections.abc import Coroutine, Mapping, Sequence
 from contextvars import Context
 from operator import attrgetter
+from traceback import walk_tb
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, Field, SecretStr, ValidationError
 
+import jurygraph
 from jurygraph.errors import ConfigError
+from jurygraph.messages import locate_user_code, shorten
 from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.request import (
+    CODE_FAULT_KIND,
     OUT_OF_FUNDS_CODES,
     Reply,
     Request,
@@ -39,6 +45,12 @@ _FINISH_REASON_BY_FOREIGN_REASON = {
     "safety": "content_filter",
 }
 """Finish reasons of the integrations, mapped to the words of most providers."""
+_GLUE_PATH_PATTERN = re.compile(
+    rf"{re.escape(sysconfig.get_path('stdlib'))}[\\/](?!site-packages)"
+    rf"|{re.escape(jurygraph.__path__[0])}[\\/]|.*site-packages[\\/](?:langchain_core|pydantic)[\\/]"
+)
+"""Paths of the code between a run and the class of a model, and of what both are written with."""
+_MAX_CODE_ERROR_CHARACTERS = 200
 
 
 class ChatModelBackend(Backend):
@@ -85,9 +97,11 @@ class ChatModelBackend(Backend):
         except TimeoutError:
             raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
         except Exception as error:  # noqa: BLE001 - the user's class and its client may raise anything
-            raise self.fault(
-                _fault_kind(error), f"{type(error).__name__}: {error}", _reply_headers(error)
-            ) from None
+            kind = _fault_kind(error)
+            message = f"{type(error).__name__}: {error}"
+            if kind == CODE_FAULT_KIND:
+                message = shorten(message, _MAX_CODE_ERROR_CHARACTERS) + locate_user_code(error)
+            raise self.fault(kind, message, _reply_headers(error)) from None
 
     async def _invoke(self, request: Request) -> AIMessage:
         """Invoke the model in a context of its own, so that it inherits no callbacks of a surrounding graph."""
@@ -151,7 +165,22 @@ def _first_nonempty_text(values: ReadOnlyFields, *names: str) -> str | None:
 def _fault_kind(error: Exception) -> str:
     """Return the kind of fault of an error, by the error itself or else by its causes."""
     kinds = map(_fault_kind_by_class, iterate_exception_chain(error))
-    return next(filter(None, kinds), "unreadable")
+    kind = next(filter(None, kinds), None)
+    return kind or (CODE_FAULT_KIND if _is_error_of_code(error) else "unreadable")
+
+
+def _is_error_of_code(error: Exception) -> bool:
+    """Return whether an error is a mistake in the model's class, and not about its server.
+
+    It is one of Python's own, or a value that pydantic refuses, as for a message. Clients raise such errors, too, about
+    a reply that they cannot read: so the innermost code that is no glue has to be the class itself.
+    """
+    is_of_python = type(error).__module__ == "builtins" and not isinstance(error, OSError)
+    if not is_of_python and not isinstance(error, (ValidationError, FileNotFoundError)):
+        return False
+    files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+    code_files = [file for file in files if not _GLUE_PATH_PATTERN.match(file)]
+    return not code_files or "site-packages" not in code_files[-1]
 
 
 def _fault_kind_by_class(error: BaseException) -> str | None:
