@@ -394,12 +394,15 @@ class Jury(ShortRepr):
         responses: str = "responses",
         traces: str = "traces",
         step: str | None = None,
+        plan: str | None = None,
     ) -> "RunnableLambda[Any, dict[str, Any]]":
         """Return a node for a LangGraph StateGraph that reads and writes these keys of its state.
 
-        The graph's stream of mode `custom` gets the events as dicts, and its callbacks as custom events.
+        `step` names the round of a loop, from which responses without an id get theirs. `plan` is written, for
+        `trace.explain(plan)`: a checkpoint keeps traces without theirs. The graph's stream of mode `custom` gets the
+        events as dicts, and its callbacks as custom events.
         """
-        return self.as_runnable().as_node(task, responses, traces, step)
+        return self.as_runnable().as_node(task, responses, traces, step, plan)
 
     async def ascore_many(
         self,

@@ -86,12 +86,9 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         return stream_events(lambda listener: self.ainvoke(content, config, listener=listener))
 
     def as_node(
-        self, task: str, responses: str, traces: str, step: str | None
+        self, task: str, responses: str, traces: str, step: str | None, plan: str | None
     ) -> RunnableLambda[Any, JsonFields]:
-        """Return a node of a StateGraph that reads and writes these keys of its state.
-
-        The graph's callbacks get the events as custom events, and its stream of mode `custom` as dicts.
-        """
+        """Return the node that `Jury.as_node` describes."""
 
         keys = {"task": task, "responses": responses, "step": step}
 
@@ -100,13 +97,17 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
                 name: _get_state_value(state, key) for name, key in keys.items() if key is not None
             }
 
+        def to_update(judged: list[Trace]) -> JsonFields:
+            plans = {} if plan is None else {plan: judged[0].plan}
+            return {traces: judged, **plans}
+
         def judge(state: Any, config: RunnableConfig) -> JsonFields:
             write = get_stream_writer()
-            return {traces: self.invoke(read_state(state), config, write=write)}
+            return to_update(self.invoke(read_state(state), config, write=write))
 
         async def ajudge(state: Any, config: RunnableConfig) -> JsonFields:
             write = get_stream_writer()
-            return {traces: await self.ainvoke(read_state(state), config, write=write)}
+            return to_update(await self.ainvoke(read_state(state), config, write=write))
 
         return RunnableLambda(judge, ajudge, name=f"{self.name} node")
 

@@ -10,6 +10,8 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
@@ -95,15 +97,18 @@ class Desk(TypedDict, total=False):
     drafts: list[str]
     week: int
     judged: list[jg.Trace]
+    plan: jg.Plan
 
 
-def build_desk(jury: jg.Jury) -> CompiledStateGraph[Any, Any, Any, Any]:
+def build_desk(
+    jury: jg.Jury, checkpointer: Any = None, **keys: str
+) -> CompiledStateGraph[Any, Any, Any, Any]:
     graph = StateGraph(Desk)
-    node = jury.as_node(task="question", responses="drafts", traces="judged", step="week")
+    node = jury.as_node(task="question", responses="drafts", traces="judged", step="week", **keys)
     graph.add_node("judge", node)
     graph.add_edge(START, "judge")
     graph.add_edge("judge", END)
-    return graph.compile()
+    return graph.compile(checkpointer=checkpointer)
 
 
 STATE: Desk = {"question": TASK, "drafts": LETTERS, "week": 7}
@@ -140,6 +145,21 @@ def test_a_node_reads_and_writes_the_keys_that_it_is_told(tmp_path: Path) -> Non
         assert [event["event"] for event in asyncio.run(stream(desk))] == ["reward", "reward"]
         with pytest.raises(jg.InputError, match="state: has no 'drafts'"):
             desk.invoke({"question": TASK, "week": 8})
+
+
+def test_a_reward_is_explained_after_a_checkpoint_with_the_plan_in_the_state() -> None:
+    """A trace is stored without its plan, which every trace of the group would repeat."""
+    modules = [("jurygraph.schema.plan", "Plan"), ("jurygraph.schema.trace", "Trace")]
+    modules.append(("jurygraph.schema.task", "Task"))
+    serializer = JsonPlusSerializer(allowed_msgpack_modules=modules)
+    thread: RunnableConfig = {"configurable": {"thread_id": "1"}}
+    with polite_jury() as jury:
+        desk = build_desk(jury, InMemorySaver(serde=serializer), plan="plan")
+        (trace, _) = desk.invoke(STATE, thread)["judged"]
+        saved = desk.get_state(thread).values
+    with pytest.raises(jg.InputError, match=r"jury.as_node\(plan=KEY\)"):
+        saved["judged"][0].explain()
+    assert str(saved["judged"][0].explain(saved["plan"])) == str(trace.explain())
 
 
 def test_callbacks_around_a_node_see_events_and_neither_keys_nor_what_judges_run(
