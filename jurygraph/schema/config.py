@@ -622,6 +622,11 @@ class Config(ModelWithCode):
         return (*default, *sorted(names))
 
     @property
+    def asked_models(self) -> str:
+        """Return the names of all models that are asked, joined by commas; `none` without any."""
+        return ", ".join(name or self.model for name in self.judges) or "none"
+
+    @property
     def has_tools(self) -> bool:
         """True if a judge or a reader of responses may look things up."""
         return any(use.tools for use in (*self.evaluators, *self.derivers))
