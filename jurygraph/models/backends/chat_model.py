@@ -6,6 +6,7 @@ import sysconfig
 from collections.abc import Coroutine, Mapping, Sequence
 from contextvars import Context
 from operator import attrgetter
+from pathlib import Path
 from traceback import walk_tb
 from typing import Any
 
@@ -15,7 +16,6 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import BaseModel, Field, SecretStr, ValidationError
 
-import jurygraph
 from jurygraph.errors import ConfigError
 from jurygraph.messages import locate_user_code, shorten
 from jurygraph.models.backend import Backend, EndpointCapabilities
@@ -47,7 +47,7 @@ _FINISH_REASON_BY_FOREIGN_REASON = {
 """Finish reasons of the integrations, mapped to the words of most providers."""
 _GLUE_PATH_PATTERN = re.compile(
     rf"{re.escape(sysconfig.get_path('stdlib'))}[\\/](?!site-packages)"
-    rf"|{re.escape(jurygraph.__path__[0])}[\\/]|.*site-packages[\\/](?:langchain_core|pydantic)[\\/]"
+    rf"|{re.escape(str(Path(__file__).parents[2]))}[\\/]|.*site-packages[\\/](?:langchain_core|pydantic)[\\/]"
 )
 """Paths of the code between a run and the class of a model, and of what both are written with."""
 _MAX_CODE_ERROR_CHARACTERS = 200
