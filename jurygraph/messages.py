@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
-from traceback import walk_tb
+from traceback import extract_tb
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
 from unicodedata import normalize
@@ -41,13 +41,14 @@ MAX_INT_BITS = 1023
 
 def locate_user_code(error: BaseException) -> str:
     """Return the innermost line of user code of an exception, without its folder; empty if there is none."""
-    for frame, line in reversed(list(walk_tb(error.__traceback__))):
-        file = Path(frame.f_code.co_filename)
-        is_library_code = str(file).startswith(_LIBRARY_PATHS) or "site-packages" in str(file)
-        # code without a file, as of a shell, is that of `__main__`
-        has_file = file.is_absolute() or frame.f_globals.get("__name__") == "__main__"
+    for frame in reversed(extract_tb(error.__traceback__)):
+        file = Path(frame.filename)
+        is_library_code = (
+            frame.filename.startswith(_LIBRARY_PATHS) or "site-packages" in frame.filename
+        )
+        has_file = file.is_absolute() or file.name == "<stdin>"
         if has_file and not is_library_code:
-            return f" ({file.name}, line {line}, in {frame.f_code.co_name})"
+            return f" ({file.name}, line {frame.lineno}, in {frame.name})"
     return ""
 
 

@@ -404,7 +404,7 @@ class RequestLimiter:
             log.warning(
                 "%s: requests wait for up to %.0f s more while one at a time tries again",
                 *(self._describe_outage(), self._gives_up_at - _loop_time()),
-                extra={"command_hint": "Ctrl-C stops, and the same command goes on"},
+                extra={"command_hint": "; Ctrl-C stops, and the same command goes on"},
             )
 
     def _plan_probe(self, fault: Fault) -> None:

@@ -2,11 +2,9 @@
 
 import asyncio
 import re
-import sysconfig
 from collections.abc import Coroutine, Mapping, Sequence
 from contextvars import Context
 from operator import attrgetter
-from pathlib import Path
 from traceback import walk_tb
 from typing import Any
 
@@ -45,11 +43,8 @@ _FINISH_REASON_BY_FOREIGN_REASON = {
     "safety": "content_filter",
 }
 """Finish reasons of the integrations, mapped to the words of most providers."""
-_GLUE_PATH_PATTERN = re.compile(
-    rf"{re.escape(sysconfig.get_path('stdlib'))}[\\/](?!site-packages)"
-    rf"|{re.escape(str(Path(__file__).parents[2]))}[\\/]|.*site-packages[\\/](?:langchain_core|pydantic)[\\/]"
-)
-"""Paths of the code between a run and the class of a model, and of what both are written with."""
+_CLIENT_PATH_PATTERN = re.compile(r"site-packages[\\/](?!jurygraph|langchain_core|pydantic)")
+"""A path of installed code that may be a provider's client."""
 _MAX_CODE_ERROR_CHARACTERS = 200
 
 
@@ -172,15 +167,14 @@ def _fault_kind(error: Exception) -> str:
 def _is_error_of_code(error: Exception) -> bool:
     """Return whether an error is a mistake in the model's class, and not about its server.
 
-    It is one of Python's own, or a value that pydantic refuses, as for a message. Clients raise such errors, too, about
-    a reply that they cannot read: so the innermost code that is no glue has to be the class itself.
+    It is one of Python's own, or a value that pydantic refuses, as for a message. A client raises such errors, too,
+    about a reply that it cannot read.
     """
     is_of_python = type(error).__module__ == "builtins" and not isinstance(error, OSError)
     if not is_of_python and not isinstance(error, (ValidationError, FileNotFoundError)):
         return False
     files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
-    code_files = [file for file in files if not _GLUE_PATH_PATTERN.match(file)]
-    return not code_files or "site-packages" not in code_files[-1]
+    return not any(map(_CLIENT_PATH_PATTERN.search, files))
 
 
 def _fault_kind_by_class(error: BaseException) -> str | None:
