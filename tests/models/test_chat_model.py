@@ -216,7 +216,7 @@ class APITimeoutError(APIConnectionError):
         (json.JSONDecodeError("no JSON", "<html>", 0), "unreadable"),
         (KeyError("choices"), "code"),
         (NotImplementedError(), "code"),
-        (FileNotFoundError("key.txt"), "code"),
+        (FileNotFoundError(2, "no such file", "key.txt"), "code"),
     ],
 )
 def test_each_error_is_mapped_to_its_kind_of_fault(raised: Exception, kind: str) -> None:
@@ -238,12 +238,12 @@ def read_reply_without_choices(_: Any) -> AIMessage:
         (
             lambda _: {}["text"],
             "code",
-            r"^judge-1: KeyError: 'text' \(test_chat_model.py, line \d+, in",
+            r"^judge-1: KeyError \(test_chat_model.py, line \d+, in <lambda>\): 'text'",
         ),
         (
             lambda _: AIMessage(content=7),
             "code",
-            r"validation errors? for AIMessage.*test_chat_model",
+            r"ValidationError \(test_chat_model.py.*: 2 validation errors for AIMessage",
         ),
         (lambda _: None, "code", "ChatGeneration"),
         (read_reply_without_choices, "unreadable", "TypeError"),

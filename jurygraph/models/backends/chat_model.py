@@ -5,7 +5,7 @@ import re
 from collections.abc import Coroutine, Mapping, Sequence
 from contextvars import Context
 from operator import attrgetter
-from traceback import walk_tb
+from traceback import extract_tb
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -15,7 +15,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import BaseModel, Field, SecretStr, ValidationError
 
 from jurygraph.errors import ConfigError
-from jurygraph.messages import locate_user_code, shorten
+from jurygraph.messages import locate_user_code
 from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.request import (
     CODE_FAULT_KIND,
@@ -45,7 +45,6 @@ _FINISH_REASON_BY_FOREIGN_REASON = {
 """Finish reasons of the integrations, mapped to the words of most providers."""
 _CLIENT_PATH_PATTERN = re.compile(r"site-packages[\\/](?!jurygraph|langchain_core|pydantic)")
 """A path of installed code that may be a provider's client."""
-_MAX_CODE_ERROR_CHARACTERS = 200
 
 
 class ChatModelBackend(Backend):
@@ -93,9 +92,8 @@ class ChatModelBackend(Backend):
             raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
         except Exception as error:  # noqa: BLE001 - the user's class and its client may raise anything
             kind = _fault_kind(error)
-            message = f"{type(error).__name__}: {error}"
-            if kind == CODE_FAULT_KIND:
-                message = shorten(message, _MAX_CODE_ERROR_CHARACTERS) + locate_user_code(error)
+            location = locate_user_code(error) if kind == CODE_FAULT_KIND else ""
+            message = f"{type(error).__name__}{location}: {error}"
             raise self.fault(kind, message, _reply_headers(error)) from None
 
     async def _invoke(self, request: Request) -> AIMessage:
@@ -170,10 +168,10 @@ def _is_error_of_code(error: Exception) -> bool:
     It is one of Python's own, or a value that pydantic refuses, as for a message. A client raises such errors, too,
     about a reply that it cannot read.
     """
-    is_of_python = type(error).__module__ == "builtins" and not isinstance(error, OSError)
-    if not is_of_python and not isinstance(error, (ValidationError, FileNotFoundError)):
+    is_of_python = type(error).__module__ in ("builtins", ValidationError.__module__)
+    if not is_of_python or (isinstance(error, OSError) and error.filename is None):
         return False
-    files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+    files = [frame.filename for frame in extract_tb(error.__traceback__)]
     return not any(map(_CLIENT_PATH_PATTERN.search, files))
 
 
