@@ -46,8 +46,7 @@ def locate_user_code(error: BaseException) -> str:
         is_library_code = (
             frame.filename.startswith(_LIBRARY_PATHS) or "site-packages" in frame.filename
         )
-        has_file = file.is_absolute() or file.name == "<stdin>"
-        if has_file and not is_library_code:
+        if file.is_absolute() and not is_library_code:
             return f" ({file.name}, line {frame.lineno}, in {frame.name})"
     return ""
 

@@ -48,11 +48,11 @@ def component_names(config: Config, records: Mapping[str, EvaluatorRecord]) -> l
     evaluators_by_component = _default_evaluators(records, records)
     # All evaluators of criteria share a component, and so do all of stakeholders.
     allowed_audiences = ({"criterion"}, {"stakeholder"})
-    for component, (first, *others) in evaluators_by_component.items():
-        audiences = {records[name].audience for name in (first, *others)}
-        if others and audiences not in allowed_audiences:
+    for component, names in evaluators_by_component.items():
+        audiences = {records[name].audience for name in names}
+        if len(names) > 1 and audiences not in allowed_audiences:
             raise ConfigError(
-                f"{first!r} and {others[0]!r} would both give component {component!r}: `name` one otherwise"
+                f"{names[0]!r} and {names[1]!r} would both give component {component!r}: `name` one otherwise"
             )
     return sorted({*evaluators_by_component, *config.components})
 
@@ -278,12 +278,12 @@ class _ComponentSpecBuilder:
     def _refuse_absent_components(self, present: set[str]) -> None:
         weighted_names = [name for name, weight in self.weight.items() if weight]
         gate_names = list(chain.from_iterable(map(_components_of_gate, self.config.gates)))
-        use_by_name = {use.known_as: use for use in self.config.evaluators}
-        evaluators_by_component = _default_evaluators(use_by_name, self.records)
+        evaluators_by_component = _default_evaluators(self.records, self.records)
         for name in (*weighted_names, *gate_names):
             if name in present:
                 continue
-            uses = [use_by_name[evaluator] for evaluator in evaluators_by_component.get(name, ())]
+            evaluators = evaluators_by_component.get(name, ())
+            uses = [use for use in self.config.evaluators if use.known_as in evaluators]
             # Tasks without what its evaluators are about may go without it.
             may_be_absent = bool(uses) and all(use.if_missing is not None for use in uses)
             if may_be_absent and name not in gate_names:

@@ -7,7 +7,6 @@ judges. Its callbacks get the events of the scoring as custom events, which hold
 import asyncio
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterator,
     Callable,
     Coroutine,
     Iterator,
@@ -45,10 +44,6 @@ _RUNNABLE_INPUT_HINT = (
 
 ScoreGroup = Callable[[Group, EventListener], Coroutine[Any, Any, list[Trace]]]
 """Scores a group, and gives the listener what happens; the last events are the rewards, in the order of responses."""
-IterateAsyncEvents = Callable[[AsyncGenerator[Event, None]], Iterator[Event]]
-"""Yields what an asynchronous generator yields, for callers without an event loop."""
-RunCoroutine = Callable[[Coroutine[Any, Any, list[Trace]]], list[Trace]]
-"""Runs a coroutine, for callers without an event loop."""
 WriteEvent = Callable[[dict[str, Any]], object]
 """Writes an event into the stream of the graph around; None where there is none."""
 
@@ -65,9 +60,10 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         self,
         context: GraphContext,
         score: ScoreGroup,
-        iterate_events: IterateAsyncEvents,
-        run: RunCoroutine,
+        iterate_events: Callable[[AsyncGenerator[Any, None]], Iterator[Any]],
+        run: Callable[[Coroutine[Any, Any, Any]], list[Trace]],
     ) -> None:
+        """Make it of what a jury scores with; `iterate_events` and `run` are for callers without an event loop."""
         super().__init__(self._run_jury, self._arun_jury, name="jury")
         self._context = context
         self._score = score
@@ -75,22 +71,22 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         self._run = run
 
     def __repr__(self) -> str:
-        return f"JuryRunnable({', '.join(self._context.evaluators)})"
+        return f"JuryRunnable({[*self._context.evaluators]})"
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
         return create_model("JuryInput", **_RUNNABLE_INPUT_FIELDS)
 
-    def get_graph(self, _: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
+    def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
         """Return the jury as a drawing, however deep `xray` looks: evaluators, components with weights, reward."""
         records = {name: item.record for name, item in self._context.evaluators.items()}
-        config = self._context.config
-        sources = component_sources(config, records)
-        weights = component_weights(config, list(sources))
+        recipe = self._context.config
+        sources = component_sources(recipe, records)
+        weights = component_weights(recipe, list(sources))
         edges = [Edge("responses", f"evaluator {name}") for name in records]
         for name, evaluators in sources.items():
             component = f"component {name}"
             edges += [Edge(f"evaluator {evaluator}", component) for evaluator in evaluators]
-            gates = [gate.kind for gate in config.gates if gate.component == name]
+            gates = [gate.kind for gate in recipe.gates if gate.component == name]
             label = ", gate: ".join([f"weight {weights[name]:g}", *gates])
             edges.append(Edge(component, "reward", label))
         graph = Graph(edges=edges)
@@ -106,23 +102,21 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         **kwargs: Any,
     ) -> Iterator[Any]:
         """Yield the events of the scoring."""
-        return self._iterate(self._stream_run_events(input, config))
+        return self._iterate(self.astream(input, config))
 
     async def astream(
         self,
         input: ReadOnlyFields,  # noqa: A002 - as langchain-core names it
         config: RunnableConfig | None = None,
         **kwargs: Any,
-    ) -> AsyncIterator[Any]:
-        async with aclosing(self._stream_run_events(input, config)) as events:
+    ) -> AsyncGenerator[Any, None]:
+        """Yield the events of a run that callbacks see as they see `ainvoke`."""
+        scored_events = stream_events(
+            lambda listener: self.ainvoke(input, config, listener=listener)
+        )
+        async with aclosing(scored_events) as events:
             async for event in events:
                 yield event
-
-    def _stream_run_events(
-        self, content: ReadOnlyFields, config: RunnableConfig | None
-    ) -> AsyncGenerator[Event, None]:
-        """Yield the events of a run that callbacks see as they see `ainvoke`."""
-        return stream_events(lambda listener: self.ainvoke(content, config, listener=listener))
 
     def as_node(
         self, traces: str, plan: str | None, **input_keys: str | None
@@ -137,8 +131,10 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
             }
 
         def to_update(judged: list[Trace]) -> JsonFields:
-            plans = {} if plan is None else {plan: judged[0].plan}
-            return {traces: judged, **plans}
+            update: JsonFields = {traces: judged}
+            if plan is not None:
+                update[plan] = judged[0].plan
+            return update
 
         def judge(state: Any, config: RunnableConfig) -> JsonFields:
             judged = self.invoke(read_state(state), config, write=get_stream_writer())

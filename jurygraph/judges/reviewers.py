@@ -78,6 +78,7 @@ from jurygraph.schema.frozen_model import (
     PositiveNumber,
     ReadOnlyFields,
     StrictBool,
+    StrPath,
 )
 from jurygraph.schema.task import query_to_text
 from jurygraph.sources.config import read_config
@@ -352,7 +353,7 @@ class ReviewerJudge(Evaluator):
             )
             raise InputError(f"{error}{next(filter(None, missing), '')}") from None
 
-    def _read_history(self, path: str) -> ReviewerHistory:
+    def _read_history(self, path: StrPath) -> ReviewerHistory:
         return ReviewerHistory.read(
             path,
             self.settings.texts,
@@ -366,9 +367,9 @@ class ReviewerJudge(Evaluator):
         """Read rows by the rules of files, and log those that are left out: in Python nobody reads the notes."""
         with TemporaryDirectory() as folder:
             path = Path(folder, "history.json")
-            path.write_text(json.dumps(rows), encoding="utf-8")
+            path.write_text(json.dumps(rows))
             try:
-                history = self._read_history(str(path))
+                history = self._read_history(path)
             except InputError as error:
                 raise InputError(str(error).replace(str(path), "history")) from None
         for note in history.omission_notes():

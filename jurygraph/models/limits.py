@@ -478,20 +478,24 @@ async def call_with_retries(
     `MAX_RETRY_AFTER_SECONDS`: then its message includes this. `until` is a time of the running loop's clock: a wait
     that would last until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`.
     """
+    attempts_left = policy.attempts
     longest_wait = policy.first
-    for attempts_left in reversed(range(policy.attempts)):
+    while True:
         try:
             return await once()
         except Fault as fault:
+            attempts_left -= 1
             requested = fault.retry_after or 0.0
-            if fault.kind in RETRYABLE_FAULT_KINDS and requested > MAX_RETRY_AFTER_SECONDS:
+            if fault.kind not in RETRYABLE_FAULT_KINDS:
+                raise
+            if requested > MAX_RETRY_AFTER_SECONDS:
                 raise Fault(
                     fault.kind,
                     f"the provider asks for a wait of {requested:.0f} s, more than the limit of "
                     f"{MAX_RETRY_AFTER_SECONDS:.0f} s: {fault}",
                     fault.retry_after,
                 ) from fault.__cause__
-            if fault.kind not in RETRYABLE_FAULT_KINDS or not attempts_left:
+            if not attempts_left:
                 raise
             # Jitter is added to the provider's wait, so that a burst does not return as a burst.
             seconds = requested + random.uniform(0.0, min(longest_wait, policy.longest))
@@ -501,7 +505,6 @@ async def call_with_retries(
                 ) from fault
         await asyncio.sleep(seconds)
         longest_wait *= 2.0
-    raise AssertionError("the last attempt returns or raises")
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:

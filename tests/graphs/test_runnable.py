@@ -92,6 +92,37 @@ def test_another_input_is_refused_with_what_would_be_right(content: Any, message
     assert message in str(error.value)
 
 
+def test_the_drawing_is_of_this_jury_and_the_schema_names_the_keys_of_the_input() -> None:
+    """However it is asked for: LangGraph's graphs take `xray`, and a chain calls it by position."""
+    with jg.Jury(
+        evaluators=["maths.format", "maths.accuracy"],
+        components={"both": {"inputs": {"f": "maths.format", "a": "maths.accuracy"}}},
+        reward={"both": 0.5, "accuracy": 1.0},
+        gates=[{"kind": "format", "below": 0.5}],
+    ) as jury:
+        runnable = jury.as_runnable()
+        drawing = runnable.get_graph(xray=True)
+        chain = runnable | RunnableLambda(rewards)
+        assert "component both" in chain.get_graph().draw_mermaid()
+        assert chain.get_prompts() == []
+    assert [edge[:3] for edge in drawing.edges] == [
+        ("responses", "evaluator maths.accuracy", None),
+        ("responses", "evaluator maths.format", None),
+        ("evaluator maths.accuracy", "component accuracy", None),
+        ("component accuracy", "reward", "weight 1"),
+        ("evaluator maths.format", "component format", None),
+        ("component format", "reward", "weight 0, gate: format"),
+        ("evaluator maths.accuracy", "component both", None),
+        ("evaluator maths.format", "component both", None),
+        ("component both", "reward", "weight 0.5"),
+    ]
+    assert "evaluator maths.accuracy" in drawing.draw_mermaid()
+    schema = runnable.get_input_jsonschema()
+    assert list(schema["properties"]) == ["task", "responses", "plan", "step", "phase"]
+    assert schema["required"] == ["task", "responses"]
+    assert repr(runnable) == "JuryRunnable(['maths.accuracy', 'maths.format'])"
+
+
 class Desk(TypedDict, total=False):
     question: jg.Task
     drafts: list[str]

@@ -156,23 +156,21 @@ def _first_nonempty_text(values: ReadOnlyFields, *names: str) -> str | None:
 
 
 def _fault_kind(error: Exception) -> str:
-    """Return the kind of fault of an error, by the error itself or else by its causes."""
-    kinds = map(_fault_kind_by_class, iterate_exception_chain(error))
-    kind = next(filter(None, kinds), None)
-    return kind or (CODE_FAULT_KIND if _is_error_of_code(error) else "unreadable")
+    """Return the kind of fault of an error, by the error itself or else by its causes.
 
-
-def _is_error_of_code(error: Exception) -> bool:
-    """Return whether an error is a mistake in the model's class, and not about its server.
-
-    It is one of Python's own, or a value that pydantic refuses, as for a message. A client raises such errors, too,
-    about a reply that it cannot read.
+    One of Python's own, or of a value that pydantic refuses, as for a message, is a mistake in the code of the model's
+    class. A client raises such errors, too, about a reply that it cannot read: then its code is on the way.
     """
+    kinds = map(_fault_kind_by_class, iterate_exception_chain(error))
+    kind = next(filter(None, kinds), "unreadable")
     is_of_python = type(error).__module__ in ("builtins", ValidationError.__module__)
-    if not is_of_python or (isinstance(error, OSError) and error.filename is None):
-        return False
-    files = [frame.filename for frame in extract_tb(error.__traceback__)]
-    return not any(map(_CLIENT_PATH_PATTERN.search, files))
+    is_of_system = isinstance(error, OSError) and error.filename is None
+    if kind != "unreadable" or is_of_system or not is_of_python:
+        return kind
+    for frame in extract_tb(error.__traceback__):
+        if _CLIENT_PATH_PATTERN.search(frame.filename):
+            return kind
+    return CODE_FAULT_KIND
 
 
 def _fault_kind_by_class(error: BaseException) -> str | None:
