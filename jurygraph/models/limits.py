@@ -6,7 +6,6 @@ Each class may be created outside of an event loop, and used in several.
 import asyncio
 import logging
 import math
-import random
 import re
 import threading
 from collections import Counter, deque
@@ -22,6 +21,13 @@ from typing import NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception,
+    stop_after_attempt,
+    wait_random_exponential,
+)
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.request import (
@@ -481,33 +487,68 @@ async def call_with_retries(
     `MAX_RETRY_AFTER_SECONDS`: then its message includes this. `until` is a time of the running loop's clock: a wait
     that would last until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`.
     """
-    attempts_left = policy.attempts
-    longest_wait = policy.first
-    while True:
-        try:
-            return await once()
-        except Fault as fault:
-            attempts_left -= 1
-            requested = fault.retry_after or 0.0
-            if fault.kind not in RETRYABLE_FAULT_KINDS:
-                raise
-            if requested > MAX_RETRY_AFTER_SECONDS:
-                raise Fault(
-                    fault.kind,
-                    f"the provider asks for a wait of {requested:.0f} s, more than the limit of "
-                    f"{MAX_RETRY_AFTER_SECONDS:.0f} s: {fault}",
-                    fault.retry_after,
-                ) from fault.__cause__
-            if not attempts_left:
-                raise
-            # Jitter is added to the provider's wait, so that a burst does not return as a burst.
-            seconds = requested + random.uniform(0.0, min(longest_wait, policy.longest))
-            if until is not None and _loop_time() + seconds >= until:
-                raise Fault(
-                    "deadline", f"no time is left to ask again after {fault.kind}: {fault}"
-                ) from fault
-        await asyncio.sleep(seconds)
-        longest_wait *= 2.0
+    failed = []
+    try:
+        return await once()  # most requests succeed at once, without what a retry loop costs
+    except Fault as fault:
+        failed.append(fault)
+    random_wait_strategy = wait_random_exponential(multiplier=policy.first, max=policy.longest)
+
+    def wait(state: RetryCallState) -> float:
+        # Jitter is added to the provider's wait, so that a burst does not return as a burst.
+        return _requested_wait(_last_error(state)) + random_wait_strategy(state)
+
+    def check_time_left(state: RetryCallState) -> None:
+        last = _last_error(state)
+        ends = _loop_time() + (state.next_action.sleep if state.next_action else 0.0)
+        if isinstance(last, Fault) and until is not None and ends >= until:
+            raise Fault(
+                "deadline", f"no time is left to ask again after {last.kind}: {last}"
+            ) from last
+
+    async def attempt() -> T:
+        if failed:
+            raise failed.pop()  # the first attempt, for tenacity to count
+        return await once()
+
+    loop = AsyncRetrying(
+        retry=retry_if_exception(_should_retry),
+        wait=wait,
+        stop=stop_after_attempt(policy.attempts),
+        before_sleep=check_time_left,
+        sleep=asyncio.sleep,
+        reraise=True,
+    )
+    try:
+        return await loop(attempt)
+    except Fault as fault:
+        requested = _requested_wait(fault)
+        if fault.kind not in RETRYABLE_FAULT_KINDS or requested <= MAX_RETRY_AFTER_SECONDS:
+            raise
+        raise Fault(
+            fault.kind,
+            f"the provider asks for a wait of {requested:.0f} s, more than the limit of "
+            f"{MAX_RETRY_AFTER_SECONDS:.0f} s: {fault}",
+            fault.retry_after,
+        ) from fault.__cause__
+
+
+def _last_error(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None
+
+
+def _should_retry(error: BaseException) -> bool:
+    """Return True if another attempt may succeed, and may start soon enough."""
+    return (
+        isinstance(error, Fault)
+        and error.kind in RETRYABLE_FAULT_KINDS
+        and _requested_wait(error) <= MAX_RETRY_AFTER_SECONDS
+    )
+
+
+def _requested_wait(error: BaseException | None) -> float:
+    """Return the seconds of the provider's `Retry-After`, 0 without one."""
+    return (isinstance(error, Fault) and error.retry_after) or 0.0
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
