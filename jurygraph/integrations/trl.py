@@ -635,7 +635,7 @@ def _describe_doubts(jury: Jury, task: Task) -> Iterator[str]:
     for name, fields in find_lacking_evaluators(jury, task).items():
         if name not in optional_names:
             yield (
-                f"{name}: judges nothing without a {' or a '.join(fields)}, so that the reward may fail; give one, or "
+                f"{name}: judges nothing without {' or '.join(fields)}, so that the reward may fail; give it, or "
                 "set its `if_missing: not_applicable`"
             )
     if not task.reference:

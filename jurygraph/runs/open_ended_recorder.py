@@ -18,6 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from jurygraph.decision.decide import has_independent_rows
 from jurygraph.errors import InputError
 from jurygraph.graphs.groups import Group, GroupOutcome
 from jurygraph.messages import quote
@@ -100,6 +101,7 @@ class OpenEndedRecorder:
             self._rank = str(os.getpid()) if "{pid}" in str(folder) else _read_rank()
         self.phase = phase
         self._defaults = jury.config.task_defaults
+        self._combiners = jury.combiners
         self._run = open_open_ended_run(self.folder, jury)
         self._writer = Writer(self._run.ledger)
         self.sink = CallStore(self._run.ledger, writer=self._writer)
@@ -243,6 +245,11 @@ class OpenEndedRecorder:
             for trace in traces
             if trace.reward.value is None and trace.reward.counts.failed
         }
+        has_value = any(trace.reward.value is not None for trace in traces)
+        plan = self._read_plan(group.task.id)
+        questions = plan.survey.questions
+        if has_value and not has_independent_rows(plan.decision, questions, self._combiners):
+            failed_ids = set()  # another judgement would change the rewards that have a value
         if failed_ids or any(map(has_transient_failure, results)):
             reused_results = reusable_results(
                 traces, lambda verdict: verdict.failure is None or verdict.about not in failed_ids

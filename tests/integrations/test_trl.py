@@ -875,7 +875,7 @@ def test_rows_without_a_column_or_a_reference_are_named_before_a_training(
     check(right, *missing)
     (record,) = caplog.records
     assert record.message == (
-        "maths.accuracy: judges nothing without a reference, so that the reward may fail; give one, or set its "
+        "maths.accuracy: judges nothing without reference, so that the reward may fail; give it, or set its "
         "`if_missing: not_applicable` (rows 2 (None), 3 (None))"
     )
 

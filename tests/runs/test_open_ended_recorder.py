@@ -187,6 +187,32 @@ def test_a_reward_that_failed_by_a_reply_is_judged_again_at_its_step(
     check(tmp_path / "run").close()
 
 
+def test_a_comparison_that_failed_stays_where_another_reward_counts_it(tmp_path: Path) -> None:
+    """One fails against both others, which have rewards: to judge it again would change these."""
+    preferred = {"reason": "so", "quotes": [], "preferred": "tie"}
+    replies: dict[str, Any] = {"odd letter": "garbage", "letter": preferred}
+    judge = ScriptedJudge(replies)
+    with jg.Jury(
+        model=judge,
+        evaluators=["pairwise"],
+        failure={"min_coverage": 0.5},
+        record=tmp_path / "run",
+    ) as jury:
+        responses = ["an odd letter", "a letter", "one more letter"]
+        before = [trace.reward.value for trace in jury.score(TASK, responses, step=1)]
+        assert before == [None, 0.25, 0.25]
+        alone = jury.score(OTHER, responses[:1] * 2, step=1)
+        assert [trace.reward.value for trace in alone] == [None, None]
+        replies["odd letter"] = preferred
+        asked_count = len(judge.requests)
+        again = jury.score(TASK, responses, step=1)
+        assert [trace.reward.value for trace in again] == before
+        assert len(judge.requests) == asked_count
+        alone = jury.score(OTHER, responses[:1] * 2, step=1)
+        assert [trace.reward.value for trace in alone] == [0.5, 0.5], "where none has a reward"
+    check(tmp_path / "run").close()
+
+
 def test_what_a_run_was_made_with_is_what_goes_on_with_it(tmp_path: Path) -> None:
     def refuses(folder: str, message: str, **settings: Any) -> None:
         with (

@@ -276,7 +276,9 @@ def _explain_selected(
         if index and not json:
             print_result("")
         _print_explanation(run, response_id, what_if, json)
-    if len(response_ids) > limit:
+    if not response_ids:
+        print_message("no response matches")
+    elif len(response_ids) > limit:
         print_message(
             f"the first {limit} of {len(response_ids)} responses; --limit N explains more; "
             "--status, --agent and --sort reward choose which"

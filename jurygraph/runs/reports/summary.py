@@ -313,6 +313,8 @@ class Summary:
     # on the last task: evaluators that gave an answer, and the first abstention of each
     _answering: set[str] = field(default_factory=set, compare=False, repr=False)
     _abstentions: dict[str, _Abstention] = field(default_factory=dict, compare=False, repr=False)
+    # on all tasks
+    _abstention_counts: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
     _first_abstentions: dict[str, _Abstention] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -402,6 +404,7 @@ class Summary:
             question.evaluator in self.optional_evaluators and has_abstained != is_model_called
         ):
             name = question.evaluator
+            self._abstention_counts[name] += has_abstained
             if not has_abstained:
                 self._answering.add(name)
             elif name not in self._abstentions or response < self._abstentions[name][0]:
@@ -459,10 +462,9 @@ class Summary:
             )
         for name, (response, reason) in sorted(self._first_abstentions.items()):
             if name not in (*self._unanswered_by_evaluator, *self.optional_evaluators):
+                times = format_count(self._abstention_counts[name], "time")
                 reason = shorten(reason, 200) or "without a reason"
-                sentences.append(
-                    f"{name}: abstained on some responses (first {response}: {reason})"
-                )
+                sentences.append(f"{name}: abstained {times} (first {response}: {reason})")
         return sentences
 
     @property

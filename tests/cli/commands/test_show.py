@@ -50,8 +50,9 @@ def test_only_where_all_conditions_on_columns_hold(
     exported = run("export", scored_folder, "--to", "csv", *options)
     assert exported.err == f"{len(expected)} of 4 responses\n"
     assert [row.split(",")[1] for row in exported.out.splitlines()[1:]] == expected
-    explained = run("explain", scored_folder, *options, "--json").out.splitlines()
-    assert [json.loads(row)["response_id"] for row in explained] == expected
+    explained = run("explain", scored_folder, *options, "--json")
+    assert [json.loads(row)["response_id"] for row in explained.out.splitlines()] == expected
+    assert explained.err == ("" if expected else "no response matches\n")
 
 
 @all_rows(
