@@ -208,7 +208,7 @@ class Jury(ShortRepr):
         return versions
 
     def _repr_parts(self) -> ReprParts:
-        yield from (("model", self.config.model), ("evaluators", [*self.evaluators]))
+        yield from (("model", self.config.asked_models), ("evaluators", [*self.evaluators]))
         if self.config.reward:  # else the only component with weight 1
             yield "reward", self.config.reward
 
@@ -352,10 +352,10 @@ class Jury(ShortRepr):
         does not answer for too long, and BudgetExceeded at a limit of cost or calls.
         """
         group = Group(task, responses, plan, reused_results, step, phase)  # type: ignore[arg-type]
-        return await self._score_group(group, sink)
+        return await self._score_group(group, sink=sink)
 
     async def _score_group(
-        self, group: Group, sink: "CallSink | None" = None, listener: EventListener | None = None
+        self, group: Group, listener: EventListener | None = None, sink: "CallSink | None" = None
     ) -> list[Trace]:
         """Return the traces of a group; the `listener` gets the events of its scoring."""
 
@@ -379,13 +379,9 @@ class Jury(ShortRepr):
 
         `stream` and `astream` yield events instead: a question sent, a verdict, a reward.
         """
-        from jurygraph.graphs.runnable import JuryRunnable, stream_events  # loads message types
+        from jurygraph.graphs.runnable import JuryRunnable  # loads message types
 
-        return JuryRunnable(
-            lambda group: stream_events(partial(self._score_group, group, None)),
-            self._iterate_in_own_loop,
-            self.run,
-        )
+        return JuryRunnable(self.context, self._score_group, self._iterate_in_own_loop, self.run)
 
     def as_node(
         self,
@@ -394,12 +390,15 @@ class Jury(ShortRepr):
         responses: str = "responses",
         traces: str = "traces",
         step: str | None = None,
+        plan: str | None = None,
     ) -> "RunnableLambda[Any, dict[str, Any]]":
         """Return a node for a LangGraph StateGraph that reads and writes these keys of its state.
 
-        The graph's stream of mode `custom` gets the events as dicts, and its callbacks as custom events.
+        `step` names the round of a loop, from which responses without an id get theirs. `plan` is written, for
+        `trace.explain(plan)`: a checkpoint keeps traces without theirs. The graph's stream of mode `custom` gets the
+        events as dicts, and its callbacks as custom events.
         """
-        return self.as_runnable().as_node(task, responses, traces, step)
+        return self.as_runnable().as_node(traces, plan, task=task, responses=responses, step=step)
 
     async def ascore_many(
         self,

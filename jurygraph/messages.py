@@ -7,11 +7,14 @@ import json
 import math
 import re
 import shlex
+import sysconfig
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, islice
 from os import PathLike
+from pathlib import Path
+from traceback import extract_tb
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
 from unicodedata import normalize
@@ -31,8 +34,21 @@ _MAX_SUGGESTION_CANDIDATES = 10_000
 DECIMAL_COMMA_PATTERN = re.compile(r"\s*[-+]?\d+,\d+\s*")
 """A number as many languages write it."""
 _FIELD_PREFIX_PATTERN = re.compile(r"`([\w.\[\]]+)` ")
+_LIBRARY_PATHS = (str(Path(__file__).parent), sysconfig.get_path("stdlib"))
 MAX_INT_BITS = 1023
 """Bits of a whole number that fits a 64-bit float for certain."""
+
+
+def locate_user_code(error: BaseException) -> str:
+    """Return the innermost line of user code of an exception, without its folder; empty if there is none."""
+    for frame in reversed(extract_tb(error.__traceback__)):
+        file = Path(frame.filename)
+        is_library_code = (
+            frame.filename.startswith(_LIBRARY_PATHS) or "site-packages" in frame.filename
+        )
+        if file.is_absolute() and not is_library_code:
+            return f" ({file.name}, line {frame.lineno}, in {frame.name})"
+    return ""
 
 
 @dataclass(frozen=True)

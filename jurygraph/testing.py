@@ -74,11 +74,7 @@ class ScriptedJudge(ShortRepr, Backend):
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return the scripted reply. Raises `Fault` of kind `unrecorded` if there is none."""
         self.requests.append(request)
-        try:
-            reply = self._make_reply(request, len(self.requests) - 1)
-        except LookupError as missing:
-            self._unscripted.append(str(missing))
-            raise self.fault("unrecorded", f"no scripted answer to {missing}; add one") from None
+        reply = self._make_reply(request, len(self.requests) - 1)
         return Reply(text=reply if isinstance(reply, str) else json.dumps(reply), finish="stop")
 
     async def close(self) -> None:
@@ -118,13 +114,14 @@ class ScriptedJudge(ShortRepr, Backend):
         return reply
 
     def _answer(self, text: str, turn: int, response: str, label: str) -> Any:
-        """Return the answer to the text of an item or a request. Raises LookupError with the label if there is none."""
+        """Return the answer to the text of an item or a request. Raises `Fault` with the label if there is none."""
         if isinstance(self._answers, Mapping):
             answers = [answer for key, answer in self._answers.items() if key in text]
         else:
             answers = list(self._answers[turn : turn + 1])
         if not answers:
-            raise LookupError(label)
+            self._unscripted.append(label)
+            raise self.fault("unrecorded", f"no scripted answer to {label}; add one")
         answer = answers[0]
         return answer(response) if callable(answer) else answer
 

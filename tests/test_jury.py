@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 import jurygraph as jg
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
@@ -736,6 +737,41 @@ class TestRunEnding:
                     made.score(rubric, ["Dear Ann,"])
                 with pytest.raises(error):
                     list(made.score_many([(rubric, ["Dear Ben,"])]))
+
+    def test_with_a_wait_of_0_a_server_that_is_away_fails_verdicts_and_ends_nothing(self) -> None:
+        """A web handler waits for no server: each request ends with its own attempts, and none is a probe."""
+        texts = [f"Dear number {n}," for n in range(12)]
+        with run_server(lambda body, number: status(503)) as server:
+            config = judge_scripts.config(server.url, attempts=2, outage={"wait": 0})
+            with jg.Jury.from_config(config) as made:
+                traces = made.score(judge_scripts.rubric("kind"), texts)
+        failures = [verdict.failure for trace in traces for verdict in trace.verdicts]
+        assert {failure and (failure.cause, failure.kind) for failure in failures} == {
+            ("infrastructure", "server")
+        }
+        assert server.count == 2 * len(texts)
+
+    @pytest.mark.parametrize("error", [TypeError, RuntimeError, KeyError, NotImplementedError])
+    def test_a_mistake_in_the_code_of_a_chat_model_is_named_at_once(
+        self, error: type[Exception], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """It is no outage: nothing waits for a server, and none is to be checked."""
+
+        class Mistaken(FakeListChatModel):
+            def _call(self, *_: Any, **__: Any) -> str:
+                raise error("oops")
+
+        rubric = judge_scripts.rubric("kind")
+        with jg.Jury(evaluators=["criteria"], model=Mistaken(responses=["x"])) as made:
+            (trace,) = made.score(rubric, ["Dear Ann,"])
+            assert trace.verdicts[0].failure is not None
+            message = trace.verdicts[0].failure.message
+            assert message.startswith(f"Mistaken: {error.__name__} (test_jury.py, line ")
+            with pytest.raises(
+                jg.UnusableRepliesError, match=r"first 20 requests failed alike: Mis.*mend the m"
+            ):
+                made.score(rubric, [f"Dear number {n}," for n in range(30)])
+        assert caplog.records == []
 
     def test_groups_before_the_refusal_are_yielded_and_no_further_question_is_sent(self) -> None:
         def script(body: dict[str, Any], number: int) -> Answer:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
+from langgraph.graph import StateGraph
 
 import jurygraph as jg
 from jurygraph.errors import ConfigError
@@ -186,6 +187,14 @@ def test_a_combiner_object_may_be_used_twice_and_has_its_attributes_in_its_versi
         (
             {"evaluators": [Words]},
             "evaluators[0]: 'Words' is not an evaluator: it is a deriver; move it to `derivers`",
+        ),
+        (
+            {"evaluators": [StateGraph(dict)]},
+            "evaluators[0]: 'StateGraph' is not an evaluator: it is a graph to be compiled; give what its `.comp",
+        ),
+        (
+            {"evaluators": [jg.criteria]},
+            'evaluators[0]: `criteria` is to be called: jg.criteria({"polite": "It is polite."})',
         ),
         (
             {"evaluators": [{"use": Short(), "params": {"most": 1}}]},

@@ -176,3 +176,9 @@ def test_a_scripted_judge_calls_a_tool_before_it_answers() -> None:
         )
     assert trace.reward.value == 1.0
     assert "room: 120 euros" in judge.requests[1].messages[-1].content
+
+
+def test_a_mistake_in_a_function_that_answers_is_no_missing_answer() -> None:
+    ((trace,), _) = judge_with({"kind": lambda response: {}["tone"]}, ["It is kind."])
+    assert trace.verdicts[0].failure is not None
+    assert trace.verdicts[0].failure.message.startswith("'tone' (test_testing.py, line ")

@@ -23,9 +23,10 @@ Writer = Callable[[str, list[str]], str]
 
 
 class Letter(TypedDict, total=False):
-    """The state of the agent; the jury reads `task` and `drafts`, and writes `traces`."""
+    """The state of the agent; the jury reads `task`, `drafts` and `round`, and writes `traces`."""
 
     task: jg.Task
+    round: int
     drafts: list[str]
     unmet: list[str]
     traces: list[jg.Trace]
@@ -52,7 +53,8 @@ def build_agent(jury: jg.Jury, write: Writer) -> CompiledStateGraph[Any, Any, An
 
     def draft(state: Letter) -> Letter:
         last = state["drafts"][-1] if state.get("drafts") else ""
-        return {"drafts": [write(last, state.get("unmet", []))]}
+        drafts = [write(last, state.get("unmet", []))]
+        return {"drafts": drafts, "round": state.get("round", 0) + 1}
 
     def read_verdicts(state: Letter) -> Letter:
         (trace,) = state["traces"]
@@ -60,7 +62,8 @@ def build_agent(jury: jg.Jury, write: Writer) -> CompiledStateGraph[Any, Any, An
 
     graph = StateGraph(Letter)
     graph.add_node("write", draft)
-    graph.add_node("judge", jury.as_node(task="task", responses="drafts", traces="traces"))
+    # with `step`, a response is named by its round, as events and records need it: parcel@2/1
+    graph.add_node("judge", jury.as_node(responses="drafts", step="round"))
     graph.add_node("read", read_verdicts)
     graph.add_edge(START, "write")
     graph.add_edge("write", "judge")
@@ -85,7 +88,7 @@ def main() -> None:
                 state = "met  " if verdict["met"] else "unmet"
                 print(f"  {state}  {CRITERIA[verdict['subject']]}")
             elif event["event"] == "reward":
-                print(f"reward {event['trace']['reward']['value']:.2f}")
+                print(f"{event['response_id']}: reward {event['trace']['reward']['value']:.2f}")
 
 
 if __name__ == "__main__":

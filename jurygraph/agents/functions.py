@@ -355,6 +355,8 @@ def adapt_to_evaluator(target: Any, name: str, **settings: Any) -> CallableEvalu
     except InputError as error:
         problem = str(error).removeprefix("AdaptedSettings.")
         raise ConfigError(f"evaluator {name!r}, {problem}") from None
+    if target is criteria:
+        raise ConfigError('`criteria` is to be called: jg.criteria({"polite": "It is polite."})')
     kind: type[CallableEvaluator] = FunctionEvaluator
     if is_runnable(target):
         kind = RunnableEvaluator

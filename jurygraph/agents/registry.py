@@ -87,6 +87,8 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
         )
         if is_class:
             hint = "it is a class; subclass jurygraph.Evaluator, or name an instance that can be called"
+        if hasattr(target, "compile"):
+            hint = "it is a graph to be compiled; give what its `.compile()` returns"
         if issubclass(kind, Deriver):
             hint = "it is a deriver; move it to `derivers`"
         raise ConfigError(f"{use.use!r} is not an evaluator: {hint}")

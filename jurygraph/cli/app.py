@@ -265,7 +265,8 @@ class _PrintableLogFormatter(logging.Formatter):
     """Log formatter for the terminal; a log record may repeat a key, or contain control characters."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return _make_printable(super().format(record))
+        # in Python the hint would mean nothing
+        return _make_printable(super().format(record) + getattr(record, "command_hint", ""))
 
 
 def _exit_with_message(message: str, code: ExitCode, notes: Iterable[str] = ()) -> None:

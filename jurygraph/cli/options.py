@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CommandWithSingleColumns(TyperCommand):
-    """A command that refuses a second column or file of labels: the parser takes the last, as if it were all.
+    """A command that refuses a second column for one thing: the parser takes the last, as if it were all.
 
     Other options may be given again, as scripts do to replace a value.
     """
@@ -24,7 +24,7 @@ class CommandWithSingleColumns(TyperCommand):
         parameters: list[Any] = self.make_parser(ctx).parse_args(list(args))[2]
         names = [parameter.opts[0] for parameter in parameters if not parameter.multiple]
         for name in names:
-            if name.endswith(("-column", "-columns", "--labels")) and names.count(name) > 1:
+            if name.endswith(("-column", "-columns")) and names.count(name) > 1:
                 raise InputError(
                     f"{name}: is given twice, under this name or another of it; give it once"
                 )
@@ -132,7 +132,12 @@ ReviewerColumnOption = Annotated[
 ]
 ScoreColumnOption = Annotated[
     str | None,
-    column_option("Column of scores or labels.", "--target-column", "--score", "--label"),
+    column_option(
+        "Column of scores or labels; of several questions, each as COLUMN or QUESTION=COLUMN, joined by commas.",
+        "--target-column",
+        "--score",
+        "--label",
+    ),
 ]
 AgentColumnOption = Annotated[
     str | None, column_option("Column that names the agent.", "--agent-column", "--agent")
@@ -140,6 +145,14 @@ AgentColumnOption = Annotated[
 GroupColumnOption = Annotated[str | None, column_option("Column for `group`.", "--group")]
 DimensionOption = Annotated[str | None, option("D", "Use this dimension only.")]
 WithoutOption = Annotated[str | None, option("A,B", "Leave out what these people rated.")]
+LabelFilesOption = Annotated[
+    list[str] | None,
+    option(
+        "F",
+        "Labels of people: a file, repeated for several, or label.NAME of the runs.",
+        "--labels",
+    ),
+]
 ColumnNamesOption = Annotated[
     list[str] | None,
     option("NAME=C", "Column of the file for item, text, agent, label, …; repeat it.", "--column"),
@@ -161,9 +174,9 @@ def parse_column_options(pairs: Sequence[str] | None) -> dict[str, str]:
     columns = {}
     for pair in pairs or ():
         name, _, column = pair.partition("=")
-        if not (name and column):
-            raise InputError(f"--column {pair}: expected NAME=COLUMN, such as label=stars")
         columns[name] = column.strip()
+        if not (name and columns[name]):
+            raise InputError(f"--column {pair}: expected NAME=COLUMN, such as label=stars")
     return columns
 
 

@@ -1,5 +1,6 @@
 """The recipe: from the config's components, weights and gates to the frozen specs of a decision."""
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,6 @@ from jurygraph.schema import (
     Config,
     Decision,
     EvaluatorRecord,
-    EvaluatorUse,
     InputConfig,
     PrecisionShaping,
     Question,
@@ -45,18 +45,39 @@ _MAX_LISTED_NAMES = 8
 
 def component_names(config: Config, records: Mapping[str, EvaluatorRecord]) -> list[str]:
     """Return every component of the config and of the evaluators by name. Raises ConfigError if two share a name."""
+    evaluators_by_component = _default_evaluators(records, records)
     # All evaluators of criteria share a component, and so do all of stakeholders.
     allowed_audiences = ({"criterion"}, {"stakeholder"})
-    evaluator_by_component: dict[str, str] = {}
-    for name, record in records.items():
-        component_name = default_component_name(name, record.audience)
-        first = evaluator_by_component.setdefault(component_name, name)
-        audiences = {records[first].audience, record.audience}
-        if first != name and audiences not in allowed_audiences:
+    for component, names in evaluators_by_component.items():
+        audiences = {records[name].audience for name in names}
+        if len(names) > 1 and audiences not in allowed_audiences:
             raise ConfigError(
-                f"{first!r} and {name!r} would both give component {component_name!r}: `name` one otherwise"
+                f"{names[0]!r} and {names[1]!r} would both give component {component!r}: `name` one otherwise"
             )
-    return sorted({*evaluator_by_component, *config.components})
+    return sorted({*evaluators_by_component, *config.components})
+
+
+def _default_evaluators(
+    evaluators: Iterable[str], records: Mapping[str, EvaluatorRecord]
+) -> dict[str, list[str]]:
+    """Return the evaluators whose verdicts enter each component by default, by its name."""
+    evaluators_by_component = defaultdict(list)
+    for name in evaluators:
+        component = default_component_name(name, records[name].audience)
+        evaluators_by_component[component].append(name)
+    return evaluators_by_component
+
+
+def component_sources(
+    config: Config, records: Mapping[str, EvaluatorRecord]
+) -> dict[str, list[str]]:
+    """Return the evaluators that each component is made of, by its name."""
+    sources = _default_evaluators(records, records)
+    for name, component in config.components.items():
+        # a question begins with the name of its evaluator
+        evaluators = {re.split("[/@]", use.verdicts_of)[0] for use in component.inputs.values()}
+        sources[name] = sorted(evaluators & records.keys())
+    return sources
 
 
 def default_component_name(evaluator: str, audience: Audience) -> str:
@@ -236,10 +257,7 @@ class _ComponentSpecBuilder:
             specs.append(
                 self._build_component_spec(name, component.combiner, inputs, component.params)
             )
-        evaluators_by_component = defaultdict(list)
-        for evaluator in self.questions:
-            name = default_component_name(evaluator, self.records[evaluator].audience)
-            evaluators_by_component[name].append(evaluator)
+        evaluators_by_component = _default_evaluators(self.questions, self.records)
         for name in sorted(evaluators_by_component.keys() - self.config.components.keys()):
             evaluators = evaluators_by_component[name]
             audience = self.records[evaluators[0]].audience
@@ -257,20 +275,15 @@ class _ComponentSpecBuilder:
             )
         return tuple(sorted(specs, key=lambda spec: spec.name))
 
-    def _evaluators_of_default_component(self, name: str) -> list[EvaluatorUse]:
-        return [
-            use
-            for use in self.config.evaluators
-            if default_component_name(use.known_as, self.records[use.known_as].audience) == name
-        ]
-
     def _refuse_absent_components(self, present: set[str]) -> None:
         weighted_names = [name for name, weight in self.weight.items() if weight]
         gate_names = list(chain.from_iterable(map(_components_of_gate, self.config.gates)))
+        evaluators_by_component = _default_evaluators(self.records, self.records)
         for name in (*weighted_names, *gate_names):
             if name in present:
                 continue
-            uses = self._evaluators_of_default_component(name)
+            evaluators = evaluators_by_component.get(name, ())
+            uses = [use for use in self.config.evaluators if use.known_as in evaluators]
             # Tasks without what its evaluators are about may go without it.
             may_be_absent = bool(uses) and all(use.if_missing is not None for use in uses)
             if may_be_absent and name not in gate_names:

@@ -161,8 +161,9 @@ def explain(trace: Trace, plan: Plan | None = None, *, group: Sequence[Trace] = 
     plan = trace.plan if plan is None else plan
     if plan is None:
         raise InputError(
-            f"the trace of response {name} has no plan; "
-            f"give `plan=jury.prepare(task)`, or use `run.explain({name})` for a stored run"
+            f"the trace of response {name} has no plan, which JSON and checkpoints leave out; keep its `trace.plan` "
+            "(`jury.as_node(plan=KEY)` puts it into the state of a graph) and give it to `explain`, or use "
+            f"`run.explain({name})` for a stored run"
         )
     if plan.digest != trace.plan_digest:
         raise InputError(

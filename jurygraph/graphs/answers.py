@@ -7,11 +7,8 @@ named failure, never a score.
 import json
 import re
 import sqlite3
-import sysconfig
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
-from traceback import extract_tb
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,7 +22,7 @@ from jurygraph.graphs.routing import (
     DueJudgement,
     VerdictStamp,
 )
-from jurygraph.messages import first_validation_message
+from jurygraph.messages import first_validation_message, locate_user_code
 from jurygraph.models.request import Fault
 from jurygraph.safety.evidence import to_searchable_text
 from jurygraph.safety.redaction import Redactor
@@ -59,7 +56,6 @@ _USER_CODE_ERRORS = (
 )
 _INFRASTRUCTURE_ERRORS = (JurygraphError, OSError, MemoryError, sqlite3.Error)
 _MAX_MESSAGE_CHARACTERS_READ = 1 << 16  # characters of a message that are read
-_LIBRARY_PATHS = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"))
 RESULT_FIELD_NAMES = {model: frozenset(model.model_fields) for model in (Verdict, Material)}
 
 
@@ -162,7 +158,7 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
     return Failure(
         cause=cause,
         kind=kind,
-        message=(message or kind) + redactor.redact_text(_user_code_location(error)),
+        message=(message or kind) + redactor.redact_text(locate_user_code(error)),
     )
 
 
@@ -174,18 +170,6 @@ def _error_message(error: BaseException, redactor: Redactor) -> str:
         .decode("utf-8")
     )
     return redacted_text[:MAX_FAILURE_MESSAGE_CHARACTERS]
-
-
-def _user_code_location(error: BaseException) -> str:
-    """Return the innermost line of user code of an exception, without its folder; empty if there is none."""
-    for frame in reversed(extract_tb(error.__traceback__)):
-        file = Path(frame.filename)
-        is_library_code = (
-            frame.filename.startswith(_LIBRARY_PATHS) or "site-packages" in frame.filename
-        )
-        if file.is_absolute() and not is_library_code:
-            return f" ({file.name}, line {frame.lineno}, in {frame.name})"
-    return ""
 
 
 def result_or_error(read: Callable[[], Any]) -> Any:

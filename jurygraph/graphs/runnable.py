@@ -7,7 +7,6 @@ judges. Its callbacks get the events of the scoring as custom events, which hold
 import asyncio
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterator,
     Callable,
     Coroutine,
     Iterator,
@@ -15,31 +14,36 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from langchain_core.callbacks import adispatch_custom_event
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables.graph import Edge, Graph, Node
 from langgraph.config import get_stream_writer
+from pydantic import BaseModel, create_model
 
+from jurygraph.decision.recipe import component_sources, component_weights
 from jurygraph.errors import InputError
+from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.events import Event, EventListener, RewardGiven, to_dict
 from jurygraph.graphs.groups import Group
 from jurygraph.messages import describe_type, did_you_mean
 from jurygraph.schema import Response, Task, Trace
 from jurygraph.schema.frozen_model import JsonFields, ReadOnlyFields
 
-_RUNNABLE_INPUT_KEYS = ("task", "responses", "plan", "step", "phase")
+_RUNNABLE_INPUT_FIELDS: JsonFields = {
+    **dict.fromkeys(("task", "responses"), (Any, ...)),
+    **dict.fromkeys(("plan", "step", "phase"), (Any, None)),
+}
+"""The keys of the input, with a default for those that may be missing."""
 _RUNNABLE_INPUT_HINT = (
     'give {"task": …, "responses": […]}, with "plan", "step" and "phase" if they matter'
 )
 
-ScoreEventStreamer = Callable[[Group], AsyncGenerator[Event, None]]
-"""Scores a group and yields what happens; the last events are the rewards of its responses, in their order."""
-IterateAsyncEvents = Callable[[AsyncGenerator[Event, None]], Iterator[Event]]
-"""Yields what an asynchronous generator yields, for callers without an event loop."""
-RunCoroutine = Callable[[Coroutine[Any, Any, list[Trace]]], list[Trace]]
-"""Runs a coroutine, for callers without an event loop."""
+ScoreGroup = Callable[[Group, EventListener], Coroutine[Any, Any, list[Trace]]]
+"""Scores a group, and gives the listener what happens; the last events are the rewards, in the order of responses."""
 WriteEvent = Callable[[dict[str, Any]], object]
 """Writes an event into the stream of the graph around; None where there is none."""
 
@@ -53,12 +57,43 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
     """
 
     def __init__(
-        self, score: ScoreEventStreamer, iterate_events: IterateAsyncEvents, run: RunCoroutine
+        self,
+        context: GraphContext,
+        score: ScoreGroup,
+        iterate_events: Callable[[AsyncGenerator[Any, None]], Iterator[Any]],
+        run: Callable[[Coroutine[Any, Any, Any]], list[Trace]],
     ) -> None:
+        """Make it of what a jury scores with; `iterate_events` and `run` are for callers without an event loop."""
         super().__init__(self._run_jury, self._arun_jury, name="jury")
+        self._context = context
         self._score = score
         self._iterate = iterate_events
         self._run = run
+
+    def __repr__(self) -> str:
+        return f"JuryRunnable({[*self._context.evaluators]})"
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        return create_model("JuryInput", **_RUNNABLE_INPUT_FIELDS)
+
+    def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
+        """Return the jury as a drawing, however deep `xray` looks: evaluators, components with weights, reward."""
+        records = {name: item.record for name, item in self._context.evaluators.items()}
+        recipe = self._context.config
+        sources = component_sources(recipe, records)
+        weights = component_weights(recipe, list(sources))
+        edges = [Edge("responses", f"evaluator {name}") for name in records]
+        for name, evaluators in sources.items():
+            component = f"component {name}"
+            edges += [Edge(f"evaluator {evaluator}", component) for evaluator in evaluators]
+            gates = [gate.kind for gate in recipe.gates if gate.component == name]
+            label = ", gate: ".join([f"weight {weights[name]:g}", *gates])
+            edges.append(Edge(component, "reward", label))
+        graph = Graph(edges=edges)
+        for edge in edges:
+            for name in edge[:2]:
+                graph.nodes[name] = Node(name, name, None, None)
+        return graph
 
     def stream(
         self,
@@ -67,46 +102,47 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         **kwargs: Any,
     ) -> Iterator[Any]:
         """Yield the events of the scoring."""
-        return self._iterate(self._stream_run_events(input, config))
+        return self._iterate(self.astream(input, config))
 
     async def astream(
         self,
         input: ReadOnlyFields,  # noqa: A002 - as langchain-core names it
         config: RunnableConfig | None = None,
         **kwargs: Any,
-    ) -> AsyncIterator[Any]:
-        async with aclosing(self._stream_run_events(input, config)) as events:
+    ) -> AsyncGenerator[Any, None]:
+        """Yield the events of a run that callbacks see as they see `ainvoke`."""
+        scored_events = stream_events(
+            lambda listener: self.ainvoke(input, config, listener=listener)
+        )
+        async with aclosing(scored_events) as events:
             async for event in events:
                 yield event
 
-    def _stream_run_events(
-        self, content: ReadOnlyFields, config: RunnableConfig | None
-    ) -> AsyncGenerator[Event, None]:
-        """Yield the events of a run that callbacks see as they see `ainvoke`."""
-        return stream_events(lambda listener: self.ainvoke(content, config, listener=listener))
-
     def as_node(
-        self, task: str, responses: str, traces: str, step: str | None
+        self, traces: str, plan: str | None, **input_keys: str | None
     ) -> RunnableLambda[Any, JsonFields]:
-        """Return a node of a StateGraph that reads and writes these keys of its state.
-
-        The graph's callbacks get the events as custom events, and its stream of mode `custom` as dicts.
-        """
-
-        keys = {"task": task, "responses": responses, "step": step}
+        """Return the node that `Jury.as_node` describes; the `input_keys` are those of the input in the state."""
 
         def read_state(state: Any) -> JsonFields:
             return {
-                name: _get_state_value(state, key) for name, key in keys.items() if key is not None
+                name: _get_state_value(state, key)
+                for name, key in input_keys.items()
+                if key is not None
             }
 
+        def to_update(judged: list[Trace]) -> JsonFields:
+            update: JsonFields = {traces: judged}
+            if plan is not None:
+                update[plan] = judged[0].plan
+            return update
+
         def judge(state: Any, config: RunnableConfig) -> JsonFields:
-            write = get_stream_writer()
-            return {traces: self.invoke(read_state(state), config, write=write)}
+            judged = self.invoke(read_state(state), config, write=get_stream_writer())
+            return to_update(judged)
 
         async def ajudge(state: Any, config: RunnableConfig) -> JsonFields:
-            write = get_stream_writer()
-            return {traces: await self.ainvoke(read_state(state), config, write=write)}
+            judged = await self.ainvoke(read_state(state), config, write=get_stream_writer())
+            return to_update(judged)
 
         return RunnableLambda(judge, ajudge, name=f"{self.name} node")
 
@@ -123,7 +159,8 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         listener: EventListener | None = None,
     ) -> list[Trace]:
         traces = []
-        async with aclosing(self._score(read_runnable_input(content))) as events:
+        scoring = partial(self._score, read_runnable_input(content))
+        async with aclosing(stream_events(scoring)) as events:
             async for event in events:
                 fields = to_dict(event)
                 if write is not None:
@@ -156,8 +193,8 @@ def read_runnable_input(value: Any) -> Group:
     if not isinstance(value, Mapping):
         raise InputError(f"input: is {describe_type(value)}; {_RUNNABLE_INPUT_HINT}")
     for key in value:
-        if key not in _RUNNABLE_INPUT_KEYS:
-            hint = did_you_mean(str(key), _RUNNABLE_INPUT_KEYS) or _RUNNABLE_INPUT_HINT
+        if key not in _RUNNABLE_INPUT_FIELDS:
+            hint = did_you_mean(str(key), _RUNNABLE_INPUT_FIELDS) or _RUNNABLE_INPUT_HINT
             raise InputError(f"input: unknown key {key!r}; {hint}")
     for key in ("task", "responses"):
         if key not in value:

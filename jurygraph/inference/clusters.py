@@ -448,25 +448,51 @@ def needed_cluster_count(estimate: Estimate, margin: float, largest_loss: float)
 
 
 def find_least_count(is_enough: Callable[[int], bool], most: int) -> int | None:
-    """Return the least number from 2 on that is enough, as all greater ones are; None if `most` is not."""
-    counts = range(2, most + 1)
-    index = bisect_left(counts, True, key=is_enough)
-    return counts[index] if index < len(counts) else None
+    """Return the least number from 2 on that is enough, as all greater ones are; None if `most` is not.
+
+    By bisection below the first such power of 2: great numbers may take long to try.
+    """
+    high = 2
+    while not is_enough(high):
+        if high >= most:
+            return None
+        high = min(2 * high, most)
+    return bisect_left(range(high), True, high // 2 + 1, key=is_enough)
 
 
 def detectable_difference(estimate: Estimate) -> float | None:
     """Return the smallest true difference that a test at 5 %, two-sided, would find with power 0.8, given this error.
 
-    It is the noncentrality of Student's t with the clusters' degrees of freedom that gives this power, times the error;
-    the chance of a significant result of the wrong sign is neglected. None where the estimate has no error, or where
-    that is 0, and for fewer than ten clusters: their error is too rough to plan with.
+    None where the estimate has no error, or where that is 0, and for fewer than ten clusters: their error is too rough
+    to plan with.
+    """
+    if not estimate.error or estimate.clusters < _MIN_PLANNED_TASKS:
+        return None
+    return _detectable_error_multiple(estimate.clusters) * estimate.error
+
+
+def needed_count_for_difference(
+    difference: float, half_width: float, count: int, most: int
+) -> int | None:
+    """Return how many like those of a t interval would find a true difference with power 0.8; None if `most` would not.
+
+    The standard error of so many is that of the interval, over `count`, times √(count / number).
+    """
+    error_of_one = half_width / t_quantile(count - 1) * math.sqrt(count)
+    return find_least_count(
+        lambda number: (
+            _detectable_error_multiple(number) * error_of_one <= difference * math.sqrt(number)
+        ),
+        most,
+    )
+
+
+def _detectable_error_multiple(count: int) -> float:
+    """Return the least true difference that is found with power 0.8, in standard errors of so many clusters.
+
+    It is the noncentrality of Student's t with the clusters' degrees of freedom that gives this power; the chance of a
+    significant result of the wrong sign is neglected.
     """
     from scipy import special
 
-    if not estimate.error or estimate.clusters < _MIN_PLANNED_TASKS:
-        return None
-    degrees_of_freedom = estimate.clusters - 1
-    noncentrality = float(
-        special.nctdtrinc(degrees_of_freedom, 1.0 - TEST_POWER, t_quantile(degrees_of_freedom))
-    )
-    return noncentrality * estimate.error
+    return float(special.nctdtrinc(count - 1, 1.0 - TEST_POWER, t_quantile(count - 1)))

@@ -2,21 +2,23 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import TaskLine
-from jurygraph.schema.frozen_model import StrPath
 from jurygraph.schema.rating import RatedAnswer, RatedText, Rating, Vote
 from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.ratings import (
     NO_NAMES,
     NameByField,
     drop_repeated_labels,
+    iter_file_columns,
+    join_files,
     read_prompts,
-    read_rated_texts,
-    read_texts,
+    read_votes,
+    unique_value_by_item,
 )
 
 RATED_TABLE_COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
@@ -31,14 +33,15 @@ class RatedTable(NamedTuple):
 
 
 def read_rated_table(
-    path: StrPath, columns: NameByField, options: NameByField = NO_NAMES
+    paths: Sequence[Path], columns: NameByField, options: NameByField = NO_NAMES
 ) -> RatedTable:
-    """Read a table with a text in each row, and a label that an annotator gave to it.
+    """Read tables with a text in each row, and a label that an annotator gave to it, as one.
 
     `columns` maps our names (`RATED_TABLE_COLUMNS`) to those of the file; `options` as for `read_ratings`.
 
     The response to a task has the key of its vote as id; the
-    task's reviewers are the annotators. Raises `InputError` with file, line and field, also if an item has two prompts.
+    task's reviewers are the annotators. Raises `InputError` with file, line and field, also if an item has two prompts
+    or texts.
     """
     for name, column in columns.items():
         if name not in RATED_TABLE_COLUMNS:
@@ -49,19 +52,24 @@ def read_rated_table(
             if column in RATED_TABLE_COLUMNS:
                 hint = f"did you mean {column}={name}?"
             raise InputError(f"--column {name}: is not a column of ratings; {hint}")
-    rating_columns = {name: column for name, column in columns.items() if name != "prompt"}
-    file = read_rated_texts(path, rating_columns, options)
-    votes = [vote for _, vote in drop_repeated_labels(file).rows]
-    texts = read_texts(path, rating_columns)
-    prompt = columns.get("prompt", "prompt" if "prompt" in file.unread_columns else None)
-    prompts = {} if prompt is None else read_prompts(path, {**rating_columns, "prompt": prompt})
+    files = []
+    prompts: dict[str, str] = {}
+    for path, file_columns in iter_file_columns(paths, columns, "prompt"):
+        rating_columns = {name: file_columns[name] for name in file_columns if name != "prompt"}
+        file = drop_repeated_labels(read_votes(path, rating_columns, options, model=RatedText))
+        files.append(file)
+        if "prompt" in {**file_columns, **file.unread_columns}:
+            prompts |= read_prompts(path, {"prompt": "prompt", **file_columns})
+    file = join_files(files)
+    votes = [vote for _, vote in file.rows]
+    texts = {key: text for key, (text, _) in unique_value_by_item(file, "text").items()}
     ratings_by_item = defaultdict(list)
     for vote in votes:
         ratings_by_item[vote.item].append(vote)
     tasks = []
     for item, item_votes in ratings_by_item.items():
         people = [vote.annotator for vote in item_votes]
-        tasks.append(item_to_task(str(path), item, item_votes, people, texts, prompts))
+        tasks.append(item_to_task(file.path, item, item_votes, people, texts, prompts))
     answers = [RatedAnswer(**vote.model_dump(), prompt=prompts.get(vote.key)) for vote in votes]
     return RatedTable(tasks, answers)
 

@@ -17,7 +17,7 @@ from jurygraph.errors import InputError
 from jurygraph.interchange.tables import table_to_csv, write_parquet
 from jurygraph.interchange.traces import export_traces_as_jsonl, write_audit_bundle
 from jurygraph.interchange.votes import export_votes
-from jurygraph.runs.export_table import ExportTable, TableName
+from jurygraph.runs.export_table import ExportRow, ExportTable, TableName
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.runs.table_reader import TableOptions, open_export_table
@@ -68,20 +68,20 @@ def _open_table(run: Run, name: TableName, options: TableOptions, stack: ExitSta
     return stack.enter_context(closing(open_export_table(run, name, options)))
 
 
-def read_advantages(run: Run) -> dict[str, float | None]:
-    """Return the advantage of each response in its group, with the std of ddof 1; None for a failed reward."""
+def read_advantages(run: Run) -> dict[str, ExportRow]:
+    """Return the `advantage` of each response in its group, with the std of ddof 1; None for a failed reward."""
     from jurygraph.aggregation import advantages  # lazily: it loads NumPy
 
-    found = {}
+    found: dict[str, ExportRow] = {}
     for group in read_stored_groups(run):
         values = [nan if trace.value is None else trace.value for trace in group.traces]
         for trace, advantage in zip(group.traces, advantages(values).tolist(), strict=True):
-            found[trace.response_id] = None if trace.value is None else advantage
+            found[trace.response_id] = {"advantage": None if trace.value is None else advantage}
     return found
 
 
 _RESPONSE_TABLE_OPTIONS = frozenset(
-    {"texts", "where", "questions", "reasons", "parts", "advantages"}
+    {"texts", "where", "questions", "reasons", "parts", "advantages", "labels"}
 )
 _VERDICT_TABLE_OPTIONS = frozenset({"texts", "where"})
 

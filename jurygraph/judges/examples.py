@@ -13,13 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
-from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import re2
-from pydantic import Field, InstanceOf, PlainSerializer
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import Field
 from rapidfuzz import fuzz
 
 from jurygraph.agents.data_optimizer import to_ngrams
@@ -320,6 +318,11 @@ class ReviewerHistory:
         """Return the texts of all ratings under these names, which mean the same as in `groups_of_ratings`."""
         return set(chain.from_iterable(self._texts.get(name, ()) for name in names))
 
+    def omission_notes(self) -> Iterator[str]:
+        """Describe the ratings that cannot be shown."""
+        for kind, number, first in self.left_out:
+            yield f"Left out: {format_count(number, 'rating')} {OMISSION_REASON_TEXTS[kind]}; the first is {first}."
+
     def notes(self) -> Iterator[str]:
         """Describe the number of ratings, those that are not read or shown, and dimensions without any."""
         total = len(self._ratings.rows)
@@ -342,8 +345,7 @@ class ReviewerHistory:
                 f"Columns of {self.name} that examples do not show: {unread_columns_text}; if one is "
                 f"{', '.join(Rating.model_fields)}, say so in `columns`, as in {{text: answer}}."
             )
-        for kind, number, first in self.left_out:
-            yield f"Left out: {format_count(number, 'rating')} {OMISSION_REASON_TEXTS[kind]}; the first is {first}."
+        yield from self.omission_notes()
         rated_dimensions = {rating.dimension for _, rating in self._ratings.rows}
         for dimension in self._dimensions:
             if (dimension, None) in self._examples_of:
@@ -378,11 +380,6 @@ class ReviewerHistory:
     def example_by_digest(self) -> Mapping[str, Example]:
         return {example.digest: example for example in self.examples}
 
-
-ReviewerHistoryParam = Annotated[
-    SkipJsonSchema[InstanceOf[ReviewerHistory]], PlainSerializer(attrgetter("digest"))
-]
-"""A history as the type of a field, whose digest stands for it."""
 
 _BLANK_LINE_PATTERN = (
     r"(?<=[^\n]\n)(?=\n|\Z)"  # the first of several lines: the place of an empty text

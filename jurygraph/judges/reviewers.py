@@ -7,6 +7,8 @@ prompt mirrors the first: in the response and in every example the two texts hav
 changed its sign. So what a reviewer prefers stays in the prompt, and what the model prefers by position does not.
 """
 
+import json
+import logging
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,10 +16,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import AfterValidator, Field, create_model, model_validator
+from pydantic import AfterValidator, Field, JsonValue, create_model, model_validator
 
 from jurygraph.agents.roles import (
     Evaluator,
@@ -42,7 +46,6 @@ from jurygraph.judges.examples import (
     Example,
     ExampleChoiceMethod,
     ReviewerHistory,
-    ReviewerHistoryParam,
     ShownExamples,
     build_example_use,
     candidate_examples,
@@ -73,12 +76,16 @@ from jurygraph.schema.frozen_model import (
     ParamsModel,
     PositiveInt,
     PositiveNumber,
+    ReadOnlyFields,
     StrictBool,
+    StrPath,
 )
 from jurygraph.schema.task import query_to_text
 from jurygraph.sources.config import read_config
 from jurygraph.sources.files import searched_folders_text, validate_at_location
 from jurygraph.sources.sheets import SheetQuestion
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class _Prediction(FrozenModel):
@@ -239,8 +246,8 @@ class ReviewerJudge(Evaluator):
     class Params(ParamsModel):
         dimensions: Literal["ideas"] | DimensionByName
         """What is scored, by name: {quality: {text: ..., scale: [1, 5]}}, or a ready set: `ideas`."""
-        history: str | ReviewerHistoryParam | None = None
-        """RATINGS file with reviewers' scores of other items; in Python also a loaded history."""
+        history: str | tuple[dict[str, JsonValue], ...] | None = None
+        """RATINGS file with reviewers' scores of other items, or its rows, as of `frame.to_dict("records")`."""
         texts: str | None = None
         """File with the items' texts, if the history has none."""
         columns: dict[str, str] = Field(default_factory=dict)
@@ -332,36 +339,42 @@ class ReviewerJudge(Evaluator):
             raise ConfigError(
                 "history: name a RATINGS file with reviewers' ratings of other items, or set shots to 0"
             )
-        if isinstance(history, ReviewerHistory):
-            if both_orders and not history.has_pairs:
-                raise ConfigError(
-                    "history: was loaded without the two texts of its pairs; give it `pairs`"
-                )
-            if history.has_prompts != self.settings.show_prompts:
-                raise ConfigError(
-                    "history: was loaded with `prompts`, or is to show them, and not both; "
-                    "give both `prompts` and `show_prompts`, or neither"
-                )
-            return history
         if both_orders and texts is None:
             raise ConfigError(
                 "texts: both_orders swaps two texts of an item; name a file with `first` and `second`"
             )
-        scales = {name: dimension.scale for name, dimension in self._dimensions.items()}
+        if not isinstance(history, str):
+            return self._read_rows(history)
         try:
-            return ReviewerHistory.read(
-                history,
-                texts,
-                self.settings.columns,
-                scales=scales,
-                has_pairs=both_orders,
-                shows_prompts=self.settings.show_prompts,
-            )
+            return self._read_history(history)
         except InputError as error:
             missing = (
                 searched_folders_text(name, "the config") for name in (texts, history) if name
             )
             raise InputError(f"{error}{next(filter(None, missing), '')}") from None
+
+    def _read_history(self, path: StrPath) -> ReviewerHistory:
+        return ReviewerHistory.read(
+            path,
+            self.settings.texts,
+            self.settings.columns,
+            scales={name: dimension.scale for name, dimension in self._dimensions.items()},
+            has_pairs=self.settings.both_orders,
+            shows_prompts=self.settings.show_prompts,
+        )
+
+    def _read_rows(self, rows: Sequence[ReadOnlyFields]) -> ReviewerHistory:
+        """Read rows by the rules of files, and log those that are left out: in Python nobody reads the notes."""
+        with TemporaryDirectory() as folder:
+            path = Path(folder, "history.json")
+            path.write_text(json.dumps(rows))
+            try:
+                history = self._read_history(path)
+            except InputError as error:
+                raise InputError(str(error).replace(str(path), "history")) from None
+        for note in history.omission_notes():
+            _LOGGER.warning("%s: %s", self.name, note)
+        return history
 
     @property
     def notes(self) -> Sequence[str]:

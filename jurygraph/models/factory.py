@@ -76,14 +76,16 @@ def open_gateway(
         hint = suggest_known_name(backend.model, config.prices)
         log.warning("calls.prices: has no %s, which is asked; %s", quote(backend.model), hint)
     outage_failure_count = config.outage.after
-    if config.attempts > 1:
+    if backend.slots or config.outage.wait == 0.0:
+        outage_failure_count = _UNLIMITED_FAILURE_COUNT
+    elif config.attempts > 1:
         # no question uses up its attempts before an outage has begun; one that has a single attempt fails at once
         outage_failure_count = min(outage_failure_count, config.attempts)
     limiter = RequestLimiter(
         backend.slots or config.concurrency,
         config.requests_per_minute,
         config.tokens_per_minute,
-        after=_UNLIMITED_FAILURE_COUNT if backend.slots else outage_failure_count,
+        after=outage_failure_count,
         wait=config.outage.wait,
         first=config.outage.first,
         server=f"the model server of {quote(backend.model)}",

@@ -36,6 +36,8 @@ from jurygraph.models.limits import (
 )
 from jurygraph.models.request import (
     ALL_REJECTED_FAULT_KIND,
+    CODE_FAULT_KIND,
+    REJECTION_FAULT_KINDS,
     AnsweredCall,
     CachedReply,
     CallSink,
@@ -571,12 +573,12 @@ class FirstRepliesCheck:
             self._unread.add(call)
 
     def note_fault(self, fault: Fault, is_first_request: bool) -> Fault | None:
-        """Note a request without a reply; return the fault that ends the run if the first ones were rejected alike.
+        """Note a request without a reply; return the fault that ends the run if the first ones failed alike.
 
         Later ones end it, too, as long as none is accepted: a jury in Python may go on after the error. One that was
         never sent, since its text cannot be encoded, says nothing of the server.
         """
-        if fault.kind != "rejected" or fault.is_unsent:
+        if fault.kind not in REJECTION_FAULT_KINDS or fault.is_unsent:
             self._unsent += is_first_request  # another takes its place
             return None
         reason = fault.code or _NUMBER_OR_ID_PATTERN.sub(
@@ -593,7 +595,7 @@ class FirstRepliesCheck:
             return None
         return Fault(
             ALL_REJECTED_FAULT_KIND,
-            f"all of the first {MAX_UNUSABLE_FIRST_REPLIES} requests were rejected: {self.problem or fault}",
+            f"all of the first {MAX_UNUSABLE_FIRST_REPLIES} requests failed alike: {self.problem or fault}",
         )
 
     def note(self, answered_call: AnsweredCall, fault: Fault | None) -> None:
@@ -633,8 +635,10 @@ class FirstRepliesCheck:
         if fault.setting is not None:
             changes.append(f"write `{setting_as_config_line(fault.setting)}` in the config")
         if self.are_all_requests_rejected:
-            changes = changes or ["change what the message names, or name another model"]
-            return f"{fault}; {changes[0]}"
+            advice = "change what the message names, or name another model"
+            if fault.kind == CODE_FAULT_KIND:
+                advice = "mend the model's code"
+            return f"{fault}; {changes[0] if changes else advice}"
         changes.append(_ADVICE_BY_FAULT_KIND[fault.kind])
         example = f"{fault}; such as {shorten(text, _MAX_EXAMPLE_CHARACTERS)!r}"
         # settings with which other replies could be used are not wrong
@@ -643,7 +647,7 @@ class FirstRepliesCheck:
     def describe_problem(self, model: str) -> str:
         """Return a sentence on the replies of a model that has a problem, up to the command that comes next."""
         if self.are_all_requests_rejected:
-            return f"every request to {model} was rejected: {self.problem}; then"
+            return f"every request to {model} failed alike: {self.problem}; then"
         if not self._usable_stored:
             return f"no reply of {model} could be used: {self.problem}; then"
         unusable_reply_count = len(self._reasons)

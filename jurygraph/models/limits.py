@@ -405,9 +405,9 @@ class RequestLimiter:
         elif fault.kind != self._announced_kind:  # again where the cause has changed
             self._announced_kind = fault.kind
             log.warning(
-                "%s: requests wait for up to %.0f s more while one at a time tries again; Ctrl-C stops, and the same "
-                "command goes on",
+                "%s: requests wait for up to %.0f s more while one at a time tries again",
                 *(self._describe_outage(), self._gives_up_at - _loop_time()),
+                extra={"command_hint": "; Ctrl-C stops, and the same command goes on"},
             )
 
     def _plan_probe(self, fault: Fault) -> None:

@@ -10,6 +10,7 @@ server        infrastructure  yes     5xx
 unreadable    infrastructure  yes     the provider's envelope is malformed
 too-large     infrastructure  no      more bytes than any reply has
 rejected      infrastructure  no      any other 4xx: the request is wrong, and a retry cannot succeed
+code          infrastructure  no      the code of the user's own chat model is wrong
 unauthorised  infrastructure  no      401, 402, 403: the key is missing or wrong, or its account has no funds
 unknown-model infrastructure  no      404: no such model or path
 unrecorded    infrastructure  no      the recording does not contain this request
@@ -109,6 +110,9 @@ RESPONSE_CAUSED_FAULT_KINDS = frozenset(
 ACCESS_FAULT_KINDS = frozenset({"unauthorised", "unknown-model"})
 """Kinds with which a server refuses every other request, too."""
 
+CODE_FAULT_KIND = "code"
+REJECTION_FAULT_KINDS = frozenset({"rejected", CODE_FAULT_KIND})
+"""Kinds that every other request may get, too: the run ends if all of the first do."""
 ALL_REJECTED_FAULT_KIND = "all-rejected"
 PROBE_ONLY_FAULT_KINDS = ACCESS_FAULT_KINDS | {ALL_REJECTED_FAULT_KIND}
 """Kinds after which no request is sent but an occasional probe."""

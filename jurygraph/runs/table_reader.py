@@ -1,7 +1,7 @@
 """Read the tables of a run: the rewards, with a row for each response, or the verdicts, with a row for each."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, get_args
 
 from jurygraph.display import ProgressCallback, ignore_progress
@@ -55,7 +55,7 @@ _VERDICT_COLUMNS = (
 )
 _COLUMN_TYPES: dict[str, ColumnType | None] = {
     **dict.fromkeys(
-        ("reward", "coverage", "low", "high", "advantage", "score", "confidence", "counts_as"),
+        ("reward", "coverage", "low", "high", "score", "confidence", "counts_as"),
         "double",
     ),
     **dict.fromkeys((*_VERDICT_COUNT_COLUMNS, "turn", "sample", "quotes"), "int64"),
@@ -90,15 +90,15 @@ class TableOptions:
     """Additions to a table, as `jurygraph export` names them, and a callback with the number of responses read.
 
     `texts` are `prompt`, `text` and `context`; the others are of the rewards alone: the scores of questions, their
-    reasons, what components are made of, and advantages by response. Verdicts have rows of their own. `responses` are
-    the ids of those that it has, None: all.
+    reasons, what components are made of, and further `numbers` by response. Verdicts have rows of their own.
+    `responses` are the ids of those that it has, None: all.
     """
 
     texts: bool = False
     questions: bool = False
     reasons: bool = False
     parts: bool = False
-    advantages: Mapping[str, float | None] | None = None
+    numbers: Mapping[str, ExportRow] = field(default_factory=dict)
     report: ProgressCallback = ignore_progress
     responses: Collection[str] | None = None
 
@@ -146,7 +146,6 @@ def _reward_columns_and_rows(
     reviewer_questions = run.reviewer_questions()
     questions = run.questions() if options.questions else []
     reasons = run.questions() if options.reasons else []
-    advantages = options.advantages
     numbers = {
         "predicted": reviewer_questions,
         "component": components,
@@ -154,8 +153,8 @@ def _reward_columns_and_rows(
         "question": questions,
     }
     columns = _column_types("reward", "status", "coverage", "low", "high")
-    if advantages is not None:
-        columns["advantage"] = "double"
+    for numbers_of_response in options.numbers.values():
+        columns |= dict.fromkeys(numbers_of_response, "double")
     columns |= {f"{kind}.{key}": "double" for kind, names in numbers.items() for key in names}
     columns |= _column_types(*(f"reason.{key}" for key in reasons), *_VERDICT_COUNT_COLUMNS)
 
@@ -167,9 +166,7 @@ def _reward_columns_and_rows(
         row |= {f"predicted.{name}": value for name, value in predictions.items()}
         if options.parts:
             row |= _part_cells(trace, run.decision_of(trace.task_id))
-        if advantages is not None:
-            row["advantage"] = advantages.get(trace.response_id)
-        yield row
+        yield row | options.numbers.get(trace.response_id, {})
 
     return columns, rows
 

@@ -494,11 +494,12 @@ class OutageConfig(FrozenModel):
 
     `after` is the number of failures in a row (no connection, no answer in time, 5xx) that count as an outage: at most
     as many as the attempts, if these are several. `wait` is the seconds for which requests wait in one outage before
-    they fail, and `first` those for a server that never answered and takes no connection.
+    they fail, and `first` those for a server that never answered and takes no connection. With a `wait` of 0 there are
+    no outages: each request fails after its own attempts.
     """
 
     after: PositiveInt = 8
-    wait: PositiveNumber = 300.0
+    wait: NonNegativeNumber = 300.0
     first: PositiveNumber = 5.0
 
 
@@ -629,6 +630,11 @@ class Config(ModelWithCode):
         default = () if self.model == "none" else (None,)
         names = {name for use in self.evaluators for name in use.all_judges}
         return (*default, *sorted(names))
+
+    @property
+    def asked_models(self) -> str:
+        """Return the names of all models that are asked, joined by commas; `none` without any."""
+        return ", ".join(name or self.model for name in self.judges) or "none"
 
     @property
     def has_tools(self) -> bool:

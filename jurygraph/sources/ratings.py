@@ -41,7 +41,6 @@ from jurygraph.schema.rating import (
     Label,
     LabelledItem,
     RatedItem,
-    RatedText,
     Rating,
     Vote,
 )
@@ -243,11 +242,12 @@ def read_ratings(
     """Read the ratings of a RATINGS file.
 
     `columns` maps our names `item`, `reviewer`, `score`, … to the file's columns; the error about a missing one names
-    that of the `options`, by field, with which a user says which column is meant. A whole number may be a name; a score
-    is a number, in CSV its text, or empty. Empty values are ignored. Raises `InputError` with file, line and field, and
+    that of the `options`, by field, with which a user says which column is meant. Several columns of scores are joined
+    by commas, each as COLUMN, DIMENSION=COLUMN or PERSON:DIMENSION=COLUMN. A whole number may be a name; a score is a
+    number, in CSV its text, or empty. Empty values are ignored. Raises `InputError` with file, line and field, and
     `ConfigError` if `columns` has a name that ratings do not have.
     """
-    return read_validated_rows(path, Rating, columns, options)
+    return _read_label_columns(path, Rating, columns, options)
 
 
 def read_votes(
@@ -262,7 +262,7 @@ def read_votes(
     A label is a number or a word; an empty one is an abstention, as is a word for none (`is_no_label`), unless it is
     one of the `classes`: `empty` counts these. In CSV, numerals are numbers. Raises as `read_ratings` does.
     """
-    return _read_labels(read_validated_rows(path, model, columns, options), classes)
+    return _read_labels(_read_label_columns(path, model, columns, options), classes)
 
 
 def _read_labels(file: FileRows[V], classes: Sequence[str] = ()) -> FileRows[V]:
@@ -297,13 +297,6 @@ def is_no_label(label: Label | None) -> bool:
     return isinstance(label, str) and _DECISION_BY_WORD.get(label.strip().casefold(), False) is None
 
 
-def read_rated_texts(
-    path: StrPath, columns: NameByField, options: NameByField
-) -> FileRows[RatedText]:
-    """Read votes as `read_votes` does, from a file that has the text in each row."""
-    return _read_labels(read_validated_rows(path, RatedText, columns, options))
-
-
 def read_gold(path: StrPath, columns: NameByField = NO_NAMES) -> Mapping[str, LabelWithPlace]:
     """Read the gold labels of items, by key. Rows without a label are left out.
 
@@ -317,90 +310,107 @@ def read_gold(path: StrPath, columns: NameByField = NO_NAMES) -> Mapping[str, La
 
 
 def read_judged_labels(
-    path: StrPath,
+    paths: Sequence[Path],
     columns: NameByField = NO_NAMES,
     options: NameByField = NO_NAMES,
-    responses: Collection[str] = (),
+    responses: Mapping[str, str | None] = NO_NAMES,
 ) -> FileRows[JudgedLabel]:
     """Read people's labels of judged responses; `true`, `false` and numbers are targets in CSV, too.
 
-    `columns` maps `id`, `target`, … to the file's columns; `options` as for `read_ratings`. Several of `target` are
-    joined by commas, each as COLUMN, QUESTION=COLUMN or PERSON:QUESTION=COLUMN. An item that is none of the `responses`
-    is, with its `agent`, that agent's response; a `dimension`, where the file has no `question`, is the question, as of
-    ratings that are imported. Rows without a label are left out, and counted as `empty`.
+    `columns` maps `id`, `target`, … to the files' columns; `options` as for `read_ratings`. Several of `target` are
+    joined by commas, each as COLUMN, QUESTION=COLUMN or PERSON:QUESTION=COLUMN. `responses` are ids by what a label may
+    name: an item that is no such name is, with "_" and its `agent`, that agent's response. A `dimension`, where the
+    file has no `question`, is the question, as of ratings that are imported. Rows without a label are left out, and
+    counted as `empty`. Several files are read as one.
 
     Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice, or nobody any.
     """
+    files = [
+        _read_label_file(path, file_columns, options, responses)
+        for path, file_columns in iter_file_columns(paths, columns)
+    ]
+    file = join_files(files)
+    first_place_by_subject: dict[tuple[str | None, ...], str] = {}
+    for place, label in file.rows:
+        subject = (label.id, label.other, label.question, label.reviewer)
+        first_place = first_place_by_subject.setdefault(subject, place)
+        if first_place != place:
+            problem = f"{quote(label.id)} has a label in {first_place} already"
+            hint = (
+                "keep one of each person and question; columns `reviewer` (or --reviewer-column), `question` and "
+                "`agent` tell them apart"
+            )
+            column = file.columns.get("id", "id")
+            raise_field_error(f"{file.path}, {place}", Problem((column,), problem, hint))
+    return file
+
+
+def join_files(files: Sequence[FileRows[N]]) -> FileRows[N]:
+    """Return the rows of files as those of one: places have the file, and columns are those that are alike in all."""
+    if len(files) == 1:
+        return files[0]
+    rows = [(f"{place} of {file.path}", row) for file in files for place, row in file.rows]
+    columns = set.intersection(*(set(file.columns.items()) for file in files))
+    paths = ", ".join(file.path for file in files)
+    return FileRows(paths, tuple(rows), dict(columns), empty=sum(file.empty for file in files))
+
+
+def _read_label_file(
+    path: Path, columns: NameByField, options: NameByField, responses: Mapping[str, str | None]
+) -> FileRows[JudgedLabel]:
     column_names = read_first_row(path)
     if "dimension" in column_names and "question" not in (*column_names, *columns):
         columns = {**columns, "question": "dimension"}
-    distinct_positions = read_distinct_positions(Path(path))
+    file = drop_repeated_labels(_read_label_columns(path, _LabelRow, columns, options))
     labelled_rows = []
-    row_count = 0
-    first_position_by_key: dict[tuple[str | None, ...], str] = {}
-    for target_columns, fields in _label_columns(path, columns, options):
-        file = read_validated_rows(path, _LabelRow, target_columns, options)
-        rows = [row for row in file.rows if row[0] in distinct_positions]
-        row_count += len(rows)
-        for position, row in rows:
-            if row.target is None:
-                continue
-            row = row.model_copy(update=fields)
-            if row.agent is not None and row.id not in responses:
-                row = row.model_copy(update={"id": f"{row.id}_{row.agent}"})
-            labelled_rows.append((position, JudgedLabel(**row.model_dump(exclude={"agent"}))))
-            subject = (row.id, row.other, row.question, row.reviewer)
-            first = first_position_by_key.setdefault(subject, position)
-            if first != position:
-                problem = f"{quote(row.id)} has a label in {first} already"
-                hint = "keep one, or name the column of who gave each with --reviewer-column"
-                if row.reviewer is not None:
-                    problem = f"{quote(row.reviewer)} labelled {quote(row.id)} in {first} already"
-                    hint = (
-                        "keep one label of each person and `question`; if another column names the question of each, "
-                        "or its agent, rename it to `question` or `agent`"
-                    )
-                column = file.columns["id"]
-                raise_field_error(f"{path}, {position}", Problem((column,), problem, hint))
-    column_by_field = dict(file.columns)
-    if fields:
-        column_by_field |= dict.fromkeys(("target", "question"), columns["target"])
+    for position, row in file.rows:
+        if row.target is not None:
+            name = row.id
+            if row.agent is not None and name not in responses:
+                name = f"{name}_{row.agent}"
+            fields = {**row.model_dump(exclude={"agent"}), "id": responses.get(name) or name}
+            labelled_rows.append((position, JudgedLabel(**fields)))
     if not labelled_rows:
-        column = quote(column_by_field["target"])
+        column = quote(file.columns["target"])
         raise InputError(f"{path}: no row has a label in column {column}; write one at least")
-    return FileRows(
-        file.path,
-        tuple(labelled_rows),
-        column_by_field,
-        file.unread_columns,
-        row_count - len(labelled_rows),
-    )
+    empty = len(file.rows) - len(labelled_rows)
+    return FileRows(file.path, tuple(labelled_rows), file.columns, empty=empty)
 
 
-def _label_columns(
-    path: StrPath, columns: NameByField, options: NameByField
-) -> Iterator[tuple[NameByField, dict[str, str]]]:
-    """Yield the columns for each `target`, with the `question`, and the `reviewer`, that its labels are of, if named.
+def _read_label_columns(
+    path: StrPath, model: type[N], columns: NameByField, options: NameByField
+) -> FileRows[N]:
+    """Read the rows of a file as `read_validated_rows` does, for each of its columns of labels, if several are named.
 
-    A name that the file has is one column, whatever is in it. Raises `InputError` for two of one question and person.
+    Those that a column is of, a question and perhaps a person, are fields of its rows. Raises `InputError` for two
+    columns of one question and person.
     """
-    targets = columns.get("target", "")
+    columns = _column_by_field(model, columns)
+    (label,) = {"score", "label", "target"} & model.model_fields.keys()
+    (question,) = {"dimension", "question"} & model.model_fields.keys()
+    (person,) = {"reviewer", "annotator"} & model.model_fields.keys()
+    targets = columns.get(label, "")
     if not set(targets) & set(",=") or targets in read_first_row(path):
-        yield columns, {}
-        return
-    subjects = []
-    for text in split_names(targets):
-        column, name, question = split_column_subject(text)
-        fields = {"question": question or name or column}
-        if question:
-            fields["reviewer"] = name
-        if fields in subjects:
+        return read_validated_rows(path, model, columns, options)
+    files: dict[str, FileRows[N]] = {}
+    for text in split_names(targets.removesuffix(",")):
+        column, first, second = split_column_subject(text)
+        subject = {question: second or first or column}
+        if second:
+            subject[person] = first
+        names = join_names(subject.values())
+        if names in files:
             raise InputError(
-                f"{options.get('target', 'target')}: has two columns of {join_names(fields.values())}; name one, or "
-                "each person's as PERSON:QUESTION=COLUMN"
+                f"{options.get(label, label)}: has two columns of {names}; name one, or each person's as "
+                "PERSON:QUESTION=COLUMN"
             )
-        subjects.append(fields)
-        yield {**columns, "target": column}, fields
+        label_columns = {**columns, label: column}
+        files[names] = file = read_validated_rows(path, model, label_columns, options, subject)
+    return replace(
+        file,
+        rows=tuple(chain.from_iterable(file.rows for file in files.values())),
+        columns={**file.columns, label: targets, question: targets},
+    )
 
 
 def split_column_subject(text: str) -> tuple[str, str, str]:
@@ -466,10 +476,12 @@ def read_validated_rows(
     model: type[N],
     columns: NameByField = NO_NAMES,
     options: NameByField = NO_NAMES,
+    subject: NameByField = NO_NAMES,
 ) -> FileRows[N]:
     """Read every row of a file as a model; `columns` and `options` as for `read_ratings`, by alternative names, too.
 
-    In CSV, cells of the fields that the model names in `json_columns` are read as JSON. Raises as `read_ratings` does.
+    The fields of the `subject` are those of every row, whatever the file has. In CSV, cells of the fields that the
+    model names in `json_columns` are read as JSON. Raises as `read_ratings` does.
     """
     path = Path(path)
     columns = _column_by_field(model, columns)
@@ -483,7 +495,8 @@ def read_validated_rows(
     )
     # of JSON, the file as a whole
     header = column_names_location(path, "row 1")
-    column_by_field = _match_columns(header, model, columns, present_columns, options)
+    fields = [name for name in model.model_fields if name not in subject]
+    column_by_field = _match_columns(header, model, fields, columns, present_columns, options)
     number_columns = list(filter(None, map(column_by_field.get, _NUMBER_FIELDS)))
     read_decimal_commas(path, rows_with_position, number_columns)
     rows = []
@@ -493,14 +506,16 @@ def read_validated_rows(
     if "score" in column_by_field:
         _read_decisions(rows_with_position, column_by_field)
     for position, values in rows_with_position:
-        row = _row_to_model(f"{path}, {position}", model, values, column_by_field, is_csv_file)
+        row = _row_to_model(
+            f"{path}, {position}", model, values, column_by_field, is_csv_file, subject
+        )
         rows.append((position, row))
         if is_csv_file and None in map(values.get, column_by_field.values()):
             short_row_positions.append(position)
     if short_row_positions:
         message = "%s: ends before a cell that is read, as an empty one: %s"
         _LOGGER.warning(message, path, join_names(short_row_positions))
-    missing = [name for name in model.model_fields if name not in column_by_field]
+    missing = [name for name in fields if name not in column_by_field]
     unread_columns: dict[str, str | None] = {}
     for column in sorted(set(present_columns) - set(column_by_field.values())):
         unread_columns[column] = None
@@ -582,18 +597,25 @@ def iter_file_columns(
     """Yield each of several files with the columns named for it, of which one may be in the others alone.
 
     A file that has the usual name instead, as those that `import` writes, is read by that; it may lack that of the
-    `optional_field`.
+    `optional_field`, and some of several columns of labels.
     """
-    headers = {}
-    if columns and len(paths) > 1:
-        headers = {path: set(read_first_row(path)) for path in paths}
+    headers = {path: set(read_first_row(path)) for path in paths if columns}
     all_columns = set().union(*headers.values())
     for path in paths:
         file_columns = dict(columns)
         for name, column in columns.items():
-            header = headers.get(path, all_columns)
-            has_other_name = name == optional_field or {name, _COLUMN_ALIASES.get(name)} & header
-            if column in all_columns - header and has_other_name:
+            texts = [column] if column in all_columns else split_names(column)
+            missing_columns = all_columns - headers[path]
+            present_texts = [
+                text for text in texts if split_column_subject(text)[0] not in missing_columns
+            ]
+            if 0 < len(present_texts) < len(texts):
+                # The comma at the end tells one of several columns from a column that is named alone.
+                file_columns[name] = ",".join([*present_texts, ""])
+            has_other_name = (
+                name == optional_field or {name, _COLUMN_ALIASES.get(name)} & headers[path]
+            )
+            if has_other_name and not present_texts:
                 del file_columns[name]
         yield path, file_columns
 
@@ -620,13 +642,14 @@ def _required_fields(model: type[FrozenModel]) -> list[str]:
 def _match_columns(
     location: str,
     model: type[FrozenModel],
+    fields: Sequence[str],
     columns: NameByField,
     present_columns: Sequence[str],
     options: NameByField,
 ) -> NameByField:
-    """Return the column of each field of which a file with the columns `present_columns` has one."""
+    """Return the column of each of the fields of which a file with the columns `present_columns` has one."""
     column_by_field = {}
-    for name in model.model_fields:
+    for name in fields:
         # A row of a model with both fields says two things by the two names.
         alias = _COLUMN_ALIASES.get(name)
         other = None if alias in model.model_fields else alias
@@ -652,16 +675,20 @@ def _rating_column_error(
     if "responses" in present_columns:
         return InputError(f"{location}: has `responses`, as TASKS; name the file of their RATINGS")
     error = missing_column_error(location, columns, present_columns, option)
-    may_be_wide = columns[-1] in ("item", "label", "annotator") or "," in columns[0]
-    if option is None or not may_be_wide:
+    if option is None or columns[-1] not in ("item", "label", "annotator"):
         return error
     return InputError(f"{error}; or {_WIDE_TABLE_HINT}")
 
 
 def _row_to_model(
-    location: str, model: type[N], values: TableRow, columns: NameByField, is_csv_file: bool
+    location: str,
+    model: type[N],
+    values: TableRow,
+    columns: NameByField,
+    is_csv_file: bool,
+    subject: NameByField,
 ) -> N:
-    fields = {}
+    fields: JsonFields = {**subject}
     for name, column in columns.items():
         is_required = model.model_fields[name].is_required()
         # A row of JSON may lack what others have: a field then has its default, or is empty, as a cell of CSV is.

@@ -23,7 +23,13 @@ from jurygraph.errors import InputError
 from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Id, LongId, Number, StrictBool, StrPath
-from jurygraph.schema.rating import Label, RatedItem, Vote, find_label_class, format_label
+from jurygraph.schema.rating import (
+    Label,
+    RatedItem,
+    VoteOnText,
+    find_label_class,
+    format_label,
+)
 from jurygraph.sources.ratings import (
     NO_NAMES,
     NUMERAL_PATTERN,
@@ -34,6 +40,8 @@ from jurygraph.sources.ratings import (
     unique_value_by_item,
 )
 
+_ITEM_FIELDS = {"item", "agent", "prompt", "text", "domain", "group"}
+"""What the key says of an item, so that ratings of it have it, too."""
 _SCORE_BY_PREFERRED_SIDE = {"first": -1.0, "tie": 0.0, "second": 1.0}
 
 
@@ -86,13 +94,15 @@ class SheetKeyRow(RatedItem, SheetQuestion):
 
     id: Id
     reviewer: Id
+    prompt: str | None = None
+    text: str | None = None
     domain: Id | None = None
     group: LongId | None = None
     is_pair: StrictBool = False
     is_swapped: StrictBool = False
 
 
-class SheetVote(Vote):
+class SheetVote(VoteOnText):
     """The label in a row, and whether the row was to be filled in; None where no score decides that.
 
     A row of the key that is in no sheet is not returned, and has no label.
@@ -194,7 +204,7 @@ def make_sheets(
             for question in questions:
                 # The letter keeps spreadsheets from reading an id such as 12e45 as a number.
                 identity = f"i{next(ids):07x}"
-                fields = item.model_dump(include={"item", "agent", "domain", "group"})
+                fields = item.model_dump(include=_ITEM_FIELDS)
                 fields |= {"is_pair": item.is_pair, "is_swapped": is_swapped, **dict(question)}
                 key.append(SheetKeyRow(id=identity, reviewer=reviewer, **fields))
                 sheets[reviewer].append(
@@ -272,7 +282,7 @@ def read_sheet_votes(paths: Sequence[StrPath]) -> Iterator[SheetVote]:
 
 
 def _make_vote(row: SheetKeyRow, location: str, label: Label | None, **fields: Any) -> SheetVote:
-    shared_fields = row.model_dump(include={"item", "agent", "dimension", "domain", "group"})
+    shared_fields = row.model_dump(include={*_ITEM_FIELDS, "dimension"})
     return SheetVote(
         annotator=row.reviewer, label=label, row=row, location=location, **shared_fields, **fields
     )

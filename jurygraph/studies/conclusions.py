@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
 
 from jurygraph.display import format_interval
-from jurygraph.inference.clusters import NORMAL_QUANTILE, POWER_QUANTILE, Estimate
+from jurygraph.inference.clusters import Estimate, needed_count_for_difference
 from jurygraph.messages import format_count, join_names, list_first, shell_quote
 from jurygraph.studies.alternative_annotator import (
     MIN_PASSING_WIN_RATE,
@@ -58,21 +58,20 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
     """Return how many more of `count` would move the bound out of an interval with power 0.8, as a sentence.
 
     It begins with a space, and is empty where the value is the bound, or the interval is on one side of it.
-
-        n · ((z_0.975 + z_0.8) / z_0.975)² · (half-width / distance to the bound)²
     """
     estimate = as_interval(cell)
     if estimate is None or side_of_bound(cell, bound) != 0 or estimate.value == bound:
         return ""
     value, low, high = (end or 0.0 for end in estimate[:3])
     half_width = value - low if value > bound else high - value
-    distance_to_bound = abs(value - bound)
-    needed_factor = (half_width / distance_to_bound * (1.0 + POWER_QUANTILE / NORMAL_QUANTILE)) ** 2
-    if needed_factor >= MAX_SAMPLE_FACTOR:
+    needed_count = needed_count_for_difference(
+        abs(value - bound), half_width, count, MAX_SAMPLE_FACTOR * count
+    )
+    if needed_count is None:
         return (
             f" More {noun} would hardly tell: it would take over {MAX_SAMPLE_FACTOR} times as many."
         )
-    additional_count = float(f"{count * (needed_factor - 1.0):.2g}")
+    additional_count = float(f"{needed_count - count:.2g}")
     others = "; more items of the same ones would not" if noun == "reviewers" else ""
     return f" About {additional_count:,.0f} more {noun} like these would tell with a chance of 80%{others}."
 

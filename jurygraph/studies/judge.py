@@ -8,12 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
 from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
 from jurygraph.messages import quote, suggest_known_name
+from jurygraph.runs.export_table import ExportRow
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import (
@@ -42,6 +44,7 @@ from jurygraph.studies.judgements import (
     split_pair_name,
 )
 from jurygraph.studies.pairs import has_order_flip
+from jurygraph.studies.report import refuse_repeated_sources
 
 _LABEL_COLUMN_PREFIX = "label."
 _MAX_CLASS_STEPS = 10.0
@@ -149,21 +152,25 @@ class JudgeStudy:
 
 
 def read_labels(
-    source: str,
+    sources: Sequence[str],
     runs: Sequence[RunJudgements],
     columns: Mapping[str, str] = {},
     options: Mapping[str, str] = {},
 ) -> FileRows[JudgedLabel]:
-    """Return the labels in a file, or those that `label.NAME` names of the runs' responses, as if a file had them.
+    """Return the labels in files, or those that `label.NAME` names of the runs' responses, as if a file had them.
 
     `columns` and `options` are those of `read_judged_labels`.
 
-    Raises `InputError` for a file that cannot be read, if no response has such a label, if runs have different ones for
-    a response, or if one is neither a number nor true or false.
+    Raises `InputError` for a file that cannot be read, or is named twice, if files have different labels, if no
+    response has such a label, if runs have different ones for a response, or if one is neither a number nor true or
+    false.
     """
-    if not source.startswith(_LABEL_COLUMN_PREFIX) or is_table(source):  # `label.csv` is a file
-        responses = {response for run in runs for response in run.lengths}
-        return read_judged_labels(source, columns, options, responses)
+    source, *others = sources
+    if others or not source.startswith(_LABEL_COLUMN_PREFIX) or is_table(source):
+        paths = list(map(Path, sources))  # `label.csv` is a file
+        refuse_repeated_sources(paths)
+        names = [name for run in runs for name in run.response_by_name.items()]
+        return read_judged_labels(paths, columns, options, dict(names))
     for field_name in columns:
         option = options.get(field_name, "columns")
         raise InputError(f"{option}: is for a file of labels, and {source} is a label of the runs")
@@ -194,6 +201,29 @@ def read_labels(
     column_by_field = {"id": "id", "target": source}
     count = len(responses_without_label - by_response.keys())
     return FileRows(runs[0].run, tuple(by_response.values()), column_by_field, empty=count)
+
+
+def add_mean_labels(
+    rows: dict[str, ExportRow],
+    sources: Sequence[str],
+    run: RunJudgements,
+    columns: Mapping[str, str],
+    options: Mapping[str, str],
+) -> None:
+    """Add the mean of people's labels of each question, as `people.QUESTION`, to the rows of responses, by their ids.
+
+    Labels that name no question are of what their column is called by.
+
+    `sources`, `columns` and `options` as for `read_labels`; raises as it does, and for an unknown response.
+    """
+    labels = read_labels(sources, [run], columns, options)
+    refuse_unknown_responses([run], labels, labels.rows)
+    targets = defaultdict(list)
+    column = labels.columns.get("target", "label")
+    for _, label in labels.rows:
+        targets[label.id, label.question or column].append(label.target)
+    for (response, question), values in targets.items():
+        rows.setdefault(response, {})[f"people.{question}"] = fmean(values)
 
 
 def _make_no_label_error(
@@ -374,7 +404,7 @@ def _join_judge_labels(
     votes_cast = []
     for position, label in matching_labels:
         if not low <= label.target <= high:
-            location = f"{labels.path}, {position}, field {labels.columns['target']}"
+            location = f"{labels.path}, {position}, field {labels.columns.get('target', 'target')}"
             raise InputError(
                 f"{location}: is {label.target:g}; {quote(judge.question)} goes from {low:g} to {high:g}"
             )

@@ -140,6 +140,8 @@ Traits = Mapping[str, Mapping[str, str | None]]
 class RunJudgements:
     """All judgements of a run: by judge and response, with lengths, own labels and traits of the responses.
 
+    `response_by_name` has the ids of responses by what a label may name: the id, or task and agent with "_" between
+    them; None where several have the same.
     `costs` has what each judge of several costs in US dollars, NaN for an unknown price, also where it judges only
     what the others disagree on: a call with fewer questions costs half, for what is judged, and its part of the other
     half. The `evaluators` are in the order of the config. `unfinished` says how far a run is that is not closed, and
@@ -154,6 +156,7 @@ class RunJudgements:
     costs: Mapping[_PartOfJudge, float] = field(default_factory=dict)
     evaluators: Sequence[str] = ()
     unfinished: str = ""
+    response_by_name: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def read_judgements(
@@ -175,6 +178,7 @@ def read_judgements(
     rewards = {}
     traits: dict[str, dict[str, str | None]] = {"agent": {}, "domain": {}}
     costs: dict[_PartOfJudge, float] = defaultdict(float)
+    response_by_name: dict[str, str | None] = {}
     billed_calls = set[
         str
     ]()  # a group may have the replies of an earlier one, which were paid once
@@ -206,6 +210,9 @@ def read_judgements(
             rewards[trace.response_id] = judgement
             traits["agent"][trace.response_id] = trace.agent
             traits["domain"][trace.response_id] = domain
+            name = f"{group.key}_{trace.agent}"
+            response_by_name[name] = None if name in response_by_name else trace.response_id
+            response_by_name[trace.response_id] = trace.response_id
             for judge, verdicts in _verdicts_by_judge(run, trace, superseded).items():
                 if questions[judge.question].scope != "pair":
                     judgements_by_judge[judge][trace.response_id] = _summarize_verdicts(
@@ -233,6 +240,7 @@ def read_judgements(
         costs,
         [use.known_as for use in run.config.evaluators],
         _describe_unfinished_run(run, len(lengths)),
+        response_by_name,
     )
 
 
@@ -438,8 +446,10 @@ def refuse_unknown_responses(
                 continue
             names = ", ".join(run.run for run in runs)
             hint = unfinished or did_you_mean(value, sorted(responses))
-            hint = hint or f"name a response of {names}"
-            location = f"{labels.path}, {position}, field {labels.columns[name]}"
+            hint = (
+                hint or f"name a response of {names} by its id, or by its task (`item`) and `agent`"
+            )
+            location = f"{labels.path}, {position}, field {labels.columns.get(name, name)}"
             raise InputError(f"{location}: there is no response {quote(value)}; {hint}")
 
 
@@ -498,7 +508,7 @@ def resolve_label_questions(
                 problem = describe_question_name_problem(name, matching_question_ids, question_ids)
                 where = "--question"
                 if label.question is not None:
-                    where = f"{labels.path}, {position}, field {labels.columns['question']}"
+                    where = f"{labels.path}, {position}, field {labels.columns.get('question', 'question')}"
                     problem += column_hint
                 raise InputError(f"{where}: {problem}")
             label = label.model_copy(update={"question": matching_question_ids[0]})

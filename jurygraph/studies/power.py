@@ -7,8 +7,7 @@ wrong on an item.
 """
 
 import math
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -20,7 +19,12 @@ from jurygraph.arrays import Floats, Ints
 from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import MeasurementLevel, alpha_estimate
-from jurygraph.inference.clusters import cluster_numbers, members_by_cluster, t_quantile
+from jurygraph.inference.clusters import (
+    cluster_numbers,
+    find_least_count,
+    members_by_cluster,
+    t_quantile,
+)
 from jurygraph.inference.crossed import crossed_error
 from jurygraph.studies import symbols
 from jurygraph.studies.agreement import DimensionRatings, dimension_domain_name
@@ -183,7 +187,7 @@ class PowerStudy:
         power_now = power(current_reviewer_count)
         reviewers = None
         if power_with_all_items >= self.power:
-            reviewers = _find_least_sufficient_count(
+            reviewers = find_least_count(
                 lambda number: power(number) >= self.power, _MAX_REVIEWERS_PLANNED
             )
         return {
@@ -401,15 +405,3 @@ def simulate_power(
         is_difference_found = np.abs(means + difference) > quantile * errors
         hits += int(is_difference_found.sum())
     return hits / _SIMULATED_TEST_COUNT
-
-
-def _find_least_sufficient_count(
-    has_target_power: Callable[[int], bool], max_count: int
-) -> int | None:
-    """Return the least number that is enough, by bisection below the first such power of 2; None above `max_count`."""
-    high = 2
-    while not has_target_power(high):
-        high *= 2
-        if high > max_count:
-            return None
-    return bisect_left(range(high), True, high // 2 + 1, key=has_target_power)

@@ -3,6 +3,7 @@
 What they contain is tested in `tests/runs/test_export.py`, `test_table_reader.py` and `integrity/test_bundle.py`.
 """
 
+import csv
 import gzip
 import os
 import shutil
@@ -217,3 +218,32 @@ def test_an_option_adds_columns_to_a_table(
         for more in ([option], [])
     )
     assert [name for name in with_option if name not in without] == columns
+
+
+def test_what_people_say_is_beside_the_scores(
+    scored_once: Path, run: Command, tmp_path: Path
+) -> None:
+    """The mean of several people's labels, by question, in one row with the judge's."""
+    polite = tmp_path / "polite.csv"
+    polite.write_text("id,who,polite\ndoor/a,ann,1\ndoor/a,bo,0\nsalt/b,ann,1\n")
+    stars = tmp_path / "stars.csv"
+    stars.write_text("id,target\ndoor/a,4\n")
+    columns = ["--labels", polite, "--labels", stars, "--target-column", "polite=polite"]
+    written = tmp_path / "table.csv"
+    ended = run("export", scored_once, *columns, "-o", written)
+    assert (
+        f"line 3 of {polite}, field id: 'door/a' has a label in line 2 of {polite} already"
+        in ended.err
+    )
+    polite.write_text("id,reviewer,polite\ndoor/a,ann,1\ndoor/a,bo,0\nsalt/b,ann,1\n")
+    assert run("export", scored_once, *columns, "--questions", "-o", written).code == 0
+    with written.open(newline="") as file:
+        rows = {row["response"]: row for row in csv.DictReader(file)}
+    found = {name: (row["people.polite"], row["people.label"]) for name, row in rows.items()}
+    assert found.pop("door/a") == ("0.5", "4.0")
+    assert found.pop("salt/b") == ("1.0", "")
+    assert set(found.values()) == {("", "")}
+    assert "question.manners.polite" in rows["door/a"]
+    refused = run("export", scored_once, "--to", "verdicts", *columns)
+    assert "--labels: is not for --to verdicts; use csv, parquet or xlsx" in refused.err
+    assert run("export", scored_once, *columns, "-o", polite).code == 2, "labels are not replaced"

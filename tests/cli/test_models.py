@@ -374,7 +374,7 @@ class TestFailures:
         )
         assert "is complete; only failures are left to repeat" in ended[1].err
         assert (
-            f"every request to the model was rejected: {server.url}: 400: {NO_LIMIT}"
+            f"every request to the model failed alike: {server.url}: 400: {NO_LIMIT}"
             in ended[0].err
         )
         for one in ended:

@@ -79,7 +79,7 @@ def test_a_trace_without_its_plan_needs_it() -> None:
     stored = jg.Trace.model_validate_json(trace.model_dump_json())
     with pytest.raises(
         jg.InputError,
-        match=r"the trace of response 'kind' has no plan; give `plan.* `run.explain\('kind",
+        match=r"the trace of response 'kind' has no plan, .* keep its `trace.plan`.* `run.explain\('kind",
     ):
         stored.explain()
     explanation = stored.explain(jg.Plan.model_validate_json(trace.plan.model_dump_json()))

@@ -150,4 +150,4 @@ def test_the_error_of_a_listener_is_that_of_the_scoring() -> None:
         open_jury({"use": OneByOne()}) as jury,
         pytest.raises(RuntimeError, match="the display is closed"),
     ):
-        run_held(jury._score_group(jg.Group(TASK, ["Quick.", HELD]), None, listen))
+        run_held(jury._score_group(jg.Group(TASK, ["Quick.", HELD]), listen))

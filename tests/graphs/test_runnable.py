@@ -10,6 +10,8 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
@@ -90,20 +92,54 @@ def test_another_input_is_refused_with_what_would_be_right(content: Any, message
     assert message in str(error.value)
 
 
+def test_the_drawing_is_of_this_jury_and_the_schema_names_the_keys_of_the_input() -> None:
+    """However it is asked for: LangGraph's graphs take `xray`, and a chain calls it by position."""
+    with jg.Jury(
+        evaluators=["maths.format", "maths.accuracy"],
+        components={"both": {"inputs": {"f": "maths.format", "a": "maths.accuracy"}}},
+        reward={"both": 0.5, "accuracy": 1.0},
+        gates=[{"kind": "format", "below": 0.5}],
+    ) as jury:
+        runnable = jury.as_runnable()
+        drawing = runnable.get_graph(xray=True)
+        chain = runnable | RunnableLambda(rewards)
+        assert "component both" in chain.get_graph().draw_mermaid()
+        assert chain.get_prompts() == []
+    assert [edge[:3] for edge in drawing.edges] == [
+        ("responses", "evaluator maths.accuracy", None),
+        ("responses", "evaluator maths.format", None),
+        ("evaluator maths.accuracy", "component accuracy", None),
+        ("component accuracy", "reward", "weight 1"),
+        ("evaluator maths.format", "component format", None),
+        ("component format", "reward", "weight 0, gate: format"),
+        ("evaluator maths.accuracy", "component both", None),
+        ("evaluator maths.format", "component both", None),
+        ("component both", "reward", "weight 0.5"),
+    ]
+    assert "evaluator maths.accuracy" in drawing.draw_mermaid()
+    schema = runnable.get_input_jsonschema()
+    assert list(schema["properties"]) == ["task", "responses", "plan", "step", "phase"]
+    assert schema["required"] == ["task", "responses"]
+    assert repr(runnable) == "JuryRunnable(['maths.accuracy', 'maths.format'])"
+
+
 class Desk(TypedDict, total=False):
     question: jg.Task
     drafts: list[str]
     week: int
     judged: list[jg.Trace]
+    plan: jg.Plan
 
 
-def build_desk(jury: jg.Jury) -> CompiledStateGraph[Any, Any, Any, Any]:
+def build_desk(
+    jury: jg.Jury, checkpointer: Any = None, **keys: str
+) -> CompiledStateGraph[Any, Any, Any, Any]:
     graph = StateGraph(Desk)
-    node = jury.as_node(task="question", responses="drafts", traces="judged", step="week")
+    node = jury.as_node(task="question", responses="drafts", traces="judged", step="week", **keys)
     graph.add_node("judge", node)
     graph.add_edge(START, "judge")
     graph.add_edge("judge", END)
-    return graph.compile()
+    return graph.compile(checkpointer=checkpointer)
 
 
 STATE: Desk = {"question": TASK, "drafts": LETTERS, "week": 7}
@@ -140,6 +176,21 @@ def test_a_node_reads_and_writes_the_keys_that_it_is_told(tmp_path: Path) -> Non
         assert [event["event"] for event in asyncio.run(stream(desk))] == ["reward", "reward"]
         with pytest.raises(jg.InputError, match="state: has no 'drafts'"):
             desk.invoke({"question": TASK, "week": 8})
+
+
+def test_a_reward_is_explained_after_a_checkpoint_with_the_plan_in_the_state() -> None:
+    """A trace is stored without its plan, which every trace of the group would repeat."""
+    modules = [("jurygraph.schema.plan", "Plan"), ("jurygraph.schema.trace", "Trace")]
+    modules.append(("jurygraph.schema.task", "Task"))
+    serializer = JsonPlusSerializer(allowed_msgpack_modules=modules)
+    thread: RunnableConfig = {"configurable": {"thread_id": "1"}}
+    with polite_jury() as jury:
+        desk = build_desk(jury, InMemorySaver(serde=serializer), plan="plan")
+        (trace, _) = desk.invoke(STATE, thread)["judged"]
+        saved = desk.get_state(thread).values
+    with pytest.raises(jg.InputError, match=r"jury.as_node\(plan=KEY\)"):
+        saved["judged"][0].explain()
+    assert str(saved["judged"][0].explain(saved["plan"])) == str(trace.explain())
 
 
 def test_callbacks_around_a_node_see_events_and_neither_keys_nor_what_judges_run(

@@ -20,7 +20,7 @@ RENAMED = {"label": "stars", "annotator": "who", "prompt": "question"}
 
 def test_a_table_of_ratings_makes_tasks_and_votes_that_join(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text(RATED)
-    table = read_rated_table(tmp_path / "people.csv", RENAMED)
+    table = read_rated_table([tmp_path / "people.csv"], RENAMED)
     assert [task.split() for task in table.tasks] == [
         (
             Task(id="q1", query="What?", reviewers=("ann", "bo")),
@@ -45,14 +45,14 @@ def test_a_table_of_ratings_makes_tasks_and_votes_that_join(tmp_path: Path) -> N
 
 def test_a_name_with_blanks_around_it_is_the_same_person(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text(RATED.replace("q1,ann,1", "q1, ann ,1"))
-    table = read_rated_table(tmp_path / "people.csv", RENAMED)
+    table = read_rated_table([tmp_path / "people.csv"], RENAMED)
     assert table.tasks[0].split()[0].reviewers == ("ann", "bo")
     assert {vote.annotator for vote in table.votes} == {"ann", "bo"}
 
 
 def test_a_blank_prompt_is_none_where_another_agent_has_that_of_the_item(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text(RATED.replace('It is, so",gpt,What?', 'It is, so",gpt, '))
-    table = read_rated_table(tmp_path / "people.csv", RENAMED)
+    table = read_rated_table([tmp_path / "people.csv"], RENAMED)
     assert [task.query for task in table.tasks] == ["What?", "Why?"]
 
 
@@ -61,7 +61,7 @@ def test_a_row_that_differs_in_a_column_that_is_not_read_is_no_copy(tmp_path: Pa
     (tmp_path / "aspects.csv").write_text(
         "\n".join(("item,text,annotator,label,aspect", *rows)), encoding="utf-8"
     )
-    table = read_rated_table(tmp_path / "aspects.csv", {})
+    table = read_rated_table([tmp_path / "aspects.csv"], {})
     assert [vote.label for vote in table.votes] == [1.0, 1.0, 0.0]
 
 
@@ -84,5 +84,5 @@ def test_a_table_that_makes_no_ratings_is_refused(
 ) -> None:
     (tmp_path / "people.csv").write_text(RATED.replace(*change, 1) if change[0] else RATED)
     with pytest.raises(InputError) as refused:
-        read_rated_table(tmp_path / "people.csv", columns)
+        read_rated_table([tmp_path / "people.csv"], columns)
     assert message in str(refused.value)

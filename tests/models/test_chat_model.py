@@ -1,6 +1,7 @@
 """Any langchain-core chat model can be called, and each of its errors has a kind."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -207,11 +208,53 @@ class APITimeoutError(APIConnectionError):
         (Failed(response=SimpleNamespace(status_code=500)), "server"),
         (Failed(response=SimpleNamespace(status_code=408)), "timeout"),
         (Failed(status_code=200), "unreadable"),
-        (KeyError("choices"), "unreadable"),
+        (
+            openai.APIError("overloaded", httpx.Request("POST", "http://judge"), body=None),
+            "unreadable",
+        ),
+        (OSError(101, "Network is unreachable"), "unreadable"),
+        (json.JSONDecodeError("no JSON", "<html>", 0), "unreadable"),
+        (KeyError("choices"), "code"),
+        (NotImplementedError(), "code"),
+        (FileNotFoundError(2, "no such file", "key.txt"), "code"),
     ],
 )
 def test_each_error_is_mapped_to_its_kind_of_fault(raised: Exception, kind: str) -> None:
     assert fault(raised).kind == kind
+
+
+def read_reply_without_choices(_: Any) -> AIMessage:
+    """Fail as a client does: a reply without choices is a TypeError of langchain-openai."""
+    client: dict[str, Any] = {}
+    source = "def read(reply):\n    return reply['choices'][0]"
+    exec(compile(source, "/venv/site-packages/client/chat.py", "exec"), client)
+    answer: AIMessage = client["read"]({"choices": None})
+    return answer
+
+
+@all_rows(
+    ("answer", "kind", "told"),
+    [
+        (
+            lambda _: {}["text"],
+            "code",
+            r"^judge-1: KeyError \(test_chat_model.py, line \d+, in <lambda>\): 'text'",
+        ),
+        (
+            lambda _: AIMessage(content=7),
+            "code",
+            r"ValidationError \(test_chat_model.py.*: 2 validation errors for AIMessage",
+        ),
+        (lambda _: None, "code", "ChatGeneration"),
+        (read_reply_without_choices, "unreadable", "TypeError"),
+    ],
+)
+def test_a_mistake_in_the_code_of_the_model_is_told_from_what_a_server_sent(
+    answer: Any, kind: str, told: str
+) -> None:
+    with pytest.raises(Fault, match=told) as caught:
+        ask(Judge(answer=answer))
+    assert caught.value.kind == kind
 
 
 def http(code: int, headers: dict[str, str]) -> httpx.Response:

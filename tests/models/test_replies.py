@@ -338,7 +338,7 @@ def test_twenty_rejections_for_one_reason_end_scoring_with_the_line_that_mends_i
     with run_server(lambda body, number: answer(CASES[name])) as server:
         with jury(server.url, cache=False, concurrency=4) as judge:
             with pytest.raises(
-                UnusableRepliesError, match="all of the first 20 requests were rejected"
+                UnusableRepliesError, match="all of the first 20 requests failed alike"
             ) as stopped:
                 list(judge.score_many(groups(100)))
             assert REJECTIONS[name] in str(stopped.value)

@@ -402,4 +402,8 @@ class TestEscalation:
         cases = {name: [load.calls for load in loads] for name, loads in estimate.by_model.items()}
         assert cases == {"kind": [6, 6, 12], "mild": [6, 6, 12], "strict": [0, 6, 12]}
         assert (estimate.low.calls, estimate.worst.calls) == (12, 36)
+        shown = str(estimate).splitlines()  # as `score --dry-run` prints it
+        assert shown[0].split() == ["model", "requests", "low", "expected", "worst"]
+        assert shown[2].split() == ["calls", "12", "18", "36"]
+        assert "model='kind, mild, strict'" in repr(jury)
         assert sum(clients.asked.values()) == 0

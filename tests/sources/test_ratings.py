@@ -224,9 +224,9 @@ def test_people_write_decisions_as_words(tmp_path: Path) -> None:
     words = ["yes", "No", "PASS", "fail", "met", "not met", "true", "0"]
     rows = [{"id": f"r{place}", "target": word} for place, word in enumerate(words)]
     expected = [True, False, True, False, True, False, True, 0.0]
-    file = read_judged_labels(table(tmp_path / "l.csv", *rows))
+    file = read_judged_labels([table(tmp_path / "l.csv", *rows)])
     assert [label.target for _, label in file.rows] == expected
-    file = read_judged_labels(table(tmp_path / "l.jsonl", *rows[:-1]))
+    file = read_judged_labels([table(tmp_path / "l.jsonl", *rows[:-1])])
     assert [label.target for _, label in file.rows] == expected[:-1]
 
 
@@ -267,7 +267,7 @@ def test_the_score_is_refused_that_is_no_number_among_numbers(tmp_path: Path) ->
 def test_labels_of_an_agents_answer_to_an_item_are_of_its_response(tmp_path: Path) -> None:
     row = {"item": "q", "annotator": "ann", "label": 2}
     rows = [{**row, "agent": "m"}, {**row, "agent": "n"}, {**row, "item": "q_m2", "agent": "m"}]
-    file = read_judged_labels(table(tmp_path / "l.jsonl", *rows), responses={"q_m2"})
+    file = read_judged_labels([table(tmp_path / "l.jsonl", *rows)], responses={"q_m2": "q_m2"})
     assert [label.id for _, label in file.rows] == ["q_m", "q_n", "q_m2"]
     assert {label.reviewer for _, label in file.rows} == {"ann"}
 
@@ -277,7 +277,7 @@ def test_labels_of_several_questions_have_a_column_each(tmp_path: Path) -> None:
     path = table(tmp_path / "wide.csv", {"id": "r", "question": "What?", **cells})
 
     def read(target: str) -> Any:
-        file = read_judged_labels(path, {"target": target}, {"target": "--target-column"})
+        file = read_judged_labels([path], {"target": target}, {"target": "--target-column"})
         labels = [(row.question, row.reviewer, row.target) for _, row in file.rows]
         return file.empty, labels
 
@@ -290,6 +290,34 @@ def test_labels_of_several_questions_have_a_column_each(tmp_path: Path) -> None:
         read("tone=stars,tone=bo")
     with pytest.raises(InputError, match="no row has a label in column 'ann:tone=bo'"):
         read("ann:tone=bo")
+
+
+def test_ratings_and_votes_of_several_questions_have_a_column_each(tmp_path: Path) -> None:
+    cells = {"stars": 4, "bo": "", "harm": "yes"}
+    path = table(tmp_path / "wide.csv", {"item": "q", "reviewer": "ann", "text": "A.", **cells})
+    found = read_ratings(path, {"score": "stars,harmful=harm"})
+    expected = [("stars", "ann", 4.0), ("harmful", "ann", 1.0)]
+    assert [(row.dimension, row.reviewer, row.score) for _, row in found.rows] == expected
+    found = read_votes(path, {"label": "stars,harmful=harm"})
+    expected = [("stars", "ann", 4.0), ("harmful", "ann", "yes")]
+    assert [(row.dimension, row.annotator, row.label) for _, row in found.rows] == expected
+    path = table(tmp_path / "people.csv", {"item": "q", **cells})
+    found = read_votes(path, {"label": "ann:fun=stars,bo:fun=bo"})  # without a column of people
+    expected = [("fun", "ann", 4.0), ("fun", "bo", None)]
+    assert [(row.dimension, row.annotator, row.label) for _, row in found.rows] == expected
+    with pytest.raises(InputError, match="no column 'reviewer' or 'annotator'"):
+        read_votes(path, {"label": "stars,bo"})
+
+
+def test_columns_of_labels_may_be_in_several_files(tmp_path: Path) -> None:
+    stars = table(tmp_path / "stars.csv", {"item": "q", "reviewer": "ann", "stars": 4})
+    harm = table(tmp_path / "harm.csv", {"item": "q", "reviewer": "ann", "harm": 0})
+    more = table(tmp_path / "more.csv", {"item": "q", "reviewer": "bo", "score": 1})
+    columns = {"score": "stars,harmful=harm"}
+    found = [columns for _, columns in iter_file_columns([stars, harm, more], columns)]
+    assert found == [{"score": "stars,"}, {"score": "harmful=harm,"}, {}]
+    assert [row.dimension for _, row in read_ratings(stars, found[0]).rows] == ["stars"]
+    assert [found for _, found in iter_file_columns([stars], columns)] == [columns]
 
 
 # Places of rows
@@ -446,14 +474,14 @@ def test_a_row_that_was_pasted_twice_counts_once(
 ) -> None:
     path = tmp_path / "people.csv"
     path.write_text("id,question,annotator,target\na,q,ann,1\na,q,ann,1\na,q,bo,1\na,r,ann,1\n")
-    file = read_judged_labels(path)
+    file = read_judged_labels([path])
     assert [position for position, _ in file.rows] == ["line 2", "line 4", "line 5"]
     assert file.empty == 0
     message = "rows left out that repeat another one in everything, as if pasted twice: 1"
     assert message in caplog.text
     caplog.clear()
     path.write_text("id,fair,kind\na,1,1\na,1,1\n")
-    assert len(read_judged_labels(path, {"target": "fair,kind"}).rows) == 2
+    assert len(read_judged_labels([path], {"target": "fair,kind"}).rows) == 2
     assert caplog.text.count("pasted twice") == 1, "once for all columns of labels"
     path.write_text("item,reviewer,score,system\na,ann,1,x\na,ann,1,x\na,ann,1,y\n")
     kept = drop_repeated_labels(read_ratings(path)).rows
@@ -470,20 +498,15 @@ def test_a_row_that_was_pasted_twice_counts_once(
         ("id,target\na,1\na,0\n", "line 3, field id: 'a' has a label in line 2 already; keep one"),
         (
             "id,target,rater\na,1,x\na,0,y\n",
-            "keep one, or name the column of who gave each with --reviewer-column",
-        ),
-        (
-            "id,target,annotator\na,1,ann\na,0,ann\n",
-            "line 3, field id: 'ann' labelled 'a' in line 2 already; keep one label of each person and `question`",
+            "columns `reviewer` (or --reviewer-column), `question` and `agent` tell them apart",
         ),
         (
             "id,target,annotator,criterion\na,1,ann,polite\na,0,ann,clear\n",
-            "each person and `question`; if another column names the question of each, or its agent, rename it to "
-            "`question` or `agent`",
+            "line 3, field id: 'a' has a label in line 2 already; keep one of each person and question; ",
         ),
         (
             "id,target,annotator,question\na,1,ann,q\na,0,ann,q\n",
-            "'ann' labelled 'a' in line 2 already; keep one label of each person and `question`",
+            "keep one of each person and question; columns",
         ),
         ("id,target\na,\n", "no row has a label in column 'target'"),
     ],
@@ -493,7 +516,7 @@ def test_a_label_of_a_judged_response_is_a_target_and_given_once(
 ) -> None:
     (tmp_path / "people.csv").write_text(content)
     with pytest.raises(InputError) as refused:
-        read_judged_labels(tmp_path / "people.csv", options={"reviewer": "--reviewer-column"})
+        read_judged_labels([tmp_path / "people.csv"], options={"reviewer": "--reviewer-column"})
     assert message in str(refused.value)
 
 
@@ -505,7 +528,7 @@ def test_the_dimension_of_ratings_is_the_question_of_labels_that_have_none(tmp_p
         (",question", ",q1", ",q2"): ["q1", "q2"],
     }.items():
         path.write_text(ratings.format(*columns))
-        assert [label.question for _, label in read_judged_labels(path).rows] == questions
+        assert [label.question for _, label in read_judged_labels([path]).rows] == questions
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
@@ -513,14 +536,14 @@ def test_rows_without_a_label_are_left_out_and_counted(suffix: str, tmp_path: Pa
     without = ["", " ", None, "n/a", "NA", "#N/A", "unsure", "?", "-", " – "]
     targets = ["Y", "n", *without]
     rows = [{"id": f"r{index}", "target": target} for index, target in enumerate(targets)]
-    file = read_judged_labels(table(tmp_path / f"l{suffix}", *rows))
+    file = read_judged_labels([table(tmp_path / f"l{suffix}", *rows)])
     assert [(row.id, row.target) for _, row in file.rows] == [("r0", True), ("r1", False)]
     assert file.empty == len(without)
     unknown = table(tmp_path / f"u{suffix}", *rows, {"id": "u", "target": "perhaps"})
     with pytest.raises(
         InputError, match=r"is the text 'perhaps'.*; write true or false, yes or no"
     ):
-        read_judged_labels(unknown)
+        read_judged_labels([unknown])
 
 
 def test_the_remedy_for_a_cell_of_csv_has_no_quotes(tmp_path: Path) -> None:

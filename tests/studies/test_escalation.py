@@ -90,7 +90,7 @@ def test_the_first_judges_are_compared_with_people_on_all_that_they_judged(folde
     for superseded in (True, False):
         with closing(Run.open(folder / "escalated")) as run:
             judged = [read_judgements(run, superseded=superseded)]
-        studies = join_labels_with_judgements(judged, read_labels("label.gold", judged))
+        studies = join_labels_with_judgements(judged, read_labels(["label.gold"], judged))
         found[superseded] = {study.judge.model: len(study.rows) for study in studies}
         left_out[superseded] = {study.judge.model: study.left_out for study in studies}
     agreeing = 2 * TASKS - DIFFERING

@@ -293,20 +293,26 @@ def test_a_conclusion_claims_no_more_than_its_interval(
     )
 
 
-def test_the_labels_that_a_conclusion_asks_for_tell_in_four_fifths_of_such_studies() -> None:
-    """Of means of 50 numbers, .1 with a deviation of .5; so many as move the interval off 0 tell in half of them."""
-    half_width = t_quantile(49) * 0.5 / 50**0.5
+@all_rows("labels_now, mean", [(50, 0.1), (6, 0.175)])
+def test_the_labels_that_a_conclusion_asks_for_tell_in_four_fifths_of_such_studies(
+    labels_now: int, mean: float
+) -> None:
+    """Of means of numbers with a deviation of .5, of few, too, whose own interval is the wider for being of few."""
+    half_width = t_quantile(labels_now - 1) * 0.5 / labels_now**0.5
     need = describe_needed_count(
-        IntervalCell(0.1, 0.1 - half_width, 0.1 + half_width), 0.0, 50, "labels"
+        IntervalCell(mean, mean - half_width, mean + half_width), 0.0, labels_now, "labels"
     )
     found = re.fullmatch(
         r" About (\d+) more labels like these would tell with a chance of 80%\.", need
     )
     assert found is not None
-    total = 50 + int(found[1])
-    values = np.random.default_rng(0).normal(0.1, 0.5, (4000, total))
+    total = labels_now + int(found[1])
+    values = np.random.default_rng(0).normal(mean, 0.5, (4000, total))
     t = values.mean(axis=1) / values.std(axis=1, ddof=1) * total**0.5
-    assert 0.78 <= float((t > t_quantile(total - 1)).mean()) <= 0.84
+    assert 0.78 <= float((t > t_quantile(total - 1)).mean()) <= 0.82
+
+
+def test_labels_that_would_hardly_tell_are_not_counted() -> None:
     none = " More labels would hardly tell: it would take over 100 times as many."
     assert describe_needed_count(IntervalCell(0.01, -0.1, 0.2), 0.0, 50, "labels") == none
     assert describe_needed_count(IntervalCell(0.0, -0.1, 0.2), 0.0, 50, "labels") == ""
@@ -842,7 +848,7 @@ def labelled_run(name: str, **targets: object) -> RunJudgements:
 
 def test_labels_of_the_responses_themselves_are_read_from_the_runs() -> None:
     found = read_labels(
-        "label.gold",
+        ["label.gold"],
         [
             labelled_run("one", a=True, b=None),
             labelled_run("two", a="yes", c=3, d=" Not met ", e="0.5"),
@@ -882,7 +888,7 @@ def test_labels_of_responses_that_give_no_target_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         read_labels(
-            source,
+            [source],
             [labelled_run(name, a=one) for name, one in zip(("one", "two"), targets, strict=True)],
         )
 
@@ -1078,7 +1084,7 @@ def test_responses_with_an_empty_label_are_left_out_and_the_report_counts_them()
     run = judgements({"a": 1.0, "b": 0.0, "c": 1.0, "d": 1.0})
     values = {"a": "yes", "b": "", "c": "no", "d": "N/A"}
     run = replace(run, labels={name: {"gold": value} for name, value in values.items()})
-    people = read_labels("label.gold", [run])
+    people = read_labels(["label.gold"], [run])
     notes = unlabelled_row_notes(people)
     words = "an empty cell, or n/a, NA, unsure, ? or -"
     assert notes == [f"2 of 4 labels are missing ({words}) and are left out"]
@@ -1086,4 +1092,4 @@ def test_responses_with_an_empty_label_are_left_out_and_the_report_counts_them()
     assert measured.notes[0] == notes[0]
     assert figures_of(measured).judges[0].n == 2
     with pytest.raises(InputError, match="label 'gold' is empty in every response"):
-        read_labels("label.gold", [replace(run, labels={"b": {"gold": ""}})])
+        read_labels(["label.gold"], [replace(run, labels={"b": {"gold": ""}})])

@@ -432,7 +432,7 @@ JURY = part("without", None, EQUAL, 1, 0.5)
         (
             [FARTHER, UNSURE],
             "Whether criteria (jury) is nearer to people than b cannot be told: its mean "
-            "distance is less by 0.05 (-0.05 to 0.15), 40 labels. About 290 more labels like these",
+            "distance is less by 0.05 (-0.05 to 0.15), 40 labels. About 270 more labels like these",
         ),
         ([UNSURE, NEARER], "b is nearer to people than criteria (jury): its mean"),
         (

@@ -6,11 +6,11 @@ from statsmodels.stats.power import TTestPower
 
 from jurygraph.aggregation.agreement import krippendorff_alpha
 from jurygraph.arrays import Floats
+from jurygraph.inference.clusters import find_least_count
 from jurygraph.studies.agreement import read_parts
 from jurygraph.studies.power import (
     PowerStudy,
     ReviewerAndItemEffects,
-    _find_least_sufficient_count,
     estimate_gap_effects,
     simulate_power,
 )
@@ -55,16 +55,14 @@ def test_reviewers_for_a_difference_are_those_of_student_s_test() -> None:
         assert simulate_power(effects, 0.6, reviewers, ratings, 0) == pytest.approx(
             expected, abs=0.035
         )
-    needed = _find_least_sufficient_count(
+    needed = find_least_count(
         lambda number: simulate_power(effects, 0.6, number, 4, 0) >= 0.8, 1000
     )
     assert needed == pytest.approx(
         TTestPower().solve_power(0.6 / np.sqrt(2.0), None, 0.05, 0.8), abs=3
     )
     assert (
-        _find_least_sufficient_count(
-            lambda number: simulate_power(effects, 0.01, 12, number, 0) >= 0.8, 64
-        )
+        find_least_count(lambda number: simulate_power(effects, 0.01, 12, number, 0) >= 0.8, 64)
         is None
     )
 
@@ -82,9 +80,7 @@ def test_errors_that_an_item_has_for_all_reviewers_need_items() -> None:
     for reviewers in (30, 60, 200):
         assert simulate_power(effects, 0.6, reviewers, 25, 0) == pytest.approx(expected, abs=0.035)
     assert (
-        _find_least_sufficient_count(
-            lambda number: simulate_power(effects, 0.3, number, 25, 0) >= 0.8, 256
-        )
+        find_least_count(lambda number: simulate_power(effects, 0.3, number, 25, 0) >= 0.8, 256)
         is None
     )
 

@@ -164,7 +164,7 @@ def import_(
         refuse_unwritable(target, *files)
     if form == RATINGS_FORMAT:
         _import_ratings(
-            files[0],
+            files,
             target,
             ratings,
             {**named_columns_by_role, **other_columns},
@@ -198,7 +198,7 @@ def _check_options(form: str, files: Sequence[str], only: ImportSelection | None
             f"jurygraph score {shell_quote(files[0])} --messages-column COLUMN"
         )
     max_files = 2 if form in GRAPH_READERS else 1
-    if len(files) > max_files and form not in RATING_FORMATS:
+    if len(files) > max_files and form not in (*RATING_FORMATS, RATINGS_FORMAT):
         allowed_files_text = "graphs and scores" if form in GRAPH_READERS else "one file"
         raise InputError(
             f"{files[max_files]}: {form} takes {allowed_files_text}; import each by itself"
@@ -206,21 +206,21 @@ def _check_options(form: str, files: Sequence[str], only: ImportSelection | None
 
 
 def _import_ratings(
-    file: str,
+    files: Sequence[str],
     tasks: str,
     ratings: str | None,
     columns: NameByField,
     json: bool,
 ) -> None:
-    """Write the tasks and the votes of one table; both are read whole before one is written."""
+    """Write the tasks and the votes of tables; all are read whole before one is written."""
     options = {**COLUMN_OPTION_BY_RATING_FIELD, "text": "--column text=C"}
-    table = read_rated_table(file, columns, options)
+    table = read_rated_table(list(map(Path, files)), columns, options)
     if ratings is None or "-" in (tasks, ratings) or tasks == ratings:
         raise InputError(
             "--ratings: name a second output file; tasks and ratings are written to a file each"
         )
     _refuse_non_jsonl_suffix(ratings)
-    refuse_unwritable(ratings, file)
+    refuse_unwritable(ratings, *files)
     _write_tasks(tasks, _to_json_lines(table.tasks))
     _write_tasks(ratings, _to_json_lines(table.votes))
     votes = [vote for vote in table.votes if vote.label is not None]

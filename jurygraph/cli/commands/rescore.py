@@ -171,7 +171,7 @@ def _fit_calibrations(
             raise InputError(
                 f"--calibrate {setting!r}: expected QUESTION=LABEL, such as criteria@kind=people.csv"
             )
-        labels = read_labels(label, [judgements])
+        labels = read_labels([label], [judgements])
         print_messages(unlabelled_row_notes(labels))
         studies = join_labels_with_judgements([judgements], labels)
         scores = calibration.labelled_scores(studies, question)

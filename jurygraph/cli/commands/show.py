@@ -6,14 +6,18 @@ from pathlib import Path
 from typing import Annotated, Literal, cast
 
 from jurygraph.cli.options import (
+    COLUMN_OPTION_BY_RATING_FIELD,
     AgentOption,
     JsonOption,
+    LabelFilesOption,
     LabelFilterOption,
     RunFolderArgument,
+    ScoreColumnOption,
     SortColumnOption,
     StatusOption,
     WhereOption,
     option,
+    select_named_columns,
 )
 from jurygraph.cli.output_files import (
     compress_lines,
@@ -348,18 +352,20 @@ def export(
             "--advantages",
         ),
     ] = False,
+    labels: LabelFilesOption = None,
+    target: ScoreColumnOption = None,
 ) -> None:
     """Export a run in another format.
 
     Tables have a component as component.NAME, the value of what was judged, and as term.NAME, which counts and has what
     the failure rule filled in; the labels of responses as label.NAME, and the metadata of responses and tasks as
-    metadata.NAME. In csv a missing value is an empty cell, and a text that a spreadsheet would run as a formula (= + -
-    or @ at its start, or after a line break, tab or semicolon) gets an apostrophe in front, which commands that read
-    ratings and texts from csv remove; other formats keep texts unchanged. On a terminal, control characters are
-    escaped. An audit-bundle contains the ledger with all texts and `verify.py`, a small file that verifies it with
-    Python alone. audit-bundle, parquet and xlsx need `-o`, which replaces a file. A name that ends in .gz is
-    compressed. csv is UTF-8 without a mark, so that Excel garbles letters such as ü of a file that is opened, not
-    imported: give it xlsx.
+    metadata.NAME. With --labels, as for `study judge`, people.QUESTION is the mean of people's labels. In csv a missing
+    value is an empty cell, and a text that a spreadsheet would run as a formula (= + - or @ at its start, or after a
+    line break, tab or semicolon) gets an apostrophe in front, which commands that read ratings and texts from csv
+    remove; other formats keep texts unchanged. On a terminal, control characters are escaped. An audit-bundle contains
+    the ledger with all texts and `verify.py`, a small file that verifies it with Python alone. audit-bundle, parquet
+    and xlsx need `-o`, which replaces a file. A name that ends in .gz is compressed. csv is UTF-8 without a mark, so
+    that Excel garbles letters such as ü of a file that is opened, not imported: give it xlsx.
 
     The first sheet of xlsx says which agent is better, and names the run's models; the second has
     question, answer, agent, reward, judged share (both to four decimals) and what was lost in words, with the sum,
@@ -384,6 +390,7 @@ def export(
         "reasons": reasons,
         "parts": parts,
         "advantages": advantages,
+        "labels": labels,
     }
     for name, is_option_requested in requested_export_options.items():
         if is_option_requested and name not in exporter.option_names:
@@ -399,7 +406,7 @@ def export(
         import_library(exporter.required_library)  # before a large run is read
     with Run.open(run) as stored_run:
         if output is not None:
-            refuse_unwritable(output)
+            refuse_unwritable(output, *(labels or ()))
         print_if_run_unfinished(stored_run)
         responses = stored_run.ledger.count_records("trace")
         selected = None
@@ -411,12 +418,22 @@ def export(
         reading = progress("reading", responses, "responses") if shows_progress else nullcontext()
         with ExitStack() as stack:
             with reading as report:
+                numbers = read_advantages(stored_run) if advantages else {}
+                if labels:
+                    from jurygraph.studies.judge import add_mean_labels  # lazily: it loads NumPy
+                    from jurygraph.studies.judgements import read_judgements
+
+                    judgements = read_judgements(stored_run)
+                    columns = select_named_columns(target=target)
+                    add_mean_labels(
+                        numbers, labels, judgements, columns, COLUMN_OPTION_BY_RATING_FIELD
+                    )
                 options = TableOptions(
                     texts=texts,
                     questions=questions,
                     reasons=reasons,
                     parts=parts,
-                    advantages=read_advantages(stored_run) if advantages else None,
+                    numbers=numbers,
                     report=report or ignore_progress,
                     responses=selected,
                 )

@@ -25,6 +25,7 @@ from jurygraph.cli.options import (
     GroupColumnOption,
     ItemColumnOption,
     JsonOption,
+    LabelFilesOption,
     MaxCallsOption,
     MaxCostOption,
     ModelNameOption,
@@ -73,6 +74,7 @@ study = typer.Typer(
     rich_markup_mode=None,
 )
 RunFoldersArgument = Annotated[list[Path], argument("RUN", "Folders of runs.")]
+_LABEL_COLUMN_OPTIONS = {**COLUMN_OPTION_BY_RATING_FIELD, "agent": "--agent-column"}
 _GATE_OPTION_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
 
 
@@ -296,10 +298,11 @@ QuestionOption = Annotated[
 @partial(register_study_command, title="Certificate of a judge", kinds=("html", "json"))
 def certify(
     runs: RunFoldersArgument,
-    labels: Annotated[str | None, option("F", "Labels of people, as for `study judge`.")] = None,
+    labels: LabelFilesOption = None,
     item: ItemColumnOption = None,
     target: ScoreColumnOption = None,
     reviewer: ReviewerColumnOption = None,
+    agent: AgentColumnOption = None,
     without: WithoutOption = None,
     question: QuestionOption = None,
     attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
@@ -324,11 +327,13 @@ def certify(
     from jurygraph.studies.judge import unnamed_question_note
 
     people = None
-    if labels is not None:
-        columns = select_named_columns(id=item, target=target, reviewer=reviewer)
-        words = ["jurygraph", "study", "judge", *map(str, runs), "--labels", labels]
+    if labels:
+        columns = select_named_columns(id=item, target=target, reviewer=reviewer, agent=agent)
+        words = ["jurygraph", "study", "judge", *map(str, runs)]
+        for source in labels:
+            words += ["--labels", source]
         for field_name, column in columns.items():
-            words += [COLUMN_OPTION_BY_RATING_FIELD[field_name], column]
+            words += [_LABEL_COLUMN_OPTIONS[field_name], column]
         for name, value in (("--without", without), ("--question", question)):
             words += [name, value] if value else []
 
@@ -336,7 +341,7 @@ def certify(
             people_labels, studies = _join_labels(judged, labels, columns, without, question)
             note = unnamed_question_note(people_labels, studies, question)
             if note is not None:
-                raise InputError(f"{labels}: {note}")
+                raise InputError(f"{people_labels.path}: {note}")
             return studies
 
         people = PeopleStudy(" ".join(map(shell_quote, words)), join)
@@ -346,7 +351,7 @@ def certify(
 
 def _join_labels(
     judged: "Sequence[RunJudgements]",
-    labels: str,
+    labels: Sequence[str],
     columns: Mapping[str, str],
     without: str | None,
     question: str | None,
@@ -356,8 +361,7 @@ def _join_labels(
     """Return the labels of people who are not left out, and the judges of runs with them."""
     from jurygraph.studies.judge import join_labels_with_judgements, read_labels
 
-    options = {**COLUMN_OPTION_BY_RATING_FIELD, "agent": "--agent-column"}
-    all_labels = read_labels(labels, judged, columns, options)
+    all_labels = read_labels(labels, judged, columns, _LABEL_COLUMN_OPTIONS)
     (people_labels,) = leave_out_raters([all_labels], "reviewer", without)
     studies = join_labels_with_judgements(judged, people_labels, split, consensus, question)
     return people_labels, studies
@@ -366,12 +370,7 @@ def _join_labels(
 @partial(register_study_command, title="Judges and people")
 def judge(
     runs: RunFoldersArgument,
-    labels: Annotated[
-        str | None,
-        option(
-            "F", "Labels of people, required: a file (join several), or label.NAME of the runs."
-        ),
-    ] = None,
+    labels: LabelFilesOption = None,
     item: ItemColumnOption = None,
     target: ScoreColumnOption = None,
     reviewer: ReviewerColumnOption = None,
@@ -429,7 +428,7 @@ def judge(
     from jurygraph.studies import judge_report
     from jurygraph.studies.judgements import read_judgements
 
-    if labels is None:
+    if not labels:
         hint = "name a file, or label.NAME of the runs"
         if target is not None and Path(target).is_file():
             hint = f"did you mean --labels {shell_quote(target)}?"

@@ -1,20 +1,24 @@
 """Chat models of langchain-core: the user's own as a backend, and a judge client for graphs that are evaluators."""
 
 import asyncio
+import re
 from collections.abc import Coroutine, Mapping, Sequence
 from contextvars import Context
 from operator import attrgetter
+from traceback import extract_tb
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, Field, SecretStr, ValidationError
 
 from jurygraph.errors import ConfigError
+from jurygraph.messages import locate_user_code
 from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.request import (
+    CODE_FAULT_KIND,
     OUT_OF_FUNDS_CODES,
     Reply,
     Request,
@@ -39,6 +43,8 @@ _FINISH_REASON_BY_FOREIGN_REASON = {
     "safety": "content_filter",
 }
 """Finish reasons of the integrations, mapped to the words of most providers."""
+_CLIENT_PATH_PATTERN = re.compile(r"site-packages[\\/](?!jurygraph|langchain_core|pydantic)")
+"""A path of installed code that may be a provider's client."""
 
 
 class ChatModelBackend(Backend):
@@ -85,9 +91,10 @@ class ChatModelBackend(Backend):
         except TimeoutError:
             raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
         except Exception as error:  # noqa: BLE001 - the user's class and its client may raise anything
-            raise self.fault(
-                _fault_kind(error), f"{type(error).__name__}: {error}", _reply_headers(error)
-            ) from None
+            kind = _fault_kind(error)
+            location = locate_user_code(error) if kind == CODE_FAULT_KIND else ""
+            message = f"{type(error).__name__}{location}: {error}"
+            raise self.fault(kind, message, _reply_headers(error)) from None
 
     async def _invoke(self, request: Request) -> AIMessage:
         """Invoke the model in a context of its own, so that it inherits no callbacks of a surrounding graph."""
@@ -149,9 +156,21 @@ def _first_nonempty_text(values: ReadOnlyFields, *names: str) -> str | None:
 
 
 def _fault_kind(error: Exception) -> str:
-    """Return the kind of fault of an error, by the error itself or else by its causes."""
+    """Return the kind of fault of an error, by the error itself or else by its causes.
+
+    One of Python's own, or of a value that pydantic refuses, as for a message, is a mistake in the code of the model's
+    class. A client raises such errors, too, about a reply that it cannot read: then its code is on the way.
+    """
     kinds = map(_fault_kind_by_class, iterate_exception_chain(error))
-    return next(filter(None, kinds), "unreadable")
+    kind = next(filter(None, kinds), "unreadable")
+    is_of_python = type(error).__module__ in ("builtins", ValidationError.__module__)
+    is_of_system = isinstance(error, OSError) and error.filename is None
+    if kind != "unreadable" or is_of_system or not is_of_python:
+        return kind
+    for frame in extract_tb(error.__traceback__):
+        if _CLIENT_PATH_PATTERN.search(frame.filename):
+            return kind
+    return CODE_FAULT_KIND
 
 
 def _fault_kind_by_class(error: BaseException) -> str | None:

@@ -12,6 +12,7 @@ reply which is not known yet, except repairs.
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,6 +63,11 @@ class CallEstimate:
     from_cache: int = 0
     from_run: int = 0
     by_model: Mapping[str | None, tuple[ModelUsage, ...]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return what `jurygraph score --dry-run` prints, which lays it out above this room."""
+        layout = import_module("jurygraph.cli.render.summary")
+        return "\n".join(layout.format_estimate_lines(self)).strip()
 
     def to_json(self) -> JsonFields:
         """Return the estimate as a JSON object; the cases of each of several models are under its name."""

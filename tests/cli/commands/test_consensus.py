@@ -324,13 +324,15 @@ def test_labels_are_written_for_study_judge_and_words_for_none_are_said(
     assert same.err.startswith("error: x.svg: --labels-out and --plot name the same file")
     ended = run("consensus", "words.csv", "--classes", "no,yes", "--labels-out", "labels.csv")
     assert ended.err.startswith("words.csv: 2 rows have no label (n/a, NA, unsure, ? or -, ")
-    read = read_judged_labels("labels.csv")
+    read = read_judged_labels([Path("labels.csv")])
     assert [(row.id, row.target) for _, row in read.rows] == [("a", False), ("c", True)]
     assert read.empty == 1
     table(tmp_path / "polite.csv", *({**row, "dimension": "polite"} for row in rows))
     command = ("consensus", "polite.csv", "--classes", "no,yes", "--dimension", "polite")
     assert run(*command, "--labels-out", "polite-labels.csv").code == 0
-    assert {row.question for _, row in read_judged_labels("polite-labels.csv").rows} == {"polite"}
+    assert {row.question for _, row in read_judged_labels([Path("polite-labels.csv")]).rows} == {
+        "polite"
+    }
 
 
 def test_what_the_ratings_say_of_an_item_is_in_its_row_and_a_repeated_label_counts_once(
@@ -358,7 +360,7 @@ def test_what_the_ratings_say_of_an_item_is_in_its_row_and_a_repeated_label_coun
     with Path("labels.csv").open(newline="") as file:
         found = {row["item"]: row for row in csv.DictReader(file)}
     assert [found["a"][name] for name in ("group", "prompt", "text")] == ["A", "Why?", "Text a"]
-    assert read_judged_labels("labels.csv").rows[0][1].question is None
+    assert read_judged_labels([Path("labels.csv")]).rows[0][1].question is None
     for command in (("study", "agreement"), ("power",)):
         caplog.clear()
         both = (*command, "stars.csv", "more.csv", *columns)
@@ -384,7 +386,7 @@ def test_labels_of_agents_join_the_responses_however_these_are_named(
     table(tmp_path / "agents.csv", *rows)
     ended = run("consensus", "agents.csv", "--labels-out", "labels.csv")
     assert ended.code == 0, ended.err
-    read = read_judged_labels("labels.csv", responses=responses)
+    read = read_judged_labels([Path("labels.csv")], responses={name: name for name in responses})
     assert {row.id: row.target for _, row in read.rows} == {responses[0]: 1, responses[1]: 0}
 
 

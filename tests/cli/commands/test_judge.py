@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Command, folder_contents
 
 LABELS = """\
@@ -47,11 +49,9 @@ def test_labels_without_a_question_are_said_to_be_compared_with_all(
     ended = run("study", "judge", scored_folder, "--labels", file)
     ended_without = run("study", "judge", scored_folder, "--label", file)
     assert f"--labels: is missing; did you mean --labels {file}?" in ended_without.err
-    twice = run("study", "judge", scored_folder, "--labels", "a.csv", "--labels", file)
+    twice = run("study", "judge", scored_folder, "--labels", file, "--labels", file)
     assert (twice.code, twice.out) == (2, "")
-    assert twice.err.endswith(
-        "--labels: is given twice, under this name or another of it; give it once\n"
-    )
+    assert twice.err.endswith(f"{file}: is named twice; name each once\n")
     assert re.search(r"compared with all \d; choose one with --question", ended.err)
 
 
@@ -115,6 +115,53 @@ def test_options_name_the_columns_of_labels(
         assert (
             f"{option}: is for a file of labels, and label.gold is a label of the runs" in ended.err
         )
+
+
+def test_labels_of_several_files_are_joined_and_must_not_contradict_each_other(
+    scored_folder: Path, tmp_path: Path, run: Command
+) -> None:
+    shaky = tmp_path / "shaky.csv"
+    shaky.write_text("id,who,shaky\ndoor/a,ann,true\ndoor/b,ann,false\nsalt/a,ann,true\n")
+    polite = tmp_path / "polite.csv"
+    polite.write_text("id,who,mood\ndoor/a,ann,0\nsalt/b,ann,1\n")
+    command = ["study", "judge", scored_folder, "--json", "--reviewer-column", "who"]
+    command += ["--labels", shaky, "--target-column"]
+    ended = run(*command, "shaky,polite=mood", "--labels", polite)
+    found = json.loads(ended.out)["judges"]
+    assert {row["question"]: row["n"] for row in found} == {"manners.polite": 2, "manners.shaky": 3}
+    again = tmp_path / "again.csv"
+    again.write_text("id,who,shaky\nsalt/b,bo,true\nsalt/a,bo,true\n")
+    (row,) = json.loads(run(*command, "shaky", "--labels", again).out)["judges"]
+    assert row["n"] == 4
+    again.write_text("id,who,shaky\nsalt/a,ann,false\n")
+    ended = run(*command, "shaky", "--labels", again)
+    assert (ended.code, ended.out) == (2, "")
+    message = f"line 2 of {again}, field id: 'salt/a' has a label in line 4 of {shaky} already; "
+    assert message in ended.err
+
+
+def test_labels_of_the_items_of_a_table_are_of_the_rows_of_their_agents(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ids of rows are made when it is scored: nobody has them when people label it."""
+    monkeypatch.chdir(tmp_path)
+    answers = ["q1,gpt,Yes.", "q1,qwen,No.", "q2,gpt,Yes.", "q2,qwen,No.", "q2,qwen,Perhaps."]
+    rows = [f"{row.partition(',')[0]}?,{row}" for row in answers]
+    Path("answers.csv").write_text("\n".join(["question,qid,agent,answer", *rows, ""]))
+    Path("jury.yaml").write_text("model: none\nevaluators: [maths.repetition]\n")
+    columns = ["--prompt-column", "question", "--response-column", "answer", "--group-by", "qid"]
+    command = ("score", "answers.csv", *columns, "--agent-column", "agent")
+    assert run(*command, "--config", "jury.yaml", "--out", "run").code == 0
+    votes = [f"{answer},{who},1" for answer in ("q1,gpt", "q1,qwen") for who in ("ann", "bo")]
+    votes += ["q2,gpt,ann,0", "q2,gpt,bo,0"]
+    Path("votes.csv").write_text("\n".join(["item,agent,annotator,label", *votes, ""]))
+    assert run("consensus", "votes.csv", "--labels-out", "labels.csv").code == 0
+    ended = run("study", "judge", "run", "--labels", "labels.csv", "--json")
+    assert json.loads(ended.out)["judges"][0]["n"] == 3, ended.err
+    Path("two.csv").write_text("item,agent,target\nq2,qwen,1\n")
+    ended = run("study", "judge", "run", "--labels", "two.csv")
+    assert (ended.code, ended.out) == (2, "")
+    assert "there is no response 'q2_qwen'" in ended.err
 
 
 def test_labels_of_an_item_and_an_agent_are_of_that_agents_response(

@@ -93,7 +93,6 @@ def write_history(
 def load_history(
     ratings: Sequence[Mapping[str, Any]],
     dimensions: Mapping[str, Any] = QUALITY,
-    prompts: Mapping[str, str] = {},
 ) -> ReviewerHistory:
     """Return a history without a file."""
     placed = tuple(
@@ -102,7 +101,6 @@ def load_history(
     return ReviewerHistory(
         RatingsFile("h.jsonl", placed),
         scales={name: one["scale"] for name, one in dimensions.items()},
-        prompts=prompts,
     )
 
 
@@ -133,7 +131,7 @@ def judge(kind: str, ratings: Sequence[Mapping[str, Any]] = (), **params: Any) -
     if kind == "zero-shot":
         return ZeroShot(**defaults)
     made = {"aggregate": Aggregate, "personalized": Personalized}[kind]
-    return made(**defaults, history=load_history(ratings, defaults["dimensions"]))
+    return made(**defaults, history=list(ratings))
 
 
 def plan_questions(judge: ReviewerJudge, about: Task) -> list[Question]:

@@ -9,7 +9,9 @@ import pytest
 
 from jurygraph import Jury
 from jurygraph.errors import ConfigError, InputError, PlanError
+from jurygraph.judges.reviewers import Personalized
 from tests.judges.few_shot.reviewers import (
+    QUALITY,
     WITH_EXAMPLES,
     by_examples,
     examples_shown,
@@ -216,3 +218,21 @@ def _of(who: str, change: Callable[[list[Row]], list[Row]], said: list[Row]) -> 
     mine = [{**one, "reviewer": "ann"} for one in said if one["reviewer"] == who]
     changed = [{**one, "reviewer": who} for one in change(mine)]
     return [*(one for one in said if one["reviewer"] != who), *changed]
+
+
+def test_rows_in_python_are_read_as_those_of_a_file_and_those_left_out_are_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A command prints the notes, and in Python nobody does."""
+    rows = [*FOUR, {**FOUR[0], "item": "high", "score": 9}]
+    judge, of_file = (
+        Personalized(dimensions=QUALITY, history=history)
+        for history in (rows, write_history(tmp_path, rows))
+    )
+    assert judge.depends_on == of_file.depends_on
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "personalized: Left out: 1 rating with a score off the scale; the first is history.json, [4]."
+    )
+    with pytest.raises(InputError, match=r"^history, \[0\] .*, field score: is the text 'x'"):
+        Personalized(dimensions=QUALITY, history=[{**FOUR[0], "score": "x"}])

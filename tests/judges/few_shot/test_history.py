@@ -308,7 +308,7 @@ def test_notes_name_columns_that_are_not_read(tmp_path: Path) -> None:
 def test_a_note_names_reviewers_with_fewer_ratings_than_shots() -> None:
     ratings = [rating("bo", item) for item in "abc"] + [rating(), rating("cy", score=None)]
     params = {"dimensions": {"clarity": {"text": "How clear.", "scale": [1, 5]}}, "shots": 3}
-    judge = Personalized(history=history(*ratings, scales=ONE), **params)
+    judge = Personalized(history=[one.model_dump(mode="json") for one in ratings], **params)
     assert judge.notes[-1] == "Fewer ratings than `shots`, 3, can be shown of ada (1), cy (0)."
 
 

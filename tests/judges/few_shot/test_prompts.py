@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.errors import ConfigError, InputError
+from jurygraph.errors import InputError
 from jurygraph.judges.reviewers import Personalized
 from tests.judges.criteria.scripted_judge import user_message
 from tests.judges.few_shot.reviewers import (
@@ -18,7 +18,6 @@ from tests.judges.few_shot.reviewers import (
     by_examples,
     judge,
     judge_use,
-    load_history,
     plan_questions,
     row,
     score_with,
@@ -77,9 +76,10 @@ def test_without_the_setting_a_request_and_a_version_are_as_without_the_column(
 
 def test_a_plan_holds_the_prompts_that_it_shows() -> None:
     digests = set()
-    for prompts in ({}, {"i0": "Why?"}, {"i0": "How?"}):
-        history = load_history(ratings(), prompts=prompts)
-        asked = Personalized(dimensions=QUALITY, history=history, show_prompts=bool(prompts))
+    for prompts in ({}, {"prompt": "Why?"}, {"prompt": "How?"}):
+        first, *others = ratings()
+        rows = [{**first, **prompts}, *others]
+        asked = Personalized(dimensions=QUALITY, history=rows, show_prompts=bool(prompts))
         (question,) = plan_questions(asked, task("ann"))
         digests.add((asked.depends_on, question.digest, asked.version))
     assert [len({*column}) for column in zip(*digests, strict=True)] == [3, 3, 2]
@@ -124,7 +124,7 @@ def test_the_prompt_may_stand_with_the_texts(tmp_path: Path) -> None:
     assert "\nWhy i1?\n" in user_message(body)
 
 
-def test_prompts_that_are_nowhere_or_loaded_and_not_asked_for_are_refused(tmp_path: Path) -> None:
+def test_prompts_that_are_nowhere_are_refused(tmp_path: Path) -> None:
     history = write_history(tmp_path, ratings())
     with pytest.raises(
         InputError, match="no item has a prompt for `show_prompts`; name the column"
@@ -134,9 +134,6 @@ def test_prompts_that_are_nowhere_or_loaded_and_not_asked_for_are_refused(tmp_pa
     texts = write_history(tmp_path, others, "texts.jsonl")
     with pytest.raises(InputError, match="no item has a prompt for `show_prompts`"):
         Personalized(dimensions=QUALITY, history=history, texts=texts, show_prompts=True)
-    loaded = load_history(ratings(), prompts={"i0": "Why?"})
-    with pytest.raises(ConfigError, match="give both `prompts` and `show_prompts`, or neither"):
-        Personalized(dimensions=QUALITY, history=loaded)
 
 
 def test_a_named_column_of_prompts_that_is_not_to_be_shown_is_refused(tmp_path: Path) -> None:

@@ -322,7 +322,7 @@ def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
     wide = {**pair, "absolute": IntervalCell(0.4, -0.2, 1.0), "absolute_p": 0.4}
     words, *_ = conclude_reviewers(judges, [wide], PERSONS)
     in_proportion = "more reviewers (and items in proportion) like these would tell with"
-    assert f". About 11 {in_proportion}" in words
+    assert f". About 3 {in_proportion}" in words
     (words, *_) = conclude_reviewers(
         [{**judges[0], "alpha": IntervalCell(0.4, -0.2, 1.0)}], [], PERSONS
     )
