@@ -98,9 +98,9 @@ class SavedConsensus(FrozenModel):
         return {name: max(item.ambiguity, _TIE_AMBIGUITY * (name in ties)) for name, item in items}
 
     @property
-    def doubt_count(self) -> int:
-        """Return the number of items in doubt, which are those that `select_ambiguous` selects by default."""
-        return sum(doubt > self.doubt_above for doubt in self.doubts.values())
+    def items_in_doubt(self) -> list[str]:
+        """Return the items in doubt, which are those that `select_ambiguous` selects by default."""
+        return [name for name, doubt in self.doubts.items() if doubt > self.doubt_above]
 
 
 class ItemChange(NamedTuple):
@@ -184,11 +184,10 @@ def select_ambiguous(
                 )
             selected_items.append(item_by_key[name])
     if not selected_items:
-        problem = f"no item is more ambiguous than {min_doubt:g}"
-        hint = f"ambiguity is from 0 to 1, and here {max(doubts.values()):.3g} at most; write less"
+        problem = f"no item has an ambiguity, which is from 0 to 1, above {min_doubt:g}"
+        hint = f"here it is {max(doubts.values()):.3g} at most; write less"
         if earlier_consensus.method == "adjusted-mean":
             problem = f"no adjusted mean has a standard error above {min_doubt:.3g}"
-            hint = f"here it is {max(doubts.values()):.3g} at most; write less"
         elif earlier_consensus.method == "majority":
             problem += (
                 " by majority vote, for which only ties and items decided by one vote are in doubt"
@@ -234,37 +233,33 @@ def report(
             "--before: these ratings are not those of that consensus and new ones; name the files of both"
         )
     change = compare(before, new_consensus)
-    item_fields: Sequence[str] = ItemChange._fields
-    if before.method == "adjusted-mean":
-        item_fields = MeanChange._fields
-    items = _table(item_fields, change.items)
-    agents = _table(AgentChange._fields, change.agents)
-    changed_label_count = sum(item.label != item.label_before for item in change.items)
+    names_in_doubt = before.items_in_doubt
     sureness = []
-    if before.method == "adjusted-mean" and before.doubt_count:
-        names = [name for name, doubt in before.doubts.items() if doubt > before.doubt_above]
+    if before.method == "adjusted-mean" and names_in_doubt:
         error_before, error = (
-            fmean(saved.items[name].standard_error for name in names)
+            fmean(saved.items[name].standard_error for name in names_in_doubt)
             for saved in (before, new_consensus)
         )
         sureness = [
             f"standard error of those that were in doubt: {error_before:.3f} before, {error:.3f} now"
         ]
+    changed_label_count = sum(item.label != item.label_before for item in change.items)
     report = consensus.report(fitted_consensus, advance)
     return replace(
         report,
         figures={**report.figures, "moved": change},
-        sections=[items, agents, *report.sections],
+        sections=[_table(change.items), _table(change.agents), *report.sections],
         conclusion=[
             f"new labels: {change.labels}; items with another likeliest label: {changed_label_count}",
-            f"items in doubt: {before.doubt_count} before, {new_consensus.doubt_count} now",
+            f"items in doubt: {len(names_in_doubt)} before, {len(new_consensus.items_in_doubt)} now",
             *sureness,
             *report.conclusion,
         ],
     )
 
 
-def _table(fields: Sequence[str], rows: Sequence[Sequence[object]]) -> ReportTable:
+def _table(rows: Sequence[ItemChange | MeanChange] | Sequence[AgentChange]) -> ReportTable:
+    fields = rows[0]._fields if rows else ()
     header = [name.replace("_", " ") for name in fields]
     return ReportTable(header, rows, digits=3, most=10)
 
@@ -279,8 +274,16 @@ def compare(earlier_consensus: SavedConsensus, new_consensus: SavedConsensus) ->
             name_likeliest_classes(new_consensus.classes, new.posterior),
         )
         if new_consensus.method == "adjusted-mean":
-            means = (old.adjusted_mean, new.adjusted_mean)
-            items.append(MeanChange(name, *labels, *means, old.standard_error, new.standard_error))
+            items.append(
+                MeanChange(
+                    name,
+                    *labels,
+                    old.adjusted_mean,
+                    new.adjusted_mean,
+                    old.standard_error,
+                    new.standard_error,
+                )
+            )
         elif new.posterior != old.posterior:
             items.append(ItemChange(name, *labels, old.ambiguity, new.ambiguity))
     # Another label first, then the greatest change of ambiguity, or of the standard error.

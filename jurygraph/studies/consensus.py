@@ -61,6 +61,7 @@ from jurygraph.studies.votes import (
     VoteColumns,
     describe_slips,
     has_words,
+    notes_on_half_steps,
     notes_on_labels,
 )
 from jurygraph.views.agents import AgentDifference, UnitRewards
@@ -281,6 +282,8 @@ def _choose_method(
             "--method: adjusted-mean needs more than two classes, all numbers from low to high; take majority"
         )
     small_panel_reason = consensus.too_small(model.votes)
+    if settings.method == "adjusted-mean":  # which needs no such panel
+        small_panel_reason = None
     warnings = [warning for warning in model.warnings if warning != small_panel_reason]
     if small_panel_reason is not None and settings.preset is None and settings.method is None:
         method = "majority"
@@ -290,7 +293,11 @@ def _choose_method(
             choice = "labels are numbers, and agents and items are by the adjusted mean"
         small_panel_reason += f"; {choice}; --method stableval takes the model"
     if method == "adjusted-mean":  # what the model warns of is of no use then
-        warnings = list(consensus.list_vote_warnings(model.votes))
+        warnings = list(
+            consensus.list_vote_warnings(model.votes, "all are taken as equally lenient on average")
+        )
+    else:
+        warnings += notes_on_half_steps(ballots)
     return method, [*warnings, *filter(None, [small_panel_reason])]
 
 
@@ -885,7 +892,7 @@ def _doubtful_item_sections(figures: Figures, fitted_consensus: FittedConsensus)
     reason = "ties, and what one vote decides"
     if method == "adjusted-mean":
         columns = {"items in doubt": "name", "labels": "labels", "standard error": "standard_error"}
-        reason = "single labels, and those that differ more than others, or are of people who share few items"
+        reason = "items with one label or none, labels that differ more than others, and people who share few items"
     yield _item_table(columns, rows, figures["classes"])
     if rows:
         yield (

@@ -316,7 +316,7 @@ def _refuse_ambiguous_item_keys(votes: Iterable[_LocatedVote]) -> None:
 
 
 def notes_on_labels(ballots: VoteColumns) -> Iterator[str]:
-    """Yield what is odd in the labels: repeats, half steps, and labels in another spelling than their class."""
+    """Yield what is odd in the labels: repeats, and labels in another spelling than their class."""
     yield from _notes_on_repeats(ballots)
     if ballots.spelling_change_counts:
         spelling_change_texts = [
@@ -325,6 +325,21 @@ def notes_on_labels(ballots: VoteColumns) -> Iterator[str]:
         yield (
             "labels read as the nearest class (half way as the one farther from the middle), or as one in another "
             f"spelling: {join_names(spelling_change_texts)}"
+        )
+
+
+def notes_on_half_steps(ballots: VoteColumns) -> Iterator[str]:
+    """Yield how to take fewer classes than a scale with half steps has, such as 1, 1.5, …, 5."""
+    classes, _ = _split_slips(ballots)
+    if (
+        ballots.values
+        and ballots.is_number_scale
+        and {value % 1.0 for value in classes} == {0, 0.5}
+    ):
+        scale = range(math.floor(classes[0]), math.ceil(classes[-1]) + 1)
+        yield (
+            f"labels have half steps and are {len(classes)} classes, of which votes often tie: better `--classes "
+            f"{','.join(map(str, scale))}`, which takes each as the nearest, or --method adjusted-mean"
         )
 
 

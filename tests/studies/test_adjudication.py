@@ -212,7 +212,7 @@ def test_what_cannot_be_compared_is_refused(
         (
             0.99,
             ["i0"],
-            "--above: no item is more ambiguous than 0.99; ambiguity is from 0 to 1, and here",
+            "--above: no item has an ambiguity, which is from 0 to 1, above 0.99; here it is",
         ),
         (0.0, ["i0"], "--ambiguous: ITEMS have no text of 'i1' (the item, "),
     ],

@@ -308,7 +308,7 @@ def list_fit_warnings(
     is the class of a gold item, -1 for any other.
     """
     labels = votes.labels_by_annotator
-    yield from list_vote_warnings(votes)
+    yield from list_vote_warnings(votes, "only the class shares join them")
     reason = not_identifiable(votes)
     if reason is not None:
         yield reason
@@ -322,22 +322,22 @@ def list_fit_warnings(
     yield from _list_class_warnings(votes, pooled_confusion, gold)
 
 
-def list_vote_warnings(votes: Votes) -> Iterator[str]:
-    """Yield warnings of the votes themselves, whatever is estimated from them."""
+def list_vote_warnings(votes: Votes, join_of_parts: str) -> Iterator[str]:
+    """Yield warnings of the votes themselves; `join_of_parts` says how people are compared whom no items connect."""
     if votes.repeated_rows:
         yield f"rows that repeat an item and annotator: {votes.repeated_rows}; each counts"
     if votes.abstention_count:
         yield f"abstentions, left out: {votes.abstention_count}"
     unlabelled_count = int(np.count_nonzero(~votes.has_label))
     if unlabelled_count:
-        yield (f"items without a label: {unlabelled_count}; they count for no agent")
+        yield f"items without a label: {unlabelled_count}; they count for no agent"
     is_disconnected_annotator = ~panel_structure(votes).is_annotator_connected & (
         votes.labels_by_annotator > 0
     )
     if is_disconnected_annotator.any():
         yield (
-            f"no item connects the others with {_annotator_names_text(votes, is_disconnected_annotator)}: "
-            "whether these are more lenient cannot be told, and adjusted means take all parts as equally lenient"
+            "no item connects the others with "
+            f"{_annotator_names_text(votes, is_disconnected_annotator)}: {join_of_parts}"
         )
 
 

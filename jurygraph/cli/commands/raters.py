@@ -177,7 +177,7 @@ def consensus(
             "F",
             "Write a label of each item (and the `question` D) as CSV for `study judge`, none at ties, and why it is "
             "in doubt; of numbers also the mean of its `labels`, and that without each person's leniency, within the "
-            "scale, lowest first, with its standard error.",
+            "scale, lowest first, and by adjusted-mean its standard error.",
         ),
     ] = None,
     plot: PlotFileOption = None,
@@ -323,11 +323,11 @@ def _read_ballots(
     }
     gold_labels = read_gold(gold, gold_columns_by_field) if gold is not None else {}
     ballots = collect_votes(kept_files, dimension, classes, gold_labels)
-    people = set(ballots.annotator)
+    kept_people = {vote.annotator for file in kept_files for _, vote in file.rows}
     left_out: dict[str, list[str]] = {}
     for file in files:
         for _, vote in file.rows:
-            if vote.annotator not in people:
+            if vote.annotator not in kept_people:
                 left_out.setdefault(vote.key, []).append(vote.annotator)
     return ballots._replace(left_out=left_out)
 
@@ -484,7 +484,7 @@ def assign(
     Example:
         jurygraph assign items.csv --reviewers ann,bob,cy --per-item 2 --out assigned
         jurygraph assign run --reviewers names.txt --gold gold.csv --out assigned --seed 7
-        jurygraph assign items.csv --ambiguous consensus.json --above .3 --reviewers dee,eli --out doubtful
+        jurygraph assign items.csv --ambiguous consensus.json --reviewers dee,eli --out doubtful
         jurygraph import sheets assigned/key.jsonl assigned/sheets/ann.csv --out ratings.jsonl
     """
     names = _read_reviewer_names(reviewers)

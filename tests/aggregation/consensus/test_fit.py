@@ -325,7 +325,7 @@ def test_unconnected_annotators_are_named_and_the_largest_part_counts() -> None:
         panel_structure(encode(*stray, range(3))).is_annotator_connected.tolist()
         == [True] * 4 + [False] * 2
     )
-    assert "no item connects the others with s, t: whether these are more lenient" in warnings_of(
+    assert "no item connects the others with s, t: only the class shares join them" in warnings_of(
         *stray
     )
     assert consensus.too_small(encode(*stray, range(3))) is None

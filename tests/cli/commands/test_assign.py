@@ -467,7 +467,7 @@ def test_reviewers_see_the_prompt_and_may_write_classes_in_any_case(
     high = run(
         "assign", "items.csv", *doubtful[:6], "--above", 30, "--reviewers", "bo,cy", "-o", "x"
     )
-    assert (high.code, "ambiguity is from 0 to 1, and here " in high.err) == (2, True)
+    assert (high.code, "which is from 0 to 1, above " in high.err) == (2, True)
     other = run("consensus", "ratings.csv", "--classes", "yes,no", "--before", "consensus.json")
     problem = "--before: has other classes; give the options of that consensus: jurygraph consensus"
     assert f"{problem} ratings.csv --classes no,yes --method stableval --subsets 0\n" in other.err

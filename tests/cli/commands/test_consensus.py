@@ -411,16 +411,16 @@ def test_stars_have_a_mean_without_leniency_the_lowest_first_and_why_an_item_is_
     with Path("labels.csv").open(newline="") as file:
         labels_by_item = {row.pop("item"): row for row in csv.DictReader(file)}
     assert list(labels_by_item) == ["c", "d", "b", "a", "empty"]
-    # c has the mean, as everybody rated it; b, without the lenient dora, is higher than its two labels
+    # b, without the lenient dora, is higher than its two labels, and what she rated is lower
     assert labels_by_item["c"] == {
         "label": "2",
         "mean": "2.33333",
-        "adjusted_mean": "2.33333",
+        "adjusted_mean": "2.26515",
         "labels": "3",
         "spread": "0.118",
         "doubt": "one vote decides",
     }
-    assert labels_by_item["b"]["adjusted_mean"] == "3"
+    assert labels_by_item["b"]["adjusted_mean"] == "2.80682"
     assert (labels_by_item["b"]["label"], labels_by_item["b"]["doubt"]) == ("", "tie")
     assert [labels_by_item["empty"][name] for name in ("mean", "adjusted_mean", "labels")] == [
         "",
@@ -520,6 +520,7 @@ def test_stars_of_a_small_panel_are_labelled_again_where_their_adjusted_mean_is_
     assert "\nitems in doubt: 2 before, 1 now\nstandard error of those that were in" in moved.out
     assert "item  label before  label  adjusted mean before  adjusted mean  standard" in moved.out
     assert "study judge RUN --labels labels.csv --target-column adjusted_mean\n" in moved.err
+    assert "too few labels" not in moved.err
     with (tmp_path / "labels.csv").open(newline="") as file:
         labels_by_item = {row["item"]: row for row in csv.DictReader(file)}
     assert labels_by_item["far"]["label"] == "3"
@@ -528,6 +529,26 @@ def test_stars_of_a_small_panel_are_labelled_again_where_their_adjusted_mean_is_
     assert refused.err == "error: --before: has other method; give --method adjusted-mean\n"
     words = run("consensus", "votes.csv", "--method", "adjusted-mean")
     assert "error: --method: adjusted-mean needs more than two classes, all numbers" in words.err
+
+
+def test_who_labelled_another_dimension_alone_is_not_left_out(run: Command, tmp_path: Path) -> None:
+    """Zoe, who labelled facts, may label the style of the same items; nobody has labelled with Ann or Bo."""
+    rows = [
+        {"item": item, "annotator": name, "label": label, "dimension": dimension}
+        for item, name, label, dimension in (
+            ("a", "ann", 1, "style"),
+            ("a", "zoe", 5, "facts"),
+            ("b", "bo", 3, "style"),
+            ("c", "ann", 2, "style"),
+        )
+    ]
+    table(tmp_path / "stars.csv", *rows)
+    ended = run("consensus", "stars.csv", "--dimension", "style", "--json")
+    assert "left_out" not in json.loads(ended.out)["items"]["a"]
+    assert (
+        "no item connects the others with bo: all are taken as equally lenient on average\n"
+        in ended.err
+    )
 
 
 def test_a_consensus_that_an_earlier_version_saved_by_majority_is_compared_by_majority(

@@ -403,6 +403,13 @@ def test_of_ordered_labels_who_guesses_is_told_by_the_order_and_half_stars_do_no
         "Warning: may be guessing (correlation near 0, surely below 0.5): dee "
     )
     assert not any(name in str(advice) for name in ("ann", "fay"))
+    half_steps = (
+        "labels have half steps and are 9 classes, of which votes often tie: better `--classes 1,2,3,4,5`, which takes "
+        "each as the nearest, or --method adjusted-mean"
+    )
+    assert half_steps in found.notes
+    by_mean = fit_consensus(collect_votes([votes_file(*STARS)]), ConsensusSettings())
+    assert half_steps not in by_mean.warnings
 
 
 @pytest.mark.parametrize("slips", [{("i7", "bo")}, {("i7", "bo"), ("i9", "dee"), ("i30", "bo")}])
