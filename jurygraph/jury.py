@@ -208,7 +208,7 @@ class Jury(ShortRepr):
         return versions
 
     def _repr_parts(self) -> ReprParts:
-        yield from (("model", self.config.asked_models), ("evaluators", [*self.evaluators]))
+        yield from (("model", self.config.judging_models), ("evaluators", [*self.evaluators]))
         if self.config.reward:  # else the only component with weight 1
             yield "reward", self.config.reward
 

@@ -74,7 +74,7 @@ def open_gateway(
         )
     if price is None and config.prices:
         hint = suggest_known_name(backend.model, config.prices)
-        log.warning("calls.prices: has no %s, which is asked; %s", quote(backend.model), hint)
+        log.warning("calls.prices: has no %s, which is a judge; %s", quote(backend.model), hint)
     outage_failure_count = config.outage.after
     if backend.slots or config.outage.wait == 0.0:
         outage_failure_count = _UNLIMITED_FAILURE_COUNT

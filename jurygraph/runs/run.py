@@ -237,7 +237,7 @@ class Run(ShortRepr):
         header = self.header
         yield from (
             ("folder", str(self.folder)),
-            ("model", header.config.asked_models),
+            ("model", header.config.judging_models),
             ("evaluators", [*header.evaluators]),
         )
 

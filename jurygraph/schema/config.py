@@ -632,8 +632,8 @@ class Config(ModelWithCode):
         return (*default, *sorted(names))
 
     @property
-    def asked_models(self) -> str:
-        """Return the names of all models that are asked, joined by commas; `none` without any."""
+    def judging_models(self) -> str:
+        """Return the names of all judging models, joined by commas; `none` without any."""
         return ", ".join(name or self.model for name in self.judges) or "none"
 
     @property

@@ -444,7 +444,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     names of the annotators who labelled them, of those `left_out` if any are, and the `spread` of the labels
     (`spreads`); of classes that are numbers also the `mean` of their `labels`, and the `adjusted_mean`, else None. By
     the adjusted mean, items are in doubt whose `standard_error` is greater than `doubt_above`, and their posterior has
-    the shares of the two classes beside the mean. `values` are empty if the classes have no order.
+    the shares of the two classes around the mean. `values` are empty if the classes have no order.
     """
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     votes = item_posteriors.votes

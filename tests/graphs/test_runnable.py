@@ -93,7 +93,7 @@ def test_another_input_is_refused_with_what_would_be_right(content: Any, message
 
 
 def test_the_drawing_is_of_this_jury_and_the_schema_names_the_keys_of_the_input() -> None:
-    """However it is asked for: LangGraph's graphs take `xray`, and a chain calls it by position."""
+    """In either form: LangGraph's graphs take `xray`, and a chain calls it by position."""
     with jg.Jury(
         evaluators=["maths.format", "maths.accuracy"],
         components={"both": {"inputs": {"f": "maths.format", "a": "maths.accuracy"}}},

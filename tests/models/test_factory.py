@@ -243,8 +243,8 @@ def test_a_model_without_a_price_cannot_have_a_cost_limit(model: str) -> None:
     ("name", "warnings"),
     [
         ("large", []),
-        ("lagre", ["calls.prices: has no 'large', which is asked; did you mean lagre?"]),
-        ("x", ["calls.prices: has no 'large', which is asked; there are small, x"]),
+        ("lagre", ["calls.prices: has no 'large', which is a judge; did you mean lagre?"]),
+        ("x", ["calls.prices: has no 'large', which is a judge; there are small, x"]),
     ],
 )
 def test_a_model_without_a_price_is_named_where_others_have_one(

@@ -530,13 +530,13 @@ def test_examples_of_chats_begin_with_what_was_asked_last_and_units_have_the_use
     tmp_path: Path,
 ) -> None:
     (tmp_path / "jury.yaml").write_text("evaluators: [trajectory.loops]\n")
-    asked = [
+    opening = [
         {"role": "system", "content": "You are kind. " * 30},
         {"role": "user", "content": "Hello."},
         {"role": "assistant", "content": "Good day."},
         {"role": "user", "content": "May I go?"},
     ]
-    messages = [*asked, {"role": "assistant", "content": "Yes."}]
+    messages = [*opening, {"role": "assistant", "content": "Yes."}]
     chats = [{"messages": messages, "agent": agent, "inquiry": "leave"} for agent in "ab"]
     (tmp_path / "chats.jsonl").write_text("\n".join(map(json.dumps, chats)))
     arguments = ("score", tmp_path / "chats.jsonl", "--config", tmp_path / "jury.yaml")

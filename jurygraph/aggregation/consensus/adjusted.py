@@ -17,7 +17,7 @@ from jurygraph.aggregation.consensus.model import (
 from jurygraph.arrays import Floats, Ints
 
 _USUAL_SPREAD = 0.2
-"""Error of one imaginary label beside all others, as a share of the scale: unanimous labels are not certain."""
+"""Error of one imaginary label among all others, as a share of the scale: unanimous labels are not certain."""
 _USUAL_LABELS = 4.0
 """Imaginary labels of each item that spread as those of all: two equal labels do not show that others would be equal.
 
@@ -36,7 +36,7 @@ twice as much where some have one label. A standard error as a share of the scal
 class AdjustedMeans(ItemPosteriors):
     """The adjusted mean of each item, whose classes are numbers.
 
-    The posterior has the shares of the two classes beside the mean, so that the expected credit is that of the mean,
+    The posterior has the shares of the two classes around the mean, so that the expected credit is that of the mean,
     and the likeliest class is the nearest one: how sure it is, the `standard_errors` say.
 
     `means` [N] are within the scale; `standard_errors` [N] are its span without a label, and 0 for gold. `leniency` [A]

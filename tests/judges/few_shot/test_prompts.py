@@ -79,9 +79,9 @@ def test_a_plan_holds_the_prompts_that_it_shows() -> None:
     for prompts in ({}, {"prompt": "Why?"}, {"prompt": "How?"}):
         first, *others = ratings()
         rows = [{**first, **prompts}, *others]
-        asked = Personalized(dimensions=QUALITY, history=rows, show_prompts=bool(prompts))
-        (question,) = plan_questions(asked, task("ann"))
-        digests.add((asked.depends_on, question.digest, asked.version))
+        judge = Personalized(dimensions=QUALITY, history=rows, show_prompts=bool(prompts))
+        (question,) = plan_questions(judge, task("ann"))
+        digests.add((judge.depends_on, question.digest, judge.version))
     assert [len({*column}) for column in zip(*digests, strict=True)] == [3, 3, 2]
 
 
