@@ -6,7 +6,7 @@ answer may be wrong. Give them small weights, or multiply them with accuracy. A 
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, groupby
 from math import sqrt
@@ -217,17 +217,19 @@ class GroupDiversity:
 
         The share is the mean over those n of 1, 2 and 3 for which it has any.
         """
-        return [
-            shared_word_share * _new_ngram_share(ngram_counts[:3])
-            for shared_word_share, ngram_counts in zip(self.known_share, self._counts, strict=True)
-        ]
+        return self._weigh_by_known_share(lambda ngram_counts: _new_ngram_share(ngram_counts[:3]))
 
     def self_bleu_novelty(self) -> list[float]:
         """Return, for each response, 1 - BLEU of its distinct n-grams against all others (Self-BLEU, Zhu et al. 2018),
         times `known_share`."""
+        return self._weigh_by_known_share(
+            lambda ngram_counts: 1.0 - _bleu(ngram_counts) if ngram_counts[0][1] else 0.0
+        )
+
+    def _weigh_by_known_share(self, measure: Callable[[NgramCounts], float]) -> list[float]:
         return [
-            shared_word_share * (1.0 - _bleu(ngram_counts)) if ngram_counts[0][1] else 0.0
-            for shared_word_share, ngram_counts in zip(self.known_share, self._counts, strict=True)
+            share * measure(ngram_counts)
+            for share, ngram_counts in zip(self.known_share, self._counts, strict=True)
         ]
 
 

@@ -51,10 +51,10 @@ def calculate(expression: str) -> Fraction | bool:
     normalised_expression = " ".join(expression.split())
     # Only these signs reach Python's parser, which could otherwise warn, or read names.
     match = _TOKEN_PATTERN.match(normalised_expression)
-    if match is None or match.end() < len(normalised_expression):
-        position = 0 if match is None else match.end()
+    assert match is not None, "it may match nothing"
+    if match.end() < len(normalised_expression):
         raise ToolError(
-            f"cannot be read at character {position + 1} of the expression; write numbers such as 1200.50, "
+            f"cannot be read at character {match.end() + 1} of the expression; write numbers such as 1200.50, "
             "+ - * / // % **, parentheses, comparisons, and min, max, abs, round and sum"
         )
     try:

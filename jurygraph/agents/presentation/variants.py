@@ -238,8 +238,8 @@ def parse_document(text: str) -> FactDocument:
     sections = []
     for block in re.split(r"^## +", text.strip(), flags=re.MULTILINE)[1:]:
         heading, *lines = [line.strip() for line in block.split("\n") if line.strip()]
-        kinds = [kind for kind, titles in SECTION_HEADINGS.items() if heading in titles]
-        kind = kinds[0] if kinds else "stakeholder"
+        kinds = (kind for kind, titles in SECTION_HEADINGS.items() if heading in titles)
+        kind = next(kinds, "stakeholder")
         name = ""
         if kind == "stakeholder":
             prefix = next(

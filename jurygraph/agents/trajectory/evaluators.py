@@ -139,9 +139,9 @@ class ToolsMatch(TrajectoryEvaluator):
         has_to_be_called = mode is not None and settings.trajectory_match_mode != "subset"
         if has_to_be_called or nearest_name(action.name, schemas, min_similarity=0.8):
             require_known_names(where, [action.name], schemas, "tool")
-        if mode not in ("exact", "superset"):
+        if mode not in ("exact", "superset") or action.name not in schemas:
             return
-        schema = schemas.get(action.name, {})
+        schema = schemas[action.name]
         kind = f"argument of {action.name}"
         require_known_names(where, action.arguments, _find_allowed_arguments(schema), kind)
         if mode == "exact":
@@ -151,9 +151,7 @@ class ToolsMatch(TrajectoryEvaluator):
         except PlanError:  # `tools.valid` tells it, which needs the schemas
             return
         call = AgentToolCall(-1, 0, action.name, action.arguments, "")
-        problem = None
-        if action.name in validators:
-            problem = _find_call_problem(call, validators, are_complete=mode == "exact")
+        problem = _find_call_problem(call, validators, are_complete=mode == "exact")
         if problem is not None:
             raise PlanError(
                 f"{where}: a call of {action.name}: {problem}; no valid call has it: correct it, or the tool's schema"
@@ -195,7 +193,7 @@ class ToolsMatch(TrajectoryEvaluator):
         success = f"{len(calls)} calls match the reference's {len(reference_calls)} ({mode})"
         wrong_calls = extra_calls if mode != "superset" else unparsable_calls
         return Verdict(
-            score=float(not problems),
+            score=not problems,
             met=not problems,
             native=len(calls),
             reason="; ".join(problems) or success,
