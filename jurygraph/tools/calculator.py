@@ -98,7 +98,7 @@ _BinaryOperation = Callable[[Fraction, Fraction], Any]
 def _raise_to_power(base: Fraction, exponent: Fraction) -> Fraction:
     if exponent.denominator != 1:
         raise ToolError("a power has a whole exponent; write one")
-    bit_count = max(abs(base.numerator).bit_length(), base.denominator.bit_length())
+    bit_count = max(base.numerator.bit_length(), base.denominator.bit_length())
     if base not in (-1, 0, 1) and bit_count * abs(exponent) > 2 * MAX_NUMBER_BITS:
         raise ToolError(_TOO_LARGE_MESSAGE)
     return Fraction(base**exponent.numerator)
@@ -147,10 +147,7 @@ def _evaluate_tree(syntax_tree: ast.expr, expression: str) -> Fraction | bool:
         number = _evaluate_ast_node(node, numbers, expression)
         if number is None:
             continue
-        if (
-            max(abs(number.numerator).bit_length(), number.denominator.bit_length())
-            > MAX_NUMBER_BITS
-        ):
+        if max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_NUMBER_BITS:
             raise ToolError(_TOO_LARGE_MESSAGE)
         numbers[node] = number
     if not isinstance(syntax_tree, ast.Compare):

@@ -45,7 +45,15 @@ ItemsPath = Annotated[Id, AfterValidator(_validate_items_path)]
 Scalar = str | Number | StrictBool
 Scalars = Annotated[tuple[Scalar, ...], Field(min_length=1)]
 BOUND_FIELDS = ("at_least", "at_most", "equals", "between")
-CHECK_MEASURES = ("count", "share", "sum", "values", "text", "function")
+_ALLOWED_FIELDS_BY_MEASURE: Mapping[str, Sequence[str]] = {
+    "count": ("where", *BOUND_FIELDS, "partial"),
+    "share": ("where", "among", *BOUND_FIELDS, "partial"),
+    "sum": ("per", *BOUND_FIELDS, "partial"),
+    "values": ("column", "where", "includes", "excludes", "distinct", "partial"),
+    "text": (),
+    "function": ("params",),
+}
+CHECK_MEASURES = tuple(_ALLOWED_FIELDS_BY_MEASURE)
 
 
 class Column(FrozenModel):
@@ -221,16 +229,6 @@ class Check(FrozenModel):
     @cached_property
     def paths(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(path for path, _ in self.items if path.startswith("$")))
-
-
-_ALLOWED_FIELDS_BY_MEASURE: Mapping[str, Sequence[str]] = {
-    "count": ("where", *BOUND_FIELDS, "partial"),
-    "share": ("where", "among", *BOUND_FIELDS, "partial"),
-    "sum": ("per", *BOUND_FIELDS, "partial"),
-    "values": ("column", "where", "includes", "excludes", "distinct", "partial"),
-    "text": (),
-    "function": ("params",),
-}
 
 
 def _list_tested_columns(tests: TestsByColumn, *operands: str | float | None) -> frozenset[str]:
