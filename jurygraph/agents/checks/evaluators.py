@@ -18,7 +18,7 @@ from itertools import chain, product
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from jurygraph.agents import notation
 from jurygraph.agents.checks.spec import (
@@ -63,7 +63,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.frozen_model import ParamsModel, RawParams
+from jurygraph.schema.frozen_model import EMPTY_OBJECT, ParamsModel, RawParams
 
 UnknownTestResult = Literal["unshown", "untold"]
 """Why a value is unknown. `unshown`: the response claims something that no table has, or omits the value from its own
@@ -604,7 +604,7 @@ class Constraints(Evaluator):
     """
 
     class Params(ParamsModel):
-        functions: dict[str, str] = Field(default_factory=dict)
+        functions: dict[str, str] = EMPTY_OBJECT
         """Python functions (task, response, **params) by the names that checks use for them, each as
         package.module.function: a task is data, so it cannot name code by itself."""
 

@@ -29,7 +29,15 @@ from jurygraph.agents.facts.tables import are_equal, compare_values, is_one_of, 
 from jurygraph.decision.weighting import ConstraintTension
 from jurygraph.messages import quote
 from jurygraph.schema import Constraint, FrozenModel, Stakeholder
-from jurygraph.schema.frozen_model import Id, JsonObject, LongId, Number, PositiveNumber, StrictBool
+from jurygraph.schema.frozen_model import (
+    EMPTY_OBJECT,
+    Id,
+    JsonObject,
+    LongId,
+    Number,
+    PositiveNumber,
+    StrictBool,
+)
 from jurygraph.schema.task import sort_by_id
 
 
@@ -112,7 +120,7 @@ class TermSpec(FrozenModel):
 
     of: ItemsPath
     column: Id
-    where: TestsByColumn = Field(default_factory=dict)
+    where: TestsByColumn = EMPTY_OBJECT
     times: PositiveNumber | Id | None = None
     people: PositiveNumber | None = None
     places: PositiveNumber | Id = 1.0
@@ -135,8 +143,8 @@ class Check(FrozenModel):
     values: ItemsPath | None = None
     text: Annotated[LongId, notation.PATTERN_VALIDATOR] | None = None
     function: Id | None = None
-    where: TestsByColumn = Field(default_factory=dict)
-    among: TestsByColumn = Field(default_factory=dict)
+    where: TestsByColumn = EMPTY_OBJECT
+    among: TestsByColumn = EMPTY_OBJECT
     column: Id | None = None
     per: PositiveNumber | None = None
     includes: Scalars | None = None
@@ -146,7 +154,7 @@ class Check(FrozenModel):
     at_most: Number | None = None
     equals: Number | None = None
     between: tuple[Number, Number] | None = None
-    params: JsonObject = Field(default_factory=dict)
+    params: JsonObject = EMPTY_OBJECT
     partial: StrictBool = False
 
     @model_validator(mode="after")

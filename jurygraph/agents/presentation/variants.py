@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import JsonFields, JsonObject, ReadOnlyFields
+from jurygraph.schema.frozen_model import EMPTY_OBJECT, JsonFields, JsonObject, ReadOnlyFields
 
 FactValue = str | int | float | bool | None | list[str]
 FactRecord = dict[str, FactValue]
@@ -84,8 +84,8 @@ class _DocumentData(FrozenModel):
     model_config = ConfigDict(strict=True)
 
     itinerary: _NonEmptyRecords = Field(default_factory=list)
-    stakeholders: dict[str, list[FactValue]] = Field(default_factory=dict)
-    summary: dict[str, FactRecord] = Field(default_factory=dict)
+    stakeholders: dict[str, list[FactValue]] = EMPTY_OBJECT
+    summary: dict[str, FactRecord] = EMPTY_OBJECT
     shared: _NonEmptyRecords = Field(default_factory=list)
     tradeoffs: list[FactValue] = Field(default_factory=list)
 

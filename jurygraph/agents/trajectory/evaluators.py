@@ -14,7 +14,6 @@ import jsonschema
 from jsonschema import Draft202012Validator, SchemaError
 from jsonschema.protocols import Validator
 from jsonschema.validators import extend, validator_for
-from pydantic import Field
 from pydantic_core import from_json
 from referencing import Registry
 from referencing.exceptions import Unresolvable
@@ -37,6 +36,7 @@ from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
 from jurygraph.schema.conversation import ChatMessage, RenderedText
 from jurygraph.schema.frozen_model import (
+    EMPTY_OBJECT,
     Count,
     Id,
     ParamsModel,
@@ -88,9 +88,7 @@ class ToolsMatch(TrajectoryEvaluator):
         """The way in which calls are compared."""
         tool_args_match_mode: ArgumentsMode = "exact"
         """The way in which the arguments of two calls of one tool are compared."""
-        tool_args_match_overrides: dict[Id, ArgumentsMode | tuple[Id, ...]] = Field(
-            default_factory=dict
-        )
+        tool_args_match_overrides: dict[Id, ArgumentsMode | tuple[Id, ...]] = EMPTY_OBJECT
         """Other ways for some tools, by name: a mode, or the arguments that count, such as `user.id`."""
         only: tuple[Id, ...] = ()
         """The only tools whose calls are compared; all without any."""
