@@ -141,7 +141,7 @@ def test_the_reply_shown_for_a_form_comes_to_the_score_beside_it(form: str) -> N
 
 MISTAKES = [
     (
-        "module 'plain' has no 'plan'; did you mean 'plain'?",
+        "module 'plain' has no 'plan'; did you mean plain?",
         "plain.yaml",
         "plain.plain",
         "plain.plan",

@@ -18,14 +18,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import Field
 from scipy import optimize, special, stats
 
 from jurygraph.aggregation import fusion
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import Number, StrictBool
+from jurygraph.schema.frozen_model import Number, PositiveInt, StrictBool
 
 MAX_ABSOLUTE_VALUE = (
     1e100  # the largest absolute value: sums of squares of larger ones would overflow
@@ -526,12 +525,12 @@ class Alert(FrozenModel):
     """
 
     step: StepName
-    step_number: int = Field(strict=True, ge=1)
+    step_number: PositiveInt
     series: str
     kind: Literal["change", "hack"]
     direction: Direction
     since: StepName
-    since_number: int = Field(strict=True, ge=1)
+    since_number: PositiveInt
     before: Number
     after: Number
     size: Number

@@ -6,7 +6,7 @@ answer may be wrong. Give them small weights, or multiply them with accuracy. A 
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, groupby
 from math import sqrt
@@ -23,15 +23,16 @@ from jurygraph.agents.roles import (
     EvaluatorAnswers,
     EvaluatorInput,
 )
+from jurygraph.concurrency import split_into_batches
 from jurygraph.safety.gates import remove_invisible
 from jurygraph.schema import Question, TaskView, Verdict
 from jurygraph.schema.frozen_model import Number, ParamsModel
 from jurygraph.schema.task import query_to_text
 
 T = TypeVar("T")
-S = TypeVar("S", str, tuple[str, ...])
 
 MAX_WORD_LENGTH = 15  # the largest number of characters in a word
+_PIECE_PATTERN = re.compile(".{1,5}")
 
 _UNSPACED_SCRIPT_RANGES = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _BLANK_CHARACTER_PATTERN = re.compile("[_\u115f\u1160\u2800\u3164\uffa0]")
@@ -54,16 +55,12 @@ def words(text: str) -> list[str]:
         if len(character_run) <= MAX_WORD_LENGTH:
             word_pieces.append(character_run)
         else:
-            word_pieces += _cut_into_pieces(character_run, 5)
+            word_pieces += _PIECE_PATTERN.findall(character_run)
     return word_pieces
 
 
 def _fold_case(text: str) -> str:
     return remove_invisible(_BLANK_CHARACTER_PATTERN.sub(" ", text)).casefold()
-
-
-def _cut_into_pieces(sequence: S, size: int) -> list[S]:
-    return [sequence[start : start + size] for start in range(0, len(sequence), size)]
 
 
 def has_letter_or_digit(word: str) -> bool:
@@ -123,7 +120,7 @@ def unrepeated_share(text: str) -> float:
     )
     # Cut, so that text without sentence ends is compared too.
     for sentence_piece in chain.from_iterable(
-        _cut_into_pieces(sentence, 40) for sentence in sentences
+        split_into_batches(sentence, 40) for sentence in sentences
     ):
         piece_ngrams = set(to_ngrams(sentence_piece, 3))
         is_repeated_piece = bool(piece_ngrams) and len(piece_ngrams & seen_ngrams) >= 0.8 * len(
@@ -217,17 +214,19 @@ class GroupDiversity:
 
         The share is the mean over those n of 1, 2 and 3 for which it has any.
         """
-        return [
-            shared_word_share * _new_ngram_share(ngram_counts[:3])
-            for shared_word_share, ngram_counts in zip(self.known_share, self._counts, strict=True)
-        ]
+        return self._weigh_by_known_share(lambda ngram_counts: _new_ngram_share(ngram_counts[:3]))
 
     def self_bleu_novelty(self) -> list[float]:
         """Return, for each response, 1 - BLEU of its distinct n-grams against all others (Self-BLEU, Zhu et al. 2018),
         times `known_share`."""
+        return self._weigh_by_known_share(
+            lambda ngram_counts: 1.0 - _bleu(ngram_counts) if ngram_counts[0][1] else 0.0
+        )
+
+    def _weigh_by_known_share(self, measure: Callable[[NgramCounts], float]) -> list[float]:
         return [
-            shared_word_share * (1.0 - _bleu(ngram_counts)) if ngram_counts[0][1] else 0.0
-            for shared_word_share, ngram_counts in zip(self.known_share, self._counts, strict=True)
+            share * measure(ngram_counts)
+            for share, ngram_counts in zip(self.known_share, self._counts, strict=True)
         ]
 
 

@@ -30,6 +30,7 @@ from jurygraph.messages import list_first
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import Passage, SearchableText, search_off_loop
 from jurygraph.schema import Evidence, Failure, FrozenModel, Material
+from jurygraph.schema.config import ModelWithShorthand
 from jurygraph.schema.frozen_model import JsonFields, JsonObject, Number, ParamsModel, StrictBool
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ _ValueText = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 _QuoteText = Annotated[str, StringConstraints(max_length=20_000)]
 
 
-class FieldSpec(FrozenModel):
+class FieldSpec(ModelWithShorthand):
     """One field of a record: the description `about` that the model sees; a plain text means only that.
 
     The value consists of words of the quoted passage, or with `number` of a number written there in digits. With
@@ -60,11 +61,6 @@ class FieldSpec(FrozenModel):
     context: StrictBool = False
     optional: StrictBool = False
     one_of: tuple[_ValueText, ...] = ()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _expand_text_shorthand(cls, value: Any) -> Any:
-        return {"about": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:

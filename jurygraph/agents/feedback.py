@@ -122,9 +122,7 @@ def read_feedback(result: Any, name: str) -> EvaluatorAnswer:
         reason = f"{reason} (metadata: {metadata_json})".lstrip()
     if score is None:
         return Verdict.abstain(reason or "the evaluator gave no score, and no comment")
-    if isinstance(score, bool):
-        return Verdict(score=float(score), met=score, reason=reason)
-    return Verdict(score=score, reason=reason)
+    return Verdict(score=score, met=score if isinstance(score, bool) else None, reason=reason)
 
 
 def _choose_result(results: Sequence[Any], name: str) -> Any:

@@ -319,8 +319,9 @@ def check_edges(
             answers[pair] = pair_edges[0]
             rejected_replies += [(edge, "the pair is listed twice") for edge in pair_edges[1:]]
     answered_pairs = set(map(_criterion_pair_of_edge, ordered_edges))
-    unanswered_pairs = [pair for pair in requested_pairs if pair not in answered_pairs]
-    unanswered_pair_reasons = dict.fromkeys(unanswered_pairs, "was not answered")
+    unanswered_pair_reasons = {
+        pair: "was not answered" for pair in requested_pairs if pair not in answered_pairs
+    }
     return CheckedEdges(answers, tuple(rejected_replies), unanswered_pair_reasons)
 
 
@@ -343,19 +344,15 @@ class KnownGraph(NamedTuple):
         unanswered_pairs = set(
             map(_criterion_pair_of_edge, self.record.unanswered if self.record else ())
         )
-        hand_written_edge_pairs = {
-            frozenset(_criterion_pair_of_edge(edge)) for edge in self.hand_written_edges
-        }
-        annotated_pairs = set(map(_criterion_pair_of_edge, self.annotated_edges))
-        pairs = []
-        for pair in candidates:
-            has_edge = pair in annotated_pairs or frozenset(pair) in hand_written_edge_pairs
-            was_answered = pair not in unanswered_pairs and self.unchanged_criterion_ids.issuperset(
-                pair
-            )
-            if not has_edge and not was_answered:
-                pairs.append(pair)
-        return sort_criterion_pairs(pairs)
+        settled_pairs = set(map(_criterion_pair_of_edge, self.annotated_edges))
+        for edge in self.hand_written_edges:
+            settled_pairs |= {_criterion_pair_of_edge(edge), CriterionPair(edge.child, edge.parent)}
+        return sort_criterion_pairs(
+            pair
+            for pair in candidates
+            if pair not in settled_pairs
+            and (pair in unanswered_pairs or not self.unchanged_criterion_ids.issuperset(pair))
+        )
 
     def still_rejected_edges(
         self, requested_pairs: Iterable[CriterionPair]
@@ -473,7 +470,7 @@ def elect_edges(
     for pairs, samples in batch_answers:
         for edge, why in chain.from_iterable(sample.rejected for sample in samples):
             vote_result.rejected.append(
-                RejectedEdge(**_edge_fields(edge, source), stage="check", why=why)
+                RejectedEdge(**_edge_fields([edge], source), stage="check", why=why)
             )
         for pair in pairs:
             reasons = [
@@ -492,26 +489,23 @@ def elect_edges(
             winning_kind = most_frequent_kinds[0] if len(most_frequent_kinds) == 1 else "none"
             if winning_kind != "none":
                 winning_answers = answers[winning_kind]
-                fields = _edge_fields(_most_confident_answer(winning_answers), source)
+                fields = _edge_fields(winning_answers, source)
                 fields["confidence"] = fmean(answer.confidence_share for answer in winning_answers)
                 vote_counts = (len(winning_answers), len(samples)) if len(samples) > 1 else None
                 vote_result.proposed.append(Edge(**fields, votes=vote_counts))
             vote_counts_text = ", ".join(f"{kind} {len(answers[kind])}" for kind in sorted(answers))
             for kind in sorted({*answers} - {"none", winning_kind}):
-                losing_fields = _edge_fields(_most_confident_answer(answers[kind]), source)
+                losing_fields = _edge_fields(answers[kind], source)
                 why = f"the vote was: {vote_counts_text}"
                 vote_result.rejected.append(RejectedEdge(**losing_fields, stage="vote", why=why))
     return vote_result
 
 
-def _edge_fields(answer: EdgeReply, source: EdgeProvenance) -> JsonFields:
-    """Return what an edge and a rejected one take over from an answer."""
+def _edge_fields(answers: Sequence[EdgeReply], source: EdgeProvenance) -> JsonFields:
+    """Return what an edge and a rejected one take over from the most confident of the answers that give it."""
+    answer = min(answers, key=lambda answer: (-answer.confidence, answer.reason))
     fields = answer.model_dump(include={"parent", "child", "reason"}) | source._asdict()
     return {**fields, "kind": answer.relation, "confidence": answer.confidence_share}
-
-
-def _most_confident_answer(answers: Sequence[EdgeReply]) -> EdgeReply:
-    return min(answers, key=lambda answer: (-answer.confidence, answer.reason))
 
 
 _EDGE_KINDS = ("weak", "strong", "activation")  # in ascending rank: the first is removed first
@@ -573,9 +567,7 @@ def _shortest_path(
 
 def build_projection_rejections(dropped_edges: DroppedEdgesWithCycles) -> Iterator[RejectedEdge]:
     for edge, cycle in dropped_edges:
-        content = edge.model_dump(
-            include={"parent", "child", "kind", "reason", "confidence", "model", "prompt"}
-        )
+        content = edge.model_dump(exclude={"retention", "votes"})
         why = f"it closes a cycle of edges that rank higher: {' -> '.join(cycle)}"
         yield RejectedEdge(**content, stage="projection", why=why)
 

@@ -3,7 +3,6 @@
 No pattern here can backtrack: a JSONPath has no `match` and `search`.
 """
 
-import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, lru_cache, partial
 from typing import Annotated, Any
@@ -67,16 +66,9 @@ def compile_jsonpath(text: str) -> Any:
 
 def location_to_jsonpath(location: tuple[str | int, ...]) -> str:
     """Return the JSONPath of a location, normalised as in RFC 9535, 2.7."""
-    steps = (
-        f"[{_quote_name(step)}]" if isinstance(step, str) else f"[{step}]" for step in location
-    )
-    return "$" + "".join(steps)
+    from jsonpath_rfc9535 import JSONPathNode
 
-
-def _quote_name(name: str) -> str:
-    escaped_name = json.dumps(name, ensure_ascii=False)[1:-1]
-    quoted_name = escaped_name.replace('\\"', '"').replace("'", "\\'")
-    return f"'{quoted_name}'"
+    return JSONPathNode(value=None, location=location, parent=None, root=None).path()
 
 
 def location_sort_key(location: Sequence[str | int]) -> tuple[Any, ...]:

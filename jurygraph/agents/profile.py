@@ -262,9 +262,10 @@ def _parse_tensions(
             problems.append(f"{quote_prose(unknown_names[0])} is nobody's name")
             continue
         first, second = sort_by_id((names[reply_tension.one], names[reply_tension.other]))
+        pair = (first.id, second.id)
         if first is second:
             problems.append(f"{quote_prose(reply_tension.one)} is paired with itself")
-        elif (first.id, second.id) in tension_by_pair:
+        elif pair in tension_by_pair:
             problems.append(
                 f"the pair of {quote_prose(reply_tension.one)} and {quote_prose(reply_tension.other)} is listed twice"
             )
@@ -275,6 +276,5 @@ def _parse_tensions(
                 reply_tension.reason,
             )
             strength = VALUE_BY_DEGREE[reply_tension.strength]
-            pair = (first.id, second.id)
             tension_by_pair[pair] = ReadTension(between=pair, strength=strength, reason=reason)
     return list(tension_by_pair.values()), problems

@@ -136,9 +136,10 @@ _ROUNDING_TOLERANCE = Fraction(1, 10**9)
 
 
 class UnsoundStep(NamedTuple):
-    """A fault of the step of this number: the reason, the evidence, and, without any evidence, what is
+    """A fault of the step of this number: its aspect, the reason, the evidence, and, without any evidence, what is
     `missing_evidence_text`."""
 
+    aspect: "ReasoningAspect"
     step: int
     reason: str
     evidence: tuple[Evidence, ...]
@@ -165,7 +166,7 @@ def find_false_calculations(
             number = max(1, bisect_right(steps, start, key=lambda step: step.start))
             reason = f"{shorten(quote, 100)!r}, but {calculation.truth}"
             evidence = Evidence(quote=quote, start=start, end=end, verified=True)
-            false_steps.append(UnsoundStep(number, reason, (evidence,)))
+            false_steps.append(UnsoundStep("accuracy", number, reason, (evidence,)))
             previous_end = end
     return false_steps
 
@@ -312,33 +313,29 @@ class Reasoning(SingleCallEvaluator):
         errors_by_step = {error.step: error for error in reversed(false_calculations)}
         are_quotes_checked = client.safety.evidence != "off"
 
-        def read_faults(reply: StepsReply) -> Iterator[tuple[ReasoningAspect, UnsoundStep]]:
+        def read_faults(reply: StepsReply) -> Iterator[UnsoundStep]:
             for step_reply in reply.steps:
                 step = steps[step_reply.step - 1]
                 for fault in step_reply.faults:
                     # Code has found the step's arithmetic wrong already, and shows where.
                     if fault.aspect != "accuracy" or step.number not in errors_by_step:
-                        yield fault.aspect, _locate_fault(step, fault, are_quotes_checked)
+                        yield _locate_fault(step, fault, are_quotes_checked)
 
         def find_reply_flaw(reply: StepsReply) -> str | None:
             problems = [
-                f"step_{fault.step}: {aspect} is not sound, {fault.missing_evidence_text}"
-                for aspect, fault in read_faults(reply)
+                f"step_{fault.step}: {fault.aspect} is not sound, {fault.missing_evidence_text}"
+                for fault in read_faults(reply)
                 if fault.missing_evidence_text
             ]
             return describe_missing_quotes(problems, "that very step")
 
         def read(reply: "ParsedReply[StepsReply]") -> Mapping[str, Verdict]:
-            faults_by_aspect: dict[ReasoningAspect, list[UnsoundStep]] = {
-                aspect: [] for aspect in REASONING_ASPECTS
-            }
-            faults_by_aspect["accuracy"] += errors_by_step.values()
-            for aspect, fault in read_faults(reply.value):
-                faults_by_aspect[aspect].append(fault)
-            return {
-                aspect: _build_verdict(faults, len(steps), reply.call.id)
-                for aspect, faults in faults_by_aspect.items()
-            }
+            faults = [*errors_by_step.values(), *read_faults(reply.value)]
+            verdicts: dict[str, Verdict] = {}
+            for aspect in REASONING_ASPECTS:
+                aspect_faults = [fault for fault in faults if fault.aspect == aspect]
+                verdicts[aspect] = _build_verdict(aspect_faults, len(steps), reply.call.id)
+            return verdicts
 
         return await ask_model(
             client,
@@ -369,7 +366,7 @@ def _locate_fault(step: ReasoningStep, fault: FaultReply, are_quotes_checked: bo
             evidence = ()
         else:
             missing_evidence_text = "and nothing is quoted for it"
-    return UnsoundStep(step.number, fault.reason, evidence, missing_evidence_text)
+    return UnsoundStep(fault.aspect, step.number, fault.reason, evidence, missing_evidence_text)
 
 
 def _build_verdict(

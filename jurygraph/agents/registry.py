@@ -30,7 +30,7 @@ from jurygraph.agents.isolation import IsolatedEvaluator, open_request_handler
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiners import Combiner
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import Problem, did_you_mean, nearest_name, quote, validate
+from jurygraph.messages import Problem, did_you_mean, quote, validate
 from jurygraph.schema import (
     Config,
     DeriverUse,
@@ -418,15 +418,15 @@ def _import_object(role: str, path: str, names: Collection[str]) -> Any:
             where = "was not found"
             if folder_modules is not None:
                 where += f" in {folder_modules.folder.resolve()}"
-            hint = f"; module {missing!r} {where}, and is not installed: check its name"
+            hint = f"module {missing!r} {where}, and is not installed: check its name"
             raise ConfigError(_unknown_name_message(role, path, names, hint)) from error
         raise ConfigError(
             f"{role} {path!r} cannot be imported: {type(error).__name__}: {error}; "
             "install what it needs, or fix it"
         ) from error
     if not hasattr(module, attribute):
-        hint = _name_hint(attribute, dir(module)) or "; name something that it defines"
-        raise ConfigError(f"{role} {path!r}: module {module_name!r} has no {attribute!r}{hint}")
+        hint = did_you_mean(attribute, dir(module), 0.5) or "name something that it defines"
+        raise ConfigError(f"{role} {path!r}: module {module_name!r} has no {attribute!r}; {hint}")
     return getattr(module, attribute)
 
 
@@ -450,12 +450,8 @@ def import_objects_by_name(
 def _unknown_name_message(
     role: str, name: str, names: Collection[str], hint: str | None = None
 ) -> str:
-    fallback_hint = hint or f"; name one as package.module.{role}"
-    if hint is None and 0 < len(names) <= _MAX_NAMES_LISTED:
-        fallback_hint += f", or write {', '.join(names)}"
-    return f"unknown {role} {name!r}{_name_hint(name, names) or fallback_hint}"
-
-
-def _name_hint(name: str, names: Iterable[str]) -> str:
-    suggestion = nearest_name(name, names)
-    return f"; did you mean {suggestion!r}?" if suggestion else ""
+    if hint is None:
+        hint = f"name one as package.module.{role}"
+        if 0 < len(names) <= _MAX_NAMES_LISTED:
+            hint += f", or write {', '.join(names)}"
+    return f"unknown {role} {name!r}; {did_you_mean(name, names, 0.5) or hint}"

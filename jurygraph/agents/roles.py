@@ -178,6 +178,9 @@ class Configurable(ShortRepr):
     """
 
     name: str
+    version = "1"
+    timeout: float | None = None
+    params: RawParams = NO_PARAMS
     bounds_its_time = False
     may_take_long = False
     """Its answers may take long, though the class bounds its time."""
@@ -216,7 +219,6 @@ class Evaluator(Configurable, ABC):
     abstains where a task has none of its `task_fields`.
     """
 
-    version = "1"
     audience: Audience = "task"
     layer: Layer = "check"
     scope: EvaluatorScope = "response"
@@ -226,9 +228,7 @@ class Evaluator(Configurable, ABC):
     batched = False
     runs_inline = False
     reads_data = False
-    timeout: float | None = None
     needs: tuple[str, ...] = ()
-    params: RawParams = NO_PARAMS
     combiner = "mean"
     shares: Mapping[str, float] = MappingProxyType({})
     depends_on = ""
@@ -355,13 +355,10 @@ class Deriver(Configurable, ABC):
     response's own data for those that read data.
     """
 
-    version = "1"
     gives: str
     uses_model = False
     reads_data = False
-    timeout: float | None = None
     needs: tuple[str, ...] = ()
-    params: RawParams = NO_PARAMS
 
     def params_for(self, view: TaskView) -> RawParams:
         """Return what the plan records: the params, and everything besides the view that the material depends on."""
@@ -701,7 +698,7 @@ def verify_quotes(
 
     What stands in several of the texts that are needed is evidence from each, and from others only if it is in none.
     """
-    passages: dict[tuple[str, int | None, int | None], Evidence] = {}
+    passages: dict[Evidence, None] = {}  # in order, each once
     rejected_quotes = []
     for quotation in quotations:
         found = [text.find_support(quotation, [kind]) for kind in needed_kinds]
@@ -710,8 +707,8 @@ def verify_quotes(
         evidence = [passage for passage in found if passage is not None]
         if not evidence:
             rejected_quotes.append(quotation)
-        passages |= {(item.source, item.start, item.end): item for item in evidence}
-    return tuple(passages.values()), rejected_quotes
+        passages |= dict.fromkeys(evidence)
+    return tuple(passages), rejected_quotes
 
 
 def shorten_quotes(quotations: Sequence[str]) -> str:

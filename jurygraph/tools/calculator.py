@@ -51,10 +51,10 @@ def calculate(expression: str) -> Fraction | bool:
     normalised_expression = " ".join(expression.split())
     # Only these signs reach Python's parser, which could otherwise warn, or read names.
     match = _TOKEN_PATTERN.match(normalised_expression)
-    if match is None or match.end() < len(normalised_expression):
-        position = 0 if match is None else match.end()
+    assert match is not None, "it may match nothing"
+    if match.end() < len(normalised_expression):
         raise ToolError(
-            f"cannot be read at character {position + 1} of the expression; write numbers such as 1200.50, "
+            f"cannot be read at character {match.end() + 1} of the expression; write numbers such as 1200.50, "
             "+ - * / // % **, parentheses, comparisons, and min, max, abs, round and sum"
         )
     try:
@@ -98,7 +98,7 @@ _BinaryOperation = Callable[[Fraction, Fraction], Any]
 def _raise_to_power(base: Fraction, exponent: Fraction) -> Fraction:
     if exponent.denominator != 1:
         raise ToolError("a power has a whole exponent; write one")
-    bit_count = max(abs(base.numerator).bit_length(), base.denominator.bit_length())
+    bit_count = max(base.numerator.bit_length(), base.denominator.bit_length())
     if base not in (-1, 0, 1) and bit_count * abs(exponent) > 2 * MAX_NUMBER_BITS:
         raise ToolError(_TOO_LARGE_MESSAGE)
     return Fraction(base**exponent.numerator)
@@ -147,10 +147,7 @@ def _evaluate_tree(syntax_tree: ast.expr, expression: str) -> Fraction | bool:
         number = _evaluate_ast_node(node, numbers, expression)
         if number is None:
             continue
-        if (
-            max(abs(number.numerator).bit_length(), number.denominator.bit_length())
-            > MAX_NUMBER_BITS
-        ):
+        if max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_NUMBER_BITS:
             raise ToolError(_TOO_LARGE_MESSAGE)
         numbers[node] = number
     if not isinstance(syntax_tree, ast.Compare):

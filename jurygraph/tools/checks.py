@@ -11,7 +11,7 @@ from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
 from jurygraph.schema import EvaluatorUse, Question, TaskView, Verdict, digest_of
 from jurygraph.schema.config import ModelWithShorthand
-from jurygraph.schema.frozen_model import Id, JsonObject, ParamsModel, PositiveInt
+from jurygraph.schema.frozen_model import EMPTY_OBJECT, Id, JsonObject, ParamsModel, PositiveInt
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.tools.result import to_json
 from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
@@ -26,7 +26,7 @@ class CheckUse(ModelWithShorthand):
 
     use: Id
     name: Id | None = None
-    params: JsonObject = Field(default_factory=dict)
+    params: JsonObject = EMPTY_OBJECT
 
 
 class CheckArguments(ToolArguments):

@@ -4,13 +4,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
 from jurygraph.agents.facts.evaluators import table_file_digests
 from jurygraph.agents.facts.tables import FactTableSpec, RowValues, are_equal, normalise_text
 from jurygraph.messages import suggest_known_name
 from jurygraph.schema import TaskView
-from jurygraph.schema.frozen_model import PositiveInt
+from jurygraph.schema.frozen_model import EMPTY_OBJECT, PositiveInt
 from jurygraph.sources.table_rows import read_rows
 from jurygraph.tools.result import take_rows_that_fit, to_json
 from jurygraph.tools.tool import Tool, ToolArguments, ToolError, ToolInput
@@ -22,7 +20,7 @@ MAX_ROW_CHARACTERS = 7_500
 class LookUpArguments(ToolArguments):
     table: str | None = None
     """The table; without one, the result is a list of the tables and their columns."""
-    where: dict[str, str | float | bool | None] = Field(default_factory=dict)
+    where: dict[str, str | float | bool | None] = EMPTY_OBJECT
     """The value that a row must have, by column; numbers by value, words whatever their case."""
     first_row: PositiveInt = 1
     """The number of the first matching row that is shown."""

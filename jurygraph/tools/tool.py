@@ -74,14 +74,12 @@ class Tool(Configurable, ABC):
     shown an outline of long texts. `timeout` is its limit in seconds.
     """
 
-    name: str
-    version = "1"
     description: str
     Arguments: type[BaseModel] = ToolArguments
     deterministic = True
     reads_response = False
     reads_documents = False
-    timeout = 10.0
+    timeout: float = 10.0
 
     @property
     def parameters(self) -> JsonFields:

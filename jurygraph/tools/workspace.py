@@ -59,17 +59,13 @@ class FileContent(NamedTuple):
     is_truncated: bool
 
 
-def _read_empty_file() -> FileContent:
-    return FileContent(b"", is_truncated=False)
-
-
 class WorkspaceEntry(NamedTuple):
     """A part of a workspace. Files can be read; links, devices and what has an unsafe name are `other`."""
 
     kind: Literal["file", "folder", "other"]
     path: str = ""
     size: int = 0
-    read: Callable[[], FileContent] = _read_empty_file
+    read: Callable[[], FileContent] = partial(FileContent, b"", is_truncated=False)
 
 
 _UNREADABLE_ENTRY = WorkspaceEntry("other")

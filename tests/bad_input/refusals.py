@@ -30,7 +30,7 @@ STORED = {
         "jury.yaml, line 12, key clip", "write the lower end first, such as [0, 1]"
     ),
     "component_of_an_unknown_combiner": Refusal(
-        "jury.yaml, line 13, key components.tone.combiner", "did you mean 'mean'?"
+        "jury.yaml, line 13, key components.tone.combiner", "did you mean mean?"
     ),
     "component_of_what_is_not_asked": Refusal(
         "jury.yaml, line 13, key components.tone.inputs.tone", "did you mean judges.polite?"
@@ -148,10 +148,10 @@ STORED = {
         "give one of them a `name` of its own, such as `name: brief_2`",
     ),
     "evaluator_unknown": Refusal(
-        "jury.yaml, line 4, key evaluators[1]", "did you mean 'maths.accuracy'?"
+        "jury.yaml, line 4, key evaluators[1]", "did you mean maths.accuracy?"
     ),
     "evaluator_unknown_in_its_module": Refusal(
-        "jury.yaml, line 4, key evaluators[1]", "did you mean 'brief'?"
+        "jury.yaml, line 4, key evaluators[1]", "did you mean brief?"
     ),
     "evaluator_waits_for_an_unknown_question": Refusal(
         "tasks.jsonl, line 1", "did you mean 'judges.polite'?"

@@ -199,7 +199,7 @@ def test_a_long_response_is_outlined_where_a_tool_reads_the_rest() -> None:
         ),
         (
             {"use": "criteria", "tools": ["reed"]},
-            r"evaluators\[0\].tools\[0\]: .*did you mean 'read'",
+            r"evaluators\[0\].tools\[0\]: .*did you mean read",
         ),
         ({"use": "criteria", "max_steps": 3}, "max_steps: is for `tools`, and there are none"),
     ],

@@ -153,11 +153,11 @@ def no_json(item: pytest.MonkeyPatch) -> str:
 @all_rows(
     "tools, problem",
     [
-        (["reed"], "tools[0]: unknown tool 'reed'; did you mean 'read'?"),
+        (["reed"], "tools[0]: unknown tool 'reed'; did you mean read?"),
         (["read", "read"], "tools[1]: 'read' is listed twice; give one of them a `name` of its own"),
         (["read", {"use": "search", "params": {"x": 1}}], "tools[1]: search: params.x: unknown"),
         ([{"use": "read", "deterministic": False}], "tools[0]: `deterministic` is for tools of your own"),
-        ([f"{HERE}.pryce"], "did you mean 'price'?"),
+        ([f"{HERE}.pryce"], "did you mean price?"),
         ([{"use": f"{HERE}.price", "params": {"rite": 1}}], "no argument 'rite' for its params; did you mean rate?"),
         ([f"{HERE}.no_types"], "argument 'item' cannot be filled in by a model; give it a name and a type"),
         ([f"{HERE}.many"], "argument 'items' cannot be filled in by a model"),

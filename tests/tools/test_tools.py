@@ -183,7 +183,7 @@ def test_checks_are_run() -> None:
         ("facts.confirmed", "needs claims of a deriver"),
         ("pairwise", "asks a model"),
         ("checks.constraints", "scope 'response' and the audience 'stakeholder'"),
-        ("maths.formt", "did you mean 'maths.format'"),
+        ("maths.formt", "did you mean maths.format"),
         ({"use": "maths.format", "samples": 2}, "samples: unknown"),
     ],
 )

@@ -18,7 +18,7 @@ from itertools import chain, product
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from jurygraph.agents import notation
 from jurygraph.agents.checks.spec import (
@@ -63,7 +63,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.frozen_model import ParamsModel, RawParams
+from jurygraph.schema.frozen_model import EMPTY_OBJECT, ParamsModel, RawParams
 
 UnknownTestResult = Literal["unshown", "untold"]
 """Why a value is unknown. `unshown`: the response claims something that no table has, or omits the value from its own
@@ -302,17 +302,8 @@ def decide_check(check: Check, items: ListedItemsByKind) -> CheckResult:
 
 def _decide_count_check(check: Check, items: ListedItems) -> CheckResult:
     unknown_values = UnknownValues()
-    test_results = [unknown_values.test_item(check.where, item) for item in items]
-    passing_items = [
-        item for item, test_result in zip(items, test_results, strict=True) if test_result == "yes"
-    ]
-
-    def count_passing_items(counting_rule: CountingRule) -> float:
-        return sum(counting_rule[test_result] for test_result in test_results)
-
-    return _decide_bounded_check(
-        check, count_passing_items, f"the number of {check.count}", unknown_values, passing_items
-    )
+    entries = [(item, unknown_values.test_item(check.where, item), 1.0) for item in items]
+    return _decide_total_check(check, entries, f"the number of {check.count}", unknown_values)
 
 
 def _decide_item_share_check(check: Check, items: ListedItems) -> CheckResult:
@@ -352,28 +343,37 @@ def _decide_item_share_check(check: Check, items: ListedItems) -> CheckResult:
 
 def _decide_sum_check(check: Check, items: ListedItemsByKind) -> CheckResult:
     terms = check.sum or ()
-    divisor = check.per or 1.0
     if not any(items[term.of] for term in terms):
         missing_kinds = " and no ".join(dict.fromkeys(term.of for term in terms))
         return CheckResult(False, 0.0, f"the response names no {missing_kinds}")
     unknown_values = UnknownValues()
-    priced_items = []
+    entries = []
     for term in terms:
         for item in items[term.of]:
             price, missing_operands = _read_price(term, item)
-            priced_items.append(
-                (item, unknown_values.test_item(term.where, item, missing_operands), price)
-            )
+            test_result = unknown_values.test_item(term.where, item, missing_operands)
+            entries.append((item, test_result, price))
+    label = f"the sum per {value_to_text(check.per)}" if check.per else "the sum"
+    return _decide_total_check(check, entries, label, unknown_values)
+
+
+def _decide_total_check(
+    check: Check,
+    entries: Sequence[tuple[ListedItem, TestResult, float]],
+    label: str,
+    unknown_values: UnknownValues,
+) -> CheckResult:
+    """Decide a bound on the sum of numbers, each with its item and the truth of counting it."""
+    divisor = check.per or 1.0
 
     def compute_sum(counting_rule: CountingRule) -> float:
-        prices = [price for _, test_result, price in priced_items if counting_rule[test_result]]
+        prices = [price for _, test_result, price in entries if counting_rule[test_result]]
         try:
             return math.fsum(prices) / divisor  # the same in every order
         except OverflowError:
             return math.inf
 
-    label = f"the sum per {value_to_text(divisor)}" if check.per else "the sum"
-    items_by_id = {id(item): item for item, test_result, _ in priced_items if test_result == "yes"}
+    items_by_id = {id(item): item for item, test_result, _ in entries if test_result == "yes"}
     return _decide_bounded_check(check, compute_sum, label, unknown_values, [*items_by_id.values()])
 
 
@@ -604,7 +604,7 @@ class Constraints(Evaluator):
     """
 
     class Params(ParamsModel):
-        functions: dict[str, str] = Field(default_factory=dict)
+        functions: dict[str, str] = EMPTY_OBJECT
         """Python functions (task, response, **params) by the names that checks use for them, each as
         package.module.function: a task is data, so it cannot name code by itself."""
 
@@ -696,19 +696,12 @@ class Constraints(Evaluator):
         label = constraint.text or constraint.id
         if check.text is not None:
             match = notation.compile_pattern(check.text).search(inputs.response.text)
-            words = "nothing"
-            text_evidence: tuple[Evidence, ...] = ()
-            if match is not None:
-                words = "something"
-                text_evidence = (
-                    Evidence(quote=match.group(), start=match.start(), end=match.end()),
-                )
-            return Verdict(
-                score=float(match is not None),
-                met=match is not None,
-                reason=f"{label}: the text has {words} like {check.text}",
-                evidence=text_evidence,
-            )
+            if match is None:
+                reason = f"{label}: the text has nothing like {check.text}"
+                return Verdict(score=0.0, met=False, reason=reason)
+            reason = f"{label}: the text has something like {check.text}"
+            text_evidence = Evidence(quote=match[0], start=match.start(), end=match.end())
+            return Verdict(score=1.0, met=True, reason=reason, evidence=(text_evidence,))
         result = _decide_check_of_response(check, inputs)
         reason = f"{label}: {result.reason}"
         if result.holds is None:
@@ -822,7 +815,7 @@ class CollectedPreferences(CodeEvaluator):
         is_preference_collected = constraint_id in set(iter_stated_values(table))
         words = "is" if is_preference_collected else "is not"
         return Verdict(
-            score=float(is_preference_collected),
+            score=is_preference_collected,
             met=is_preference_collected,
             reason=f"{constraint_id} {words} among its preferences",
         )

@@ -17,7 +17,7 @@ Two lower or two upper bounds on one measure that differ (two budgets) have as t
 
 import contextlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, combinations, product
 from typing import Annotated, Any, Literal, Self
@@ -29,7 +29,15 @@ from jurygraph.agents.facts.tables import are_equal, compare_values, is_one_of, 
 from jurygraph.decision.weighting import ConstraintTension
 from jurygraph.messages import quote
 from jurygraph.schema import Constraint, FrozenModel, Stakeholder
-from jurygraph.schema.frozen_model import Id, JsonObject, LongId, Number, PositiveNumber, StrictBool
+from jurygraph.schema.frozen_model import (
+    EMPTY_OBJECT,
+    Id,
+    JsonObject,
+    LongId,
+    Number,
+    PositiveNumber,
+    StrictBool,
+)
 from jurygraph.schema.task import sort_by_id
 
 
@@ -45,7 +53,15 @@ ItemsPath = Annotated[Id, AfterValidator(_validate_items_path)]
 Scalar = str | Number | StrictBool
 Scalars = Annotated[tuple[Scalar, ...], Field(min_length=1)]
 BOUND_FIELDS = ("at_least", "at_most", "equals", "between")
-CHECK_MEASURES = ("count", "share", "sum", "values", "text", "function")
+_ALLOWED_FIELDS_BY_MEASURE: Mapping[str, Sequence[str]] = {
+    "count": ("where", *BOUND_FIELDS, "partial"),
+    "share": ("where", "among", *BOUND_FIELDS, "partial"),
+    "sum": ("per", *BOUND_FIELDS, "partial"),
+    "values": ("column", "where", "includes", "excludes", "distinct", "partial"),
+    "text": (),
+    "function": ("params",),
+}
+CHECK_MEASURES = tuple(_ALLOWED_FIELDS_BY_MEASURE)
 
 
 class Column(FrozenModel):
@@ -104,7 +120,7 @@ class TermSpec(FrozenModel):
 
     of: ItemsPath
     column: Id
-    where: TestsByColumn = Field(default_factory=dict)
+    where: TestsByColumn = EMPTY_OBJECT
     times: PositiveNumber | Id | None = None
     people: PositiveNumber | None = None
     places: PositiveNumber | Id = 1.0
@@ -127,8 +143,8 @@ class Check(FrozenModel):
     values: ItemsPath | None = None
     text: Annotated[LongId, notation.PATTERN_VALIDATOR] | None = None
     function: Id | None = None
-    where: TestsByColumn = Field(default_factory=dict)
-    among: TestsByColumn = Field(default_factory=dict)
+    where: TestsByColumn = EMPTY_OBJECT
+    among: TestsByColumn = EMPTY_OBJECT
     column: Id | None = None
     per: PositiveNumber | None = None
     includes: Scalars | None = None
@@ -138,7 +154,7 @@ class Check(FrozenModel):
     at_most: Number | None = None
     equals: Number | None = None
     between: tuple[Number, Number] | None = None
-    params: JsonObject = Field(default_factory=dict)
+    params: JsonObject = EMPTY_OBJECT
     partial: StrictBool = False
 
     @model_validator(mode="after")
@@ -223,16 +239,6 @@ class Check(FrozenModel):
         return tuple(dict.fromkeys(path for path, _ in self.items if path.startswith("$")))
 
 
-_ALLOWED_FIELDS_BY_MEASURE: Mapping[str, Sequence[str]] = {
-    "count": ("where", *BOUND_FIELDS, "partial"),
-    "share": ("where", "among", *BOUND_FIELDS, "partial"),
-    "sum": ("per", *BOUND_FIELDS, "partial"),
-    "values": ("column", "where", "includes", "excludes", "distinct", "partial"),
-    "text": (),
-    "function": ("params",),
-}
-
-
 def _list_tested_columns(tests: TestsByColumn, *operands: str | float | None) -> frozenset[str]:
     columns = set(tests)
     for _, value in chain.from_iterable(tests.values()):
@@ -248,24 +254,15 @@ _TensionOrNone = tuple[float, str] | None
 
 def find_tensions(first: Stakeholder, second: Stakeholder) -> list[ConstraintTension]:
     """Return the tensions between two stakeholders, in the order of the constraints' ids."""
-    return _find_tensions_of_pairs(
-        product(
-            _parse_constraint_checks(first.constraints),
-            _parse_constraint_checks(second.constraints),
-        )
-    )
+    checks = (_parse_constraint_checks(person.constraints) for person in (first, second))
+    return list(_iter_tensions(product(*checks)))
 
 
 def find_contradictions(constraints: Sequence[Constraint]) -> list[ConstraintTension]:
     """Return the pairs of one stakeholder's hard constraints that no response can satisfy together."""
-    constraint_check_pairs = combinations(
-        _parse_constraint_checks(c for c in constraints if c.kind == "hard"), 2
-    )
-    return [
-        tension
-        for tension in _find_tensions_of_pairs(constraint_check_pairs)
-        if tension.strength == 1.0
-    ]
+    checks = _parse_constraint_checks(c for c in constraints if c.kind == "hard")
+    tensions = _iter_tensions(combinations(checks, 2))
+    return [tension for tension in tensions if tension.strength == 1.0]
 
 
 def _parse_constraint_checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
@@ -278,15 +275,11 @@ def _parse_constraint_checks(constraints: Iterable[Constraint]) -> list[tuple[st
     return checks
 
 
-def _find_tensions_of_pairs(
-    pairs: Iterable[tuple[tuple[str, Check], tuple[str, Check]]],
-) -> list[ConstraintTension]:
-    tensions = []
+def _iter_tensions(pairs: Iterable[Sequence[tuple[str, Check]]]) -> Iterator[ConstraintTension]:
     for (first, check), (second, other) in pairs:
         tension = _find_tension_of_checks(check, other)
         if tension is not None:
-            tensions.append(ConstraintTension(first, second, *tension))
-    return tensions
+            yield ConstraintTension(first, second, *tension)
 
 
 def _find_tension_of_checks(first: Check, second: Check) -> _TensionOrNone:

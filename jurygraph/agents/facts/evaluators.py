@@ -8,8 +8,6 @@ from operator import getitem
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, cast
 
-from pydantic import Field
-
 from jurygraph.agents import notation
 from jurygraph.agents.facts.tables import (
     ClaimPattern,
@@ -38,7 +36,13 @@ from jurygraph.messages import (
     validate,
 )
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict, digest_of
-from jurygraph.schema.frozen_model import JsonFields, ParamsModel, RawParams, ReadOnlyFields
+from jurygraph.schema.frozen_model import (
+    EMPTY_OBJECT,
+    JsonFields,
+    ParamsModel,
+    RawParams,
+    ReadOnlyFields,
+)
 from jurygraph.sources.files import searched_folders_text
 
 CachedEntry = TypeVar("CachedEntry", "Facts", RowTable)
@@ -247,7 +251,10 @@ def are_adjacent_claims(before: FactClaim, after: FactClaim) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def _to_path_and_sort_key(location: tuple[str | int, ...]) -> tuple[str, tuple[Any, ...]]:
-    """Return a location as a JSONPath and as a sort key. Cached: the responses of a group share most locations."""
+    """Return a location as a JSONPath and as a sort key.
+
+    Cached: the responses of a group share most locations, and 10 of the 25 µs that a claim takes to read would go here.
+    """
     return notation.location_to_jsonpath(location), notation.location_sort_key(location)
 
 
@@ -412,7 +419,7 @@ class Claims(Deriver):
     """Read all claims of the kinds in the task's `facts` from a response's data, and look them up in its tables."""
 
     class Params(ParamsModel):
-        tools: dict[str, str] = Field(default_factory=dict)
+        tools: dict[str, str] = EMPTY_OBJECT
         """langchain-core tools by the names that tasks use for them, each as package.module.tool: a task is data, so it
         cannot name code by itself."""
 

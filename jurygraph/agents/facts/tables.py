@@ -21,7 +21,7 @@ from pydantic import Field, JsonValue, model_validator
 from jurygraph.agents import notation
 from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import Id, JsonObject, UnitInterval
+from jurygraph.schema.frozen_model import EMPTY_OBJECT, Id, JsonObject, UnitInterval
 from jurygraph.sources.files import explain_full_temp_disk, path_change_stamp, sha256_of_file
 from jurygraph.sources.table_rows import is_csv, read_rows, row_to_json_values
 
@@ -134,12 +134,8 @@ def parse_moment(text: str) -> tuple[str, datetime] | None:
 
 def equality_key(value: Any) -> Hashable:
     """Return a key that is equal for values that are equal: number, moment or normalised text."""
-    if isinstance(value, str):
-        return (
-            _equality_key_of_text(value)
-            if len(value) <= _MAX_NUMBER_LENGTH
-            else normalise_text(value)
-        )
+    if isinstance(value, str) and len(value) <= _MAX_NUMBER_LENGTH:
+        return _equality_key_of_text(value)
     number = parse_number(value)
     return normalise_text(value) if number is None else number
 
@@ -196,7 +192,7 @@ class FactTableSpec(FrozenModel):
     file: str | None = None
     tool: str | None = None
     order: Id | None = None
-    lists: dict[Id, str] = Field(default_factory=dict)
+    lists: dict[Id, str] = EMPTY_OBJECT
 
     @model_validator(mode="after")
     def _check_single_source(self) -> Self:
@@ -218,9 +214,9 @@ class ClaimPattern(FrozenModel):
 
     table: Id
     pattern: notation.PatternText | None = None
-    columns: dict[Id, Id] = Field(default_factory=dict)
-    states: dict[Id, JsonValue] = Field(default_factory=dict)
-    within: dict[Id, UnitInterval] = Field(default_factory=dict)
+    columns: dict[Id, Id] = EMPTY_OBJECT
+    states: dict[Id, JsonValue] = EMPTY_OBJECT
+    within: dict[Id, UnitInterval] = EMPTY_OBJECT
 
     @model_validator(mode="after")
     def _check_pattern_groups(self) -> Self:
@@ -260,7 +256,7 @@ class ClaimsSpec(FrozenModel):
     at: tuple[notation.JsonPathText, ...] = Field(min_length=1)
     forms: tuple[ClaimPattern, ...] = Field(min_length=1)
     split: str | None = None
-    beside: dict[Id, RecordField] = Field(default_factory=dict)
+    beside: dict[Id, RecordField] = EMPTY_OBJECT
     order: Id | None = None
     merged: Id | None = None
 
@@ -293,7 +289,7 @@ class ClaimsSpec(FrozenModel):
 
 class FactsSpec(FrozenModel):
     tables: dict[Id, FactTableSpec]
-    claims: dict[Id, ClaimsSpec] = Field(default_factory=dict)
+    claims: dict[Id, ClaimsSpec] = EMPTY_OBJECT
 
 
 TableKey = tuple[str, ...]
@@ -405,15 +401,12 @@ class RowTable(ReferenceFactTable):
 
     def _find_rows(self, key: TableKey) -> Sequence[FactRow]:
         sql = "SELECT number, content FROM rows WHERE name = ? AND place = ? ORDER BY number"
-        rows = self._run_query(sql, *_to_index_key(key))
+        rows = self._index.execute(sql, _to_index_key(key))
         return self.sort_rows(FactRow(number, json.loads(content)) for number, content in rows)
 
     def places(self, name: str) -> Collection[TableKey]:
         sql = "SELECT DISTINCT place FROM rows WHERE name = ?"
-        return [tuple(json.loads(rest)) for (rest,) in self._run_query(sql, name)]
-
-    def _run_query(self, sql: str, *values: str | int) -> list[Any]:
-        return self._index.execute(sql, values).fetchall()
+        return [tuple(json.loads(rest)) for (rest,) in self._index.execute(sql, (name,))]
 
 
 def _read_file_rows(path: Path) -> Iterator[RowValues]:

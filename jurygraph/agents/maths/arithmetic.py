@@ -115,32 +115,30 @@ def steps(text: str) -> tuple[CalculationStep, ...]:
             read_line_equalities = (
                 _read_equalities_cached if len(line) <= _MAX_CACHED_CHARACTERS else _read_equalities
             )
-            equals_sign_count, line_steps = read_line_equalities(line, remaining_equals_sign_count)
-            for step in line_steps:
+            line_steps = read_line_equalities(line)[:remaining_equals_sign_count]
+            for step in filter(None, line_steps):
                 all_steps.append(step._replace(start=step.start + start, end=step.end + start))
-            remaining_equals_sign_count -= equals_sign_count
+            remaining_equals_sign_count -= len(line_steps)
         start += len(line) + 1
     return tuple(all_steps)
 
 
-def _read_equalities(line: str, max_equals_signs: int) -> tuple[int, tuple[CalculationStep, ...]]:
-    """Return the number of equals signs read in a line, at most `max_equals_signs`, and the equalities at them."""
+def _read_equalities(line: str) -> tuple[CalculationStep | None, ...]:
+    """Return the equality at each of the first 1,000 equals signs of a line; None where it is no arithmetic."""
     # An operator is as long as the sign that it replaces, so that all offsets stay.
     ascii_line = _NONASCII_OPERATOR_PATTERN.sub(
         lambda sign: _ASCII_OPERATOR_BY_SIGN.get(sign[0], "").ljust(len(sign[0])), line
     )
     boundaries = [*_EQUATION_BOUNDARY_PATTERN.finditer(ascii_line)]
-    line_steps = []
-    count = 0
+    line_steps: list[CalculationStep | None] = []
     for before, boundary, after in zip(
         [None, *boundaries], boundaries, [*boundaries[1:], None], strict=False
     ):
-        if count < max_equals_signs and _EQUALS_SIGN_PATTERN.match(ascii_line, boundary.start()):
-            count += 1
-            step = _read_calculation_step(line, ascii_line, boundary, before, after)
-            if step is not None:
-                line_steps.append(step)
-    return count, tuple(line_steps)
+        if len(line_steps) == MAX_EQUALS_SIGNS:
+            break
+        if _EQUALS_SIGN_PATTERN.match(ascii_line, boundary.start()):
+            line_steps.append(_read_calculation_step(line, ascii_line, boundary, before, after))
+    return tuple(line_steps)
 
 
 _read_equalities_cached = lru_cache(maxsize=4096)(_read_equalities)

@@ -130,7 +130,7 @@ def _build_verdict(status: ComparisonStatus, answer: Passage | None, reference: 
     relation = {"equal": "equals", "different": "is not"}.get(status, "cannot be read as")
     reason = f"the final answer {quote(answer.text)} {relation} {quote(reference)}"
     evidence = Evidence(quote=answer.text, start=answer.start, end=answer.end)
-    return Verdict(score=float(is_equal), met=is_equal, reason=reason, evidence=(evidence,))
+    return Verdict(score=is_equal, met=is_equal, reason=reason, evidence=(evidence,))
 
 
 class CorrectCalculations(CodeEvaluator):

@@ -5,14 +5,14 @@ pattern has a repeat that can match the same text in two ways, so that finding t
 """
 
 import re
-import tomllib
 from collections.abc import Iterator
-from pathlib import Path
+
+from jurygraph.agents.maths.reading import read_word_table
 
 Span = tuple[int, int]
 
 ORNAMENT_CHARACTERS = " \t\r\n*_`"
-_LABEL_WORDS = tomllib.loads(Path(__file__).with_name("answer_labels.toml").read_text("utf-8"))
+_LABEL_WORDS = read_word_table("answer_labels.toml")
 _SPACED = {kind: "|".join(words.split()) for kind, words in _LABEL_WORDS["spaced"].items()}
 _UNSPACED = {kind: "|".join(words.split()) for kind, words in _LABEL_WORDS["joined"].items()}
 """The words of a kind as alternatives of a pattern, of languages with and without spaces between words."""

@@ -46,20 +46,21 @@ class AnswerValue:
     unit: MeasureUnit | None = None
 
 
-def _read_toml(name: str) -> JsonFields:
+def read_word_table(name: str) -> JsonFields:
+    """Return a table of words that stands beside this module."""
     return tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
 
 
 def _load_units() -> dict[str, MeasureUnit]:
     units: dict[str, MeasureUnit] = {}
-    for dimension, table in _read_toml("measures.toml").items():
+    for dimension, table in read_word_table("measures.toml").items():
         for words, size in table.items():
             units |= dict.fromkeys(words.split(), MeasureUnit(dimension, Fraction(size)))
     return units
 
 
 _UNIT_BY_WORD = _load_units()
-_WORD_TABLES = _read_toml("answer_words.toml")
+_WORD_TABLES = read_word_table("answer_words.toml")
 _SCALE_BY_WORD: Mapping[str, int] = {
     **_WORD_TABLES["scales"],
     **{f"{word}s": scale for word, scale in _WORD_TABLES["scales"].items()},

@@ -114,9 +114,7 @@ class Prose(NamedTuple):
 
 def _build_record_kinds(people: Sequence[str]) -> JsonFields:
     """Return the kinds of records for `extract`; without known people, they are the names that the text gives."""
-    person_field: JsonFields = {"about": "the person"}
-    if people:
-        person_field["one_of"] = list(people)
+    person_field = {"about": "the person", "one_of": list(people)}
     return {
         "itinerary": {"what": "the place, service or activity"},
         "stakeholders": {

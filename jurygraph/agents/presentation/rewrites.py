@@ -235,7 +235,7 @@ def find_numbers(text: str) -> set[str]:
 
 def _remove_words(text: str, verbatim_texts: Iterable[str]) -> str:
     for words in sorted(verbatim_texts, key=len, reverse=True):
-        text = re.sub(rf"(?<!\w){re.escape(words)}(?!\w)", " ", text, flags=re.IGNORECASE)
+        text = _compile_words_pattern(re.escape(words)).sub(" ", text)
     return text
 
 

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import JsonFields, JsonObject, ReadOnlyFields
+from jurygraph.schema.frozen_model import EMPTY_OBJECT, JsonFields, JsonObject, ReadOnlyFields
 
 FactValue = str | int | float | bool | None | list[str]
 FactRecord = dict[str, FactValue]
@@ -84,8 +84,8 @@ class _DocumentData(FrozenModel):
     model_config = ConfigDict(strict=True)
 
     itinerary: _NonEmptyRecords = Field(default_factory=list)
-    stakeholders: dict[str, list[FactValue]] = Field(default_factory=dict)
-    summary: dict[str, FactRecord] = Field(default_factory=dict)
+    stakeholders: dict[str, list[FactValue]] = EMPTY_OBJECT
+    summary: dict[str, FactRecord] = EMPTY_OBJECT
     shared: _NonEmptyRecords = Field(default_factory=list)
     tradeoffs: list[FactValue] = Field(default_factory=list)
 
@@ -238,8 +238,8 @@ def parse_document(text: str) -> FactDocument:
     sections = []
     for block in re.split(r"^## +", text.strip(), flags=re.MULTILINE)[1:]:
         heading, *lines = [line.strip() for line in block.split("\n") if line.strip()]
-        kinds = [kind for kind, titles in SECTION_HEADINGS.items() if heading in titles]
-        kind = kinds[0] if kinds else "stakeholder"
+        kinds = (kind for kind, titles in SECTION_HEADINGS.items() if heading in titles)
+        kind = next(kinds, "stakeholder")
         name = ""
         if kind == "stakeholder":
             prefix = next(

@@ -14,7 +14,6 @@ import jsonschema
 from jsonschema import Draft202012Validator, SchemaError
 from jsonschema.protocols import Validator
 from jsonschema.validators import extend, validator_for
-from pydantic import Field
 from pydantic_core import from_json
 from referencing import Registry
 from referencing.exceptions import Unresolvable
@@ -37,6 +36,7 @@ from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
 from jurygraph.schema.conversation import ChatMessage, RenderedText
 from jurygraph.schema.frozen_model import (
+    EMPTY_OBJECT,
     Count,
     Id,
     ParamsModel,
@@ -88,9 +88,7 @@ class ToolsMatch(TrajectoryEvaluator):
         """The way in which calls are compared."""
         tool_args_match_mode: ArgumentsMode = "exact"
         """The way in which the arguments of two calls of one tool are compared."""
-        tool_args_match_overrides: dict[Id, ArgumentsMode | tuple[Id, ...]] = Field(
-            default_factory=dict
-        )
+        tool_args_match_overrides: dict[Id, ArgumentsMode | tuple[Id, ...]] = EMPTY_OBJECT
         """Other ways for some tools, by name: a mode, or the arguments that count, such as `user.id`."""
         only: tuple[Id, ...] = ()
         """The only tools whose calls are compared; all without any."""
@@ -139,9 +137,9 @@ class ToolsMatch(TrajectoryEvaluator):
         has_to_be_called = mode is not None and settings.trajectory_match_mode != "subset"
         if has_to_be_called or nearest_name(action.name, schemas, min_similarity=0.8):
             require_known_names(where, [action.name], schemas, "tool")
-        if mode not in ("exact", "superset"):
+        if mode not in ("exact", "superset") or action.name not in schemas:
             return
-        schema = schemas.get(action.name, {})
+        schema = schemas[action.name]
         kind = f"argument of {action.name}"
         require_known_names(where, action.arguments, _find_allowed_arguments(schema), kind)
         if mode == "exact":
@@ -151,9 +149,7 @@ class ToolsMatch(TrajectoryEvaluator):
         except PlanError:  # `tools.valid` tells it, which needs the schemas
             return
         call = AgentToolCall(-1, 0, action.name, action.arguments, "")
-        problem = None
-        if action.name in validators:
-            problem = _find_call_problem(call, validators, are_complete=mode == "exact")
+        problem = _find_call_problem(call, validators, are_complete=mode == "exact")
         if problem is not None:
             raise PlanError(
                 f"{where}: a call of {action.name}: {problem}; no valid call has it: correct it, or the tool's schema"
@@ -195,7 +191,7 @@ class ToolsMatch(TrajectoryEvaluator):
         success = f"{len(calls)} calls match the reference's {len(reference_calls)} ({mode})"
         wrong_calls = extra_calls if mode != "superset" else unparsable_calls
         return Verdict(
-            score=float(not problems),
+            score=not problems,
             met=not problems,
             native=len(calls),
             reason="; ".join(problems) or success,
