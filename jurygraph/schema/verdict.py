@@ -10,7 +10,6 @@ from jurygraph.schema.conversation import OMITTED_IF_EMPTY, OMITTED_IF_NONE
 from jurygraph.schema.frozen_model import (
     EMPTY_OBJECT,
     Count,
-    FittedModel,
     FrozenModel,
     Id,
     JsonObject,
@@ -18,6 +17,7 @@ from jurygraph.schema.frozen_model import (
     Number,
     NumberRange,
     PositiveInt,
+    StoredModel,
     StrictBool,
     UnitInterval,
     digest_of,
@@ -27,7 +27,7 @@ from jurygraph.schema.task import Response
 CalibrationMethod = Literal["isotonic", "platt"]
 
 
-class ScoreCalibration(FittedModel):
+class ScoreCalibration(StoredModel):
     """A map from a judge's score to the mean label of people, linear between knots and constant outside of them.
 
     `scores` rise, and their `calibrated` values do not fall. `labels` is the number of responses that it was fitted to.
