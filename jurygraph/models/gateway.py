@@ -214,20 +214,15 @@ class Gateway:
         self, request: Request, sink: CallSink | None = None
     ) -> Literal["sink", "cache"] | None:
         """Return where the reply is stored, so that nothing is sent; None if the request would be sent."""
-        stored = self._find_stored(request, sink)
+        stored = self.find_stored(request, sink)
         if stored is None:
             return None
         return "sink" if isinstance(stored, AnsweredCall) else "cache"
 
-    def find_stored_reply(self, request: Request, sink: CallSink | None) -> Reply | None:
-        """Return the reply that `sink` or the cache has, None if the request would be sent; nothing is recorded."""
-        stored = self._find_stored(request, sink)
-        return None if stored is None else stored.reply
-
-    def _find_stored(
+    def find_stored(
         self, request: Request, sink: CallSink | None
     ) -> AnsweredCall | CachedReply | None:
-        """Return the call that `sink` has, or else the reply that the cache has."""
+        """Return the call that `sink` has, or else the reply that the cache has; nothing is recorded."""
         answered_call = None if sink is None else sink.find(request.digest)
         if answered_call is not None or self.cache is None:
             return answered_call
@@ -307,7 +302,7 @@ class Gateway:
         self, request: Request, until: float | None, sink: CallSink | None
     ) -> AnsweredCall:
         """Return the stored reply, else the model's; recorded in both cases, so that a replay has it."""
-        stored = self._find_stored(request, sink)
+        stored = self.find_stored(request, sink)
         if stored is None:
             answered_call = await self._request_model(request, until, sink)
         elif isinstance(stored, AnsweredCall):
@@ -685,8 +680,8 @@ class DryRunBackend(Backend):
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Record the request; return its stored reply, or raise `Fault` of kind `unrecorded` if there is none."""
         self.requests[request.digest] = request
-        if (reply := self._gateway.find_stored_reply(request, self._sink)) is not None:
-            return reply
+        if (stored := self._gateway.find_stored(request, self._sink)) is not None:
+            return stored.reply
         self.lacks_reply = True
         raise Fault("unrecorded", "the request was noted and not sent")
 

@@ -261,12 +261,10 @@ class Replay(Backend):
         call = self._calls.get(request.digest)
         if call is not None:
             return call.reply
-        parts = _request_parts(request)
+        parts = _request_parts(request).items()
         similar_requests = self._requests_by_question[_last_message_text(request)]
-        differing_names_per_request = [
-            _differing_part_names(parts, _request_parts(other)) for other in similar_requests
-        ]
-        differing_names = min(differing_names_per_request, key=len, default=None)
+        differences = [dict(parts ^ _request_parts(other).items()) for other in similar_requests]
+        differing_names = sorted(min(differences, key=len, default=()))
         difference = "the question is not in it"
         if differing_names:
             difference = f"it differs in {', '.join(differing_names)}"
@@ -327,11 +325,6 @@ def _most_used_capabilities(requests: list[Request]) -> EndpointCapabilities:
     return EndpointCapabilities(
         form, logprobs=bool(top_logprobs_counts), top_logprobs=top_logprobs, tools=has_tools
     )
-
-
-def _differing_part_names(parts: dict[str, bytes], others: dict[str, bytes]) -> list[str]:
-    names = parts.keys() | others.keys()
-    return sorted(name for name in names if parts.get(name) != others.get(name))
 
 
 def _request_parts(request: Request) -> dict[str, bytes]:
