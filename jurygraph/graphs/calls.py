@@ -16,7 +16,7 @@ from jurygraph.agents.roles import (
     UndeclaredClient,
 )
 from jurygraph.errors import RUN_ENDING
-from jurygraph.graphs.answers import VerdictsByAnswer, to_recorded_verdicts, validate_material
+from jurygraph.graphs.answers import to_recorded_verdicts, validate_material
 from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.routing import (
     DueDerivation,
@@ -97,7 +97,6 @@ def evaluator_calls(
         if question.id not in stamp_by_question:
             stamp_by_question[question.id] = make_stamp(question, survey.views[question.view])
     sent_calls = context.sent_calls
-    verdicts_by_answer: VerdictsByAnswer = {}
 
     def make_verdicts(
         judgement: DueJudgement, judgement_input: EvaluatorInput, answer: Any, redactor: Redactor
@@ -107,7 +106,6 @@ def evaluator_calls(
             answer,
             stamp_by_question[judgement.question.id],
             redactor,
-            verdicts_by_answer,
         )
         call_log = judgement_input.call_log
         return [

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from jurygraph.agents.roles import Deriver, Evaluator
@@ -136,12 +136,7 @@ class GraphContext(ShortRepr):
             )
             for name, gateway in gateways.items()
         }
-        # a third of the time of `replace`, for each task of a batch
-        context = object.__new__(GraphContext)
-        context.__dict__.update(
-            self.__dict__, client_by_judge=client_by_judge, sent_calls=calls, lookups=lookups
-        )
-        return context
+        return replace(self, client_by_judge=client_by_judge, sent_calls=calls, lookups=lookups)
 
     @property
     def judge_client(self) -> "JudgeClient | None":

@@ -14,7 +14,7 @@ from hashlib import sha256
 from time import monotonic
 from typing import Any, Literal, TypedDict
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from pydantic import JsonValue
@@ -221,7 +221,7 @@ def _tool_calls_in(request: Request, reply: Reply) -> Sequence[ToolCall]:
     return calls[:MAX_TOOL_CALLS_AT_ONCE]
 
 
-def _node_after_reply(state: InvestigateState) -> Literal["look_up", "conclude", "end"]:
+def _node_after_reply(state: InvestigateState) -> Literal["look_up", "conclude", "__end__"]:
     """Return what follows a reply: after a reply without words and calls the verdict is requested, too."""
     answered_call = state["answered"]
     assert answered_call is not None
@@ -229,7 +229,7 @@ def _node_after_reply(state: InvestigateState) -> Literal["look_up", "conclude",
         return "look_up"
     reply = answered_call.reply
     is_blank = not reply.text.strip() and reply.refusal is None and reply.finish != "length"
-    return "conclude" if is_blank and not state["request"].asks_for_verdict else "end"
+    return "conclude" if is_blank and not state["request"].asks_for_verdict else "__end__"
 
 
 async def _look_up(state: InvestigateState, runtime: Runtime[_InvestigationContext]) -> JsonFields:
@@ -383,9 +383,7 @@ def build() -> CompiledStateGraph[
     graph.add_node("look_up", _look_up)
     graph.add_node("conclude", _ask_for_final_verdict)
     graph.add_edge(START, "ask")
-    graph.add_conditional_edges(
-        "ask", _node_after_reply, {"look_up": "look_up", "conclude": "conclude", "end": END}
-    )
+    graph.add_conditional_edges("ask", _node_after_reply)
     graph.add_conditional_edges("look_up", _node_after_lookups)
     graph.add_edge("conclude", "ask")
     return graph.compile(name="investigate")

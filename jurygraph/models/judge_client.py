@@ -13,6 +13,7 @@ import re
 from bisect import bisect_right
 from codecs import getincrementaldecoder
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
@@ -39,7 +40,6 @@ from jurygraph.models.request import (
     Token,
     ToolResult,
     double_wrong_backslashes,
-    encode_compact_json,
     find_json,
     has_thought_tag,
     is_quoted_from,
@@ -370,11 +370,6 @@ def _parse_json_reply(text: str, reply_model: type[T]) -> T | Problem:
             return data
         if isinstance(answer, ValidationError):
             return describe_validation_error(answer, reply_model, data)
-        if (
-            encode_compact_json(data)
-            == answer.model_dump_json(round_trip=True, by_alias=True).encode()
-        ):
-            return answer  # as most replies; `_find_answer_flaw` takes several times as long
         answer_as_json = answer.model_dump(mode="json", round_trip=True, by_alias=True)
         return _find_answer_flaw(data, answer_as_json) or answer
     except RecursionError:
@@ -667,9 +662,7 @@ class JudgeClient:
 
         With an `investigator` the model may look things up before it answers.
         """
-        # one for every input, and `copy.copy` is several times slower
-        client = object.__new__(JudgeClient)
-        client.__dict__.update(self.__dict__)
+        client = copy(self)
         client._logs = call_logs
         client._purpose = purpose
         client._investigator = investigator or self._investigator

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from fractions import Fraction
 from math import inf
@@ -791,7 +790,7 @@ def _to_fraction(dollars: float | None) -> Fraction | None:
         return None
     if not 0 <= dollars < inf:
         raise ValueError(f"a cost is a finite number that is not negative, not {dollars}")
-    return Fraction(Decimal(str(dollars)))  # several times as fast as `Fraction` on the text
+    return Fraction(str(dollars))
 
 
 def _format_dollars(amount: Fraction) -> str:

@@ -477,9 +477,9 @@ class Plan(FrozenModel):
     @property
     def lacks_lookup_tables(self) -> bool:
         """Return whether the tool `look_up` is given to a judge, and the task has no table for it."""
-        users = (*self.survey.questions, *self.survey.derivations)
-        tools = chain.from_iterable(user.tools for user in users)
-        uses_lookup_tool = any(tool.name == "look_up" for tool in tools)
+        toolsets = [question.tools for question in self.survey.questions]
+        toolsets += [derivation.tools for derivation in self.survey.derivations]
+        uses_lookup_tool = any(tool.name == "look_up" for tool in chain.from_iterable(toolsets))
         views = self.survey.views.values()
         return uses_lookup_tool and not any((view.facts or {}).get("tables") for view in views)
 
