@@ -655,7 +655,7 @@ class Egalitarian(_Welfare):
         self, weight: Floats, utility: Floats, has_utility: Bools, params: RawParams
     ) -> Floats:
         weighted_utility = super()._combine_utilities(weight, utility, has_utility, params)
-        least_utility = np.asarray(stakeholders.minimum(np.where(has_utility, utility, 1.0)))
+        least_utility = stakeholders.minimum(np.where(has_utility, utility, 1.0))
         return np.where(
             least_utility < params["floor"],
             np.minimum(weighted_utility, least_utility),

@@ -103,7 +103,7 @@ class ToolInvestigator(Toolbox):
 
     def _make_first_request(self, request: Request, client: JudgeClient) -> Request:
         """Return the first request: with the schema of the answer in words, since the model may also call tools."""
-        native = client.capabilities.tools
+        native = client.gateway.backend.capabilities.tools
         specs = self.toolset.specs
         if request.form == "native":
             request = with_schema_instructions(request)
@@ -193,8 +193,8 @@ async def _send_request(
     calls: Sequence[ToolCall] = ()
     if not request.asks_for_verdict:
         calls = _tool_calls_in(request, answered_call.reply)
-    if calls:
-        context.client.note_usable_reply(answered_call)
+    if calls:  # which is no sign of wrong settings
+        context.client.gateway.note_read_reply(answered_call, None)
     return {"answered": answered_call, "calls": calls, "steps": steps}
 
 
@@ -284,7 +284,7 @@ async def _run_tool_call(
     result_number_by_call: Mapping[str, int],
 ) -> StoredLookup:
     """Return what becomes of a call, as it is stored: a recorded one is not made again."""
-    tool = context.toolbox.tools.get(call.name)
+    tool = context.toolbox.toolset.tools.get(call.name)
     version = "" if tool is None else tool.version
     arguments = call.function.arguments
     key = digest_of([call_id, index, call.name, version, arguments])
@@ -298,13 +298,14 @@ async def _run_tool_call(
         length=0,
     )
     words = arguments if tool is not None else call.normalized_text
-    words = context.client.redactor.redact_text(words)
+    redactor = context.client.gateway.redactor
+    words = redactor.redact_text(words)
 
     async def make() -> StoredLookup:
         start = monotonic()
         earlier = result_number_by_call.get(call.normalized_text)
         if earlier is None:
-            tool_outcome = await context.toolbox.run(call, context.inputs, context.client.redactor)
+            tool_outcome = await context.toolbox.run(call, context.inputs, redactor)
         else:
             text = f"it was made before, as call {earlier}, see its result there"
             tool_outcome = ToolOutcome("repeated", text, len(text))

@@ -137,9 +137,6 @@ class Gateway:
         """Return what requests name the model by."""
         return self.backend.provider, self.backend.endpoint, self.backend.model
 
-    def count_matching_parameters(self, request: Request | Call) -> int:
-        return sum(request.parameters.get(name) == value for name, value in self.parameters.items())
-
     async def ask(
         self, request: Request, until: float | None = None, sink: CallSink | None = None
     ) -> AnsweredCall:
@@ -804,11 +801,15 @@ class Gateways(dict[str | None, Gateway]):
         if len(self) == 1:
             return next(iter(self))
         identity = request.provider, request.endpoint, request.model
-        return max(
-            (name for name, gateway in self.items() if gateway.identity == identity),
-            key=lambda name: self[name].count_matching_parameters(request),
-            default=None,
-        )
+        matching_counts = {
+            name: sum(
+                request.parameters.get(key) == set_value
+                for key, set_value in gateway.parameters.items()
+            )
+            for name, gateway in self.items()
+            if gateway.identity == identity
+        }
+        return max(matching_counts, key=matching_counts.__getitem__, default=None)
 
     def make_dry_run_gateways(
         self, concurrency: int, sink: CallSink | None = None

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from jurygraph.messages import FieldPath, Problem, describe_validation_error, quote, shorten
-from jurygraph.models.backend import EndpointCapabilities
 from jurygraph.models.gateway import Gateway, make_call_record
 from jurygraph.models.request import (
     JUDGE_CALL_PURPOSE,
@@ -46,7 +45,6 @@ from jurygraph.models.request import (
 )
 from jurygraph.prompts import Prompt, RenderedPrompt, RenderOptions
 from jurygraph.safety.gates import TextFence
-from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Call, CallsConfig, CallUse, Lookup, Message, Response, SafetyConfig
 from jurygraph.schema.frozen_model import (
     ConstantJsonObject,
@@ -640,7 +638,7 @@ class JudgeClient:
         self._render_options = RenderOptions(
             safety.fence, safety.reminder, key, gateway.backend.mark_length
         )
-        self._gateway = gateway
+        self.gateway = gateway
         self._sink = sink
         self._parameters = settings.parameters
         self._reads_among_words = settings.reply == "one-object" and safety.whole_reply
@@ -694,7 +692,7 @@ class JudgeClient:
     @property
     def model(self) -> str:
         """The provider's name of the model."""
-        return self._gateway.backend.model
+        return self.gateway.backend.model
 
     def request(
         self,
@@ -713,8 +711,8 @@ class JudgeClient:
                 for name, variable_value in variables.items()
             }
         rendered_prompt = prompt.render(self._render_options, **variables)
-        capabilities = self._gateway.backend.capabilities
-        parameters = {"max_tokens": max(self._gateway.limits.max_tokens, max_reply_tokens)}
+        capabilities = self.gateway.backend.capabilities
+        parameters = {"max_tokens": max(self.gateway.limits.max_tokens, max_reply_tokens)}
         if logprobs and capabilities.logprobs:
             parameters |= {"logprobs": True, "top_logprobs": capabilities.top_logprobs}
         return self._build_request(
@@ -741,7 +739,7 @@ class JudgeClient:
         """
         content = "".join(message.content for message in messages)
         parameters = {
-            "max_tokens": self._gateway.limits.max_tokens,
+            "max_tokens": self.gateway.limits.max_tokens,
             **self._parameters,
             **settings,
             "logprobs": False,
@@ -763,7 +761,7 @@ class JudgeClient:
         reply_model: type[BaseModel] | None,
         **fields: Any,
     ) -> Request:
-        backend = self._gateway.backend
+        backend = self.gateway.backend
         parameters = {"temperature": 0.0, **parameters}
         if not parameters.get("logprobs"):  # the config may turn them off
             parameters |= {"logprobs": None, "top_logprobs": None}
@@ -823,11 +821,11 @@ class JudgeClient:
                 return parsed_reply
         except Fault as fault:
             if fault.kind != "malformed":
-                self._gateway.drop_from_cache(first.call.id)
+                self.gateway.drop_from_cache(first.call.id)
                 raise
             problem = "; ".join(filter(None, (str(fault), fault.remedy)))
         try:
-            repair_request = self._gateway.backend.find_repair(
+            repair_request = self.gateway.backend.find_repair(
                 request, make_repair_request(request, first.reply, problem)
             )
             second = await self.send(repair_request, REPAIR_CALL_PURPOSE, first.call.id)
@@ -837,7 +835,7 @@ class JudgeClient:
                 return parsed_reply
             if parsed_reply is None:
                 for call in filter(None, (first.call.id, fault.call)):
-                    self._gateway.drop_from_cache(call)
+                    self.gateway.drop_from_cache(call)
             fault.call = fault.call or first.call.id  # the first call was paid for
             raise
 
@@ -867,9 +865,9 @@ class JudgeClient:
             )
         except Fault as fault:
             fault.call = call.id
-            self._gateway.note_read_reply(answered_call, fault)
+            self.gateway.note_read_reply(answered_call, fault)
             raise
-        self._gateway.note_read_reply(answered_call, None)
+        self.gateway.note_read_reply(answered_call, None)
         self._note_accepted_call(request.digest, call.id)
         return ParsedReply(
             value,
@@ -881,25 +879,13 @@ class JudgeClient:
         """Return the messages of a prompt, with this project's fences."""
         return prompt.render(self._render_options, **variables)
 
-    def note_usable_reply(self, answered_call: AnsweredCall) -> None:
-        """Note that a reply calls tools, and so is no sign of wrong settings."""
-        self._gateway.note_read_reply(answered_call, None)
-
     async def look_up(self, planned_lookup: PlannedLookup) -> StoredLookup:
         """Return the planned call of a tool as it is stored, or else made; it is then durable, and listed."""
-        stored_lookup = await self._gateway.look_up(planned_lookup, self._sink)
+        stored_lookup = await self.gateway.look_up(planned_lookup, self._sink)
         self.lookups[planned_lookup.lookup.id] = stored_lookup.lookup
         for log in self._unclosed_logs:
             log.add_lookup(stored_lookup.lookup)
         return stored_lookup
-
-    @property
-    def redactor(self) -> Redactor:
-        return self._gateway.redactor
-
-    @property
-    def capabilities(self) -> EndpointCapabilities:
-        return self._gateway.backend.capabilities
 
     async def send(
         self, request: Request, purpose: str | None, after: str | None = None
@@ -914,11 +900,11 @@ class JudgeClient:
             log.add(use, after)
             log.waiting_requests[request.digest] = request
         group = self._group
-        limit = self._gateway.limits.deadline
+        limit = self.gateway.limits.deadline
         if group._deadline_time is None and limit is not None:  # from the group's first request
             group._deadline_time = asyncio.get_running_loop().time() + limit
         try:
-            answered_call = await self._gateway.ask(request, group._deadline_time, self._sink)
+            answered_call = await self.gateway.ask(request, group._deadline_time, self._sink)
         except BaseException as error:
             fault = error if isinstance(error, Fault) else None
             if self._unclosed_logs:
@@ -936,7 +922,7 @@ class JudgeClient:
         except Fault as fault:
             fault.call = answered_call.call.id
             # a server with more context is asked again
-            self._gateway.drop_from_cache(answered_call.call.id)
+            self.gateway.drop_from_cache(answered_call.call.id)
             raise
         return answered_call
 
@@ -947,7 +933,7 @@ class JudgeClient:
             call = self.calls[request.digest] = make_call_record(
                 request, attempts=attempts, fault=kind
             )
-            self._gateway.store_unanswered(request, call, self._sink)
+            self.gateway.store_unanswered(request, call, self._sink)
 
     @property
     def _unclosed_logs(self) -> list[CallLog]:
