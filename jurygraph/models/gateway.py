@@ -7,15 +7,12 @@ sink → cache → limiter → budget → backend, retried as a whole → sink �
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
 from itertools import chain
 from math import inf
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
-
-from pydantic import JsonValue
 
 from jurygraph.errors import UnusableRepliesError
 from jurygraph.messages import shorten
@@ -50,7 +47,7 @@ from jurygraph.models.request import (
     make_deadline_fault,
 )
 from jurygraph.safety.redaction import Redactor, make_process_redactor
-from jurygraph.schema import Call, Message, canonical_json
+from jurygraph.schema import Call, CallsConfig, Message, canonical_json
 from jurygraph.schema.frozen_model import split_into_pieces
 
 if TYPE_CHECKING:
@@ -85,38 +82,28 @@ _ADVICE_BY_FAULT_KIND = {
 """What to change in the config if all first replies are unusable, by the kind of fault."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestLimits:
-    """Limits of requests to a model: times in seconds, for one attempt and for a whole group of responses."""
-
-    timeout: float = 60.0
-    deadline: float | None = None
-    max_tokens: int = 1024
-    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
-
-
 class Gateway:
     """Sends requests to one model. Created anywhere, used in one event loop at a time; `close` it there.
 
-    `parameters` are those of the config's calls, which requests contain unless their caller gives others.
+    Requests contain the `parameters` of its settings unless their caller gives others.
     """
 
     def __init__(
         self,
         backend: Backend,
         limiter: RequestLimiter,
-        limits: RequestLimits,
+        settings: CallsConfig,
         *,
+        retry_policy: RetryPolicy | None = None,
         price: Price | None = None,
         budget: Budget | None = None,
         cache: "Cache | None" = None,
         recorder: "CallRecorder | None" = None,
         redactor: Redactor | None = None,
-        parameters: Mapping[str, JsonValue] = {},
     ) -> None:
         self.backend = backend
-        self.limits = limits
-        self.parameters = parameters
+        self.settings = settings
+        self._retry_policy = retry_policy or RetryPolicy(settings.attempts)
         self.budget = budget or Budget(None, None)
         self._limiter = limiter
         self.price = price
@@ -266,9 +253,8 @@ class Gateway:
         return backend, Gateway(
             backend,
             RequestLimiter(concurrency),
-            replace(self.limits, deadline=None),
+            self.settings.model_copy(update={"deadline": None}),
             redactor=self.redactor,
-            parameters=self.parameters,
         )
 
     async def wait_for_pending(self) -> None:
@@ -373,11 +359,11 @@ class Gateway:
                         sent_count += 1
                         await self._probe_server(request, turn, until)
                         continue
-                    _time_left(self.limits.timeout, until)
+                    _time_left(self.settings.timeout, until)
                     with await self.budget.reserve_when_free(max_cost, until) as cost_reservation:
                         sent_count += 1
                         # Not for ever: a server that answers nothing but probes is overloaded.
-                        may_repeat = turn.is_probe or repeats < self.limits.retry_policy.attempts
+                        may_repeat = turn.is_probe or repeats < self._retry_policy.attempts
                         reply = await self._send_request(
                             request,
                             cost_reservation,
@@ -401,7 +387,7 @@ class Gateway:
                 earlier_probe_count = min(earlier_probe_count, self._answered_probe_count)
 
         try:
-            answered_call = await call_with_retries(attempt, self.limits.retry_policy, until)
+            answered_call = await call_with_retries(attempt, self._retry_policy, until)
         except Fault as fault:
             message = self.redactor.redact_text(str(fault))
             has_answered_probe = self._answered_probe_count > earlier_probe_count
@@ -427,7 +413,7 @@ class Gateway:
     def _bound_usage(self, request: Request) -> tuple[int, float | None]:
         """Return the tokens that a request may take, estimated, and the most that it may cost."""
         size = request_byte_count(request)
-        max_reply_tokens = max_reply_tokens_of(request.parameters, self.limits.max_tokens)
+        max_reply_tokens = max_reply_tokens_of(request.parameters, self.settings.max_tokens)
         max_cost = highest_request_cost(self.price, size, len(request.messages), max_reply_tokens)
         return size // _BYTES_PER_TOKEN + max_reply_tokens, max_cost
 
@@ -487,7 +473,7 @@ class Gateway:
         first_replies: "FirstRepliesCheck",
     ) -> Reply | None:
         """Make one attempt within the limits; return None if it `may_repeat`, and failed because the server is away."""
-        timeout = _time_left(self.limits.timeout, until)
+        timeout = _time_left(self.settings.timeout, until)
         is_first_request = first_replies.note_sent_request()
         try:
             reply = await self.backend.complete(request, timeout)
@@ -804,7 +790,7 @@ class Gateways(dict[str | None, Gateway]):
         matching_counts = {
             name: sum(
                 request.parameters.get(key) == set_value
-                for key, set_value in gateway.parameters.items()
+                for key, set_value in gateway.settings.parameters.items()
             )
             for name, gateway in self.items()
             if gateway.identity == identity

@@ -712,7 +712,7 @@ class JudgeClient:
             }
         rendered_prompt = prompt.render(self._render_options, **variables)
         capabilities = self.gateway.backend.capabilities
-        parameters = {"max_tokens": max(self.gateway.limits.max_tokens, max_reply_tokens)}
+        parameters = {"max_tokens": max(self.gateway.settings.max_tokens, max_reply_tokens)}
         if logprobs and capabilities.logprobs:
             parameters |= {"logprobs": True, "top_logprobs": capabilities.top_logprobs}
         return self._build_request(
@@ -739,7 +739,7 @@ class JudgeClient:
         """
         content = "".join(message.content for message in messages)
         parameters = {
-            "max_tokens": self.gateway.limits.max_tokens,
+            "max_tokens": self.gateway.settings.max_tokens,
             **self._parameters,
             **settings,
             "logprobs": False,
@@ -900,7 +900,7 @@ class JudgeClient:
             log.add(use, after)
             log.waiting_requests[request.digest] = request
         group = self._group
-        limit = self.gateway.limits.deadline
+        limit = self.gateway.settings.deadline
         if group._deadline_time is None and limit is not None:  # from the group's first request
             group._deadline_time = asyncio.get_running_loop().time() + limit
         try:

@@ -11,6 +11,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -152,17 +153,8 @@ class RequestLimiter:
             if self._loop is loop:
                 return self
             if loop not in self._twins:
-                loop_limiter = RequestLimiter(
-                    self._max_window,
-                    after=self._failures_of_outage,
-                    wait=self._longest_outage,
-                    first=self._longest_first_outage,
-                    server=self._server,
-                )
-                loop_limiter.has_answered = self.has_answered
-                loop_limiter._requests = self._requests
-                loop_limiter._tokens = self._tokens
-                self._twins[loop] = loop_limiter
+                twin = self._twins[loop] = copy(self)
+                twin._bind_to_event_loop(loop)
             return self._twins[loop]
 
     def divide_rate_limits(self, number: int) -> None:
