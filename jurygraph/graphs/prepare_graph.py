@@ -48,7 +48,6 @@ _MAX_SHOWN_CHARACTERS = 200
 TaskPlanningUpdate = dict[str, Any]
 TaskWithProfiles = tuple[Task, ProfilesLine | None]
 """A task, and its line of a PROFILES file, if it has any."""
-PrepareNode = Callable[[PrepareState, Runtime[TaskContexts]], Awaitable[Command[str]]]
 
 
 async def plan_tasks(
@@ -278,24 +277,25 @@ async def _name_next_step(
     return next((step.name for step in steps if step.due_task_indices(state, contexts)), END)
 
 
-def _make_step_node(step: _PlanningStep, later_steps: Sequence[_PlanningStep]) -> PrepareNode:
-    """Return a node that takes a step with all tasks at once, and goes to the next of `later_steps` that is due."""
-
-    async def node(state: PrepareState, runtime: Runtime[TaskContexts]) -> Command[str]:
-        contexts = runtime.context.contexts
-        tasks = list(state["tasks"])
-        due_indices = step.due_task_indices(state, contexts)
-        due_update_coroutines = [
-            step.run_or_record_error(tasks[index], contexts[index]) for index in due_indices
-        ]
-        planning_updates = await asyncio.gather(*due_update_coroutines)
-        for index, update in zip(due_indices, planning_updates, strict=True):
-            tasks[index] = cast(TaskPlanning, {**tasks[index], **update})
-        updated_state = PrepareState(tasks=tasks)
-        next_step = await _name_next_step(later_steps, updated_state, runtime)
-        return Command(goto=next_step, update=updated_state)
-
-    return node
+async def _take_step(
+    step: _PlanningStep,
+    later_steps: Sequence[_PlanningStep],
+    state: PrepareState,
+    runtime: Runtime[TaskContexts],
+) -> Command[str]:
+    """Take a step with all tasks at once, and go to the next of `later_steps` that is due."""
+    contexts = runtime.context.contexts
+    tasks = list(state["tasks"])
+    due_indices = step.due_task_indices(state, contexts)
+    due_update_coroutines = [
+        step.run_or_record_error(tasks[index], contexts[index]) for index in due_indices
+    ]
+    planning_updates = await asyncio.gather(*due_update_coroutines)
+    for index, update in zip(due_indices, planning_updates, strict=True):
+        tasks[index] = cast(TaskPlanning, {**tasks[index], **update})
+    updated_state = PrepareState(tasks=tasks)
+    next_step = await _name_next_step(later_steps, updated_state, runtime)
+    return Command(goto=next_step, update=updated_state)
 
 
 @cache  # without a checkpointer, a compiled graph holds no state of a run
@@ -305,7 +305,7 @@ def build() -> CompiledStateGraph[PrepareState, TaskContexts, PrepareState, Prep
     names = [step.name for step in _PLANNING_STEPS]
     graph.add_conditional_edges(START, partial(_name_next_step, _PLANNING_STEPS), names)
     for number, step in enumerate(_PLANNING_STEPS):
-        node = _make_step_node(step, _PLANNING_STEPS[number + 1 :])
+        node = partial(_take_step, step, _PLANNING_STEPS[number + 1 :])
         next_node_names = (*names[number + 1 :], END)
-        graph.add_node(step.name, node, destinations=next_node_names)  # type: ignore[call-overload]
+        graph.add_node(step.name, node, destinations=next_node_names)
     return graph.compile(name="prepare")

@@ -803,9 +803,8 @@ class Gateways(dict[str | None, Gateway]):
         backends = []
         gateways = Gateways()
         for name, gateway in self.items():
-            backend, dry_gateway = gateway.make_dry_run_gateway(concurrency, sink)
+            backend, gateways[name] = gateway.make_dry_run_gateway(concurrency, sink)
             backends.append(backend)
-            gateways[name] = dry_gateway
         return backends, gateways
 
     def stop(self) -> None:
