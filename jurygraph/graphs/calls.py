@@ -209,18 +209,17 @@ def _make_evaluator_inputs(
     survey: Survey,
     context: GraphContext,
 ) -> list[EvaluatorInput]:
-    """Return an evaluator's input for each of its judgements, with a log of its own if the evaluator uses the model."""
+    """Return an evaluator's input for each of its judgements, with a log of its own."""
     evaluator = context.evaluators[name]
     judge_client = context.client_by_judge.get(judge)
     undeclared_client = UndeclaredClient(name)
-    call_log = CallLog()
     inputs = []
     for judgement in judgements:
         client: Any = undeclared_client
+        call_log = CallLog()
         question = judgement.question
         view = survey.views[question.view]
         if evaluator.uses_model:
-            call_log = CallLog()
             investigator = _make_investigator(evaluator, view, judgement.responses, context)
             client = judge_client and judge_client.with_call_logs(
                 call_log, investigator=investigator

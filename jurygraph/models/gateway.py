@@ -222,7 +222,7 @@ class Gateway:
         A recording has it until the request is sent again.
         """
         if self._recorder is not None:
-            self._recorder.note_useless(key)
+            self._recorder.useless_digests.add(key)
         self._uncached.pop(key, None)
         if self.cache is not None:
             self.cache.drop(key)
@@ -495,7 +495,7 @@ class Gateway:
             if not is_past_deadline and turn.limiter.report_fault(turn, fault) and may_repeat:
                 return None
             raise
-        first_replies.note_accepted_request()
+        first_replies.is_accepted = True
         cost_reservation.settle_cost(self._reply_cost(reply))
         if reply.tokens_in is not None and reply.tokens_out is not None:
             turn.limiter.charge_tokens(turn, reply.tokens_in + reply.tokens_out)
@@ -532,17 +532,13 @@ class FirstRepliesCheck:
         self._usable_stored = 0
         self._unsent = MAX_UNUSABLE_FIRST_REPLIES
         self._rejections: list[str] = []  # the reasons of the first requests sent
-        self._is_accepted = False
+        self.is_accepted = False  # whether the model replied to a request
 
     def note_sent_request(self) -> bool:
         """Note that a request is sent; return whether it is one of the first."""
         is_first_request = self._unsent > 0
         self._unsent -= is_first_request
         return is_first_request
-
-    def note_accepted_request(self) -> None:
-        """Note that the model replied to a request."""
-        self._is_accepted = True
 
     def note_arrived_reply(self, call: str) -> None:
         """Note that the reply of a call has arrived."""
@@ -569,7 +565,7 @@ class FirstRepliesCheck:
         if is_first_request:
             self._rejections.append(reason)
         are_enough_replies_rejected = len(self._rejections) >= MAX_UNUSABLE_FIRST_REPLIES
-        if self._is_accepted or not are_enough_replies_rejected or {*self._rejections} != {reason}:
+        if self.is_accepted or not are_enough_replies_rejected or {*self._rejections} != {reason}:
             return None
         return Fault(
             ALL_REJECTED_FAULT_KIND,

@@ -327,7 +327,7 @@ def test_rejections_end_the_run_until_one_request_is_accepted() -> None:
         True,
         True,
     ]
-    first.note_accepted_request()
+    first.is_accepted = True
     assert send(rejection()) is None
 
 
