@@ -393,20 +393,8 @@ class FrozenModel(ShortRepr, BaseModel):
         return ConstantJsonObject(self.model_dump(mode="json"))
 
     def model_copy(self, *, update: ReadOnlyFields | None = None, deep: bool = False) -> Self:
-        """Copy as pydantic does, without validation, and drop the cached properties of the old content.
-
-        A shallow copy without private attributes is made directly, in half of the time.
-        """
-        if deep or self.__pydantic_extra__ is not None or self.__pydantic_private__ is not None:
-            copied_model = super().model_copy(update=update, deep=deep)
-        else:
-            copied_model = object.__new__(type(self))
-            new = update or {}
-            fields_set = {*self.__pydantic_fields_set__, *new}
-            object.__setattr__(copied_model, "__dict__", {**self.__dict__, **new})
-            object.__setattr__(copied_model, "__pydantic_fields_set__", fields_set)
-            object.__setattr__(copied_model, "__pydantic_extra__", None)
-            object.__setattr__(copied_model, "__pydantic_private__", None)
+        """Copy as pydantic does, without validation, and drop the cached properties of the old content."""
+        copied_model = super().model_copy(update=update, deep=deep)
         for name in ("digest", "content_digest", "json_object", "without_texts", "_views"):
             copied_model.__dict__.pop(name, None)
         return copied_model
