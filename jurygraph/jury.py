@@ -170,8 +170,7 @@ class Jury(ShortRepr):
             self.gateways = _use_or_open_gateways(gateway, config, max_cost, max_calls)
         self.gateway = self.gateways.get(None)
         # a gateway of another jury has its own
-        calls = {name: config.call_settings_of(name) for name in self.gateways}
-        limits = [calls_config.concurrency for calls_config in calls.values()]
+        limits = [config.call_settings_of(name).concurrency for name in self.gateways]
         self._concurrent_calls = max(limits, default=DEFAULT_CONCURRENT_GROUPS)
         judges = tuple(gateway.backend.model for gateway in self.gateways.values())
         self.purpose = permitted_purpose(config.purpose, judges)
@@ -180,7 +179,6 @@ class Jury(ShortRepr):
             self.evaluators,
             self.derivers,
             self.combiners,
-            settings=calls,
             judges=judges,
             secrets=self.gateways.secrets,
         )

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from jurygraph.models import factory
+from jurygraph.models import gateway
 from jurygraph.models.limits import RetryPolicy
 from tests.examples import QUICK_EXAMPLES
 from tests.home import home_variables
@@ -36,4 +36,4 @@ atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 @pytest.fixture(autouse=True)
 def retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a retry of a whole jury wait for no time; how long one waits is tested in `models/test_retries.py`."""
-    monkeypatch.setattr(factory, "RetryPolicy", partial(RetryPolicy, first=0.0, longest=0.0))
+    monkeypatch.setattr(gateway, "RetryPolicy", partial(RetryPolicy, first=0.0, longest=0.0))

@@ -655,7 +655,7 @@ class Egalitarian(_Welfare):
         self, weight: Floats, utility: Floats, has_utility: Bools, params: RawParams
     ) -> Floats:
         weighted_utility = super()._combine_utilities(weight, utility, has_utility, params)
-        least_utility = np.asarray(stakeholders.minimum(np.where(has_utility, utility, 1.0)))
+        least_utility = stakeholders.minimum(np.where(has_utility, utility, 1.0))
         return np.where(
             least_utility < params["floor"],
             np.minimum(weighted_utility, least_utility),
@@ -714,10 +714,8 @@ def _group_diagnostics(
     too high, and a verdict that is missing makes utilities more alike where it lowers the highest.
     """
     diagnostics = {name: np.full(len(utility), np.nan) for name in _GROUP_STATISTIC_FUNCTIONS}
-    # Rows with the same members are computed at once. Where every row has all of them, there is no need to look for
-    # the different groups, which takes long.
-    member_masks = has_utility[:1] if has_utility.all() else np.unique(has_utility, axis=0)
-    for members in member_masks:
+    # Rows with the same members are computed at once.
+    for members in np.unique(has_utility, axis=0):
         if not members.any():
             continue
         rows = np.flatnonzero((has_utility == members).all(axis=1))

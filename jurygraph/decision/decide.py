@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, reduce
+from functools import reduce
 from itertools import product
 from typing import Any, NamedTuple, get_args
 
@@ -960,10 +960,4 @@ def _is_failed_by_rule(decision: Decision, table: VerdictTable) -> Bools:
 def _count_verdicts(verdicts: Sequence[RecordedVerdict]) -> Counts:
     statuses = [verdict.status for verdict in verdicts if not verdict.superseded]
     counts = map(statuses.count, get_args(VerdictStatus))
-    return _build_counts(*counts)
-
-
-@lru_cache(maxsize=4096)
-def _build_counts(judged: int, abstained: int, failed: int, not_applicable: int) -> Counts:
-    """Return the counts; cached, because many rewards share theirs."""
-    return Counts(judged=judged, abstained=abstained, failed=failed, not_applicable=not_applicable)
+    return Counts(**dict(zip(Counts.model_fields, counts, strict=True)))

@@ -100,12 +100,22 @@ class ScoreArrays(NamedTuple):
 
     def replace_verdict_code(self, cells: Bools, code: int) -> "ScoreArrays":
         """Return the arrays with this code in some cells, [R,K]."""
-        if not cells.any():  # as in most tables
-            return self
         return self._replace(verdict_code=np.where(cells, code, self.verdict_code).astype(np.int8))
 
     def fill(self, cell: tuple[int, int], verdict: RecordedVerdict) -> None:
-        self.value[cell], self.met[cell], self.verdict_code[cell] = encode_verdict(verdict)
+        """Put a verdict into a cell: its score, whether it is met, and how it ended (a code of this module).
+
+        If the judge gave no answer of its own (`met`), a score of 0.5 or more is met; without a score: 0.0 and not met.
+        """
+        if verdict.score is None:
+            cause = verdict.failure.cause if verdict.failure else None
+            code = code_of_missing_verdict(verdict.status, cause, verdict.gated_by)
+        else:
+            code = ok_verdict_code(verdict.gated_by, verdict.unsupported)
+        # Never -0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU.
+        self.value[cell] = (verdict.score or 0.0) + 0.0
+        self.met[cell] = verdict.score is not None and verdict.counts_as_met
+        self.verdict_code[cell] = code
         self.confidence[cell] = 1.0 if verdict.confidence is None else verdict.confidence
         self.binary[cell] = verdict.is_binary_verdict
         self.decided[cell] = verdict.met is not None
@@ -488,19 +498,6 @@ def _reduce_to_majority(
         met=met[:, None],
         verdict_code=verdict_code[:, None],
     )
-
-
-def encode_verdict(verdict: RecordedVerdict) -> tuple[float, bool, int]:
-    """Return a verdict as numbers: its score, whether it is met, and how it ended (a code of this module).
-
-    If the judge gave no answer of its own (`met`), a score of 0.5 or more is met; without a score: 0.0 and not met.
-    """
-    if verdict.score is None:
-        cause = verdict.failure.cause if verdict.failure else None
-        return 0.0, False, code_of_missing_verdict(verdict.status, cause, verdict.gated_by)
-    # Never -0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU.
-    score = verdict.score + 0.0
-    return score, verdict.counts_as_met, ok_verdict_code(verdict.gated_by, verdict.unsupported)
 
 
 def ok_verdict_code(gated_by: str | None, unsupported: UnsupportedTreatment | None) -> int:

@@ -5,7 +5,6 @@ named failure, never a score.
 """
 
 import json
-import re
 import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -56,22 +55,10 @@ _USER_CODE_ERRORS = (
 )
 _INFRASTRUCTURE_ERRORS = (JurygraphError, OSError, MemoryError, sqlite3.Error)
 _MAX_MESSAGE_CHARACTERS_READ = 1 << 16  # characters of a message that are read
-RESULT_FIELD_NAMES = {model: frozenset(model.model_fields) for model in (Verdict, Material)}
 
 
 class _MalformedResultError(ValueError):
     """The result of user code is not of a permitted kind; the message says why."""
-
-
-VerdictsByAnswer = dict[
-    tuple[int, str, tuple[str, ...], re.Pattern[str] | None], tuple[Verdict, Verdict]
-]
-"""Answers that were read, with their verdicts.
-
-The key is the identity of the answer, the text it is about, all texts shown, and the pattern of the secrets: one that
-was read for a listener is read again if the environment got other secrets since. The answer itself is kept so that no
-other one gets its identity.
-"""
 
 
 def to_recorded_verdicts(
@@ -79,12 +66,8 @@ def to_recorded_verdicts(
     answer: Any,
     stamp: VerdictStamp,
     redactor: Redactor,
-    verdicts_by_answer: VerdictsByAnswer,
 ) -> list[RecordedVerdict]:
-    """Return the verdicts of an answer, one for each response that the judgement is about, redacted and stamped.
-
-    A verdict that answers several questions about the same texts is read once, and kept in `verdicts_by_answer`.
-    """
+    """Return the verdicts of an answer, one for each response that the judgement is about, redacted and stamped."""
     about = judgement.about
     texts = tuple(response.text for response in judgement.responses)
     items = [answer] * len(about)
@@ -92,17 +75,10 @@ def to_recorded_verdicts(
         items = result_or_error(partial(_split_group_answer, answer, len(about)))
     if isinstance(items, BaseException):
         items = [items] * len(about)
-    recorded_verdicts = []
-    for item, key, text in zip(items, judgement.keys, texts, strict=False):
-        if type(item) is not Verdict:
-            verdict = _read_verdict(item, text, texts, redactor)
-        else:
-            reading = id(item), text, texts, redactor.pattern
-            if reading not in verdicts_by_answer:
-                verdicts_by_answer[reading] = item, _read_verdict(item, text, texts, redactor)
-            _, verdict = verdicts_by_answer[reading]
-        recorded_verdicts.append(stamp(verdict, key))
-    return recorded_verdicts
+    return [
+        stamp(_read_verdict(item, text, texts, redactor), key)
+        for item, key, text in zip(items, judgement.keys, texts, strict=False)
+    ]
 
 
 def _read_verdict(item: Any, text: str, shown_texts: Sequence[str], redactor: Redactor) -> Verdict:
@@ -247,10 +223,8 @@ def _parse_material(due_derivation: DueDerivation, result: Any, redactor: Redact
 def _revalidate(model: VerdictOrMaterial) -> tuple[VerdictOrMaterial, bytes]:
     """Return the model validated again (`model_copy` and `model_construct` skip that), and its JSON."""
     kind = Verdict if isinstance(model, Verdict) else Material
-    fields = vars(model)
-    # it has a digest, or is of a user's class with more fields
-    if fields.keys() != RESULT_FIELD_NAMES[kind]:
-        fields = {name: value for name, value in fields.items() if name in RESULT_FIELD_NAMES[kind]}
+    # without its digest, and what a user's class has besides
+    fields = {name: value for name, value in vars(model).items() if name in kind.model_fields}
     try:
         validated_result: VerdictOrMaterial = kind.model_validate(fields)
         return validated_result, kind.__pydantic_serializer__.to_json(validated_result)

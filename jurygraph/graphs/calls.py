@@ -16,7 +16,7 @@ from jurygraph.agents.roles import (
     UndeclaredClient,
 )
 from jurygraph.errors import RUN_ENDING
-from jurygraph.graphs.answers import VerdictsByAnswer, to_recorded_verdicts, validate_material
+from jurygraph.graphs.answers import to_recorded_verdicts, validate_material
 from jurygraph.graphs.context import GraphContext
 from jurygraph.graphs.routing import (
     DueDerivation,
@@ -97,7 +97,6 @@ def evaluator_calls(
         if question.id not in stamp_by_question:
             stamp_by_question[question.id] = make_stamp(question, survey.views[question.view])
     sent_calls = context.sent_calls
-    verdicts_by_answer: VerdictsByAnswer = {}
 
     def make_verdicts(
         judgement: DueJudgement, judgement_input: EvaluatorInput, answer: Any, redactor: Redactor
@@ -107,7 +106,6 @@ def evaluator_calls(
             answer,
             stamp_by_question[judgement.question.id],
             redactor,
-            verdicts_by_answer,
         )
         call_log = judgement_input.call_log
         return [
@@ -211,18 +209,17 @@ def _make_evaluator_inputs(
     survey: Survey,
     context: GraphContext,
 ) -> list[EvaluatorInput]:
-    """Return an evaluator's input for each of its judgements, with a log of its own if the evaluator uses the model."""
+    """Return an evaluator's input for each of its judgements, with a log of its own."""
     evaluator = context.evaluators[name]
     judge_client = context.client_by_judge.get(judge)
     undeclared_client = UndeclaredClient(name)
-    call_log = CallLog()
     inputs = []
     for judgement in judgements:
         client: Any = undeclared_client
+        call_log = CallLog()
         question = judgement.question
         view = survey.views[question.view]
         if evaluator.uses_model:
-            call_log = CallLog()
             investigator = _make_investigator(evaluator, view, judgement.responses, context)
             client = judge_client and judge_client.with_call_logs(
                 call_log, investigator=investigator

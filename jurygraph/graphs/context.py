@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from jurygraph.agents.roles import Deriver, Evaluator
@@ -15,7 +15,6 @@ from jurygraph.safety.gates import read_project_key
 from jurygraph.safety.redaction import LazyRedactor, Redactor
 from jurygraph.schema import (
     Call,
-    CallsConfig,
     Config,
     Decision,
     Lookup,
@@ -76,9 +75,9 @@ class GraphContext(ShortRepr):
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
     `client_by_judge` are those of the models: of the config's `model` under None, and of `models` by their names. Their
-    calls in this run of a graph are the `sent_calls`, and those of tools the `lookups`, by id;
-    `settings` are those of their calls, and `judges` the names under which providers know them. `secrets` are known in
-    addition to those of the environment. Plain functions of evaluators and derivers run in `threads`.
+    calls in this run of a graph are the `sent_calls`, and those of tools the `lookups`, by id; `judges` are the names
+    under which providers know them. `secrets` are known in addition to those of the environment. Plain functions of
+    evaluators and derivers run in `threads`.
     `first_verdicts_check` stops a run whose evaluator is broken; None for a dry run, whose replies mean nothing. The
     `listener` gets the events. Tasks that differ only in their texts share the `surveys_without_texts` and
     `shared_decisions` of their plans.
@@ -91,7 +90,6 @@ class GraphContext(ShortRepr):
     client_by_judge: "Mapping[str | None, JudgeClient]" = field(default_factory=dict)
     sent_calls: Mapping[str, Call] = field(default_factory=dict, repr=False)
     lookups: Mapping[str, Lookup] = field(default_factory=dict, repr=False)
-    settings: Mapping[str | None, CallsConfig] = field(default_factory=dict)
     judges: tuple[str, ...] = ()
     secrets: tuple[str, ...] = field(default=(), repr=False)
     threads: UserCallThreads = field(default_factory=UserCallThreads)
@@ -132,16 +130,11 @@ class GraphContext(ShortRepr):
                 sink,
                 calls,
                 lookups,
-                self.settings[name],
+                self.config.call_settings_of(name),
             )
             for name, gateway in gateways.items()
         }
-        # a third of the time of `replace`, for each task of a batch
-        context = object.__new__(GraphContext)
-        context.__dict__.update(
-            self.__dict__, client_by_judge=client_by_judge, sent_calls=calls, lookups=lookups
-        )
-        return context
+        return replace(self, client_by_judge=client_by_judge, sent_calls=calls, lookups=lookups)
 
     @property
     def judge_client(self) -> "JudgeClient | None":

@@ -14,7 +14,7 @@ from hashlib import sha256
 from time import monotonic
 from typing import Any, Literal, TypedDict
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from pydantic import JsonValue
@@ -103,7 +103,7 @@ class ToolInvestigator(Toolbox):
 
     def _make_first_request(self, request: Request, client: JudgeClient) -> Request:
         """Return the first request: with the schema of the answer in words, since the model may also call tools."""
-        native = client.capabilities.tools
+        native = client.gateway.backend.capabilities.tools
         specs = self.toolset.specs
         if request.form == "native":
             request = with_schema_instructions(request)
@@ -193,8 +193,8 @@ async def _send_request(
     calls: Sequence[ToolCall] = ()
     if not request.asks_for_verdict:
         calls = _tool_calls_in(request, answered_call.reply)
-    if calls:
-        context.client.note_usable_reply(answered_call)
+    if calls:  # which is no sign of wrong settings
+        context.client.gateway.note_read_reply(answered_call, None)
     return {"answered": answered_call, "calls": calls, "steps": steps}
 
 
@@ -221,7 +221,7 @@ def _tool_calls_in(request: Request, reply: Reply) -> Sequence[ToolCall]:
     return calls[:MAX_TOOL_CALLS_AT_ONCE]
 
 
-def _node_after_reply(state: InvestigateState) -> Literal["look_up", "conclude", "end"]:
+def _node_after_reply(state: InvestigateState) -> Literal["look_up", "conclude", "__end__"]:
     """Return what follows a reply: after a reply without words and calls the verdict is requested, too."""
     answered_call = state["answered"]
     assert answered_call is not None
@@ -229,7 +229,7 @@ def _node_after_reply(state: InvestigateState) -> Literal["look_up", "conclude",
         return "look_up"
     reply = answered_call.reply
     is_blank = not reply.text.strip() and reply.refusal is None and reply.finish != "length"
-    return "conclude" if is_blank and not state["request"].asks_for_verdict else "end"
+    return "conclude" if is_blank and not state["request"].asks_for_verdict else "__end__"
 
 
 async def _look_up(state: InvestigateState, runtime: Runtime[_InvestigationContext]) -> JsonFields:
@@ -284,7 +284,7 @@ async def _run_tool_call(
     result_number_by_call: Mapping[str, int],
 ) -> StoredLookup:
     """Return what becomes of a call, as it is stored: a recorded one is not made again."""
-    tool = context.toolbox.tools.get(call.name)
+    tool = context.toolbox.toolset.tools.get(call.name)
     version = "" if tool is None else tool.version
     arguments = call.function.arguments
     key = digest_of([call_id, index, call.name, version, arguments])
@@ -298,13 +298,14 @@ async def _run_tool_call(
         length=0,
     )
     words = arguments if tool is not None else call.normalized_text
-    words = context.client.redactor.redact_text(words)
+    redactor = context.client.gateway.redactor
+    words = redactor.redact_text(words)
 
     async def make() -> StoredLookup:
         start = monotonic()
         earlier = result_number_by_call.get(call.normalized_text)
         if earlier is None:
-            tool_outcome = await context.toolbox.run(call, context.inputs, context.client.redactor)
+            tool_outcome = await context.toolbox.run(call, context.inputs, redactor)
         else:
             text = f"it was made before, as call {earlier}, see its result there"
             tool_outcome = ToolOutcome("repeated", text, len(text))
@@ -383,9 +384,7 @@ def build() -> CompiledStateGraph[
     graph.add_node("look_up", _look_up)
     graph.add_node("conclude", _ask_for_final_verdict)
     graph.add_edge(START, "ask")
-    graph.add_conditional_edges(
-        "ask", _node_after_reply, {"look_up": "look_up", "conclude": "conclude", "end": END}
-    )
+    graph.add_conditional_edges("ask", _node_after_reply)
     graph.add_conditional_edges("look_up", _node_after_lookups)
     graph.add_edge("conclude", "ask")
     return graph.compile(name="investigate")

@@ -57,10 +57,6 @@ class Toolbox:
     responses: tuple[Response, ...]
     context: GraphContext
 
-    @property
-    def tools(self) -> Mapping[str, Tool]:
-        return self.toolset.tools
-
     def with_responses(self, responses: Sequence[Response]) -> Self:
         """Return one whose tools number these responses in this order."""
         return replace(self, responses=tuple(responses))
@@ -72,7 +68,7 @@ class Toolbox:
     @cached_property
     def outlines(self) -> Mapping[str, str]:
         """Return what is shown of each text that is too long, where a tool reads the rest, by the text."""
-        if not any(tool.reads_documents for tool in self.tools.values()):
+        if not any(tool.reads_documents for tool in self.toolset.tools.values()):
             return {}
         texts = [response.text for response in self.responses]
         texts += [passage.text for passage in self.task.context or ()]
@@ -110,12 +106,12 @@ class Toolbox:
         self, call: ToolCall, stored_lookup: StoredLookup, number: int
     ) -> ToolResult:
         """Return the result of a call as it may be quoted; a call without a result gives nothing to quote."""
-        tool = self.tools.get(call.name)
+        tool = self.toolset.tools.get(call.name)
         arguments = None if tool is None else tool.validate_arguments(call.arguments)
         if (
             tool is None
             or isinstance(arguments, Problem)
-            or not stored_lookup.lookup.has_quotable_result
+            or stored_lookup.lookup.outcome not in ("ok", "cut")
         ):
             return ToolResult(number, "", None)
         return ToolResult(
@@ -145,7 +141,7 @@ class Toolbox:
         """
         gate: ResponseGate = "addresses-grader"
         is_gated = gate in self.context.config.safety.gates
-        if not is_gated or self.tools[call.name].reads_documents:
+        if not is_gated or self.toolset.tools[call.name].reads_documents:
             return False
         query = query_to_text(self.task.query)
         found = find_stopping_gate(result, (gate,), query=query, reference=self.task.reference)
@@ -154,9 +150,9 @@ class Toolbox:
     async def _execute_tool_call(
         self, call: ToolCall, inputs: ToolInput
     ) -> tuple[LookupOutcome, str]:
-        tool = self.tools.get(call.name)
+        tool = self.toolset.tools.get(call.name)
         if tool is None:
-            hint = suggest_known_name(call.name, self.tools)
+            hint = suggest_known_name(call.name, self.toolset.tools)
             return "unknown-tool", f"there is no tool of this name; {hint}"
         if call.arguments is None:
             return "invalid-arguments", "the arguments are not the JSON of an object"

@@ -6,7 +6,7 @@ task is passed over, since a step of LangGraph costs as much CPU as planning a t
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple, cast
 
 from langgraph.graph import END, START, StateGraph
@@ -48,7 +48,6 @@ _MAX_SHOWN_CHARACTERS = 200
 TaskPlanningUpdate = dict[str, Any]
 TaskWithProfiles = tuple[Task, ProfilesLine | None]
 """A task, and its line of a PROFILES file, if it has any."""
-PrepareNode = Callable[[PrepareState, Runtime[TaskContexts]], Awaitable[Command[str]]]
 
 
 async def plan_tasks(
@@ -267,38 +266,36 @@ _PLANNING_STEPS = (
 )
 
 
-def _name_next_step(
+async def _name_next_step(
     steps: Sequence[_PlanningStep], state: PrepareState, runtime: Runtime[TaskContexts]
 ) -> str:
-    """Return the name of the first of the steps that is due for any task, else the end."""
+    """Return the name of the first of the steps that is due for any task, else the end.
+
+    It is a coroutine because LangGraph calls others in a thread.
+    """
     contexts = runtime.context.contexts
     return next((step.name for step in steps if step.due_task_indices(state, contexts)), END)
 
 
-async def _name_first_step(state: PrepareState, runtime: Runtime[TaskContexts]) -> str:
-    """Name the first step. It is a coroutine because LangGraph calls others in a thread."""
-    return _name_next_step(_PLANNING_STEPS, state, runtime)
-
-
-def _make_step_node(step: _PlanningStep, later_steps: Sequence[_PlanningStep]) -> PrepareNode:
-    """Return a node that takes a step with all tasks at once, and goes to the next of `later_steps` that is due."""
-
-    async def node(state: PrepareState, runtime: Runtime[TaskContexts]) -> Command[str]:
-        contexts = runtime.context.contexts
-        tasks = list(state["tasks"])
-        due_indices = step.due_task_indices(state, contexts)
-        due_update_coroutines = [
-            step.run_or_record_error(tasks[index], contexts[index]) for index in due_indices
-        ]
-        planning_updates = await asyncio.gather(*due_update_coroutines)
-        for index, update in zip(due_indices, planning_updates, strict=True):
-            tasks[index] = cast(TaskPlanning, {**tasks[index], **update})
-        updated_state = PrepareState(tasks=tasks)
-        return Command(
-            goto=_name_next_step(later_steps, updated_state, runtime), update=updated_state
-        )
-
-    return node
+async def _take_step(
+    step: _PlanningStep,
+    later_steps: Sequence[_PlanningStep],
+    state: PrepareState,
+    runtime: Runtime[TaskContexts],
+) -> Command[str]:
+    """Take a step with all tasks at once, and go to the next of `later_steps` that is due."""
+    contexts = runtime.context.contexts
+    tasks = list(state["tasks"])
+    due_indices = step.due_task_indices(state, contexts)
+    due_update_coroutines = [
+        step.run_or_record_error(tasks[index], contexts[index]) for index in due_indices
+    ]
+    planning_updates = await asyncio.gather(*due_update_coroutines)
+    for index, update in zip(due_indices, planning_updates, strict=True):
+        tasks[index] = cast(TaskPlanning, {**tasks[index], **update})
+    updated_state = PrepareState(tasks=tasks)
+    next_step = await _name_next_step(later_steps, updated_state, runtime)
+    return Command(goto=next_step, update=updated_state)
 
 
 @cache  # without a checkpointer, a compiled graph holds no state of a run
@@ -306,9 +303,9 @@ def build() -> CompiledStateGraph[PrepareState, TaskContexts, PrepareState, Prep
     """Return the compiled graph: profiles → weigh → annotate → question, less what is due for no task."""
     graph = StateGraph(PrepareState, context_schema=TaskContexts)
     names = [step.name for step in _PLANNING_STEPS]
-    graph.add_conditional_edges(START, _name_first_step, names)
+    graph.add_conditional_edges(START, partial(_name_next_step, _PLANNING_STEPS), names)
     for number, step in enumerate(_PLANNING_STEPS):
-        node = _make_step_node(step, _PLANNING_STEPS[number + 1 :])
+        node = partial(_take_step, step, _PLANNING_STEPS[number + 1 :])
         next_node_names = (*names[number + 1 :], END)
-        graph.add_node(step.name, node, destinations=next_node_names)  # type: ignore[call-overload]
+        graph.add_node(step.name, node, destinations=next_node_names)
     return graph.compile(name="prepare")

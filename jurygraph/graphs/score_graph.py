@@ -8,7 +8,7 @@ batch that ends as a whole waits for its slowest reply. What is known of the gro
 the state, which each step copies, only names them.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
 from typing import get_args
@@ -37,7 +37,6 @@ from jurygraph.schema import (
     GraphBranchName,
 )
 
-ScoreNode = Callable[[ScoreState, Runtime[ActiveGroups]], Awaitable[Command[str]]]
 BRANCH_NODE_NAMES = ("derive", *get_args(GraphBranchName))
 
 
@@ -166,13 +165,12 @@ def _start_branch_calls(branch: str, groups: ActiveGroups, work: Mapping[int, Wa
         active_group.start(branch, calls)
 
 
-def _make_branch_node(branch: str) -> ScoreNode:
-    async def node(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
-        groups = runtime.context
-        _start_branch_calls(branch, groups, state["work"])
-        return await groups.next_command(state)
-
-    return node
+async def _start_branch(
+    branch: str, state: ScoreState, runtime: Runtime[ActiveGroups]
+) -> Command[str]:
+    groups = runtime.context
+    _start_branch_calls(branch, groups, state["work"])
+    return await groups.next_command(state)
 
 
 async def _decide_rewards(state: ScoreState, runtime: Runtime[ActiveGroups]) -> Command[str]:
@@ -214,7 +212,7 @@ def build() -> CompiledStateGraph[ScoreState, ActiveGroups, ScoreState, ScoreSta
     graph.add_node("route", _route_groups, destinations=(*BRANCH_NODE_NAMES, "decide", END))
     graph.add_edge(START, "route")
     for branch in BRANCH_NODE_NAMES:
-        node = _make_branch_node(branch)
-        graph.add_node(branch, node, destinations=("route", "decide"))  # type: ignore[call-overload]
+        node = partial(_start_branch, branch)
+        graph.add_node(branch, node, destinations=("route", "decide"))
     graph.add_node("decide", _decide_rewards, destinations=("route", END))
     return graph.compile(name="score")

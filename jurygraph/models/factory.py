@@ -21,8 +21,8 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import did_you_mean, quote, suggest_known_name
 from jurygraph.models.backend import Backend
 from jurygraph.models.cache import Cache, default_cache_folder
-from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
-from jurygraph.models.limits import Budget, Price, RequestLimiter, RetryPolicy, find_user_price
+from jurygraph.models.gateway import Gateway, Gateways
+from jurygraph.models.limits import Budget, Price, RequestLimiter, find_user_price
 from jurygraph.models.recording import CallRecorder, Replay
 from jurygraph.safety.redaction import make_process_redactor
 from jurygraph.schema import CallsConfig, Config, canonical_json
@@ -90,21 +90,18 @@ def open_gateway(
         first=config.outage.first,
         server=f"the model server of {quote(backend.model)}",
     )
-    retry_policy = RetryPolicy(config.attempts)
-    limits = RequestLimits(config.timeout, config.deadline, config.max_tokens, retry_policy)
     is_cached = config.cache and isinstance(model, str) and backend.is_cached
     cache = Cache(default_cache_folder()) if is_cached else None
     recorder = None if config.record is None else CallRecorder(Path(config.record), redactor)
     return Gateway(
         backend,
         limiter,
-        limits,
+        config,
         price=price,
         budget=budget,
         cache=cache,
         recorder=recorder,
         redactor=redactor,
-        parameters=config.parameters,
     )
 
 
@@ -143,8 +140,8 @@ def _refuse_equal_models(gateways: Mapping[str | None, Gateway]) -> None:
     for name, gateway in gateways.items():
         if name is None:  # also the model of a judge: it gives no second opinion
             continue
-        parameters = canonical_json(dict(gateway.parameters))
-        request_settings_key = gateway.identity, parameters, gateway.limits.max_tokens
+        parameters = canonical_json(gateway.settings.parameters)
+        request_settings_key = gateway.identity, parameters, gateway.settings.max_tokens
         if request_settings_key in judges:
             raise ConfigError(
                 f"models.{name}: is the same model as models.{judges[request_settings_key]}, with the same parameters; "

@@ -7,15 +7,12 @@ sink → cache → limiter → budget → backend, retried as a whole → sink �
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
 from itertools import chain
 from math import inf
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
-
-from pydantic import JsonValue
 
 from jurygraph.errors import UnusableRepliesError
 from jurygraph.messages import shorten
@@ -50,7 +47,7 @@ from jurygraph.models.request import (
     make_deadline_fault,
 )
 from jurygraph.safety.redaction import Redactor, make_process_redactor
-from jurygraph.schema import Call, Message, canonical_json
+from jurygraph.schema import Call, CallsConfig, Message, canonical_json
 from jurygraph.schema.frozen_model import split_into_pieces
 
 if TYPE_CHECKING:
@@ -85,38 +82,28 @@ _ADVICE_BY_FAULT_KIND = {
 """What to change in the config if all first replies are unusable, by the kind of fault."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestLimits:
-    """Limits of requests to a model: times in seconds, for one attempt and for a whole group of responses."""
-
-    timeout: float = 60.0
-    deadline: float | None = None
-    max_tokens: int = 1024
-    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
-
-
 class Gateway:
     """Sends requests to one model. Created anywhere, used in one event loop at a time; `close` it there.
 
-    `parameters` are those of the config's calls, which requests contain unless their caller gives others.
+    Requests contain the `parameters` of its settings unless their caller gives others.
     """
 
     def __init__(
         self,
         backend: Backend,
         limiter: RequestLimiter,
-        limits: RequestLimits,
+        settings: CallsConfig,
         *,
+        retry_policy: RetryPolicy | None = None,
         price: Price | None = None,
         budget: Budget | None = None,
         cache: "Cache | None" = None,
         recorder: "CallRecorder | None" = None,
         redactor: Redactor | None = None,
-        parameters: Mapping[str, JsonValue] = {},
     ) -> None:
         self.backend = backend
-        self.limits = limits
-        self.parameters = parameters
+        self.settings = settings
+        self._retry_policy = retry_policy or RetryPolicy(settings.attempts)
         self.budget = budget or Budget(None, None)
         self._limiter = limiter
         self.price = price
@@ -136,9 +123,6 @@ class Gateway:
     def identity(self) -> ModelAddress:
         """Return what requests name the model by."""
         return self.backend.provider, self.backend.endpoint, self.backend.model
-
-    def count_matching_parameters(self, request: Request | Call) -> int:
-        return sum(request.parameters.get(name) == value for name, value in self.parameters.items())
 
     async def ask(
         self, request: Request, until: float | None = None, sink: CallSink | None = None
@@ -214,20 +198,15 @@ class Gateway:
         self, request: Request, sink: CallSink | None = None
     ) -> Literal["sink", "cache"] | None:
         """Return where the reply is stored, so that nothing is sent; None if the request would be sent."""
-        stored = self._find_stored(request, sink)
+        stored = self.find_stored(request, sink)
         if stored is None:
             return None
         return "sink" if isinstance(stored, AnsweredCall) else "cache"
 
-    def find_stored_reply(self, request: Request, sink: CallSink | None) -> Reply | None:
-        """Return the reply that `sink` or the cache has, None if the request would be sent; nothing is recorded."""
-        stored = self._find_stored(request, sink)
-        return None if stored is None else stored.reply
-
-    def _find_stored(
+    def find_stored(
         self, request: Request, sink: CallSink | None
     ) -> AnsweredCall | CachedReply | None:
-        """Return the call that `sink` has, or else the reply that the cache has."""
+        """Return the call that `sink` has, or else the reply that the cache has; nothing is recorded."""
         answered_call = None if sink is None else sink.find(request.digest)
         if answered_call is not None or self.cache is None:
             return answered_call
@@ -243,7 +222,7 @@ class Gateway:
         A recording has it until the request is sent again.
         """
         if self._recorder is not None:
-            self._recorder.note_useless(key)
+            self._recorder.useless_digests.add(key)
         self._uncached.pop(key, None)
         if self.cache is not None:
             self.cache.drop(key)
@@ -274,9 +253,8 @@ class Gateway:
         return backend, Gateway(
             backend,
             RequestLimiter(concurrency),
-            replace(self.limits, deadline=None),
+            self.settings.model_copy(update={"deadline": None}),
             redactor=self.redactor,
-            parameters=self.parameters,
         )
 
     async def wait_for_pending(self) -> None:
@@ -307,7 +285,7 @@ class Gateway:
         self, request: Request, until: float | None, sink: CallSink | None
     ) -> AnsweredCall:
         """Return the stored reply, else the model's; recorded in both cases, so that a replay has it."""
-        stored = self._find_stored(request, sink)
+        stored = self.find_stored(request, sink)
         if stored is None:
             answered_call = await self._request_model(request, until, sink)
         elif isinstance(stored, AnsweredCall):
@@ -381,11 +359,11 @@ class Gateway:
                         sent_count += 1
                         await self._probe_server(request, turn, until)
                         continue
-                    _time_left(self.limits.timeout, until)
+                    _time_left(self.settings.timeout, until)
                     with await self.budget.reserve_when_free(max_cost, until) as cost_reservation:
                         sent_count += 1
                         # Not for ever: a server that answers nothing but probes is overloaded.
-                        may_repeat = turn.is_probe or repeats < self.limits.retry_policy.attempts
+                        may_repeat = turn.is_probe or repeats < self._retry_policy.attempts
                         reply = await self._send_request(
                             request,
                             cost_reservation,
@@ -409,7 +387,7 @@ class Gateway:
                 earlier_probe_count = min(earlier_probe_count, self._answered_probe_count)
 
         try:
-            answered_call = await call_with_retries(attempt, self.limits.retry_policy, until)
+            answered_call = await call_with_retries(attempt, self._retry_policy, until)
         except Fault as fault:
             message = self.redactor.redact_text(str(fault))
             has_answered_probe = self._answered_probe_count > earlier_probe_count
@@ -435,7 +413,7 @@ class Gateway:
     def _bound_usage(self, request: Request) -> tuple[int, float | None]:
         """Return the tokens that a request may take, estimated, and the most that it may cost."""
         size = request_byte_count(request)
-        max_reply_tokens = max_reply_tokens_of(request.parameters, self.limits.max_tokens)
+        max_reply_tokens = max_reply_tokens_of(request.parameters, self.settings.max_tokens)
         max_cost = highest_request_cost(self.price, size, len(request.messages), max_reply_tokens)
         return size // _BYTES_PER_TOKEN + max_reply_tokens, max_cost
 
@@ -495,7 +473,7 @@ class Gateway:
         first_replies: "FirstRepliesCheck",
     ) -> Reply | None:
         """Make one attempt within the limits; return None if it `may_repeat`, and failed because the server is away."""
-        timeout = _time_left(self.limits.timeout, until)
+        timeout = _time_left(self.settings.timeout, until)
         is_first_request = first_replies.note_sent_request()
         try:
             reply = await self.backend.complete(request, timeout)
@@ -517,7 +495,7 @@ class Gateway:
             if not is_past_deadline and turn.limiter.report_fault(turn, fault) and may_repeat:
                 return None
             raise
-        first_replies.note_accepted_request()
+        first_replies.is_accepted = True
         cost_reservation.settle_cost(self._reply_cost(reply))
         if reply.tokens_in is not None and reply.tokens_out is not None:
             turn.limiter.charge_tokens(turn, reply.tokens_in + reply.tokens_out)
@@ -554,17 +532,13 @@ class FirstRepliesCheck:
         self._usable_stored = 0
         self._unsent = MAX_UNUSABLE_FIRST_REPLIES
         self._rejections: list[str] = []  # the reasons of the first requests sent
-        self._is_accepted = False
+        self.is_accepted = False  # whether the model replied to a request
 
     def note_sent_request(self) -> bool:
         """Note that a request is sent; return whether it is one of the first."""
         is_first_request = self._unsent > 0
         self._unsent -= is_first_request
         return is_first_request
-
-    def note_accepted_request(self) -> None:
-        """Note that the model replied to a request."""
-        self._is_accepted = True
 
     def note_arrived_reply(self, call: str) -> None:
         """Note that the reply of a call has arrived."""
@@ -591,7 +565,7 @@ class FirstRepliesCheck:
         if is_first_request:
             self._rejections.append(reason)
         are_enough_replies_rejected = len(self._rejections) >= MAX_UNUSABLE_FIRST_REPLIES
-        if self._is_accepted or not are_enough_replies_rejected or {*self._rejections} != {reason}:
+        if self.is_accepted or not are_enough_replies_rejected or {*self._rejections} != {reason}:
             return None
         return Fault(
             ALL_REJECTED_FAULT_KIND,
@@ -685,8 +659,8 @@ class DryRunBackend(Backend):
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Record the request; return its stored reply, or raise `Fault` of kind `unrecorded` if there is none."""
         self.requests[request.digest] = request
-        if (reply := self._gateway.find_stored_reply(request, self._sink)) is not None:
-            return reply
+        if (stored := self._gateway.find_stored(request, self._sink)) is not None:
+            return stored.reply
         self.lacks_reply = True
         raise Fault("unrecorded", "the request was noted and not sent")
 
@@ -809,11 +783,15 @@ class Gateways(dict[str | None, Gateway]):
         if len(self) == 1:
             return next(iter(self))
         identity = request.provider, request.endpoint, request.model
-        return max(
-            (name for name, gateway in self.items() if gateway.identity == identity),
-            key=lambda name: self[name].count_matching_parameters(request),
-            default=None,
-        )
+        matching_counts = {
+            name: sum(
+                request.parameters.get(key) == set_value
+                for key, set_value in gateway.settings.parameters.items()
+            )
+            for name, gateway in self.items()
+            if gateway.identity == identity
+        }
+        return max(matching_counts, key=matching_counts.__getitem__, default=None)
 
     def make_dry_run_gateways(
         self, concurrency: int, sink: CallSink | None = None
@@ -821,9 +799,8 @@ class Gateways(dict[str | None, Gateway]):
         backends = []
         gateways = Gateways()
         for name, gateway in self.items():
-            backend, dry_gateway = gateway.make_dry_run_gateway(concurrency, sink)
+            backend, gateways[name] = gateway.make_dry_run_gateway(concurrency, sink)
             backends.append(backend)
-            gateways[name] = dry_gateway
         return backends, gateways
 
     def stop(self) -> None:

@@ -13,6 +13,7 @@ import re
 from bisect import bisect_right
 from codecs import getincrementaldecoder
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
@@ -22,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from jurygraph.messages import FieldPath, Problem, describe_validation_error, quote, shorten
-from jurygraph.models.backend import EndpointCapabilities
 from jurygraph.models.gateway import Gateway, make_call_record
 from jurygraph.models.request import (
     JUDGE_CALL_PURPOSE,
@@ -39,14 +39,12 @@ from jurygraph.models.request import (
     Token,
     ToolResult,
     double_wrong_backslashes,
-    encode_compact_json,
     find_json,
     has_thought_tag,
     is_quoted_from,
 )
 from jurygraph.prompts import Prompt, RenderedPrompt, RenderOptions
 from jurygraph.safety.gates import TextFence
-from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Call, CallsConfig, CallUse, Lookup, Message, Response, SafetyConfig
 from jurygraph.schema.frozen_model import (
     ConstantJsonObject,
@@ -370,11 +368,6 @@ def _parse_json_reply(text: str, reply_model: type[T]) -> T | Problem:
             return data
         if isinstance(answer, ValidationError):
             return describe_validation_error(answer, reply_model, data)
-        if (
-            encode_compact_json(data)
-            == answer.model_dump_json(round_trip=True, by_alias=True).encode()
-        ):
-            return answer  # as most replies; `_find_answer_flaw` takes several times as long
         answer_as_json = answer.model_dump(mode="json", round_trip=True, by_alias=True)
         return _find_answer_flaw(data, answer_as_json) or answer
     except RecursionError:
@@ -645,7 +638,7 @@ class JudgeClient:
         self._render_options = RenderOptions(
             safety.fence, safety.reminder, key, gateway.backend.mark_length
         )
-        self._gateway = gateway
+        self.gateway = gateway
         self._sink = sink
         self._parameters = settings.parameters
         self._reads_among_words = settings.reply == "one-object" and safety.whole_reply
@@ -667,9 +660,7 @@ class JudgeClient:
 
         With an `investigator` the model may look things up before it answers.
         """
-        # one for every input, and `copy.copy` is several times slower
-        client = object.__new__(JudgeClient)
-        client.__dict__.update(self.__dict__)
+        client = copy(self)
         client._logs = call_logs
         client._purpose = purpose
         client._investigator = investigator or self._investigator
@@ -701,7 +692,7 @@ class JudgeClient:
     @property
     def model(self) -> str:
         """The provider's name of the model."""
-        return self._gateway.backend.model
+        return self.gateway.backend.model
 
     def request(
         self,
@@ -720,8 +711,8 @@ class JudgeClient:
                 for name, variable_value in variables.items()
             }
         rendered_prompt = prompt.render(self._render_options, **variables)
-        capabilities = self._gateway.backend.capabilities
-        parameters = {"max_tokens": max(self._gateway.limits.max_tokens, max_reply_tokens)}
+        capabilities = self.gateway.backend.capabilities
+        parameters = {"max_tokens": max(self.gateway.settings.max_tokens, max_reply_tokens)}
         if logprobs and capabilities.logprobs:
             parameters |= {"logprobs": True, "top_logprobs": capabilities.top_logprobs}
         return self._build_request(
@@ -748,7 +739,7 @@ class JudgeClient:
         """
         content = "".join(message.content for message in messages)
         parameters = {
-            "max_tokens": self._gateway.limits.max_tokens,
+            "max_tokens": self.gateway.settings.max_tokens,
             **self._parameters,
             **settings,
             "logprobs": False,
@@ -770,7 +761,7 @@ class JudgeClient:
         reply_model: type[BaseModel] | None,
         **fields: Any,
     ) -> Request:
-        backend = self._gateway.backend
+        backend = self.gateway.backend
         parameters = {"temperature": 0.0, **parameters}
         if not parameters.get("logprobs"):  # the config may turn them off
             parameters |= {"logprobs": None, "top_logprobs": None}
@@ -830,11 +821,11 @@ class JudgeClient:
                 return parsed_reply
         except Fault as fault:
             if fault.kind != "malformed":
-                self._gateway.drop_from_cache(first.call.id)
+                self.gateway.drop_from_cache(first.call.id)
                 raise
             problem = "; ".join(filter(None, (str(fault), fault.remedy)))
         try:
-            repair_request = self._gateway.backend.find_repair(
+            repair_request = self.gateway.backend.find_repair(
                 request, make_repair_request(request, first.reply, problem)
             )
             second = await self.send(repair_request, REPAIR_CALL_PURPOSE, first.call.id)
@@ -844,7 +835,7 @@ class JudgeClient:
                 return parsed_reply
             if parsed_reply is None:
                 for call in filter(None, (first.call.id, fault.call)):
-                    self._gateway.drop_from_cache(call)
+                    self.gateway.drop_from_cache(call)
             fault.call = fault.call or first.call.id  # the first call was paid for
             raise
 
@@ -874,9 +865,9 @@ class JudgeClient:
             )
         except Fault as fault:
             fault.call = call.id
-            self._gateway.note_read_reply(answered_call, fault)
+            self.gateway.note_read_reply(answered_call, fault)
             raise
-        self._gateway.note_read_reply(answered_call, None)
+        self.gateway.note_read_reply(answered_call, None)
         self._note_accepted_call(request.digest, call.id)
         return ParsedReply(
             value,
@@ -888,25 +879,13 @@ class JudgeClient:
         """Return the messages of a prompt, with this project's fences."""
         return prompt.render(self._render_options, **variables)
 
-    def note_usable_reply(self, answered_call: AnsweredCall) -> None:
-        """Note that a reply calls tools, and so is no sign of wrong settings."""
-        self._gateway.note_read_reply(answered_call, None)
-
     async def look_up(self, planned_lookup: PlannedLookup) -> StoredLookup:
         """Return the planned call of a tool as it is stored, or else made; it is then durable, and listed."""
-        stored_lookup = await self._gateway.look_up(planned_lookup, self._sink)
+        stored_lookup = await self.gateway.look_up(planned_lookup, self._sink)
         self.lookups[planned_lookup.lookup.id] = stored_lookup.lookup
         for log in self._unclosed_logs:
             log.add_lookup(stored_lookup.lookup)
         return stored_lookup
-
-    @property
-    def redactor(self) -> Redactor:
-        return self._gateway.redactor
-
-    @property
-    def capabilities(self) -> EndpointCapabilities:
-        return self._gateway.backend.capabilities
 
     async def send(
         self, request: Request, purpose: str | None, after: str | None = None
@@ -921,11 +900,11 @@ class JudgeClient:
             log.add(use, after)
             log.waiting_requests[request.digest] = request
         group = self._group
-        limit = self._gateway.limits.deadline
+        limit = self.gateway.settings.deadline
         if group._deadline_time is None and limit is not None:  # from the group's first request
             group._deadline_time = asyncio.get_running_loop().time() + limit
         try:
-            answered_call = await self._gateway.ask(request, group._deadline_time, self._sink)
+            answered_call = await self.gateway.ask(request, group._deadline_time, self._sink)
         except BaseException as error:
             fault = error if isinstance(error, Fault) else None
             if self._unclosed_logs:
@@ -943,7 +922,7 @@ class JudgeClient:
         except Fault as fault:
             fault.call = answered_call.call.id
             # a server with more context is asked again
-            self._gateway.drop_from_cache(answered_call.call.id)
+            self.gateway.drop_from_cache(answered_call.call.id)
             raise
         return answered_call
 
@@ -954,7 +933,7 @@ class JudgeClient:
             call = self.calls[request.digest] = make_call_record(
                 request, attempts=attempts, fault=kind
             )
-            self._gateway.store_unanswered(request, call, self._sink)
+            self.gateway.store_unanswered(request, call, self._sink)
 
     @property
     def _unclosed_logs(self) -> list[CallLog]:

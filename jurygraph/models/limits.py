@@ -11,13 +11,13 @@ import threading
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from fractions import Fraction
 from math import inf
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
@@ -153,17 +153,8 @@ class RequestLimiter:
             if self._loop is loop:
                 return self
             if loop not in self._twins:
-                loop_limiter = RequestLimiter(
-                    self._max_window,
-                    after=self._failures_of_outage,
-                    wait=self._longest_outage,
-                    first=self._longest_first_outage,
-                    server=self._server,
-                )
-                loop_limiter.has_answered = self.has_answered
-                loop_limiter._requests = self._requests
-                loop_limiter._tokens = self._tokens
-                self._twins[loop] = loop_limiter
+                twin = self._twins[loop] = copy(self)
+                twin._bind_to_event_loop(loop)
             return self._twins[loop]
 
     def divide_rate_limits(self, number: int) -> None:
@@ -487,11 +478,6 @@ async def call_with_retries(
     `MAX_RETRY_AFTER_SECONDS`: then its message includes this. `until` is a time of the running loop's clock: a wait
     that would last until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`.
     """
-    failed = []
-    try:
-        return await once()  # most requests succeed at once, without what a retry loop costs
-    except Fault as fault:
-        failed.append(fault)
     random_wait_strategy = wait_random_exponential(multiplier=policy.first, max=policy.longest)
 
     def wait(state: RetryCallState) -> float:
@@ -506,11 +492,6 @@ async def call_with_retries(
                 "deadline", f"no time is left to ask again after {last.kind}: {last}"
             ) from last
 
-    async def attempt() -> T:
-        if failed:
-            raise failed.pop()  # the first attempt, for tenacity to count
-        return await once()
-
     loop = AsyncRetrying(
         retry=retry_if_exception(_should_retry),
         wait=wait,
@@ -520,7 +501,7 @@ async def call_with_retries(
         reraise=True,
     )
     try:
-        return await loop(attempt)
+        return await loop(once)
     except Fault as fault:
         requested = _requested_wait(fault)
         if fault.kind not in RETRYABLE_FAULT_KINDS or requested <= MAX_RETRY_AFTER_SECONDS:
@@ -614,27 +595,21 @@ def max_reply_tokens_of(parameters: Mapping[str, JsonValue], default_max_reply_t
     )
 
 
-def replace_token_limits(
-    parameters: Mapping[str, JsonValue], max_reply_tokens: int
-) -> dict[str, JsonValue]:
+def replace_token_limits(parameters: Any, max_reply_tokens: int) -> Any:
     """Return parameters with another number wherever a limit on the reply's tokens stands (in `extra_body` too).
 
     What has the name of a limit and is no number stays, such as a property of a JSON schema.
     """
+    if isinstance(parameters, list):
+        return [replace_token_limits(inner, max_reply_tokens) for inner in parameters]
+    if not isinstance(parameters, dict):
+        return parameters
     return {
         name: max_reply_tokens
         if name in TOKEN_LIMIT_PARAMETERS and isinstance(value, int)
-        else _replace_nested_token_limits(value, max_reply_tokens)
+        else replace_token_limits(value, max_reply_tokens)
         for name, value in parameters.items()
     }
-
-
-def _replace_nested_token_limits(value: JsonValue, max_reply_tokens: int) -> JsonValue:
-    if isinstance(value, dict):
-        return replace_token_limits(value, max_reply_tokens)
-    if isinstance(value, list):
-        return [_replace_nested_token_limits(inner, max_reply_tokens) for inner in value]
-    return value
 
 
 class Budget:
@@ -807,7 +782,7 @@ def _to_fraction(dollars: float | None) -> Fraction | None:
         return None
     if not 0 <= dollars < inf:
         raise ValueError(f"a cost is a finite number that is not negative, not {dollars}")
-    return Fraction(Decimal(str(dollars)))  # several times as fast as `Fraction` on the text
+    return Fraction(str(dollars))
 
 
 def _format_dollars(amount: Fraction) -> str:

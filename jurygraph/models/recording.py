@@ -136,7 +136,8 @@ class CallRecorder:
             else Recording({}, {}, 0, has_incomplete_last_line=False)
         )
         self._keys = {*recording.calls, *recording.lookups}
-        self._useless_digests: set[str] = set()
+        self.useless_digests: set[str] = set()
+        """Digests of requests whose replies cannot be used: those to the next ones replace them."""
         try:
             self._file = _open_for_append(self._path)
             self._file.seek(0)
@@ -154,17 +155,13 @@ class CallRecorder:
                 "%s: the last line was torn and is cut off; its call will be recorded again", path
             )
 
-    def note_useless(self, digest: str) -> None:
-        """Note that the reply to the request of this digest cannot be used: that to the next one replaces it."""
-        self._useless_digests.add(digest)
-
     def add(
         self, request: Request, reply: Reply, cost: float | None, *, is_sent: bool = False
     ) -> None:
         """Append a call that is not in the file. One that `is_sent` now may replace a useless reply."""
-        is_replacing = is_sent and request.digest in self._useless_digests
+        is_replacing = is_sent and request.digest in self.useless_digests
         if is_sent:
-            self._useless_digests.discard(request.digest)
+            self.useless_digests.discard(request.digest)
         content: Any = [request.model_dump(mode="json"), reply.model_dump(mode="json")]
         redacted_content: Any = self._redactor.redact_json(content)
         request = Request.model_validate(redacted_content[0])
@@ -261,12 +258,10 @@ class Replay(Backend):
         call = self._calls.get(request.digest)
         if call is not None:
             return call.reply
-        parts = _request_parts(request)
+        parts = _request_parts(request).items()
         similar_requests = self._requests_by_question[_last_message_text(request)]
-        differing_names_per_request = [
-            _differing_part_names(parts, _request_parts(other)) for other in similar_requests
-        ]
-        differing_names = min(differing_names_per_request, key=len, default=None)
+        differences = [dict(parts ^ _request_parts(other).items()) for other in similar_requests]
+        differing_names = sorted(min(differences, key=len, default=()))
         difference = "the question is not in it"
         if differing_names:
             difference = f"it differs in {', '.join(differing_names)}"
@@ -327,11 +322,6 @@ def _most_used_capabilities(requests: list[Request]) -> EndpointCapabilities:
     return EndpointCapabilities(
         form, logprobs=bool(top_logprobs_counts), top_logprobs=top_logprobs, tools=has_tools
     )
-
-
-def _differing_part_names(parts: dict[str, bytes], others: dict[str, bytes]) -> list[str]:
-    names = parts.keys() | others.keys()
-    return sorted(name for name in names if parts.get(name) != others.get(name))
 
 
 def _request_parts(request: Request) -> dict[str, bytes]:

@@ -390,7 +390,9 @@ class Request(FrozenModel):
 
     def to_chat(self) -> JsonFields:
         """Return the messages, the tools, and a schema that the endpoint enforces, as in OpenAI's chat completions."""
-        chat: JsonFields = {"messages": [_message_to_json(message) for message in self.messages]}
+        chat: JsonFields = {
+            "messages": [message.model_dump(mode="json") for message in self.messages]
+        }
         if self.investigation is not None:
             chat |= self.investigation.to_chat()
         if self.form == "native" and self.answer is not None:
@@ -410,7 +412,7 @@ class Request(FrozenModel):
     def to_dict(self) -> JsonFields:
         """Return the same as `model_dump(mode="json")`, without its visit to each part of the schema in Python."""
         fields = {name: getattr(self, name) for name in _PLAIN_REQUEST_FIELDS}
-        fields["messages"] = [_message_to_json(message) for message in self.messages]
+        fields["messages"] = [message.model_dump(mode="json") for message in self.messages]
         if self.marks:
             fields["marks"] = list(self.marks)
         if self.investigation is not None:
@@ -421,16 +423,6 @@ class Request(FrozenModel):
 _PLAIN_REQUEST_FIELDS = [
     name for name in Request.model_fields if name not in ("marks", "investigation")
 ]
-
-
-def _message_to_json(message: Message) -> JsonFields:
-    """Return a message as JSON, without pydantic's visit to those that call no tool and answer none."""
-    message_fields: JsonFields = {"role": message.role, "content": message.content}
-    if message.tool_calls:
-        message_fields["tool_calls"] = [call.model_dump(mode="json") for call in message.tool_calls]
-    if message.tool_call_id is not None:
-        message_fields["tool_call_id"] = message.tool_call_id
-    return message_fields
 
 
 def encode_compact_json(value: Any) -> bytes:

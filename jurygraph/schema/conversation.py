@@ -281,7 +281,10 @@ def render_visible_part(
     all_blocks = _build_message_blocks(messages)
     rendering = _join_message_blocks(all_blocks, has_turn_headers=not is_single_reply(messages))
     messages_up_to_turn = messages if turn is None else messages[: turn + 1]
-    last_reply = find_last_reply_index(messages_up_to_turn)
+    replies = (
+        index for index, message in enumerate(messages_up_to_turn) if message.role == "assistant"
+    )
+    last_reply = max(replies, default=None)
     blocks = []
     origins = []
     for block, part in zip(all_blocks, rendering.turns, strict=True):
@@ -319,12 +322,6 @@ def assistant_turn_indices(messages: Sequence[ChatMessage]) -> tuple[int, ...]:
 def render_with_turn_headers(messages: Sequence[ChatMessage]) -> RenderedText:
     """Return the rendering with a header for each part, also where there is only one reply."""
     return _join_message_blocks(_build_message_blocks(messages), has_turn_headers=True)
-
-
-def find_last_reply_index(messages: Sequence[ChatMessage]) -> int | None:
-    """Return the index of the last message of an assistant; None if there is none."""
-    replies = (index for index, message in enumerate(messages) if message.role == "assistant")
-    return max(replies, default=None)
 
 
 class SplitConversation(NamedTuple):

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from inspect import signature
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
@@ -57,10 +57,10 @@ def decode_json_strictly(text: str, *, allow_negative_zero: bool = True) -> Any:
 
     Raises `json.JSONDecodeError` where the text is no JSON, and `RecursionError` where it is nested too deeply.
     """
-    try:
-        return _make_quick_decoder(allow_negative_zero).decode(text)
-    except _AmbiguousJsonError:
-        value = _make_decoder(allow_negative_zero, Problem).decode(text)
+    problems: list[Problem] = []
+    value = _make_decoder(allow_negative_zero, problems).decode(text)
+    if not problems:
+        return value
     path, problem = next(
         (path, part) for path, part in iter_json_values(value) if isinstance(part, Problem)
     )
@@ -79,24 +79,12 @@ def iter_json_values(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPa
             yield from iter_json_values(inner, (*path, index))
 
 
-class _AmbiguousJsonError(Exception):
-    """A part of a text that JSON leaves ambiguous."""
+def _make_decoder(allow_negative_zero: bool, problems: list[Problem]) -> json.JSONDecoder:
+    """Return a decoder that puts a problem in the place of each ambiguous part, which locates it, and lists it."""
 
-
-@cache
-def _make_quick_decoder(allow_negative_zero: bool) -> json.JSONDecoder:
-    """Return a decoder that stops at the first ambiguous part, as few texts have one."""
-
-    def stop(path: FieldPath, problem: str, remedy: str) -> None:
-        raise _AmbiguousJsonError
-
-    return _make_decoder(allow_negative_zero, stop)
-
-
-def _make_decoder(
-    allow_negative_zero: bool, refuse: Callable[[FieldPath, str, str], Any]
-) -> json.JSONDecoder:
-    """Return a decoder that puts what `refuse` returns in the place of each ambiguous part, which locates it."""
+    def refuse(path: FieldPath, problem: str, remedy: str) -> Problem:
+        problems.append(Problem(path, problem, remedy))
+        return problems[-1]
 
     def parse_object(pairs: list[tuple[str, Any]]) -> Any:
         values = dict(pairs)
@@ -405,20 +393,8 @@ class FrozenModel(ShortRepr, BaseModel):
         return ConstantJsonObject(self.model_dump(mode="json"))
 
     def model_copy(self, *, update: ReadOnlyFields | None = None, deep: bool = False) -> Self:
-        """Copy as pydantic does, without validation, and drop the cached properties of the old content.
-
-        A shallow copy without private attributes is made directly, in half of the time.
-        """
-        if deep or self.__pydantic_extra__ is not None or self.__pydantic_private__ is not None:
-            copied_model = super().model_copy(update=update, deep=deep)
-        else:
-            copied_model = object.__new__(type(self))
-            new = update or {}
-            fields_set = {*self.__pydantic_fields_set__, *new}
-            object.__setattr__(copied_model, "__dict__", {**self.__dict__, **new})
-            object.__setattr__(copied_model, "__pydantic_fields_set__", fields_set)
-            object.__setattr__(copied_model, "__pydantic_extra__", None)
-            object.__setattr__(copied_model, "__pydantic_private__", None)
+        """Copy as pydantic does, without validation, and drop the cached properties of the old content."""
+        copied_model = super().model_copy(update=update, deep=deep)
         for name in ("digest", "content_digest", "json_object", "without_texts", "_views"):
             copied_model.__dict__.pop(name, None)
         return copied_model
@@ -459,8 +435,8 @@ RawParams = Mapping[str, Any]
 """Params as a config has them, or as a plan stores them."""
 
 
-class FittedModel(FrozenModel):
-    """Base class of what was fitted to data, and is kept in a file; a `digest` among its fields is that of the rest."""
+class StoredModel(FrozenModel):
+    """Base class of what is stored with its digest: a `digest` among its fields is that of the rest."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -470,10 +446,13 @@ class FittedModel(FrozenModel):
         fields = {name: content for name, content in value.items() if name != "digest"}
         model = build(fields)
         if value["digest"] != model.digest:
-            raise ValueError(
-                "`digest` is not that of the rest, which was changed; leave it out, or fit it again"
-            )
+            raise model._digest_mismatch(value["digest"])
         return model
+
+    def _digest_mismatch(self, stored_digest: str) -> Exception:
+        return ValueError(
+            "`digest` is not that of the rest, which was changed; leave it out, or fit it again"
+        )
 
 
 class ParamsModel(FrozenModel):

@@ -73,8 +73,3 @@ class Lookup(FrozenModel):
     def can_be_repeated(self) -> bool:
         """True if a verification makes the call again: it was made, and the tool promises the same result."""
         return self.deterministic and self.outcome in ("ok", "cut", "withheld", "refused")
-
-    @property
-    def has_quotable_result(self) -> bool:
-        """True if the tool gave a result that may be quoted."""
-        return self.outcome in ("ok", "cut")

@@ -463,24 +463,23 @@ class Plan(FrozenModel):
         layers = {question.id: (question.layer, question.seats) for question in questions}
         checked_weight_total = total = 0.0
         for spec in self.decision.specs:
-            weights = []
-            checked_weights = []
+            input_weight = checked_input_weight = 0.0
             for use in spec.inputs.values():
                 checked_weight, size = _sum_checked_weight(use, layers)
                 if size:
-                    weights.append(use.input_weight)
-                    checked_weights.append(use.input_weight * checked_weight / size)
-            if sum(weights):
-                checked_weight_total += abs(spec.weight) * (sum(checked_weights) / sum(weights))
+                    input_weight += use.input_weight
+                    checked_input_weight += use.input_weight * checked_weight / size
+            if input_weight:
+                checked_weight_total += abs(spec.weight) * (checked_input_weight / input_weight)
             total += abs(spec.weight)
         return checked_weight_total / total if total else 0.0
 
     @property
     def lacks_lookup_tables(self) -> bool:
         """Return whether the tool `look_up` is given to a judge, and the task has no table for it."""
-        tools = [*chain.from_iterable(question.tools for question in self.survey.questions)]
-        tools += chain.from_iterable(derivation.tools for derivation in self.survey.derivations)
-        uses_lookup_tool = any(tool.name == "look_up" for tool in tools)
+        toolsets = [question.tools for question in self.survey.questions]
+        toolsets += [derivation.tools for derivation in self.survey.derivations]
+        uses_lookup_tool = any(tool.name == "look_up" for tool in chain.from_iterable(toolsets))
         views = self.survey.views.values()
         return uses_lookup_tool and not any((view.facts or {}).get("tables") for view in views)
 

@@ -7,11 +7,11 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from jurygraph.schema.frozen_model import (
-    FittedModel,
     FrozenModel,
     Id,
     LongId,
     Number,
+    StoredModel,
     StrictBool,
     UnitInterval,
 )
@@ -112,7 +112,7 @@ class JudgedLabel(FrozenModel):
     split: str | None = None
 
 
-class Confusions(FittedModel):
+class Confusions(StoredModel):
     """The class shares and confusion matrices of a fitted consensus, without its items.
 
     `classes` [K] are sorted from low to high, and `prior` [K] are their shares. `annotators` holds a matrix [K][K] by

@@ -679,17 +679,8 @@ class Response(FrozenModel):
     def without_metadata(self) -> "Response":
         """Return the response as evaluators see it: its id, its text and a copy of its data, without the rest."""
         # `data` is copied because an evaluator may change what it is given, which the next one would see
-        return Response.model_construct(
-            id=self.id,
-            text=self.text,
-            agent=None,
-            data=deepcopy(self.data),
-            labels={},
-            metadata={},
-            messages=self.messages,
-            rendering=self.rendering,
-            workspace=self.workspace,
-        )
+        update = {"agent": None, "data": deepcopy(self.data), "labels": {}, "metadata": {}}
+        return self.model_copy(update=update)
 
     @property
     def assistant_turn_indices(self) -> tuple[int, ...]:

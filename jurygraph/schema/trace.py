@@ -6,7 +6,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, Literal
 
-from pydantic import Field, computed_field, model_validator
+from pydantic import Field, computed_field
 
 from jurygraph.display import ReprParts
 from jurygraph.errors import ConfigError, TraceMismatch
@@ -20,6 +20,7 @@ from jurygraph.schema.frozen_model import (
     JsonObject,
     Number,
     NumberRange,
+    StoredModel,
     StrictBool,
     UnitInterval,
     digest_of,
@@ -165,7 +166,7 @@ def _normalise_model_name(name: str) -> str:
     return name.casefold().rpartition("#")[2].rpartition("/")[2]
 
 
-class Trace(FrozenModel):
+class Trace(StoredModel):
     """The reward of one response, and everything that led to it. `purpose` is set if it is not for training.
 
     `group` is the digest of the ids and contents of the group's responses. `digest` covers all fields except
@@ -231,19 +232,10 @@ class Trace(FrozenModel):
         explain = import_module("jurygraph").explain
         return explain(self, plan, group=group)
 
-    @model_validator(mode="wrap")
-    @classmethod
-    def _require_matching_digest(cls, value: Any, build: Any) -> "Trace":
-        has_digest = isinstance(value, dict) and "digest" in value
-        fields = value
-        if has_digest:
-            fields = {name: content for name, content in value.items() if name != "digest"}
-        trace: Trace = build(fields)
-        if has_digest and value["digest"] != trace.digest:
-            raise TraceMismatch(
-                f"trace of response {trace.response_id!r} has digest {trace.digest}, not {value['digest']}"
-            )
-        return trace
+    def _digest_mismatch(self, stored_digest: str) -> Exception:
+        return TraceMismatch(
+            f"trace of response {self.response_id!r} has digest {self.digest}, not {stored_digest}"
+        )
 
 
 def group_verdicts_by_response(

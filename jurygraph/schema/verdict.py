@@ -10,7 +10,6 @@ from jurygraph.schema.conversation import OMITTED_IF_EMPTY, OMITTED_IF_NONE
 from jurygraph.schema.frozen_model import (
     EMPTY_OBJECT,
     Count,
-    FittedModel,
     FrozenModel,
     Id,
     JsonObject,
@@ -18,6 +17,7 @@ from jurygraph.schema.frozen_model import (
     Number,
     NumberRange,
     PositiveInt,
+    StoredModel,
     StrictBool,
     UnitInterval,
     digest_of,
@@ -27,7 +27,7 @@ from jurygraph.schema.task import Response
 CalibrationMethod = Literal["isotonic", "platt"]
 
 
-class ScoreCalibration(FittedModel):
+class ScoreCalibration(StoredModel):
     """A map from a judge's score to the mean label of people, linear between knots and constant outside of them.
 
     `scores` rise, and their `calibrated` values do not fall. `labels` is the number of responses that it was fitted to.
@@ -219,7 +219,16 @@ class Verdict(FrozenModel):
     @property
     def is_binary_verdict(self) -> bool:
         """True if it only says whether something is met, with what probability: no grade, and no tie."""
-        return is_binary_verdict(self.met, self.score, self.scale, self.native)
+        is_numeric_grade = isinstance(self.native, int | float) and not isinstance(
+            self.native, bool
+        )
+        return (
+            self.met is not None
+            and self.score is not None
+            and self.scale is None
+            and not is_numeric_grade
+            and self.met == (self.score >= MET_THRESHOLD)
+        )
 
     @classmethod
     def abstain(cls, reason: str) -> Self:
@@ -239,18 +248,6 @@ class Verdict(FrozenModel):
             failure=Failure(cause=cause, kind=kind, message=message),
             reason=message,
         )
-
-
-def is_binary_verdict(met: bool | None, score: float | None, scale: object, native: object) -> bool:
-    """Return whether a verdict only says if something is met, with what probability: no grade, and no tie."""
-    is_numeric_grade = isinstance(native, int | float) and not isinstance(native, bool)
-    return (
-        met is not None
-        and score is not None
-        and scale is None
-        and not is_numeric_grade
-        and met == (score >= MET_THRESHOLD)
-    )
 
 
 class VerdictKey(NamedTuple):

@@ -5,7 +5,6 @@ import json
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +15,6 @@ from jurygraph.models.cache import Cache
 from jurygraph.models.gateway import (
     MAX_UNUSABLE_FIRST_REPLIES,
     Gateway,
-    RequestLimits,
     make_call_record,
 )
 from jurygraph.models.limits import (
@@ -27,7 +25,7 @@ from jurygraph.models.limits import (
     RetryPolicy,
 )
 from jurygraph.models.request import AnsweredCall, Fault, Reply, Request
-from jurygraph.schema import Call, Message
+from jurygraph.schema import Call, CallsConfig, Message
 from jurygraph.testing import ScriptedJudge
 from tests.models.server import (
     TOKENS_IN,
@@ -83,9 +81,12 @@ async def request_from_gateway(
     **parts: Any,
 ) -> AsyncIterator[Gateway]:
     """Return a gateway whose retries follow at once, except after a Retry-After."""
-    limits = RequestLimits(timeout, retry_policy=RetryPolicy(attempts, 0.0, 0.0), max_tokens=16)
     gateway = Gateway(
-        OpenAICompatibleBackend(url, "tiny"), RequestLimiter(concurrency), limits, **parts
+        OpenAICompatibleBackend(url, "tiny"),
+        RequestLimiter(concurrency),
+        CallsConfig(timeout=timeout, max_tokens=16),
+        retry_policy=RetryPolicy(attempts, 0.0, 0.0),
+        **parts,
     )
     try:
         yield gateway
@@ -157,7 +158,7 @@ class TestAskedOnce:
                 await super().store(request, answered)
 
         async def ask_all() -> float:
-            gateway = Gateway(SteadyJudge({"": True}), RequestLimiter(2), RequestLimits(LONG))
+            gateway = Gateway(SteadyJudge({"": True}), RequestLimiter(2), CallsConfig(timeout=LONG))
             requests = [make_request(f"Is {number} a prime?") for number in range(4)]
             kept = Slow()
             await asyncio.gather(*(gateway.ask(request, sink=kept) for request in requests))
@@ -278,8 +279,12 @@ class Throttled(Bills):
 
 async def ask_backend(backend: Throttled, *requests: Request, concurrency: int = 64) -> None:
     """Send requests at once; retries follow at once, except after a `retry_after`."""
-    limits = RequestLimits(LONG, retry_policy=RetryPolicy(3, 0.0, 0.0))
-    gateway = Gateway(backend, RequestLimiter(concurrency), limits)  # type: ignore[arg-type]
+    gateway = Gateway(
+        backend,  # type: ignore[arg-type]
+        RequestLimiter(concurrency),
+        CallsConfig(timeout=LONG),
+        retry_policy=RetryPolicy(3, 0.0, 0.0),
+    )
     await asyncio.gather(*(gateway.ask(request) for request in requests))
     await gateway.close()
 
@@ -415,7 +420,7 @@ class TestTwoLoops:
             await asyncio.sleep(0)
             return left
 
-        gateway = Gateway(Bills(1, 1), RequestLimiter(1), RequestLimits(LONG))  # type: ignore[arg-type]
+        gateway = Gateway(Bills(1, 1), RequestLimiter(1), CallsConfig(timeout=LONG))  # type: ignore[arg-type]
         loop = asyncio.new_event_loop()
         loop.set_exception_handler(lambda _, context: None)  # it tells of the task that never ends
         left = loop.run_until_complete(leave(gateway))
@@ -562,9 +567,9 @@ class TestDryRun:
             await gateway.ask(make_request("kept"), sink=kept)
             gateway.drop_from_cache(make_request("kept").digest)
             await gateway.ask(make_request("cached"))
-            gateway.limits = replace(gateway.limits, deadline=1.0)
+            gateway.settings = CallsConfig(deadline=1.0)
             backend, dry = gateway.make_dry_run_gateway(4, kept)
-            assert (dry.limits, dry.cache) == (replace(gateway.limits, deadline=None), None)
+            assert (dry.settings, dry.cache) == (CallsConfig(), None)
             stored = [await dry.ask(make_request(text)) for text in ("kept", "cached")]
             assert [answered.reply.text for answered in stored] == ["reply 1", "reply 2"]
             assert not backend.lacks_reply

@@ -15,19 +15,18 @@ from jurygraph.models.gateway import (
     FirstRepliesCheck,
     Gateway,
     Gateways,
-    RequestLimits,
 )
-from jurygraph.models.limits import Price, RequestLimiter, RetryPolicy
+from jurygraph.models.limits import Price, RequestLimiter
 from jurygraph.models.request import AnsweredCall, Fault, Reply, Request
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import Call, Message
+from jurygraph.schema import Call, CallsConfig, Message
 from tests.models.test_gateway import Kept
 from tests.models.test_token_limit import Bills, make_request
 from tests.virtual_time import run
 
 T = TypeVar("T")
 SECRET = "sk-0123456789abcdef"
-ONCE = RequestLimits(retry_policy=RetryPolicy(1, 0.0, 0.0))
+ONCE = CallsConfig(attempts=1)
 
 
 def with_gateway(
@@ -328,7 +327,7 @@ def test_rejections_end_the_run_until_one_request_is_accepted() -> None:
         True,
         True,
     ]
-    first.note_accepted_request()
+    first.is_accepted = True
     assert send(rejection()) is None
 
 
@@ -366,7 +365,9 @@ class Named(Bills):
 
 
 def gateway_of(model: str, **parameters: Any) -> Gateway:
-    return Gateway(Named(model), RequestLimiter(1), ONCE, parameters=parameters)  # type: ignore[arg-type]
+    return Gateway(
+        Named(model), RequestLimiter(1), ONCE.model_copy(update={"parameters": parameters})
+    )  # type: ignore[arg-type]
 
 
 def test_a_call_is_billed_to_the_model_that_it_names_and_of_two_to_the_one_with_its_parameters() -> (

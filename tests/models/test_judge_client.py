@@ -267,7 +267,7 @@ def held_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no time pass but what a test says, and retry at once."""
     monkeypatch.setattr("jurygraph.concurrency.new_event_loop", HeldLoop)
     monkeypatch.setattr(
-        "jurygraph.models.factory.RetryPolicy", lambda attempts: RetryPolicy(attempts, 0.0, 0.0)
+        "jurygraph.models.gateway.RetryPolicy", lambda attempts: RetryPolicy(attempts, 0.0, 0.0)
     )
 
 

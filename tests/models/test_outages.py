@@ -16,7 +16,7 @@ from jurygraph.models import limits
 from jurygraph.models.backend import Backend, EndpointCapabilities
 from jurygraph.models.backends.openai_compatible import OpenAICompatibleBackend
 from jurygraph.models.factory import open_gateway
-from jurygraph.models.gateway import Gateway, RequestLimits
+from jurygraph.models.gateway import Gateway
 from jurygraph.models.limits import (
     FIRST_PROBE_PAUSE_SECONDS,
     Budget,
@@ -80,7 +80,7 @@ def make_request(number: int) -> Request:
 
 
 def gateway_to(server: Server, concurrency: int = 32, **outage: Any) -> Gateway:
-    return Gateway(server, RequestLimiter(concurrency, **outage), RequestLimits())
+    return Gateway(server, RequestLimiter(concurrency, **outage), CallsConfig())
 
 
 async def ask_all(
@@ -184,8 +184,8 @@ class TestWaiting:
                 return True
 
         server = Server((0.0, FOREVER))
-        run(ask_all(Gateway(server, Away(1), RequestLimits()), 1))
-        assert len(server.sent) == 2 * RequestLimits().retry_policy.attempts
+        run(ask_all(Gateway(server, Away(1), CallsConfig()), 1))
+        assert len(server.sent) == 2 * CallsConfig().attempts
 
     def test_requests_to_a_server_that_answers_only_probes_end(self) -> None:
         class Overloaded(Server):
@@ -201,7 +201,7 @@ class TestWaiting:
         server = Overloaded()
         results = run(ask_all(gateway_to(server, after=2), 200))
         assert len(results) == 200
-        assert len(server.sent) <= 200 * (2 * RequestLimits().retry_policy.attempts + 1)
+        assert len(server.sent) <= 200 * (2 * CallsConfig().attempts + 1)
 
     def test_the_wait_is_announced_once_for_each_cause(
         self, caplog: pytest.LogCaptureFixture
@@ -272,9 +272,7 @@ class TestOpening:
     def test_a_timeout_at_the_deadline_is_no_evidence_of_an_outage(self) -> None:
         async def impatient() -> int:
             limiter = RequestLimiter(9, after=2)
-            await ask_all(
-                Gateway(Server(), limiter, RequestLimits()), 20, until=now() + LATENCY / 2
-            )
+            await ask_all(Gateway(Server(), limiter, CallsConfig()), 20, until=now() + LATENCY / 2)
             return limiter.outages
 
         assert run(impatient()) == 0
@@ -426,7 +424,7 @@ class TestRequestsThatAlwaysFail:
         assert len(faults) == number
         assert caplog.records == [], "nobody is told of an outage"
         bodies = [request.body for request in it.requests]
-        assert sum(map(is_bad, bodies)) <= number * 2 * RequestLimits().retry_policy.attempts
+        assert sum(map(is_bad, bodies)) <= number * 2 * CallsConfig().attempts
 
     def test_a_server_that_answers_nothing_any_more_is_away_and_the_next_request_asks_anew(
         self,
@@ -475,7 +473,7 @@ class TestRequestsThatAlwaysFail:
             gateway = Gateway(
                 OpenAICompatibleBackend(server.url, "tiny"),
                 RequestLimiter(2, after=1),
-                RequestLimits(),
+                CallsConfig(),
                 price=Price(input=0.0, output=1e6),
                 budget=Budget(max_cost=9999.0),
             )
@@ -539,7 +537,7 @@ async def ask_in_turn(
     """Ask batches of requests one after another; a request is tried again without a pause."""
     limiter = RequestLimiter(32, **outage)
     backend = OpenAICompatibleBackend(url, "tiny")
-    gateway = Gateway(backend, limiter, RequestLimits(retry_policy=RetryPolicy(first=0.0)))
+    gateway = Gateway(backend, limiter, CallsConfig(), retry_policy=RetryPolicy(first=0.0))
     try:
         results: list[Any] = [
             await asyncio.gather(

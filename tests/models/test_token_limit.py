@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from jurygraph.models.gateway import Gateway, RequestLimits, request_byte_count
-from jurygraph.models.limits import Budget, RequestLimiter, RequestTurn, RetryPolicy
+from jurygraph.models.gateway import Gateway, request_byte_count
+from jurygraph.models.limits import Budget, RequestLimiter, RequestTurn
 from jurygraph.models.request import Fault, Reply, Request
-from jurygraph.schema import Message, canonical_json
+from jurygraph.schema import CallsConfig, Message, canonical_json
 
 SCHEMA = {"type": "object", "properties": {"met": {"type": "boolean"}}}
 LONGEST = 100
@@ -67,7 +67,7 @@ def make_request(text: str = "Is 7 a prime?", **fields: object) -> Request:
 def charges_of(backend: Bills, request: Request, budget: Budget | None = None) -> Charges:
     """Return the charges of one request, whatever its outcome."""
     limiter = Charges()
-    limits = RequestLimits(max_tokens=LONGEST, retry_policy=RetryPolicy(1, 0.0, 0.0))
+    limits = CallsConfig(max_tokens=LONGEST, attempts=1)
 
     async def ask() -> None:
         gateway = Gateway(backend, limiter, limits, budget=budget)  # type: ignore[arg-type]

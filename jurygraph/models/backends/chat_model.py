@@ -131,11 +131,7 @@ def _to_reply(message: AIMessage) -> Reply:
     if finish is not None:
         finish = _FINISH_REASON_BY_FOREIGN_REASON.get(finish.lower(), finish.lower())
     text = str(message.text)
-    other_field = None
-    if not text.strip():
-        other_field = find_non_content_field(
-            {**message.additional_kwargs, "tool_calls": message.tool_calls}
-        )
+    other_fields = {**message.additional_kwargs, "tool_calls": message.tool_calls}
     return Reply(
         text=text,
         finish=finish,
@@ -143,7 +139,7 @@ def _to_reply(message: AIMessage) -> Reply:
         served=_first_nonempty_text(metadata, "model_name", "model"),
         tokens_in=usage["input_tokens"] if usage else None,
         tokens_out=usage["output_tokens"] if usage else None,
-        other_field=other_field,
+        other_field=None if text.strip() else find_non_content_field(other_fields),
     )
 
 

@@ -24,7 +24,7 @@ from jurygraph.graphs.routing import ReusedResults
 from jurygraph.jury import DEFAULT_CONCURRENT_GROUPS, Jury, find_changed_version
 from jurygraph.messages import format_count, quote
 from jurygraph.models.backend import Backend, EndpointCapabilities
-from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
+from jurygraph.models.gateway import Gateway, Gateways
 from jurygraph.models.limits import RequestLimiter
 from jurygraph.models.request import (
     REPAIR_CALL_PURPOSE,
@@ -150,8 +150,7 @@ def _build_offline_jury(run: Run, offline_calls: "OfflineCalls") -> Jury:
         gateways[judge] = Gateway(
             OfflineBackend(identity, offline_calls),
             RequestLimiter(DEFAULT_CONCURRENT_GROUPS),
-            RequestLimits(max_tokens=calls.max_tokens),
-            parameters=calls.parameters,
+            calls.model_copy(update={"deadline": None}),
         )
     return Jury(run.config, gateway=Gateways(gateways))
 

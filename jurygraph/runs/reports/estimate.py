@@ -113,7 +113,7 @@ class CallCostEstimator:
             name = self._gateways.model_name_of(request)
             gateway = self._gateways[name]
             source = gateway.find_reply_source(request, self._sink)
-            usages = _estimate_usage_cases(request, gateway.limits.max_tokens)
+            usages = _estimate_usage_cases(request, gateway.settings.max_tokens)
             if _messages_before_last_reply(request) in answered_messages:
                 # the worst case of its investigation has been added with the first request
                 usages[2] = 0

@@ -17,12 +17,12 @@ from jurygraph import (
     testing,
 )
 from jurygraph.judges.criteria import Criteria, JudgeEvaluator
-from jurygraph.models.gateway import Gateway, RequestLimits
+from jurygraph.models.gateway import Gateway
 from jurygraph.models.judge_client import JudgeClient
 from jurygraph.models.limits import RequestLimiter
 from jurygraph.models.request import Request
 from jurygraph.safety.gates import TextFence
-from jurygraph.schema import SafetyConfig
+from jurygraph.schema import CallsConfig, SafetyConfig
 from tests.models.judge_scripts import Script, config, items_of, quotable, response_in
 from tests.models.server import Answer, reply_with, run_server
 
@@ -157,7 +157,7 @@ def answer_questions(
     judge = testing.ScriptedJudge(answers)
 
     async def ask() -> list[Verdict]:
-        gateway = Gateway(judge, RequestLimiter(32), RequestLimits())
+        gateway = Gateway(judge, RequestLimiter(32), CallsConfig())
         verdicts = await evaluator.answer_all(build(JudgeClient(gateway, safety or SafetyConfig())))
         await gateway.close()
         return verdicts

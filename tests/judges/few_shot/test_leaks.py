@@ -19,9 +19,10 @@ from jurygraph.cli.render.summary import format_result_lines
 from jurygraph.graphs.survey import view_task
 from jurygraph.judges import reviewers
 from jurygraph.judges.examples import Example
-from jurygraph.models.gateway import Gateway, RequestLimits
+from jurygraph.models.gateway import Gateway
 from jurygraph.models.judge_client import JudgeClient
 from jurygraph.models.limits import RequestLimiter
+from jurygraph.schema import CallsConfig
 from jurygraph.testing import ScriptedJudge
 from tests.judges.criteria import scripted_judge
 from tests.judges.few_shot.reviewers import (
@@ -218,7 +219,7 @@ def prompts(cases: Iterable[Case], params: Row) -> Iterator[tuple[Case, str]]:
         )
         (view,) = view_task(one.about, ["reviewer"])
         (question,) = judging.questions(view)
-        model = JudgeClient(Gateway(backend, RequestLimiter(8), RequestLimits()))
+        model = JudgeClient(Gateway(backend, RequestLimiter(8), CallsConfig()))
         await judging.answer(EvaluatorInput(question, view, (one.judged,), ({},), 0, model))
         said = [
             "\n".join(message.content for message in request.messages)

@@ -14,7 +14,7 @@ import jurygraph as jg
 from jurygraph.errors import BudgetExceeded
 from jurygraph.models.backend import Backend
 from jurygraph.models.backends.openai_compatible import OpenAICompatibleBackend
-from jurygraph.models.gateway import Gateway, Gateways, RequestLimits
+from jurygraph.models.gateway import Gateway, Gateways
 from jurygraph.models.limits import Price, RequestLimiter, highest_request_cost
 from jurygraph.models.request import Request
 from jurygraph.runs.reports.estimate import (
@@ -24,7 +24,7 @@ from jurygraph.runs.reports.estimate import (
     RemainingWork,
 )
 from jurygraph.runs.workflows.forecasting import RemainingWorkEstimator
-from jurygraph.schema import Message, Question
+from jurygraph.schema import CallsConfig, Message, Question
 from jurygraph.sources import open_task_source
 from tests.agents.graph_annotator.annotator_replies import annotator_script
 from tests.models.judge_scripts import judge_reply
@@ -336,7 +336,7 @@ def test_low_is_at_most_expected_and_expected_at_most_worst(
 ) -> None:
     price = Price(input=3.0, output=7.0)
     backend: Backend = OpenAICompatibleBackend(NOBODY, "tiny")
-    gateway = Gateway(backend, RequestLimiter(1), RequestLimits(max_tokens=usual), price=price)
+    gateway = Gateway(backend, RequestLimiter(1), CallsConfig(max_tokens=usual), price=price)
     estimator = CallCostEstimator(Gateways({None: gateway}))
     estimator.add(requests)
     estimate = estimator.estimate()
