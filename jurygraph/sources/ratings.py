@@ -94,7 +94,9 @@ _WIDE_TABLE_HINT = (
     "if each person has a column, or a file, make a label of each cell by `jurygraph import wide FILE --rater-columns "
     "PERSON=COLUMN`"
 )
-_CLASSES_HINT = "name all words of a question by --classes LOWEST,…,HIGHEST, and compare a question with numbers apart"
+_CLASSES_HINT = (
+    "or name all words of a question by --classes LOWEST,…,HIGHEST, and compare others apart"
+)
 TARGET_VALUE_HINT = "write true or false, yes or no, or a number"
 NUMERAL_PATTERN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
@@ -815,7 +817,7 @@ def _describe_invalid_label(problem: Problem, text: str, choice: LabelChoice | N
     if DECIMAL_COMMA_PATTERN.fullmatch(text):
         return describe_decimal_comma(problem.path, text)
     remedy = f"{TARGET_VALUE_HINT}; leave it empty where there is none"
-    return replace(problem, remedy=_CLASSES_HINT if choice else remedy)
+    return replace(problem, remedy=f"{TARGET_VALUE_HINT}, {_CLASSES_HINT}" if choice else remedy)
 
 
 def _parse_rating_cell(name: str, text: str, json_columns: Collection[str]) -> Any:

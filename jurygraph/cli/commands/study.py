@@ -309,6 +309,7 @@ def certify(
     agent: AgentColumnOption = None,
     without: WithoutOption = None,
     question: QuestionOption = None,
+    classes: ClassWordsOption = None,
     attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
     *,
     output: ReportOutputOptions,
@@ -338,11 +339,14 @@ def certify(
             words += ["--labels", source]
         for field_name, column in columns.items():
             words += [_LABEL_COLUMN_OPTIONS[field_name], column]
-        for name, value in (("--without", without), ("--question", question)):
+        selection = {"--without": without, "--question": question, "--classes": classes}
+        for name, value in selection.items():
             words += [name, value] if value else []
 
         def join(judged: "Sequence[RunJudgements]") -> "list[JudgeStudy]":
-            people_labels, studies = _join_labels(judged, labels, columns, without, question)
+            people_labels, studies = _join_labels(
+                judged, labels, columns, without, question, classes=classes
+            )
             note = unnamed_question_note(people_labels, studies, question)
             if note is not None:
                 raise InputError(f"{people_labels.path}: {note}")
