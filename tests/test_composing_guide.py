@@ -330,4 +330,15 @@ def test_a_judge_that_paraphrases_is_told_as_the_page_says(tmp_path: Path) -> No
                 in ended.printed
             )
             assert shown in PAGE
+            config = tmp_path / "warm.yaml"
+            config.write_text(config.read_text() + "\nsafety: {evidence: preferred}\n")
+            changed = score(
+                tmp_path,
+                "warm.yaml",
+                f"{MODEL} --branch run-1",
+                lambda *_, reply=reply: reply_with(reply),
+                "set",
+            )
+            assert changed.code == 0
+            assert "write `safety" not in changed.printed, "what is set is not advised"
     assert "`[lost: '…' (not in the response)]`" in PAGE

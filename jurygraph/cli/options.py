@@ -144,6 +144,7 @@ AgentColumnOption = Annotated[
 ]
 GroupColumnOption = Annotated[str | None, column_option("Column for `group`.", "--group")]
 DimensionOption = Annotated[str | None, option("D", "Use this dimension only.")]
+ClassWordsOption = Annotated[str | None, option("A,B", "Words that labels are, from low to high.")]
 WithoutOption = Annotated[str | None, option("A,B", "Leave out what these people rated.")]
 LabelFilesOption = Annotated[
     list[str] | None,

@@ -9,7 +9,7 @@ import logging
 import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -94,6 +94,9 @@ _WIDE_TABLE_HINT = (
     "if each person has a column, or a file, make a label of each cell by `jurygraph import wide FILE --rater-columns "
     "PERSON=COLUMN`"
 )
+_CLASSES_HINT = (
+    "or name all words of a question by --classes LOWEST,…,HIGHEST, and compare others apart"
+)
 TARGET_VALUE_HINT = "write true or false, yes or no, or a number"
 NUMERAL_PATTERN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
@@ -109,7 +112,7 @@ class FileRows(Generic[N]):
 
     `columns` maps fields to the columns they are read from. `unread_columns` are the columns that are not used, each
     with a hint to the name that may have been meant. `empty` is the number of rows that were left out, for lack of a
-    value.
+    value. `classes` are the words that labels were, each by its place, from 0.
     """
 
     path: str
@@ -117,10 +120,26 @@ class FileRows(Generic[N]):
     columns: NameByField = field(default_factory=dict)
     unread_columns: Mapping[str, str | None] = field(default_factory=dict)
     empty: int = 0
+    classes: Sequence[str] = ()
 
     @property
     def name(self) -> str:
         return Path(self.path).name
+
+
+class LabelChoice(NamedTuple):
+    """Which labels of files are read, and as what.
+
+    Attributes:
+        is_chosen: whether labels of the dimension, or question, of a name are read; the others become empty, so that a
+            word is no fault where only another question has words.
+        classes: the words that labels may be, in small letters, from low to high; a label is the place of its word.
+        has_order: whether a word that is not there is refused; else it becomes a class.
+    """
+
+    is_chosen: Callable[[str], bool]
+    classes: list[str]
+    has_order: bool = True
 
 
 def leave_out_raters(
@@ -192,11 +211,25 @@ def read_rating_files(
     options: NameByField,
     without: str | None = None,
     dimension: str | None = None,
+    classes: str | None = None,
+    level: str | None = None,
 ) -> Sequence["RatingsFile"]:
-    """Read the ratings of files by `read_ratings`, without some people, and of one dimension if one is named."""
+    """Read the ratings of files by `read_ratings`, without some people, and of one dimension if one is named.
+
+    With the `level` of an agreement, labels may be words of the `classes`, joined by commas, or any without order; and
+    where no rating names its dimension, it is what the column of scores is called by, but for `score` and `label`.
+    """
+    choice = None
+    if level:
+        words = split_names(classes and classes.casefold())
+        has_order = level != "nominal" or bool(words)
+        choice = LabelChoice(lambda name: dimension in (None, name), words, has_order)
     files = []
     for path, file_columns in iter_file_columns(paths, columns):
-        files.append(drop_repeated_labels(read_ratings(path, file_columns, options)))
+        file = drop_repeated_labels(read_ratings(path, file_columns, options, choice))
+        if level and not any(rating.dimension for _, rating in file.rows):
+            file = _name_dimension(file, {file.columns["score"]} - {*_NUMBER_FIELDS})
+        files.append(file)
     return select_dimension(leave_out_raters(files, "reviewer", without), dimension)
 
 
@@ -237,7 +270,10 @@ class _ItemPair(RatedItem):
 
 
 def read_ratings(
-    path: StrPath, columns: NameByField = NO_NAMES, options: NameByField = NO_NAMES
+    path: StrPath,
+    columns: NameByField = NO_NAMES,
+    options: NameByField = NO_NAMES,
+    choice: LabelChoice | None = None,
 ) -> RatingsFile:
     """Read the ratings of a RATINGS file.
 
@@ -247,7 +283,7 @@ def read_ratings(
     number, in CSV its text, or empty. Empty values are ignored. Raises `InputError` with file, line and field, and
     `ConfigError` if `columns` has a name that ratings do not have.
     """
-    return _read_label_columns(path, Rating, columns, options)
+    return _read_label_columns(path, Rating, columns, options, choice)
 
 
 def read_votes(
@@ -314,6 +350,7 @@ def read_judged_labels(
     columns: NameByField = NO_NAMES,
     options: NameByField = NO_NAMES,
     responses: Mapping[str, str | None] = NO_NAMES,
+    choice: LabelChoice | None = None,
 ) -> FileRows[JudgedLabel]:
     """Read people's labels of judged responses; `true`, `false` and numbers are targets in CSV, too.
 
@@ -326,7 +363,7 @@ def read_judged_labels(
     Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice, or nobody any.
     """
     files = [
-        _read_label_file(path, file_columns, options, responses)
+        _read_label_file(path, file_columns, options, responses, choice)
         for path, file_columns in iter_file_columns(paths, columns)
     ]
     file = join_files(files)
@@ -352,19 +389,27 @@ def join_files(files: Sequence[FileRows[N]]) -> FileRows[N]:
     rows = [(f"{place} of {file.path}", row) for file in files for place, row in file.rows]
     columns = set.intersection(*(set(file.columns.items()) for file in files))
     paths = ", ".join(file.path for file in files)
-    return FileRows(paths, tuple(rows), dict(columns), empty=sum(file.empty for file in files))
+    empty_count = sum(file.empty for file in files)
+    return FileRows(paths, tuple(rows), dict(columns), empty=empty_count, classes=files[0].classes)
 
 
 def _read_label_file(
-    path: Path, columns: NameByField, options: NameByField, responses: Mapping[str, str | None]
+    path: Path,
+    columns: NameByField,
+    options: NameByField,
+    responses: Mapping[str, str | None],
+    choice: LabelChoice | None,
 ) -> FileRows[JudgedLabel]:
     column_names = read_first_row(path)
     if "dimension" in column_names and "question" not in (*column_names, *columns):
         columns = {**columns, "question": "dimension"}
-    file = drop_repeated_labels(_read_label_columns(path, _LabelRow, columns, options))
+    file = drop_repeated_labels(_read_label_columns(path, _LabelRow, columns, options, choice))
     labelled_rows = []
+    empty_count = 0
     for position, row in file.rows:
-        if row.target is not None:
+        if row.target is None:
+            empty_count += choice is None or not row.question or choice.is_chosen(row.question)
+        else:
             name = row.id
             if row.agent is not None and name not in responses:
                 name = f"{name}_{row.agent}"
@@ -373,12 +418,18 @@ def _read_label_file(
     if not labelled_rows:
         column = quote(file.columns["target"])
         raise InputError(f"{path}: no row has a label in column {column}; write one at least")
-    empty = len(file.rows) - len(labelled_rows)
-    return FileRows(file.path, tuple(labelled_rows), file.columns, empty=empty)
+    columns = file.columns
+    return FileRows(
+        file.path, tuple(labelled_rows), columns, empty=empty_count, classes=file.classes
+    )
 
 
 def _read_label_columns(
-    path: StrPath, model: type[N], columns: NameByField, options: NameByField
+    path: StrPath,
+    model: type[N],
+    columns: NameByField,
+    options: NameByField,
+    choice: LabelChoice | None = None,
 ) -> FileRows[N]:
     """Read the rows of a file as `read_validated_rows` does, for each of its columns of labels, if several are named.
 
@@ -391,7 +442,7 @@ def _read_label_columns(
     (person,) = {"reviewer", "annotator"} & model.model_fields.keys()
     targets = columns.get(label, "")
     if not set(targets) & set(",=") or targets in read_first_row(path):
-        return read_validated_rows(path, model, columns, options)
+        return read_validated_rows(path, model, columns, options, choice=choice)
     files: dict[str, FileRows[N]] = {}
     for text in split_names(targets.removesuffix(",")):
         column, first, second = split_column_subject(text)
@@ -405,7 +456,8 @@ def _read_label_columns(
                 "PERSON:QUESTION=COLUMN"
             )
         label_columns = {**columns, label: column}
-        files[names] = file = read_validated_rows(path, model, label_columns, options, subject)
+        file = read_validated_rows(path, model, label_columns, options, subject, choice)
+        files[names] = file
     return replace(
         file,
         rows=tuple(chain.from_iterable(file.rows for file in files.values())),
@@ -477,6 +529,7 @@ def read_validated_rows(
     columns: NameByField = NO_NAMES,
     options: NameByField = NO_NAMES,
     subject: NameByField = NO_NAMES,
+    choice: LabelChoice | None = None,
 ) -> FileRows[N]:
     """Read every row of a file as a model; `columns` and `options` as for `read_ratings`, by alternative names, too.
 
@@ -503,11 +556,12 @@ def read_validated_rows(
     short_row_positions = []
     if number_columns:  # else the same rows are read for their texts
         rows_with_position = _omit_mturk_nonanswers(path, rows_with_position, number_columns)
-    if "score" in column_by_field:
+    classes = [] if choice is None else choice.classes
+    if "score" in column_by_field and not _DECISION_BY_WORD.keys() & classes:
         _read_decisions(rows_with_position, column_by_field)
     for position, values in rows_with_position:
         row = _row_to_model(
-            f"{path}, {position}", model, values, column_by_field, is_csv_file, subject
+            f"{path}, {position}", model, values, column_by_field, is_csv_file, subject, choice
         )
         rows.append((position, row))
         if is_csv_file and None in map(values.get, column_by_field.values()):
@@ -521,7 +575,7 @@ def read_validated_rows(
         unread_columns[column] = None
         if column not in _RATINGS_COLUMN_NAMES:  # columns that nobody wants are many
             unread_columns[column] = did_you_mean(column.casefold(), missing, min_similarity=0.6)
-    return FileRows(str(path), tuple(rows), column_by_field, unread_columns)
+    return FileRows(str(path), tuple(rows), column_by_field, unread_columns, classes=classes)
 
 
 def _omit_mturk_nonanswers(
@@ -687,6 +741,7 @@ def _row_to_model(
     columns: NameByField,
     is_csv_file: bool,
     subject: NameByField,
+    choice: LabelChoice | None,
 ) -> N:
     fields: JsonFields = {**subject}
     for name, column in columns.items():
@@ -700,12 +755,14 @@ def _row_to_model(
                 value = _parse_rating_cell(name, value, getattr(model, "json_columns", ()))
             if value != "" or is_required:
                 fields[name] = value
+    _place_word(choice, fields, values, columns)
     entry = validate(model, fields)
     if isinstance(entry, Problem):
         field_name, *inner = entry.path
         value = fields.get(str(field_name))
-        if field_name == "target" and isinstance(value, str):
-            entry = _describe_invalid_target(entry, value)
+        is_label = field_name == "target" or (choice and field_name == "score")
+        if is_label and isinstance(value, str):
+            entry = _describe_invalid_label(entry, value, choice)
         elif value == "":
             entry = _describe_empty_value(entry, values.get(columns[str(field_name)]) is None)
         if is_csv_file and entry.remedy is not None:  # in which nothing has quotes
@@ -715,6 +772,29 @@ def _row_to_model(
         column = columns.get(str(field_name), str(field_name))  # a file may lack the column
         raise_field_error(location, replace(entry, path=(column, *inner)))
     return entry
+
+
+def _place_word(
+    choice: LabelChoice | None, fields: JsonFields, values: TableRow, columns: NameByField
+) -> None:
+    """Replace the label of a row by the place of its word; by None if it is not chosen.
+
+    Where words are spread over the scale of a judge, `target`, a number becomes a text, which no label is.
+    """
+    if choice is None:
+        return
+    name = "target" if "target" in fields else "score"
+    word = str(values.get(columns[name])).strip().casefold()
+    question = fields.get("question") or fields.get("dimension")
+    if fields[name] is None or (question and not choice.is_chosen(question)):
+        fields[name] = None
+        return
+    if isinstance(fields[name], str) and not choice.has_order and word not in choice.classes:
+        choice.classes.append(word)
+    if word in choice.classes:
+        fields[name] = float(choice.classes.index(word))
+    elif choice.classes and name == "target":
+        fields[name] = word
 
 
 def _describe_rated_item(fields: JsonFields) -> str:
@@ -733,10 +813,11 @@ def _describe_empty_value(problem: Problem, is_cut_off: bool) -> Problem:
     return replace(problem, remedy=remedy)
 
 
-def _describe_invalid_target(problem: Problem, text: str) -> Problem:
+def _describe_invalid_label(problem: Problem, text: str, choice: LabelChoice | None) -> Problem:
     if DECIMAL_COMMA_PATTERN.fullmatch(text):
         return describe_decimal_comma(problem.path, text)
-    return replace(problem, remedy=f"{TARGET_VALUE_HINT}; leave it empty where there is none")
+    remedy = f"{TARGET_VALUE_HINT}; leave it empty where there is none"
+    return replace(problem, remedy=f"{TARGET_VALUE_HINT}, {_CLASSES_HINT}" if choice else remedy)
 
 
 def _parse_rating_cell(name: str, text: str, json_columns: Collection[str]) -> Any:

@@ -135,11 +135,10 @@ def missing_column_error(
         ids = [name for name in present_columns if name.casefold().endswith("id")]
         suggestion_sentences[:0] = [f"did you mean {name}?" for name in ids]
     suggestion_sentence = next(filter(None, suggestion_sentences), None)
-    columns_text = shorten(", ".join(present_columns), 200)
     with_option = "" if option is None else f" with {option}"
-    hint = f"name one that is there{with_option}: {columns_text}"
+    hint = f"name one that is there{with_option}: {shorten(', '.join(present_columns), 200)}"
     if has_values(present_columns):
-        hint = _no_header_hint(columns_text)
+        hint = _no_header_hint(present_columns)
     if suggestion_sentence is not None:
         has_only_guess = len(columns) == 1 and option is None
         if_not = "" if has_only_guess else f" If not, {hint}"
@@ -153,7 +152,8 @@ def has_values(header: Iterable[str]) -> bool:
     return any(map(_CELL_VALUE_PATTERN.fullmatch, header))
 
 
-def _no_header_hint(values_text: str) -> str:
+def _no_header_hint(header: Iterable[str]) -> str:
+    values_text = shorten(", ".join(header), 200)
     return f"the first row is read as names of columns, and has values: {values_text}; write names above it"
 
 
@@ -223,6 +223,7 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
             columns = next(reader, [])
             _check_column_names(path, columns, header_line)
             next_row_line = reader.line_num + 1
+            row_line = 0
             for values in reader:
                 row_line = next_row_line
                 next_row_line = reader.line_num + 1
@@ -241,6 +242,8 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
                 missing = len(columns) - len(values)
                 row = dict(zip(columns, [*values, *[None] * missing], strict=True))
                 yield f"line {row_line}", row
+            if not row_line and has_values(columns):
+                raise InputError(f"{path}: has no rows; {_no_header_hint(columns)}")
         except csv.Error as error:
             problem = (
                 f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
@@ -262,7 +265,7 @@ def _check_column_names(path: Path, columns: list[str], line: int = 1) -> None:
                 problem = f"names column {quote(name)} twice"
             remedy = "the first line names each column once"
             if has_values(columns):
-                remedy = _no_header_hint(shorten(", ".join(columns), 200))
+                remedy = _no_header_hint(columns)
             raise InputError(f"{path}, line {line}: {problem}; {remedy}")
         if "\0" in name:
             raise InputError(

@@ -30,6 +30,8 @@ from jurygraph.studies.report import IntervalCell, as_interval
 MIN_PERSONS = 3
 MIN_SHARED_ITEMS_BY_PERSON = 30
 """Items that a person must share with others to be compared (the paper's choice)."""
+MIN_OTHER_LABELS = 15
+"""Labels besides the median one, such as rare 1s, with fewer of which a low correlation says nothing of a person."""
 DEFAULT_WIN_RATE_MARGIN = 0.1
 """What a judge may be worse than a person; the paper takes .2 where people are experts, .1 where they are not."""
 SIGNIFICANCE_LEVEL = 0.05
@@ -73,6 +75,8 @@ class AlternativeAnnotator(NamedTuple):
         left_out: the persons who share too few items with others to be compared.
         guessers: rank correlation with the others of each person whom the judge beats, and who may be guessing.
         winning_rate_without_guessers: ω where these gave no labels; None without them, or if too few persons are left.
+        labels_off_constant: where a judge that always gives one answer passes the test, too, the number of labels that
+            are another; None elsewhere.
     """
 
     epsilon: float
@@ -86,6 +90,7 @@ class AlternativeAnnotator(NamedTuple):
     left_out: Sequence[str] = ()
     guessers: Mapping[str, IntervalCell | None] = {}
     winning_rate_without_guessers: float | None = None
+    labels_off_constant: int | None = None
 
 
 def may_be_guessing(agreement: IntervalCell | Estimate | None, chance: float = 0.0) -> bool:
@@ -175,7 +180,9 @@ def _find_guessers(people: PersonLabels, beaten: Collection[str]) -> dict[str, I
         columns = (people.persons, people.items, people.labels, people.tasks)
         correlations = correlations_with_others(*columns)
         for number, correlation in zip(np.unique(people.persons), correlations, strict=True):
-            if people.names[number] in beaten and may_be_guessing(correlation):
+            labels = people.labels[people.persons == number]
+            is_told = np.count_nonzero(labels != np.median(labels)) >= MIN_OTHER_LABELS
+            if is_told and people.names[number] in beaten and may_be_guessing(correlation):
                 guessers[people.names[number]] = as_interval(correlation)
     return guessers
 

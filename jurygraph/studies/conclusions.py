@@ -161,7 +161,8 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
         sentences.append(f"On average it is too {direction} by {size}.")
     sentences += _describe_gain_over_constant(judge)
     if judge["reviewer"] is None:  # a judge of one reviewer is not to be near to the others
-        sentences.append(_describe_test_against_people(judge["alternative_annotator"], agreement))
+        test = judge["alternative_annotator"]
+        sentences.append(_describe_test_against_people(test, agreement, judge))
     if need is not None and judge["labels_needed"] is not None:
         sentences.append(
             f"A mean label to ±{need:g} takes {judge['labels_needed']} labels of these responses."
@@ -181,7 +182,7 @@ def join_judge_conclusions(judges: FigureRows) -> list[str]:
         common = [text for text in conclusions[0] if all(text in other for other in conclusions)]
         tests = [judge["alternative_annotator"] for judge in judges]
         if all(test.winning_rate is None for test in tests):
-            reasons = {_describe_test_against_people(test, None) for test in tests}
+            reasons = {_describe_test_against_people(test) for test in tests}
             causes = {reason.partition(";")[0] for reason in reasons}
             if len(causes) == 1 < len(reasons):
                 numbered_reasons = reasons
@@ -391,8 +392,13 @@ def _describe_gain_over_constant(judge: Figures) -> Iterator[str]:
         )
 
 
-def _describe_test_against_people(test: AlternativeAnnotator, agreement: object) -> str:
-    """Return whether a judge may stand in for a person; not if its agreement is not shown to be more than chance."""
+def _describe_test_against_people(
+    test: AlternativeAnnotator, agreement: object = None, judge: Figures | None = None
+) -> str:
+    """Return whether a judge may stand in for a person; not if its agreement is not shown to be more than chance.
+
+    Nor where a constant would pass the test, too, unless the judge is surely nearer to people than that.
+    """
     if test.winning_rate is None:
         return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
     detail = (
@@ -417,6 +423,15 @@ def _describe_test_against_people(test: AlternativeAnnotator, agreement: object)
             remedy = "More items that these persons all label may show it"
         return f"It is not shown to be as near to people as a person is: {detail}. {remedy}."
     sentence_ending = "who are not near to each other"
+    gain = judge["above_constant"] if judge else None
+    off_constant = test.labels_off_constant
+    if judge and off_constant is not None and side_of_bound(gain, 0.0) != 1:
+        constant = f"{round(judge['constant'], 2):g}"
+        return (
+            f"It is as near to people as a person is, but so is always saying {constant}: whether it may stand in for "
+            f"one cannot be told, because only {off_constant} of {judge['n']} labels are another: {detail}."
+            f"{describe_needed_count(gain, 0.0, off_constant, f'labels other than {constant}')}"
+        )
     if side_of_bound(agreement, 0.0) == 1:
         sentence_ending = "and may stand in for one"
     return f"It is as near to people as a person is, {sentence_ending}: {detail}."

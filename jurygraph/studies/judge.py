@@ -8,13 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
 from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
-from jurygraph.messages import quote, suggest_known_name
+from jurygraph.messages import quote, split_names, suggest_known_name
 from jurygraph.runs.export_table import ExportRow
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
@@ -22,9 +23,11 @@ from jurygraph.sources.ratings import (
     NO_LABEL_DESCRIPTION,
     TARGET_VALUE_HINT,
     FileRows,
+    LabelChoice,
     parse_target_cell,
     read_judged_labels,
 )
+from jurygraph.sources.table_rows import read_rows
 from jurygraph.sources.task_tables import is_table
 from jurygraph.studies.judgements import (
     UNDECIDED_STATUSES,
@@ -37,6 +40,7 @@ from jurygraph.studies.judgements import (
     LabelsWithPositions,
     RunJudgements,
     Traits,
+    find_questions_by_name,
     pair_name,
     question_of_target_column,
     refuse_unknown_responses,
@@ -156,10 +160,13 @@ def read_labels(
     runs: Sequence[RunJudgements],
     columns: Mapping[str, str] = {},
     options: Mapping[str, str] = {},
+    question: str | None = None,
+    classes: str | None = None,
 ) -> FileRows[JudgedLabel]:
     """Return the labels in files, or those that `label.NAME` names of the runs' responses, as if a file had them.
 
-    `columns` and `options` are those of `read_judged_labels`.
+    `columns` and `options` are those of `read_judged_labels`. Where labels of a file name the `question`, those of
+    others are left out. With `classes`, words from low to high joined by commas, labels are these.
 
     Raises `InputError` for a file that cannot be read, or is named twice, if files have different labels, if no
     response has such a label, if runs have different ones for a response, or if one is neither a number nor true or
@@ -170,7 +177,12 @@ def read_labels(
         paths = list(map(Path, sources))  # `label.csv` is a file
         refuse_repeated_sources(paths)
         names = [name for run in runs for name in run.response_by_name.items()]
-        return read_judged_labels(paths, columns, options, dict(names))
+        chosen_names = _label_names_of_question(paths, runs, question or "")
+        choice = LabelChoice(
+            lambda name: not chosen_names or name in chosen_names,
+            split_names(classes and classes.casefold()),
+        )
+        return read_judged_labels(paths, columns, options, dict(names), choice)
     for field_name in columns:
         option = options.get(field_name, "columns")
         raise InputError(f"{option}: is for a file of labels, and {source} is a label of the runs")
@@ -203,6 +215,19 @@ def read_labels(
     return FileRows(runs[0].run, tuple(by_response.values()), column_by_field, empty=count)
 
 
+def _label_names_of_question(
+    paths: Sequence[Path], runs: Sequence[RunJudgements], question: str
+) -> set[str]:
+    """Return the names by which labels in files name a question; none where they have others, or no names."""
+    ids = {judge.question for run in runs for judge in run.judgements_by_judge}
+    chosen_ids = find_questions_by_name(question, ids)
+    rows = chain.from_iterable(map(read_rows, paths))
+    names = {str(row.get("question") or row.get("dimension")) for _, row in rows}
+    return {
+        name for name in names if chosen_ids and find_questions_by_name(name, ids) == chosen_ids
+    }
+
+
 def add_mean_labels(
     rows: dict[str, ExportRow],
     sources: Sequence[str],
@@ -212,7 +237,8 @@ def add_mean_labels(
 ) -> None:
     """Add the mean of people's labels of each question, as `people.QUESTION`, to the rows of responses, by their ids.
 
-    Labels that name no question are of what their column is called by.
+    Labels that name no question are of what their column is called by. `judge.QUESTION` is what the question's judge
+    gives in the units of its scale, or its score without one; of a jury, what all give together.
 
     `sources`, `columns` and `options` as for `read_labels`; raises as it does, and for an unknown response.
     """
@@ -223,7 +249,15 @@ def add_mean_labels(
     for _, label in labels.rows:
         targets[label.id, label.question or column].append(label.target)
     for (response, question), values in targets.items():
-        rows.setdefault(response, {})[f"people.{question}"] = fmean(values)
+        row = rows.setdefault(response, {})
+        row[f"people.{question}"] = fmean(values)
+        for judge, judgements in run.judgements_by_judge.items():
+            ids = find_questions_by_name(question, [judge.question])
+            judgement = judgements.get(response)
+            if ids and judgement is not None and judgement.score is not None:
+                is_folded = judge.jury is not None and not judge.is_tried_jury
+                if is_folded or f"judge.{question}" not in row:
+                    row[f"judge.{question}"] = _prediction_of_judgement(judgement, False)
 
 
 def _make_no_label_error(
@@ -390,6 +424,7 @@ def _join_judge_labels(
     scales = [judged.scale for judged in judgements.values() if judged.native is not None]
     scale = next(iter(scales), None) or UNIT_SCALE
     is_pair_judgement = matching_labels[0][1].other is not None
+    matching_labels = _spread_classes(matching_labels, len(labels.classes), scale)
     label_values = [label.target for _, label in matching_labels]
     scores = [judged.score for judged in judgements.values() if judged.score is not None]
     has_binary_labels = not is_pair_judgement and _is_binary_decision(scores, label_values, scale)
@@ -478,6 +513,21 @@ def _join_judge_labels(
         unsupported=counted_rows[UNSUPPORTED_STATUS],
         undecided=[row for status in UNDECIDED_STATUSES for row in counted_rows[status]],
     )
+
+
+def _spread_classes(
+    labels: LabelsWithPositions, class_count: int, scale: LabelScale
+) -> LabelsWithPositions:
+    """Return labels that are places of classes evenly on a scale, from its lowest to its highest value; others as they
+    are."""
+    if class_count < 2:
+        return labels
+    low, high = scale
+    spread_labels = []
+    for position, label in labels:
+        target = low + label.target * (high - low) / (class_count - 1)
+        spread_labels.append((position, label.model_copy(update={"target": target})))
+    return spread_labels
 
 
 def _why_left_out(response: str, judgement: Judgement | None, run: RunJudgements) -> str:

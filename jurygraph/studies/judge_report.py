@@ -35,6 +35,7 @@ from jurygraph.inference.sign_flips import sign_flip_p
 from jurygraph.studies import symbols
 from jurygraph.studies.alternative_annotator import (
     DEFAULT_WIN_RATE_MARGIN,
+    MIN_PASSING_WIN_RATE,
     AlternativeAnnotator,
     PersonLabels,
     compare_judge_with_people,
@@ -325,7 +326,13 @@ def _test_alternative_annotator(study: JudgeStudy, epsilon: float) -> Alternativ
         names=tuple(map(str, names)),
         are_classes=study.has_binary_labels or study.has_pairs,
     )
-    return compare_judge_with_people(people, epsilon)
+    test = compare_judge_with_people(people, epsilon)
+    constant = _nearest_constant(study)
+    always_same = people._replace(predictions=np.full(len(rows), constant))
+    constant_test = compare_judge_with_people(always_same, epsilon)
+    if (constant_test.winning_rate or 0.0) < MIN_PASSING_WIN_RATE:
+        return test
+    return test._replace(labels_off_constant=sum(row.target != constant for row in study.rows))
 
 
 def _nearest_constant(study: JudgeStudy) -> float:

@@ -288,7 +288,9 @@ def build_reward_table(
         for name in _COLUMNS_SHOWN_IF_DIFFERENT:
             _drop_column_of_one_value(name, columns, rows)
     # a second pass over the verdicts, which most runs do without
-    findings = count_findings(run, responses) if has_unsupported_verdict else FindingCounts()
+    findings = FindingCounts()
+    if has_unsupported_verdict and run.config.safety.evidence == "required":
+        findings = count_findings(run, responses)
     return RewardTable(
         columns=columns,
         rows=rows,

@@ -239,6 +239,7 @@ def test_what_people_say_is_beside_the_scores(
     assert run("export", scored_once, *columns, "--questions", "-o", written).code == 0
     with written.open(newline="") as file:
         rows = {row["response"]: row for row in csv.DictReader(file)}
+    assert rows["door/a"]["judge.polite"] == rows["door/a"]["question.manners.polite"]
     found = {name: (row["people.polite"], row["people.label"]) for name, row in rows.items()}
     assert found.pop("door/a") == ("0.5", "4.0")
     assert found.pop("salt/b") == ("1.0", "")

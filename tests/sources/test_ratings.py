@@ -21,6 +21,7 @@ from jurygraph.sources.ratings import (
     iter_file_columns,
     read_judged_labels,
     read_prompts,
+    read_rating_files,
     read_ratings,
     read_texts,
     read_votes,
@@ -442,6 +443,11 @@ def test_an_error_is_reported_with_its_line_and_field(
             "did you mean reviewr? If not, name one that is there with --reviewer-column",
         ),
         (
+            "q1,ann,4\n",
+            "has no rows; the first row is read as names of columns, and has values: q1, ann, 4; "
+            "write names above it",
+        ),
+        (
             "q1,ann,4\nq2,bo,5\n",
             "line 1: has no column 'item'; the first row is read as names of columns, and has "
             "values: q1, ann, 4; write names above it",
@@ -680,3 +686,34 @@ def test_a_row_that_ends_before_a_needed_cell_may_be_where_the_file_was_cut_off(
     assert str(refused.value) == (
         f"{path}, line 3, field annotator: is empty; its line ends before it: is the file cut off there?"
     )
+
+
+def test_words_are_places_of_classes_and_no_fault_of_another_dimension(tmp_path: Path) -> None:
+    """Without order any words are classes; a decision remains one, unless it is named as a class."""
+    rows = [("stars", 5), ("harm", "yes"), ("tone", "Warm"), ("tone", "cold"), ("tone", "n/a")]
+    path = tmp_path / "r.jsonl"
+    table(path, *(rating(item=f"i{n}", dimension=d, score=s) for n, (d, s) in enumerate(rows)))
+
+    def scores(**settings: Any) -> list[float | None]:
+        (file,) = read_rating_files([path], {}, {}, **{"level": "ordinal", **settings})
+        return [found.score for found in ratings(file)]
+
+    assert scores(dimension="stars") == [5]
+    assert scores(classes="cold,ok,warm") == [5, 1, 2, 0, None]
+    assert scores(dimension="tone", level="nominal") == [0, 1, None]
+    assert scores(dimension="harm", classes="yes,no") == [0], "the order that the classes have"
+    for settings in ({"dimension": "tone"}, {"classes": "cold,ok"}, {}):
+        with pytest.raises(
+            InputError, match=r"field score: is the text '[Ww]arm'; write .*, or name all words"
+        ):
+            scores(**settings)
+    with pytest.raises(InputError, match=r"no rating is of 'star'; did you mean stars\?"):
+        scores(dimension="star")
+
+
+def test_ratings_without_a_dimension_are_of_what_their_column_is_called_by(tmp_path: Path) -> None:
+    """So that agreement names them; not those of `score`, and not where models are asked by the dimension."""
+    path = table(tmp_path / "r.csv", {"item": "a", "reviewer": "ann", "stars": 3})
+    for level, dimension in (("ordinal", "stars"), (None, None)):
+        (file,) = read_rating_files([path], {"score": "stars"}, {}, level=level)
+        assert [found.dimension for found in ratings(file)] == [dimension]

@@ -1093,3 +1093,51 @@ def test_responses_with_an_empty_label_are_left_out_and_the_report_counts_them()
     assert figures_of(measured).judges[0].n == 2
     with pytest.raises(InputError, match="label 'gold' is empty in every response"):
         read_labels(["label.gold"], [replace(run, labels={"b": {"gold": ""}})])
+
+
+def test_words_lie_evenly_on_the_scale_of_the_judge_whose_question_is_chosen(
+    tmp_path: Path,
+) -> None:
+    """`consensus --labels-out` writes words for `study judge`, and a file of ratings has other questions."""
+    path = tmp_path / "people.csv"
+    path.write_text(
+        "item,question,label\na,tone,cold\nb,tone,Warm\nc,tone,n/a\na,stars,4\nb,style,dull\n"
+    )
+    judged = judgements({"a": 0.0, "b": 0.5, "c": 1.0}, scale=(1.0, 5.0)).judgements_by_judge
+    (given,) = judged.values()
+    by_judge = {Judge("run", f"criteria@{name}", "criteria"): given for name in ("tone", "stars")}
+    run = RunJudgements("run", by_judge, dict.fromkeys("abc", 10), {})
+
+    def targets(question: str | None, classes: str | None) -> dict[str, float]:
+        found = read_labels([str(path)], [run], question=question, classes=classes)
+        assert found.empty == (classes is not None), "a label of another question is not missing"
+        (study,) = join_labels_with_judgements([run], found, question=question)
+        return {row.response: row.target for row in study.rows}
+
+    assert targets("tone", "cold,ok,warm") == {"a": 1.0, "b": 5.0}
+    assert targets("criteria@tone", "awful,cold,warm") == {"a": 3.0, "b": 5.0}
+    assert targets("stars", None) == {"a": 4.0}
+    for question, classes, text in (("tone", None, "cold"), (None, "cold,ok,warm,dull", "4")):
+        with pytest.raises(
+            InputError, match=f"is the text '{text}'; write .*, or name all words of a question"
+        ):
+            targets(question, classes)
+
+
+def test_a_judge_may_stand_in_for_a_person_only_if_always_saying_one_thing_would_not_do() -> None:
+    """Of rare 1s the judge hits half: as near to people as they are, and so is always saying 0."""
+    rng = np.random.default_rng(3)
+    truth = np.arange(150) % 15 == 0
+    rows = []
+    for person in ("ann", "bob", "cat"):
+        said = truth ^ (rng.random(150) < 0.03)
+        for number, is_met in enumerate(said):
+            rows.append(JudgedLabel(id=f"r{number}", target=bool(is_met), reviewer=person))
+    for hit, words in {
+        0.55: "but so is always saying 0: whether it may stand in for one cannot be told, because only 1",
+        1.0: "and may stand in for one: ω",
+    }.items():
+        says = truth & (np.arange(150) < hit * 150) | (np.arange(150) % 50 == 7) & (hit < 1)
+        run = judgements({f"r{number}": float(is_met) for number, is_met in enumerate(says)})
+        found = measure(*join_labels_with_judgements([run], labels(*rows)))
+        assert f"It is as near to people as a person is, {words}" in " ".join(found.conclusion)

@@ -11,6 +11,7 @@ from jurygraph.aggregation.consensus.fitting import ConsensusMethod
 from jurygraph.cli.options import (
     COLUMN_OPTION_BY_RATING_FIELD,
     AgentColumnOption,
+    ClassWordsOption,
     ColumnNamesOption,
     DimensionOption,
     GroupColumnOption,
@@ -371,6 +372,7 @@ def power(
     agent: AgentColumnOption = None,
     group: GroupColumnOption = None,
     dimension: DimensionOption = None,
+    classes: ClassWordsOption = None,
     without: WithoutOption = None,
     seed: Annotated[int, option("S", "Seed of the draws.", min=0)] = 0,
 ) -> Report:
@@ -408,7 +410,8 @@ def power(
         item=item, reviewer=reviewer, score=score, agent=agent, group=group
     )
     options = COLUMN_OPTION_BY_RATING_FIELD
-    parts = read_parts(read_rating_files(ratings, columns, options, without, dimension))
+    files = read_rating_files(ratings, columns, options, without, dimension, classes, level)
+    parts = read_parts(files)
     power_study = PowerStudy(
         width=width,
         difference=difference,

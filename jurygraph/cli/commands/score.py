@@ -262,7 +262,8 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
         code = ExitCode.SUCCESS
         if has_missed_conditions or has_too_many_failures:
             code = ExitCode.SOME_FAILED
-    if summary.findings.warning is not None:
+    is_evidence_required = work.jury.config.safety.evidence == "required"
+    if is_evidence_required and summary.findings.warning is not None:
         print_message(summary.findings.warning)
         cached_reply_count = summary.bill.costs_by_source["cached"].number
         if cached_reply_count:

@@ -361,7 +361,8 @@ def export(
 
     Tables have a component as component.NAME, the value of what was judged, and as term.NAME, which counts and has what
     the failure rule filled in; the labels of responses as label.NAME, and the metadata of responses and tasks as
-    metadata.NAME. With --labels, as for `study judge`, people.QUESTION is the mean of people's labels. In csv a missing
+    metadata.NAME. With --labels, as for `study judge`, people.QUESTION is the mean of people's labels, and
+    judge.QUESTION what the judge gave, in the units of its scale (question.NAME is from 0 to 1). In csv a missing
     value is an empty cell, and a text that a spreadsheet would run as a formula (= + - or @ at its start, or after a
     line break, tab or semicolon) gets an apostrophe in front, which commands that read ratings and texts from csv
     remove; other formats keep texts unchanged. On a terminal, control characters are escaped. An audit-bundle contains

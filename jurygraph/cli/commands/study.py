@@ -17,6 +17,7 @@ import typer
 from jurygraph.cli.options import (
     COLUMN_OPTION_BY_RATING_FIELD,
     AgentColumnOption,
+    ClassWordsOption,
     CommandWithSingleColumns,
     ConfigSettingsOption,
     DimensionOption,
@@ -115,13 +116,14 @@ def agreement(
     level: Annotated[
         MeasurementLevel, option(None, "What the difference of two scores means.")
     ] = "ordinal",
+    classes: ClassWordsOption = None,
 ) -> Report:
     """Measure how far reviewers agree, for each dimension and domain.
 
     Krippendorff's alpha counts every score, with a 95 % interval over items. The Jaccard similarity compares what two
     reviewers with at least 10 common items rate above their own medians, beside that of selections by chance. A
     reviewer's strictness is how far the others' scores on the same items are above the own ones. Levels: `nominal` for
-    codes of classes, `ordinal` for a scale, `interval` for numbers whose differences count.
+    classes, which may be words, `ordinal` for a scale, `interval` for numbers whose differences count.
 
     Exit codes: 0 done; 2 invalid input, such as ratings of which no item has two.
 
@@ -136,7 +138,8 @@ def agreement(
         item=item, reviewer=reviewer, score=score, agent=agent, group=group
     )
     options = COLUMN_OPTION_BY_RATING_FIELD
-    return report(read_rating_files(ratings, columns, options, without, dimension), level)
+    files = read_rating_files(ratings, columns, options, without, dimension, classes, level)
+    return report(files, level)
 
 
 @register_study_command
@@ -291,7 +294,8 @@ def signal(
 
 
 QuestionOption = Annotated[
-    str | None, option("Q", "Question of labels that name none; `reward` for the reward.")
+    str | None,
+    option("Q", "Question to compare, and of labels that name none; `reward` for the reward."),
 ]
 
 
@@ -305,6 +309,7 @@ def certify(
     agent: AgentColumnOption = None,
     without: WithoutOption = None,
     question: QuestionOption = None,
+    classes: ClassWordsOption = None,
     attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
     *,
     output: ReportOutputOptions,
@@ -334,11 +339,14 @@ def certify(
             words += ["--labels", source]
         for field_name, column in columns.items():
             words += [_LABEL_COLUMN_OPTIONS[field_name], column]
-        for name, value in (("--without", without), ("--question", question)):
+        selection = {"--without": without, "--question": question, "--classes": classes}
+        for name, value in selection.items():
             words += [name, value] if value else []
 
         def join(judged: "Sequence[RunJudgements]") -> "list[JudgeStudy]":
-            people_labels, studies = _join_labels(judged, labels, columns, without, question)
+            people_labels, studies = _join_labels(
+                judged, labels, columns, without, question, classes=classes
+            )
             note = unnamed_question_note(people_labels, studies, question)
             if note is not None:
                 raise InputError(f"{people_labels.path}: {note}")
@@ -357,11 +365,12 @@ def _join_labels(
     question: str | None,
     split: str | None = None,
     consensus: bool = False,
+    classes: str | None = None,
 ) -> "tuple[FileRows[JudgedLabel], list[JudgeStudy]]":
     """Return the labels of people who are not left out, and the judges of runs with them."""
     from jurygraph.studies.judge import join_labels_with_judgements, read_labels
 
-    all_labels = read_labels(labels, judged, columns, _LABEL_COLUMN_OPTIONS)
+    all_labels = read_labels(labels, judged, columns, _LABEL_COLUMN_OPTIONS, question, classes)
     (people_labels,) = leave_out_raters([all_labels], "reviewer", without)
     studies = join_labels_with_judgements(judged, people_labels, split, consensus, question)
     return people_labels, studies
@@ -377,6 +386,7 @@ def judge(
     agent: AgentColumnOption = None,
     without: WithoutOption = None,
     question: QuestionOption = None,
+    classes: ClassWordsOption = None,
     split: Annotated[str | None, option("S", "Use the labels of this split only.")] = None,
     consensus: Annotated[
         bool,
@@ -437,7 +447,7 @@ def judge(
     judged = read_from_each_run(runs, read_judgements)
     columns = select_named_columns(id=item, target=target, reviewer=reviewer, agent=agent)
     people_labels, studies = _join_labels(
-        judged, labels, columns, without, question, split, consensus
+        judged, labels, columns, without, question, split, consensus, classes
     )
     notes = judge_study.unlabelled_row_notes(people_labels)
     notes += judge_study.unpredicted_label_notes(judged, people_labels)
