@@ -291,8 +291,8 @@ def test_a_wide_table_counts_labels_and_says_what_was_pasted_twice(
     ended = run(*command, "--column", "agent=system")
     assert ended.err.splitlines()[1:3] == [
         "'X' and 'x' differ only in case, spaces or Unicode form, and count as two; write one name if they are one",
-        "votes that repeat an item and annotator, and count, too: 2, on a_x by ann, a_x by bo; keep one of each, or "
-        "import the file of each person by itself",
+        "votes that repeat an item and annotator, and count, too, unless they repeat all else: 2, on a_x by ann, a_x "
+        "by bo; keep one of each, or import the file of each person by itself",
     ]
     table.write_text("")
     assert "wide.csv: is empty, or nobody answered; " in run(*command).err
@@ -344,7 +344,8 @@ def test_a_table_of_ratings_counts_labels_and_says_which_rows_are_repeated(
         "5 of 6 labels are numbers, and these are words, without a place on the scale: 'five' (c, ann); write a "
         "number, or nothing, and import again",
         "omitted answers have no label (an empty cell, or n/a, NA, unsure, ? or -), or several",
-        "votes that repeat an item and annotator, and count, too: 1, on b by bo; keep one of each, or import the "
+        "votes that repeat an item and annotator, and count, too, unless they repeat all else: 1, on b by bo; "
+        "keep one of each, or import the "
         "file of each person by itself, or name the "
         "column of agents (--column agent=C)",
     ]

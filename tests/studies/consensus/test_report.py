@@ -192,7 +192,7 @@ UNKNOWN = (
     "2 annotators are not identifiable: 3 free cells for 5 unknowns; "
     "the estimate depends on its start or its prior"
 )
-NO_FORECAST = "no forecast of further labels: only method stableval has probabilities"
+NO_FORECAST = "no forecast of further labels: only stableval and adjusted-mean have one"
 
 
 @pytest.mark.parametrize(
@@ -325,8 +325,9 @@ def test_which_agent_people_like_more_is_told_over_the_questions_of_both(has_gro
     if has_groups:
         design = "paired over 24 groups"
         certainty = "by more than chance"
-    assert words.startswith(f"falcon is ahead of heron, {certainty}: the difference is 0.7500 (")
-    assert words.endswith(" The difference is in units of the labels, such as stars.")
+    assert words.startswith(f"falcon is ahead of heron, {certainty}: the difference is 0.1875 (")
+    assert falcon.score - heron.score == pytest.approx(0.1875)
+    assert words.endswith(" The difference is in credit, as the scores are.")
     uneven = fitted.ballots._replace(classes=(1, 2, 3, 4, 5, 9), values=None)
     by_rank = consensus_study.report(fit_consensus(uneven, fitted.settings)).conclusion[0]
     assert "in the numbers" not in str(by_rank)  # the credit of 9 is one step above that of 5
@@ -489,11 +490,13 @@ def test_who_is_surely_lenient_is_named_and_nobody_is_strict_for_that(
     assert shifts.pop("len").value == pytest.approx(0.6 * step, abs=0.15 * step)
     assert found.figures["annotators"]["len"]["accuracy"] < 0.4
     assert set(shifts.values()) == {None}
-    unit = "credit" if words else "labels"
-    (sentence,) = [text for text in found.conclusion if "surely higher" in text]
-    assert str(sentence).startswith(
-        f"{unit} surely higher than the others' of the same items, on average by: len 0."
+    others = (
+        "labels surely higher than those of the person in the middle, were all items the same, by"
     )
+    if words:
+        others = "credit surely higher than the others' of the same items, on average by"
+    (sentence,) = [text for text in found.conclusion if "surely higher" in text]
+    assert str(sentence).startswith(f"{others}: len 0.")
     assert not any("surely lower" in text for text in found.conclusion)
     assert "shifted, but ranks items like the others (correlation): len 0." in str(found.conclusion)
 
@@ -507,7 +510,7 @@ def test_who_may_guess_by_too_few_labels_is_named_apart_from_who_surely_does() -
         "hal": IntervalCell(0.2, 0.01, 0.39),
     }
     shifts = dict.fromkeys(cells)
-    assert list(describe_raters(cells, "correlation", 0.0, shifts, "labels")) == [
+    assert list(describe_raters(cells, "correlation", 0.0, shifts, "labels", "than others by")) == [
         "Warning: judges the other way round (correlation surely below the 0 of guessing): gus -0.700 "
         "(-0.900 to -0.500); to leave out: --without gus",
         "Warning: may be guessing (correlation near 0, surely below 0.5): dee 0.100 (-0.200 to 0.400); to leave out: "
