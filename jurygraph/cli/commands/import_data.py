@@ -372,14 +372,16 @@ def _print_consensus_commands(
         return
     votes_by_dimension = group_by(votes, attrgetter("dimension"))
     for dimension, dimension_votes in votes_by_dimension.items():
+        step = "next"
         command = f"jurygraph consensus {shell_quote(target)}"
         if len(votes_by_dimension) > 1:
             command += f" --dimension {shell_quote(str(dimension))}"
         labels = {format_label(vote.label) for vote in dimension_votes if vote.label is not None}
         if any(vote.agent and isinstance(vote.label, str) for vote in dimension_votes):
             classes = shell_quote(",".join(sorted(labels)))
-            command += f" --classes {classes} (in order, the lowest first)"
-        print_message(f"next: {command}")
+            command += f" --classes {classes}"
+            step = "next (put the classes in order, the lowest first)"
+        print_message(f"{step}: {command}")
 
 
 def _import_tasks(
@@ -446,8 +448,8 @@ def _refuse_lost_rows(path: str, lines: Iterable[bytes], is_of_sheets: bool = Fa
     lost_rows = old_rows.difference(map(_identify_row, lines))
     if lost_rows and (is_of_sheets or lost_rows == old_rows):
         raise InputError(
-            f"{path}: exists, and {len(lost_rows)} of its rows would be lost; name another file (`jurygraph "
-            "consensus` takes several), or delete it first"
+            f"{path}: exists, and has rows that would be lost; name another file (`jurygraph consensus` takes "
+            "several), or delete it first"
         )
 
 

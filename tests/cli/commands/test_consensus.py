@@ -509,12 +509,16 @@ def test_stars_of_a_small_panel_are_labelled_again_where_their_adjusted_mean_is_
     (doubtful,) = re.findall("^items in doubt .*\n.*\n(.*)\n(.*)\n\n", ended.out, re.M)
     assert [row.split()[:2] for row in doubtful] == [["far", "2"], ["one", "1"]]
     saved = run(*named, "--json").out
+    now, then = (row["standard_error"] for row in json.loads(saved)["further_labels"])
+    assert f"standard error of these from {now:.3f} to {then:.3f}." in ended.out
     (tmp_path / "c.json").write_text(saved)
     assert json.loads(saved)["items"]["i0"]["left_out"] == ["zoe"]
     table(tmp_path / "items.csv", *({"item": name, "text": name} for name in ("one", "far")))
     again = ("assign", "items.csv", "--ambiguous", "c.json", "--reviewers", "ann,bo,zoe")
     made = run(*again, "--per-item", 1, "--out", "out")
     assert "'zoe' was left out of c.json by --without" in made.err
+    twice = run(*again, "--ambiguous", "c.json", "--out", "none").err
+    assert "--ambiguous: is given twice; run `jurygraph assign` for each question" in twice
     highest = run(*again, "--out", "none", "--above", 4).err
     assert "--above: no adjusted mean has a standard error above 4; here it is 0.9" in highest
     table(tmp_path / "new.csv", {"item": "one", "annotator": "ann", "label": 3})
