@@ -393,6 +393,12 @@ _FALSE_ALARM_RATE = 0.05
 """Chance that a rater has a shift although nobody's scores are shifted."""
 
 
+def is_surely_nonzero(estimate: Estimate, raters: int) -> bool:
+    """Return whether a figure of one of several raters is not 0, by p-values that allow for all (Bonferroni)."""
+    p = t_test_p(estimate)
+    return p is not None and p < _FALSE_ALARM_RATE / raters
+
+
 def shifts_from_others(
     rater: Ints, item: Ints, score: Floats, clusters: Ints
 ) -> list[Estimate | None]:
@@ -413,9 +419,8 @@ def shifts_from_others(
     for shift in shifts:
         if shift is not None:
             distance = shift.value - middle
-            p = t_test_p(shift._replace(value=min(distance, shift.value, key=abs)))
-            is_sure = p is not None and p < _FALSE_ALARM_RATE / len(shifts)
-            if not is_sure or distance * shift.value < 0.0:
+            nearest = shift._replace(value=min(distance, shift.value, key=abs))
+            if not is_surely_nonzero(nearest, len(shifts)) or distance * shift.value < 0.0:
                 shift = None
         sure_shifts.append(shift)
     return sure_shifts

@@ -31,6 +31,7 @@ from jurygraph.sources.ratings import RatingsFile
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import (
     MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS,
+    SHIFT_FROM_OTHERS,
     describe_raters,
     side_of_bound,
 )
@@ -268,7 +269,9 @@ def _sections(
         cells = {row["reviewer"]: row["correlation"] for row in figures["reviewers"]}
         shifts = {row["reviewer"]: row["shift"] for row in figures["reviewers"]}
         taste = ", or of another taste"
-        yield from describe_raters(cells, "correlation", 0.0, shifts, "scores", taste)
+        yield from describe_raters(
+            cells, "correlation", 0.0, shifts, "scores", SHIFT_FROM_OTHERS, taste
+        )
 
 
 def _alpha_heat_map(parts: FigureRows, title: str) -> Iterator[Plot]:

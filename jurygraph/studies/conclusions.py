@@ -9,9 +9,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
+from statistics import NormalDist
 
+import numpy as np
+
+from jurygraph.aggregation.consensus import DOUBTFUL_ERROR_SHARE
 from jurygraph.display import format_interval
-from jurygraph.inference.clusters import Estimate, needed_count_for_difference
+from jurygraph.inference.clusters import NORMAL_QUANTILE, Estimate, needed_count_for_difference
 from jurygraph.messages import format_count, join_names, list_first, shell_quote
 from jurygraph.studies.alternative_annotator import (
     MIN_PASSING_WIN_RATE,
@@ -42,6 +46,8 @@ _MAX_LOST_DISTANCE = 0.05
 """Mean distance from people that a part of a jury may lose: of a bad judge, few labels show nothing surely."""
 _MIN_SHARED_RATINGS = 30
 """Fewer ratings that two judges predict, or less than half of all, show nothing of the others."""
+SHIFT_FROM_MIDDLE = "than those of the person in the middle, were all items the same, by"
+SHIFT_FROM_OTHERS = "than the others' of the same items, on average by"
 MAX_SAMPLE_FACTOR = 100
 """How many times as much as there is may be proposed; beyond, more would hardly tell."""
 
@@ -660,14 +666,15 @@ def describe_raters(
     chance: float,
     shifts: Mapping[str, object],
     unit: str,
+    baseline: str,
     other_reason: str = "",
 ) -> Iterator[str]:
     """Yield who may guess, and who is lenient or strict, if the labels show it of some.
 
     A warning ends with the option that leaves its people out, and before it another reason why they may differ. Who may
     guess has an interval of the measure around chance; those agree little whose interval does not reach half way from
-    there to full agreement. Who is surely below chance judges the other way round. `shifts` are those of
-    `shifts_from_others`, by name, of labels or another `unit`.
+    there to full agreement. Who is surely below chance judges the other way round. `shifts` are by name, of labels or
+    another `unit`, from a `baseline` in words.
     """
     half_way = (1.0 + chance) / 2.0
     text_by_finding = {
@@ -694,13 +701,69 @@ def describe_raters(
             sentence += f"{other_reason}; to leave out: {_without_option(people)}"
         yield sentence
     for relation, names in _join_names_by_side(shifts, "higher", "lower"):
-        yield f"{unit} surely {relation} than the others' of the same items, on average by: {names}"
+        yield f"{unit} surely {relation} {baseline}: {names}"
     if shifted_names:
         yield f"shifted, but ranks items like the others ({measure}): {join_names(shifted_names)}"
 
 
+def describe_least_similar_rater(cells: Mapping[str, object]) -> Iterator[str]:
+    """Yield who of three or more has a rank correlation with the others that is surely below the mean of the others'.
+
+    Its error is as if the correlations were independent; those of shared items rise together, which only makes it
+    smaller. As the least of all is tested, the level is divided by their number (Bonferroni).
+    """
+    names = [name for name, cell in cells.items() if side_of_bound(cell, 0.0) is not None]
+    if len(names) < 3:
+        return
+    values, lows, _ = np.array([as_interval(cells[name]) for name in names], dtype=np.float64).T
+    errors = (values - lows) / NORMAL_QUANTILE
+    least, *others = values.argsort().tolist()
+    gap = values[others].mean() - values[least]
+    error = math.hypot(errors[least], *(errors[others] / len(others)))
+    if gap < NormalDist().inv_cdf(1.0 - SIGNIFICANCE_LEVEL / len(names)) * error:
+        yield "nobody is surely less like the others than these are on average (rank correlation)"
+        return
+    yield (
+        f"least like the others: {names[least]}, rank correlation {format_cell(cells[names[least]], 3)}, surely below "
+        f"the mean of the others'; the next has {values[others[0]]:.3f} ({names[others[0]]})"
+    )
+
+
 def _without_option(names: Iterable[str]) -> str:
     return f"--without {shell_quote(','.join(names))}"
+
+
+def conclude_items(figures: Figures, doubt_count: int) -> str:
+    """Return how far the labels of items with several agree, how many have one, and how many are in doubt."""
+    agreement = figures["agreement"]
+    counts = figures["counts"]
+    text = "no item has two labels"
+    if agreement.items:
+        text = (
+            f"{agreement.unanimous * agreement.items:.0f} of {agreement.items} items with two labels or more are "
+            f"unanimous ({agreement.unanimous:.1%}), and of the pairs of labels of such an item "
+            f"{agreement.pairwise:.1%} agree"
+        )
+    single_count = counts["items"] - counts["unlabelled"] - agreement.items
+    if single_count:
+        text += f"; items with one label: {single_count}"
+    if figures["method"] == "adjusted-mean":
+        return (
+            f"{text}; items in doubt: {doubt_count}, as the standard error of their adjusted mean is above "
+            f"{figures['doubt_above']:.3g}, {DOUBTFUL_ERROR_SHARE:g} of a single label's."
+        )
+    ties = len(figures["ties"]["items"])
+    return f"{text}; items decided by one vote: {len(figures['decided_by_one'])}, ties: {ties}."
+
+
+def conclude_forecast(figures: Figures) -> Iterator[str]:
+    """Yield what one more label of each item in doubt is expected to leave of the errors of adjusted means."""
+    if figures["method"] == "adjusted-mean" and figures["further_labels"]:
+        now, then = (row.standard_error for row in figures["further_labels"])
+        yield (
+            "one more label of each item in doubt is expected to bring the mean standard error of these from "
+            f"{now:.3f} to {then:.3f}."
+        )
 
 
 def conclude_reliability(

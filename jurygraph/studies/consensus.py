@@ -15,6 +15,8 @@ from jurygraph.aggregation.consensus import (
     AdjustedMeans,
     AgentScore,
     Consensus,
+    ExpectedAmbiguity,
+    ExpectedError,
     ItemPosteriors,
     MajorityVote,
     RefitIntervals,
@@ -25,13 +27,21 @@ from jurygraph.aggregation.consensus.fitting import (
     ConsensusMethod,
 )
 from jurygraph.aggregation.consensus.model import class_credit_values
+from jurygraph.arrays import Ints
 from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import (
     correlations_with_others,
+    is_surely_nonzero,
     shifts_from_others,
 )
-from jurygraph.inference.clusters import Estimate, cluster_numbers
+from jurygraph.inference.clusters import (
+    Estimate,
+    cluster_numbers,
+    jackknife_interval,
+    jackknife_masks,
+    members_by_cluster,
+)
 from jurygraph.messages import (
     join_names,
     notes_on_similar_names,
@@ -39,7 +49,15 @@ from jurygraph.messages import (
 )
 from jurygraph.schema.rating import Label, format_label
 from jurygraph.studies import symbols
-from jurygraph.studies.conclusions import describe_lead, describe_raters
+from jurygraph.studies.conclusions import (
+    SHIFT_FROM_MIDDLE,
+    SHIFT_FROM_OTHERS,
+    conclude_forecast,
+    conclude_items,
+    describe_lead,
+    describe_least_similar_rater,
+    describe_raters,
+)
 from jurygraph.studies.report import (
     Columns,
     FigureRows,
@@ -287,11 +305,15 @@ def _choose_method(
     warnings = [warning for warning in model.warnings if warning != small_panel_reason]
     if small_panel_reason is not None and settings.preset is None and settings.method is None:
         method = "majority"
-        choice = "agents and items are by majority vote, ties shared"
+        small_panel_reason += "; agents and items are by majority vote, ties shared"
         if ballots.is_number_scale:
             method = "adjusted-mean"
-            choice = "labels are numbers, and agents and items are by the adjusted mean"
-        small_panel_reason += f"; {choice}; --method stableval takes the model"
+            small_panel_reason = (
+                f"{len(model.votes.label)} labels are too few to learn which labels each person takes for which, but "
+                "enough for how lenient each is: agents and items are by the adjusted mean, for which no more labels "
+                "are needed"
+            )
+        small_panel_reason += "; --method stableval takes the model"
     if method == "adjusted-mean":  # what the model warns of is of no use then
         warnings = list(
             consensus.list_vote_warnings(model.votes, "all are taken as equally lenient on average")
@@ -314,11 +336,11 @@ def report(
     the fitted model, whatever the method. `intervals` names the source of the agents' intervals: t over items or
     prompts, without or with the variance of refits (if the model scores them); by preset `paper`, percentiles of
     resamples. `pairs` are the differences of agents, whose intervals hold together. `findings` are what the posterior
-    changes against the majority, and `further_labels` what more labels of the items of high ambiguity would leave
-    of it (`expected_ambiguity`; empty without such items). `decided_by_one` are the items whose majority depends on
-    a single vote (Proposition 1), and `ties` those for which several classes lead. `stability` is under subsets of
-    the annotators, each on a resample of the items or prompts, which is left out by preset `paper`. `limits` say
-    what was not measured, and why.
+    changes against the majority, and `further_labels` what more labels of the items in doubt would leave of it
+    (`expected_ambiguity`, `expected_errors`; empty without any). `decided_by_one` are the items whose majority
+    depends on a single vote (Proposition 1), and `ties` those for which several classes lead. `stability` is under
+    subsets of the annotators, each on a resample of the items or prompts, which is left out by preset `paper`. `limits`
+    say what was not measured, and why.
 
     `advance` is called with 1 after each of the `estimates`.
     """
@@ -347,14 +369,10 @@ def report(
     scores: Mapping[Any, AgentScore] = fitted_consensus.scores(
         fitted_consensus.method, resample_count
     )
-    forecasts = []
-    if fitted_consensus.method == "stableval":
-        ambiguous_items = np.flatnonzero(model.ambiguity() > consensus.HIGH_AMBIGUITY)
-        forecasts = consensus.expected_ambiguity(model, ambiguous_items, seed=seed)
-        if refits is not None and scores:
-            intervals = "t, with refits"
-            scores = refits.agents
-    pairs, unit = _compare_agents(fitted_consensus)
+    if fitted_consensus.method == "stableval" and refits is not None and scores:
+        intervals = "t, with refits"
+        scores = refits.agents
+    pairs = _compare_agents(fitted_consensus)
     agent_comparison_rows = _compare_methods(fitted_consensus)
     ambiguity_source = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     if fitted_consensus.method == "adjusted-mean":  # whose posterior is not of how sure a class is
@@ -364,8 +382,8 @@ def report(
         reasons["no stability of a ranking"] = fitted_consensus.no_stability_reason
     if fitted_consensus.method != "adjusted-mean":  # which has nothing to fit again
         reasons["annotators have no intervals"] = fitted_consensus.no_refits_reason
-    if fitted_consensus.method != "stableval":
-        reasons["no forecast of further labels"] = "only method stableval has probabilities"
+    if fitted_consensus.method in ("majority", "dawid-skene"):
+        reasons["no forecast of further labels"] = "only stableval and adjusted-mean have one"
     annotators = _annotator_figures(fitted_consensus, refits)
     constant_names = [name for name, row in annotators.items() if row["accuracy_interval"] is None]
     if refits is not None and constant_names:
@@ -383,7 +401,7 @@ def report(
         "stability": stability,
         "comparison": agent_comparison_rows,
         "findings": _find_changes(ambiguity_source, agent_comparison_rows),
-        "further_labels": forecasts,
+        "further_labels": _forecast_doubts(fitted_consensus),
         "decided_by_one": fitted_consensus.majority.items_decided_by_one_vote(),
         "ties": {"rule": _tie_rule(settings), "items": fitted_consensus.majority.tied_items()},
         "log_likelihood": model.log_likelihood,
@@ -399,12 +417,27 @@ def report(
         _plots(figures),
         [
             *describe_slips(ballots),
-            *_conclude_agents(pairs, unit),
+            *_conclude_agents(figures),
             *conclude_annotators(figures),
-            _conclude_items(figures, len(fitted_consensus.doubts)),
+            conclude_items(figures, len(fitted_consensus.doubts)),
+            *conclude_forecast(figures),
         ],
         symbol_meanings=symbols.CONSENSUS_SYMBOL_MEANINGS,
     )
+
+
+def _forecast_doubts(
+    fitted_consensus: FittedConsensus,
+) -> Sequence[ExpectedAmbiguity | ExpectedError]:
+    """Return what further labels of the items of high ambiguity, or of those in doubt, are expected to leave of it."""
+    if fitted_consensus.method == "adjusted-mean" and fitted_consensus.adjusted is not None:
+        return fitted_consensus.adjusted.expected_errors()
+    if fitted_consensus.method != "stableval":
+        return []
+    model = fitted_consensus.model
+    ambiguous_items = np.flatnonzero(model.ambiguity() > consensus.HIGH_AMBIGUITY)
+    seed = fitted_consensus.settings.seed or 0
+    return consensus.expected_ambiguity(model, ambiguous_items, seed=seed)
 
 
 def _measure_stability(
@@ -503,27 +536,14 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     }
 
 
-def _compare_agents(fitted_consensus: FittedConsensus) -> tuple[list[AgentDifference], str]:
-    """Return the difference of each two agents, over what both were labelled for, the best first, and its unit.
-
-    It is in the units of the labels, such as stars, if their credit is in proportion to them, and else of the credit.
-    """
+def _compare_agents(fitted_consensus: FittedConsensus) -> list[AgentDifference]:
+    """Return the difference of each two agents' credit, over what both were labelled for, the best first."""
     ballots = fitted_consensus.ballots
     if ballots.agent is None:
-        return [], ""
+        return []
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     votes = item_posteriors.votes
-    scale: Sequence[Any] = fitted_consensus.values
-    classes: Sequence[Any] = ballots.classes
-    is_in_units_of_labels = fitted_consensus.method == "adjusted-mean" and classes == scale
-    if classes != scale and not has_words(classes):
-        credit_by_number = np.interp(classes, (classes[0], classes[-1]), (0.0, 1.0))
-        if np.allclose(credit_by_number, scale):
-            scale = classes
-            is_in_units_of_labels = True
-    unit = ""
-    if is_in_units_of_labels:
-        unit = " The difference is in units of the labels, such as stars."
+    scale = fitted_consensus.values
     # equal credit can differ in its last bits
     credit = np.round(item_posteriors.posterior @ np.array(scale), 12).tolist()
     units = ballots.prompt or ballots.item_id_in_file
@@ -543,13 +563,17 @@ def _compare_agents(fitted_consensus: FittedConsensus) -> tuple[list[AgentDiffer
     for first, second in pairs:
         pair = rewards_by_agent[first] + rewards_by_agent[second]
         leads += [rank_agents_by_reward(pair, limits, unit_names, len(pairs))[0].lead]
-    return list(filter(None, leads)), unit
+    return list(filter(None, leads))
 
 
-def _conclude_agents(differences: Sequence[AgentDifference], unit: str) -> Iterator[str]:
+def _conclude_agents(figures: Figures) -> Iterator[str]:
     """Yield whether the best agent is ahead of the next, and of more than two which pairs surely differ."""
+    differences: Sequence[AgentDifference] = figures["pairs"]
+    unit = "credit, as the scores are"
+    if figures["values"] == figures["classes"]:
+        unit = "units of the labels, such as stars"
     for lead in differences[:1]:
-        yield describe_lead(lead) + unit
+        yield f"{describe_lead(lead)} The difference is in {unit}."
     sure_pairs = [
         f"{pair.first} - {pair.second} {format_cell(pair, _TABLE_DIGITS)}"
         for pair in differences
@@ -567,7 +591,7 @@ def _accuracy_cell(person: Figures) -> IntervalCell:
 
 
 def conclude_annotators(figures: Figures) -> Iterator[str]:
-    """Return whom not to trust, and who is lenient or strict, if the labels show it.
+    """Yield whom not to trust, who is lenient or strict, and who is least like the others, if the labels show it.
 
     `figures` have the `annotators`, `values` and `classes` of a report.
     """
@@ -578,31 +602,12 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
         measure, chance = "accuracy", 1.0 / len(figures["classes"])
         cells = {name: _accuracy_cell(person) for name, person in people.items()}
     shifts = {name: person["shift"] for name, person in people.items()}
-    unit = "credit" if has_words(figures["classes"]) else "labels"
-    return describe_raters(cells, measure, chance, shifts, unit)
-
-
-def _conclude_items(figures: Figures, doubt_count: int) -> str:
-    """Return how far the labels of items with several agree, how many have one, and how many are in doubt."""
-    agreement = figures["agreement"]
-    counts = figures["counts"]
-    text = "no item has two labels"
-    if agreement.items:
-        text = (
-            f"{agreement.unanimous * agreement.items:.0f} of {agreement.items} items with two labels or more are "
-            f"unanimous ({agreement.unanimous:.1%}), and of the pairs of labels of such an item "
-            f"{agreement.pairwise:.1%} agree"
-        )
-    single_count = counts["items"] - counts["unlabelled"] - agreement.items
-    if single_count:
-        text += f"; items with one label: {single_count}"
-    if figures["method"] == "adjusted-mean":
-        return (
-            f"{text}; items in doubt: {doubt_count}, as the standard error of their adjusted mean is above "
-            f"{figures['doubt_above']:.3g}, {consensus.DOUBTFUL_ERROR_SHARE:g} of a single label's."
-        )
-    ties = len(figures["ties"]["items"])
-    return f"{text}; items decided by one vote: {len(figures['decided_by_one'])}, ties: {ties}."
+    unit, baseline = "labels", SHIFT_FROM_MIDDLE
+    if has_words(figures["classes"]):
+        unit, baseline = "credit", SHIFT_FROM_OTHERS
+    yield from describe_raters(cells, measure, chance, shifts, unit, baseline)
+    if measure == "correlation":
+        yield from describe_least_similar_rater(cells)
 
 
 def _annotator_figures(
@@ -612,8 +617,9 @@ def _annotator_figures(
 
     Only classes in an order have a highest and a lowest one, which leniency and strictness are about. With one, the
     rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not, and `shift` is
-    how much higher the labels surely are (`shifts_from_others`): numbers as such, and words by their credit. Adjusted
-    means take out the `offset` of each annotator.
+    how much higher the labels surely are: numbers than those of the annotator in the middle, were all items the same,
+    and the credit of words than the others' (`shifts_from_others`). Adjusted means take out the `offset` of each
+    annotator.
     """
     ballots = fitted_consensus.ballots
     model = fitted_consensus.model
@@ -627,10 +633,11 @@ def _annotator_figures(
         credit_by_class = dict(zip(ballots.classes, fitted_consensus.values, strict=True))
         credit = np.array([credit_by_class.get(label, np.nan) for label in ballots.label])
         correlations = correlations_with_others(annotator, item, credit, clusters)
-        score = credit
-        if not has_words(ballots.classes):
-            score = np.array(ballots.label, dtype=np.float64)
-        shifts = shifts_from_others(annotator, item, score, clusters)
+        if fitted_consensus.adjusted is None:
+            shifts = shifts_from_others(annotator, item, credit, clusters)
+        else:
+            clusters_of_labels = clusters[~np.isnan(credit)]
+            shifts = _shifts_from_middle(fitted_consensus.adjusted, clusters_of_labels)
     rows = {}
     for code, (name, quality) in enumerate(model.annotators().items()):
         row = quality._asdict()
@@ -645,6 +652,27 @@ def _annotator_figures(
             row["offset"] = round(float(fitted_consensus.adjusted.leniency[code]), 9)
         rows[str(name)] = row
     return rows
+
+
+def _shifts_from_middle(adjusted: AdjustedMeans, clusters: Ints) -> list[Estimate | None]:
+    """Return how much higher each annotator's labels surely are than those of the one in the middle, all else equal.
+
+    Means are adjusted again without each cluster of items; `clusters` [L] are those of the labels. P-values allow for
+    the number of annotators.
+    """
+    votes = adjusted.votes
+    no_gold = np.full(len(votes.items), -1)
+    all_labels = np.ones(len(votes.item), dtype=np.bool_)
+    masks = [all_labels, *filter(np.any, jackknife_masks(cluster_numbers(clusters)))]
+    panels = [consensus.adjusted_means(votes.select_labels(kept), no_gold) for kept in masks]
+    leniencies = np.array([panel.leniency for panel in panels])
+    middle = np.median(leniencies[:, votes.labels_by_annotator > 0], axis=1, keepdims=True)
+    distances = leniencies - middle
+    cluster_counts = [
+        len(np.unique(clusters[rows])) for rows in members_by_cluster(votes.annotator)
+    ]
+    shifts = map(jackknife_interval, distances[0].tolist(), distances[1:].T, cluster_counts)
+    return [shift if is_surely_nonzero(shift, len(distances[0])) else None for shift in shifts]
 
 
 def _compare_methods(fitted_consensus: FittedConsensus) -> RowsByName:
@@ -744,7 +772,13 @@ def _sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSect
     else:
         yield _ambiguity_table(figures)
     forecasts = figures["further_labels"]
-    header = ("further labels of each ambiguous item", "expected ambiguity", "expected such items")
+    header: tuple[str, ...] = (
+        "further labels of each ambiguous item",
+        "expected ambiguity",
+        "expected such items",
+    )
+    if method == "adjusted-mean":
+        header = ("further labels of each item in doubt", "expected standard error")
     yield ReportTable(header, forecasts, digits=_TABLE_DIGITS)
 
 

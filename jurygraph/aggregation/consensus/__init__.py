@@ -4,6 +4,7 @@ intervals."""
 from jurygraph.aggregation.consensus.adjusted import (
     DOUBTFUL_ERROR_SHARE,
     AdjustedMeans,
+    ExpectedError,
     adjusted_means,
 )
 from jurygraph.aggregation.consensus.fitting import (
@@ -39,6 +40,7 @@ __all__ = [
     "AnnotatorQuality",
     "Consensus",
     "ExpectedAmbiguity",
+    "ExpectedError",
     "ItemPosteriors",
     "MajorityVote",
     "RankingStability",

@@ -5,6 +5,7 @@ annotator, where a confusion of five classes has twenty. The model scores items 
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,13 @@ twice as much where some have one label. A standard error as a share of the scal
 """
 
 
+class ExpectedError(NamedTuple):
+    """The mean standard error of the items in doubt after a number of further `labels` of each."""
+
+    labels: int
+    standard_error: float
+
+
 @dataclass(frozen=True)
 class AdjustedMeans(ItemPosteriors):
     """The adjusted mean of each item, whose classes are numbers.
@@ -41,12 +49,22 @@ class AdjustedMeans(ItemPosteriors):
 
     `means` [N] are within the scale; `standard_errors` [N] are its span without a label, and 0 for gold. `leniency` [A]
     is how much higher an annotator's labels are. A mean is in doubt if its error exceeds `doubt_above`.
+    `further_errors` [N] are the standard errors that are expected after one more label.
     """
 
     means: Floats
     standard_errors: Floats
     leniency: Floats
     doubt_above: float
+    further_errors: Floats
+
+    def expected_errors(self) -> list[ExpectedError]:
+        """Return the error of the items in doubt now, and after a further label of each; nothing without items."""
+        is_doubtful = self.standard_errors > self.doubt_above
+        if not is_doubtful.any():
+            return []
+        errors = [self.standard_errors[is_doubtful], self.further_errors[is_doubtful]]
+        return [ExpectedError(labels, float(row.mean())) for labels, row in enumerate(errors)]
 
     def doubts(self) -> dict[ItemKey, str]:
         doubtful_items = select_items(self.items, self.standard_errors > self.doubt_above)
@@ -69,7 +87,8 @@ def adjusted_means(votes: Votes, gold: Ints) -> AdjustedMeans:
         σ² = (Σ e² + (span/5)²) / (1 + labels - items - Σ_r o_r / (1 + o_r))        s_i² = (4 σ² + Σ_i e²) / (3 + n_i)
         (standard error of m_i)² = s_i² / n_i + σ² / n_i² · Σ_i 1 / (1 + o_r)
 
-    The last term is the error of the leniencies: of one who shares no label, nothing is known.
+    The last term is the error of the leniencies: of one who shares no label, nothing is known. A further label is
+    expected to leave s_i² as it is, and to be by somebody whose leniency is as well known as that of a label at random.
     """
     from scipy import sparse  # imported lazily: every `study` command would wait for it
 
@@ -96,8 +115,12 @@ def adjusted_means(votes: Votes, gold: Ints) -> AdjustedMeans:
     freedom = len(scores) - np.count_nonzero(votes.has_label) - (1.0 - unknown).sum()
     label_variance = (squares.sum() + (_USUAL_SPREAD * span) ** 2) / (1.0 + freedom)
     variances = (_USUAL_LABELS * label_variance + squares) / (_USUAL_LABELS - 1.0 + sizes)
-    variances += label_variance * (counts @ unknown) / sizes
-    errors = np.sqrt(variances / sizes)
+    leniency_errors = counts @ unknown
+    errors = np.sqrt((variances + label_variance * leniency_errors / sizes) / sizes)
+    further_sizes = counts.sum(axis=1) + 1.0
+    leniency_errors += unknown[votes.annotator].mean()
+    further_errors = variances + label_variance * leniency_errors / further_sizes
+    further_errors = np.sqrt(further_errors / further_sizes)
     errors[~votes.has_label] = span
     is_gold = gold >= 0
     means[is_gold] = numbers[gold[is_gold]]
@@ -110,4 +133,6 @@ def adjusted_means(votes: Votes, gold: Ints) -> AdjustedMeans:
     posterior = np.stack(shares, axis=1)
     posterior[~votes.has_label & ~is_gold] = 1.0 / len(numbers)
     doubt_above = float(DOUBTFUL_ERROR_SHARE * label_variance**0.5)
-    return AdjustedMeans(votes, posterior, means, errors.round(9), leniency, doubt_above)
+    return AdjustedMeans(
+        votes, posterior, means, errors.round(9), leniency, doubt_above, further_errors
+    )

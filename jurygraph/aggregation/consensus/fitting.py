@@ -470,7 +470,7 @@ def ranking_stability(
     def score(kept_annotators_mask: Bools, times: Ints) -> Floats:
         """Return the agents' scores by each method, [M,A'], from the annotators to keep [A] and how often each item
         counts [N]."""
-        subset = votes.select_annotators(kept_annotators_mask)
+        subset = votes.select_labels(kept_annotators_mask[votes.annotator])
         weight = np.where(subset.has_label, times, 0).astype(np.float64)
         if not weight.any():  # none of the annotators labelled an item that was drawn
             return np.full((len(CONSENSUS_METHODS), len(agents)), np.nan)

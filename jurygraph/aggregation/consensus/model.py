@@ -86,11 +86,10 @@ class Votes:
         cells = self.annotator * k + self.label
         return coo_array((np.ones(len(cells)), (self.item, cells)), shape=(n, a * k)).tocsr()
 
-    def select_annotators(self, kept: Bools) -> "Votes":
-        """Return the rows of these annotators [A] only; items, annotators and classes keep their codes."""
-        rows = kept[self.annotator]
+    def select_labels(self, kept: Bools) -> "Votes":
+        """Return these labels [L] only; items, annotators and classes keep their codes."""
         return replace(
-            self, item=self.item[rows], annotator=self.annotator[rows], label=self.label[rows]
+            self, item=self.item[kept], annotator=self.annotator[kept], label=self.label[kept]
         )
 
 

@@ -1,8 +1,10 @@
 """`jurygraph import`: convert data of other projects to TASKS, or to RATINGS if it consists of people's labels."""
 
+import json as json_module
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -41,10 +43,12 @@ from jurygraph.messages import (
     split_names,
 )
 from jurygraph.schema import FrozenModel, TaskLine
-from jurygraph.schema.rating import Vote
+from jurygraph.schema.rating import Vote, format_label
+from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import NO_LABEL_DESCRIPTION, NameByField, is_no_label
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
+from jurygraph.studies.report import group_by
 
 RATINGS_FORMAT = "ratings"
 TASK_READERS = {**READERS, **GRAPH_READERS, **TRIAL_READERS}
@@ -221,8 +225,14 @@ def _import_ratings(
         )
     _refuse_non_jsonl_suffix(ratings)
     refuse_unwritable(ratings, *files)
-    _write_tasks(tasks, _to_json_lines(table.tasks))
-    _write_tasks(ratings, _to_json_lines(table.votes))
+    lines_by_path = {
+        tasks: list(_to_json_lines(table.tasks)),
+        ratings: list(_to_json_lines(table.votes)),
+    }
+    for path, lines in lines_by_path.items():  # before either is written
+        _refuse_lost_rows(path, lines)
+    for path, lines in lines_by_path.items():
+        _write_tasks(path, iter(lines))
     votes = [vote for vote in table.votes if vote.label is not None]
     counts = {
         "tasks": len(table.tasks),
@@ -235,7 +245,7 @@ def _import_ratings(
     _print_label_counts(counts, votes)
     if not any(isinstance(vote.label, str) for vote in table.votes):
         print_message(f"next: jurygraph study reviewers {shell_quote(ratings)}")
-    print_message(f"next: {_format_consensus_command(ratings, table.votes, ())}")
+    _print_consensus_commands(ratings, votes, ())
     print_message(f"next: jurygraph score {shell_quote(tasks)} --config CONFIG --out run")
 
 
@@ -256,7 +266,8 @@ def _print_label_counts(counts: Mapping[str, int], votes: Sequence[Vote]) -> Non
         if all(vote.agent is None for vote in votes):
             remedy += ", or name the column of agents (--column agent=C)"
         print_message(
-            f"votes that repeat an item and annotator, and count, too: {repeated}, on {join_names(names)}; {remedy}"
+            f"votes that repeat an item and annotator, and count, too, unless they repeat all else: {repeated}, on "
+            f"{join_names(names)}; {remedy}"
         )
 
 
@@ -299,13 +310,13 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
             f"{', '.join(files)}: {repeated} of {len(votes)} votes repeat an item and annotator; "
             "a file with a row for each label needs no import: `jurygraph consensus` reads it"
         )
-    _write_tasks(target, _to_json_lines(answers))
+    sheet_votes = [vote for vote in read if isinstance(vote, SheetVote)]
+    _write_tasks(target, _to_json_lines(answers), is_of_sheets=bool(sheet_votes))
     counts = {
         "votes": len(votes),
         "items": len({vote.key for vote in votes}),
         "annotators": len({vote.annotator for vote in votes}),
     }
-    sheet_votes = [vote for vote in read if isinstance(vote, SheetVote)]
     rows = [vote for vote in sheet_votes if vote.is_returned]
     missing = [vote for vote in sheet_votes if not vote.is_returned]
     screened_out_counts = Counter(str(row.dimension) for row in rows if row.is_due is False)
@@ -323,7 +334,7 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
             )
     print_messages(_notes_on_gaps(sheet_votes))
     if target != "-":
-        print_message(f"next: {_format_consensus_command(target, votes, rows)}")
+        _print_consensus_commands(target, votes, rows)
 
 
 def _notes_on_gaps(votes: Sequence[SheetVote]) -> Iterator[str]:
@@ -348,17 +359,29 @@ def _notes_on_gaps(votes: Sequence[SheetVote]) -> Iterator[str]:
         )
 
 
-def _format_consensus_command(target: str, votes: Sequence[Vote], rows: Sequence[SheetVote]) -> str:
-    """Return the `jurygraph consensus` of these votes, of which some may be `rows` of sheets."""
+def _print_consensus_commands(
+    target: str, votes: Sequence[Vote], rows: Sequence[SheetVote]
+) -> None:
+    """Print the `jurygraph consensus` of each question of these votes, of which some may be `rows` of sheets."""
     comparison = rows[0].row.consensus if rows else None
-    if comparison and not comparison.startswith("jurygraph "):
-        # a key of an earlier version names the file alone
-        comparison = f"jurygraph consensus RATINGS --before {shell_quote(comparison)}"
-    command = f"{comparison or 'jurygraph consensus'} {shell_quote(target)}"
-    dimensions = sorted({str(vote.dimension) for vote in votes})
-    if not comparison and len(dimensions) > 1:
-        command += f" --dimension {shell_quote(dimensions[0])}"
-    return command
+    if comparison:
+        if not comparison.startswith("jurygraph "):
+            # a key of an earlier version names the file alone
+            comparison = f"jurygraph consensus RATINGS --before {shell_quote(comparison)}"
+        print_message(f"next: {comparison} {shell_quote(target)}")
+        return
+    votes_by_dimension = group_by(votes, attrgetter("dimension"))
+    for dimension, dimension_votes in votes_by_dimension.items():
+        step = "next"
+        command = f"jurygraph consensus {shell_quote(target)}"
+        if len(votes_by_dimension) > 1:
+            command += f" --dimension {shell_quote(str(dimension))}"
+        labels = {format_label(vote.label) for vote in dimension_votes if vote.label is not None}
+        if any(vote.agent and isinstance(vote.label, str) for vote in dimension_votes):
+            classes = shell_quote(",".join(sorted(labels)))
+            command += f" --classes {classes}"
+            step = "next (put the classes in order, the lowest first)"
+        print_message(f"{step}: {command}")
 
 
 def _import_tasks(
@@ -411,9 +434,39 @@ def _select_tasks(
         )
 
 
-def _write_tasks(tasks: str, content: Iterator[bytes]) -> None:
+_IDENTIFYING_FIELDS = ("id", "item", "annotator", "dimension")
+"""What says which task, or whose label of what, a written row is; agents may be named at last."""
+
+
+def _refuse_lost_rows(path: str, lines: Iterable[bytes], is_of_sheets: bool = False) -> None:
+    """Raise `InputError` if a file exists that is of another import: none of its tasks, or labels by somebody of
+    something, is among these lines. Of sheets, which come one after another, none may be missing."""
+    if not Path(path).is_file():
+        return
+    with TextFile(path, path) as file:
+        old_rows = {_identify_row(line.text) for line in file.lines()}
+    lost_rows = old_rows.difference(map(_identify_row, lines))
+    if lost_rows and (is_of_sheets or lost_rows == old_rows):
+        raise InputError(
+            f"{path}: exists, and has rows that would be lost; name another file (`jurygraph consensus` takes "
+            "several), or delete it first"
+        )
+
+
+def _identify_row(line: str | bytes) -> object:
+    try:
+        row = json_module.loads(line)
+        return tuple(row.get(field) for field in _IDENTIFYING_FIELDS)
+    except (ValueError, AttributeError):  # no line of ours
+        return line
+
+
+def _write_tasks(tasks: str, content: Iterator[bytes], is_of_sheets: bool = False) -> None:
     first = list(islice(content, 1))  # an unreadable file fails before a draft is created
-    lines = chain(first, content)
+    lines: Iterable[bytes] = chain(first, content)
+    if Path(tasks).is_file():
+        lines = list(lines)
+        _refuse_lost_rows(tasks, lines, is_of_sheets)
     if tasks == "-":
         for line in list(lines):
             print_result(line.removesuffix(b"\n"))

@@ -228,3 +228,33 @@ def test_intervals_of_simulated_stars_contain_the_truth_and_means_are_nearer_to_
     ).replace("0.", ".") in page
     assert "truth in 93 to 95 %" in page
     assert round(lenient.coverage, 2) == 0.94
+
+
+def test_standard_errors_now_and_after_one_more_label_are_those_of_the_formula() -> None:
+    """As docs/consensus.md has it."""
+    draw = np.random.default_rng(2)
+    item = np.repeat(np.arange(12), 3)[:-1]
+    person = np.concatenate([draw.permutation(4)[:3] for _ in range(12)])[:-1]
+    label = draw.integers(1, 6, len(item))
+    label[:2] = 1, 5
+    votes = encode(item, person, label, (1, 2, 3, 4, 5))
+    found = consensus.adjusted_means(votes, np.full(12, -1))
+    rows, people = votes.item, votes.annotator
+    numbers = votes.label + 1.0
+    n = np.bincount(rows)
+    own_means = (
+        np.bincount(rows, numbers - found.leniency[people]) / n
+    )  # before they are cut to the scale
+    squares = (numbers - own_means[rows] - found.leniency[people]) ** 2
+    shared = np.bincount(people, 1 - 1 / n[rows])
+    freedom = 1 + len(rows) - len(n) - (shared / (1 + shared)).sum()
+    variance = (squares.sum() + (4 / 5) ** 2) / freedom
+    variances = (4 * variance + np.bincount(rows, squares)) / (3 + n)
+    leniency_errors = np.bincount(rows, 1 / (1 + shared[people]))
+    errors = np.sqrt(variances / n + variance / n**2 * leniency_errors)
+    assert found.standard_errors == pytest.approx(errors, abs=1e-8)
+    leniency_errors += np.mean(1 / (1 + shared[people]))
+    errors = np.sqrt(variances / (n + 1) + variance / (n + 1) ** 2 * leniency_errors)
+    assert found.further_errors == pytest.approx(errors, abs=1e-8)
+    (_, now), (_, then) = found.expected_errors()
+    assert then < now

@@ -91,11 +91,11 @@ def test_the_matrix_has_every_row(rows: list[Row]) -> None:
 
 
 @given(votes())
-def test_select_annotators_keeps_exactly_their_rows(rows: list[Row]) -> None:
+def test_select_labels_keeps_exactly_the_rows_of_annotators(rows: list[Row]) -> None:
     item, annotator, label = (list(one) for one in zip(*rows, strict=True))
     coded = encode(item, annotator, label, range(3))
     kept = np.array([one % 2 == 0 for one in range(len(coded.annotators))])
-    own = coded.select_annotators(kept)
+    own = coded.select_labels(kept[coded.annotator])
     assert (own.items, own.annotators, own.classes) == (
         coded.items,
         coded.annotators,

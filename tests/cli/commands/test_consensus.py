@@ -23,8 +23,10 @@ QUICK = ("--subsets", 0, "--preset", "converged")
 PRINTED = """\
 large is level with small, though how sure that is cannot be told from 4 answers or more of each: the difference is \
 0.0000 (-1.0000 to 1.0000, all that is possible, unpaired over 4 answers or more of each; rough, with fewer than 20). \
-Let both answer the same tasks: harder ones then count for both.
+Let both answer the same tasks: harder ones then count for both. The difference is in units of the labels, such as \
+stars.
 guessing is not ruled out, and more labels would tell: cy 0.000 (-0.752 to 0.752)
+nobody is surely less like the others than these are on average (rank correlation)
 5 of 12 items with two labels or more are unanimous (41.7%), and of the pairs of labels of such an item 68.1% agree; \
 items decided by one vote: 0, ties: 2.
 labels: 48, items: 12, annotators: 4
@@ -500,17 +502,23 @@ def test_stars_of_a_small_panel_are_labelled_again_where_their_adjusted_mean_is_
     table(tmp_path / "stars.csv", *({**row, "model": "m"} for row in rows))
     named = ("consensus", "stars.csv", "--subsets", 0, "--without", "zoe")
     ended = run(*named)
-    assert "; labels are numbers, and agents and items are by the adjusted mean; " in ended.err
+    assert (
+        "43 labels are too few to learn which labels each person takes for which, but " in ended.err
+    )
     assert "scores by adjusted mean, without each annotator's leniency (method adj" in ended.out
     (doubtful,) = re.findall("^items in doubt .*\n.*\n(.*)\n(.*)\n\n", ended.out, re.M)
     assert [row.split()[:2] for row in doubtful] == [["far", "2"], ["one", "1"]]
     saved = run(*named, "--json").out
+    now, then = (row["standard_error"] for row in json.loads(saved)["further_labels"])
+    assert f"standard error of these from {now:.3f} to {then:.3f}." in ended.out
     (tmp_path / "c.json").write_text(saved)
     assert json.loads(saved)["items"]["i0"]["left_out"] == ["zoe"]
     table(tmp_path / "items.csv", *({"item": name, "text": name} for name in ("one", "far")))
     again = ("assign", "items.csv", "--ambiguous", "c.json", "--reviewers", "ann,bo,zoe")
     made = run(*again, "--per-item", 1, "--out", "out")
     assert "'zoe' was left out of c.json by --without" in made.err
+    twice = run(*again, "--ambiguous", "c.json", "--out", "none").err
+    assert "--ambiguous: is given twice; run `jurygraph assign` for each question" in twice
     highest = run(*again, "--out", "none", "--above", 4).err
     assert "--above: no adjusted mean has a standard error above 4; here it is 0.9" in highest
     table(tmp_path / "new.csv", {"item": "one", "annotator": "ann", "label": 3})

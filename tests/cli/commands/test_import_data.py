@@ -291,8 +291,8 @@ def test_a_wide_table_counts_labels_and_says_what_was_pasted_twice(
     ended = run(*command, "--column", "agent=system")
     assert ended.err.splitlines()[1:3] == [
         "'X' and 'x' differ only in case, spaces or Unicode form, and count as two; write one name if they are one",
-        "votes that repeat an item and annotator, and count, too: 2, on a_x by ann, a_x by bo; keep one of each, or "
-        "import the file of each person by itself",
+        "votes that repeat an item and annotator, and count, too, unless they repeat all else: 2, on a_x by ann, a_x "
+        "by bo; keep one of each, or import the file of each person by itself",
     ]
     table.write_text("")
     assert "wide.csv: is empty, or nobody answered; " in run(*command).err
@@ -344,9 +344,43 @@ def test_a_table_of_ratings_counts_labels_and_says_which_rows_are_repeated(
         "5 of 6 labels are numbers, and these are words, without a place on the scale: 'five' (c, ann); write a "
         "number, or nothing, and import again",
         "omitted answers have no label (an empty cell, or n/a, NA, unsure, ? or -), or several",
-        "votes that repeat an item and annotator, and count, too: 1, on b by bo; keep one of each, or import the "
+        "votes that repeat an item and annotator, and count, too, unless they repeat all else: 1, on b by bo; "
+        "keep one of each, or import the "
         "file of each person by itself, or name the "
         "column of agents (--column agent=C)",
     ]
     labels = [row.get("label") for row in parse_lines(Path("r.jsonl").read_text())]
     assert labels == [4.5, None, None, 2.0, 1.0, 3.0, "five", 5.0], "no word makes words of numbers"
+
+
+def test_an_import_does_not_replace_the_rows_of_another_one(run: Command, tmp_path: Path) -> None:
+    command = ("import", "wide", "wide.csv", "--rater-columns", "ann", "--out", "r.jsonl")
+    Path("wide.csv").write_text("id,ann\na,5\nb,4\n")
+    assert run(*command).code == 0
+    Path("wide.csv").write_text("id,ann\na,3\n")
+    assert run(*command).code == 0  # of a table that was corrected
+    written = Path("r.jsonl").read_bytes()
+    Path("wide.csv").write_text("id,ann\nc,5\n")
+    ended = run(*command)
+    assert ended.code == 2
+    assert "r.jsonl: exists, and has rows that would be lost; name another file" in ended.err
+    assert Path("r.jsonl").read_bytes() == written
+
+
+def test_the_next_command_of_each_question_of_a_table_runs(run: Command, tmp_path: Path) -> None:
+    rows = "item,agent,text,annotator,stars,tone\n"
+    for item in range(6):
+        for name in ("ann", "bo", "cy"):
+            rows += f"i{item},x,T,{name},{item % 4 + (name == 'bo')},{('cold', 'warm')[item % 2]}\n"
+    Path("rated.csv").write_text(rows)
+    files = ("--out", "t.jsonl", "--ratings", "r.jsonl")
+    ended = run("import", "ratings", "rated.csv", "--target-column", "stars,tone", *files)
+    steps = [line for line in ended.err.splitlines() if "jurygraph consensus" in line]
+    assert steps == [
+        "next: jurygraph consensus r.jsonl --dimension stars",
+        "next (put the classes in order, the lowest first): jurygraph consensus r.jsonl --dimension tone --classes "
+        "cold,warm",
+    ]
+    for step in steps:
+        _, arguments = step.split(": jurygraph ")
+        assert run(*arguments.split(), "--subsets", 0).code == 0

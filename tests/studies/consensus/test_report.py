@@ -192,7 +192,7 @@ UNKNOWN = (
     "2 annotators are not identifiable: 3 free cells for 5 unknowns; "
     "the estimate depends on its start or its prior"
 )
-NO_FORECAST = "no forecast of further labels: only method stableval has probabilities"
+NO_FORECAST = "no forecast of further labels: only stableval and adjusted-mean have one"
 
 
 @pytest.mark.parametrize(
@@ -325,8 +325,9 @@ def test_which_agent_people_like_more_is_told_over_the_questions_of_both(has_gro
     if has_groups:
         design = "paired over 24 groups"
         certainty = "by more than chance"
-    assert words.startswith(f"falcon is ahead of heron, {certainty}: the difference is 0.7500 (")
-    assert words.endswith(" The difference is in units of the labels, such as stars.")
+    assert words.startswith(f"falcon is ahead of heron, {certainty}: the difference is 0.1875 (")
+    assert falcon.score - heron.score == pytest.approx(0.1875)
+    assert words.endswith(" The difference is in credit, as the scores are.")
     uneven = fitted.ballots._replace(classes=(1, 2, 3, 4, 5, 9), values=None)
     by_rank = consensus_study.report(fit_consensus(uneven, fitted.settings)).conclusion[0]
     assert "in the numbers" not in str(by_rank)  # the credit of 9 is one step above that of 5
@@ -471,6 +472,26 @@ def test_the_accuracy_of_someone_who_never_errs_has_the_exact_interval_of_as_man
     assert people["ann"]["accuracy_interval"][0] == pytest.approx(0.025 ** (1 / 6))
 
 
+def test_who_is_least_like_the_others_is_named_where_that_is_sure() -> None:
+    """One of four people labels half of the answers by chance; without that one nobody stands out."""
+    draw = np.random.default_rng(3)
+    rows = []
+    for item in range(150):
+        star = draw.integers(1, 6)
+        for name in ("ann", "bo", "cy", "raj"):
+            label = np.clip(star + draw.integers(-1, 2), 1, 5)
+            if name == "raj" and draw.random() < 0.5:
+                label = draw.integers(1, 6)
+            rows.append((f"i{item}", name, float(label)))
+    settings = ConsensusSettings(method="adjusted-mean")
+    for people, beginning in ((4, "least like the others: raj, rank"), (3, "nobody is surely")):
+        kept = [row for row in rows if people == 4 or row[1] != "raj"]
+        fitted = fit_consensus(collect_votes([votes_file(*kept)]), settings)
+        conclusion = consensus_study.report(fitted).conclusion
+        (sentence,) = [text for text in conclusion if " like the others" in str(text)]
+        assert str(sentence).startswith(beginning)
+
+
 @pytest.mark.parametrize("words", [(), ("one", "two", "three", "four", "five", "six")])
 def test_who_is_surely_lenient_is_named_and_nobody_is_strict_for_that(
     words: tuple[str, ...],
@@ -489,11 +510,13 @@ def test_who_is_surely_lenient_is_named_and_nobody_is_strict_for_that(
     assert shifts.pop("len").value == pytest.approx(0.6 * step, abs=0.15 * step)
     assert found.figures["annotators"]["len"]["accuracy"] < 0.4
     assert set(shifts.values()) == {None}
-    unit = "credit" if words else "labels"
-    (sentence,) = [text for text in found.conclusion if "surely higher" in text]
-    assert str(sentence).startswith(
-        f"{unit} surely higher than the others' of the same items, on average by: len 0."
+    others = (
+        "labels surely higher than those of the person in the middle, were all items the same, by"
     )
+    if words:
+        others = "credit surely higher than the others' of the same items, on average by"
+    (sentence,) = [text for text in found.conclusion if "surely higher" in text]
+    assert str(sentence).startswith(f"{others}: len 0.")
     assert not any("surely lower" in text for text in found.conclusion)
     assert "shifted, but ranks items like the others (correlation): len 0." in str(found.conclusion)
 
@@ -507,7 +530,7 @@ def test_who_may_guess_by_too_few_labels_is_named_apart_from_who_surely_does() -
         "hal": IntervalCell(0.2, 0.01, 0.39),
     }
     shifts = dict.fromkeys(cells)
-    assert list(describe_raters(cells, "correlation", 0.0, shifts, "labels")) == [
+    assert list(describe_raters(cells, "correlation", 0.0, shifts, "labels", "than others by")) == [
         "Warning: judges the other way round (correlation surely below the 0 of guessing): gus -0.700 "
         "(-0.900 to -0.500); to leave out: --without gus",
         "Warning: may be guessing (correlation near 0, surely below 0.5): dee 0.100 (-0.200 to 0.400); to leave out: "
