@@ -66,10 +66,12 @@ def modes_of(name: str) -> list[str]:
     return list(REPLY if name in IN_PROCESS_TEXT else VECTORS)
 
 
-def kinds(mode: str) -> frozenset[str]:
+def kinds(name: str, mode: str) -> frozenset[str]:
     if mode in VECTORS:
         return frozenset({"unreadable"})
-    return HTTP[mode].kinds if mode in HTTP else REPLY[mode].kinds
+    found = HTTP[mode].kinds if mode in HTTP else REPLY[mode].kinds
+    # a class of the user's own that stumbles over a reply is named with its line
+    return found | {"code"} if name == "chat_model" else found
 
 
 @contextmanager
@@ -121,7 +123,7 @@ def test_each_fault_mode_over_http_is_its_kind_of_fault(name: str) -> None:
             for mode in ("right", *modes)
         }
         assert met.pop("right") == COUNTED
-        assert {mode: found for mode, found in met.items() if found not in kinds(mode)} == {}
+        assert {mode: found for mode, found in met.items() if found not in kinds(name, mode)} == {}
         assert [seen.body["model"] for seen in server.requests] == ["right", *modes]  # each once
         assert other.count == 0
 
@@ -131,7 +133,7 @@ def test_each_fault_mode_in_process_is_its_kind_of_fault(name: str, tmp_path: Pa
     call = IN_PROCESS_TARGETS[name]
     assert asyncio.run(outcome(call, str(tmp_path), "right")) == COUNTED
     met = {mode: asyncio.run(outcome(call, str(tmp_path), mode)) for mode in modes_of(name)}
-    assert {mode: found for mode, found in met.items() if found not in kinds(mode)} == {}
+    assert {mode: found for mode, found in met.items() if found not in kinds(name, mode)} == {}
 
 
 def outcomes_in_new_process(name: str, place: str, *modes: str) -> dict[str, tuple[str, float]]:
@@ -160,7 +162,9 @@ def test_each_fault_mode_over_http_takes_little_memory(name: str) -> None:
     with provider(name) as (server, other):
         met = outcomes_in_new_process(name, address(server), "right", *modes)
         assert met.pop("right")[0] == COUNTED
-        assert {mode: found for mode, (found, _) in met.items() if found not in kinds(mode)} == {}
+        assert {
+            mode: found for mode, (found, _) in met.items() if found not in kinds(name, mode)
+        } == {}
         assert {mode: memory for mode, (_, memory) in met.items() if memory >= MAX_MEMORY_MIB} == {}
         assert (server.count, other.count) == (1 + len(modes), 0)
 

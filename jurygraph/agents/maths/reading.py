@@ -47,7 +47,7 @@ class AnswerValue:
 
 
 def read_word_table(name: str) -> JsonFields:
-    """Return a table of words that stands beside this module."""
+    """Return a table of words from the folder of this module."""
     return tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
 
 
