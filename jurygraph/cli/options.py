@@ -164,6 +164,8 @@ COLUMN_OPTION_BY_RATING_FIELD = {
     **dict.fromkeys(("score", "label", "target"), "--target-column"),
 }
 """The option that names the column of a field that ratings, votes or labels must have."""
+LABEL_COLUMN_OPTIONS = {**COLUMN_OPTION_BY_RATING_FIELD, "agent": "--agent-column"}
+"""The option that names the column of a field of labels that a judge is compared with."""
 
 
 def select_named_columns(**columns: str | None) -> dict[str, str]:

@@ -229,20 +229,15 @@ def _label_names_of_question(
 
 
 def add_mean_labels(
-    rows: dict[str, ExportRow],
-    sources: Sequence[str],
-    run: RunJudgements,
-    columns: Mapping[str, str],
-    options: Mapping[str, str],
+    rows: dict[str, ExportRow], labels: FileRows[JudgedLabel], run: RunJudgements
 ) -> None:
     """Add the mean of people's labels of each question, as `people.QUESTION`, to the rows of responses, by their ids.
 
     Labels that name no question are of what their column is called by. `judge.QUESTION` is what the question's judge
     gives in the units of its scale, or its score without one; of a jury, what all give together.
 
-    `sources`, `columns` and `options` as for `read_labels`; raises as it does, and for an unknown response.
+    Raises `InputError` for labels of an unknown response.
     """
-    labels = read_labels(sources, [run], columns, options)
     refuse_unknown_responses([run], labels, labels.rows)
     targets = defaultdict(list)
     column = labels.columns.get("target", "label")

@@ -235,7 +235,8 @@ def test_what_people_say_is_beside_the_scores(
         f"line 3 of {polite}, field id: 'door/a' has a label in line 2 of {polite} already"
         in ended.err
     )
-    polite.write_text("id,reviewer,polite\ndoor/a,ann,1\ndoor/a,bo,0\nsalt/b,ann,1\n")
+    columns += ["--reviewer-column", "who"]
+    stars.write_text("id,who,target\ndoor/a,ann,4\n")
     assert run("export", scored_once, *columns, "--questions", "-o", written).code == 0
     with written.open(newline="") as file:
         rows = {row["response"]: row for row in csv.DictReader(file)}
@@ -245,6 +246,12 @@ def test_what_people_say_is_beside_the_scores(
     assert found.pop("salt/b") == ("1.0", "")
     assert set(found.values()) == {("", "")}
     assert "question.manners.polite" in rows["door/a"]
+    polite.write_text("id,target\ndoor/a,kind\nsalt/b,rude\n")
+    words = ["--labels", polite, "--classes", "rude,plain,kind", "-o", written]
+    assert run("export", scored_once, *words).code == 0
+    with written.open(newline="") as file:
+        worth = {row["response"]: row["people.target"] for row in csv.DictReader(file)}
+    assert (worth["door/a"], worth["salt/b"]) == ("1.0", "0.0")
     refused = run("export", scored_once, "--to", "verdicts", *columns)
     assert "--labels: is not for --to verdicts; use csv, parquet or xlsx" in refused.err
     assert run("export", scored_once, *columns, "-o", polite).code == 2, "labels are not replaced"

@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Annotated, Literal, cast
 
 from jurygraph.cli.options import (
-    COLUMN_OPTION_BY_RATING_FIELD,
+    LABEL_COLUMN_OPTIONS,
+    AgentColumnOption,
     AgentOption,
+    ClassWordsOption,
+    ItemColumnOption,
     JsonOption,
     LabelFilesOption,
     LabelFilterOption,
+    ReviewerColumnOption,
     RunFolderArgument,
     ScoreColumnOption,
     SortColumnOption,
@@ -355,7 +359,11 @@ def export(
         ),
     ] = False,
     labels: LabelFilesOption = None,
+    item: ItemColumnOption = None,
     target: ScoreColumnOption = None,
+    reviewer: ReviewerColumnOption = None,
+    agent: AgentColumnOption = None,
+    classes: ClassWordsOption = None,
 ) -> None:
     """Export a run in another format.
 
@@ -423,14 +431,20 @@ def export(
             with reading as report:
                 numbers = read_advantages(stored_run) if advantages else {}
                 if labels:
-                    from jurygraph.studies.judge import add_mean_labels  # lazily: it loads NumPy
+                    from jurygraph.studies.judge import (  # lazily: it loads NumPy
+                        add_mean_labels,
+                        read_labels,
+                    )
                     from jurygraph.studies.judgements import read_judgements
 
                     judgements = read_judgements(stored_run)
-                    columns = select_named_columns(target=target)
-                    add_mean_labels(
-                        numbers, labels, judgements, columns, COLUMN_OPTION_BY_RATING_FIELD
+                    columns = select_named_columns(
+                        id=item, target=target, reviewer=reviewer, agent=agent
                     )
+                    people_labels = read_labels(
+                        labels, [judgements], columns, LABEL_COLUMN_OPTIONS, classes=classes
+                    )
+                    add_mean_labels(numbers, people_labels, judgements)
                 options = TableOptions(
                     texts=texts,
                     questions=questions,

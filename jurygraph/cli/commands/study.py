@@ -16,6 +16,7 @@ import typer
 
 from jurygraph.cli.options import (
     COLUMN_OPTION_BY_RATING_FIELD,
+    LABEL_COLUMN_OPTIONS,
     AgentColumnOption,
     ClassWordsOption,
     CommandWithSingleColumns,
@@ -75,7 +76,6 @@ study = typer.Typer(
     rich_markup_mode=None,
 )
 RunFoldersArgument = Annotated[list[Path], argument("RUN", "Folders of runs.")]
-_LABEL_COLUMN_OPTIONS = {**COLUMN_OPTION_BY_RATING_FIELD, "agent": "--agent-column"}
 _GATE_OPTION_EXAMPLE = '"tpr>=0.9" or "tpr>=0.9, tnr_low>=0.8"'
 
 
@@ -338,7 +338,7 @@ def certify(
         for source in labels:
             words += ["--labels", source]
         for field_name, column in columns.items():
-            words += [_LABEL_COLUMN_OPTIONS[field_name], column]
+            words += [LABEL_COLUMN_OPTIONS[field_name], column]
         selection = {"--without": without, "--question": question, "--classes": classes}
         for name, value in selection.items():
             words += [name, value] if value else []
@@ -370,7 +370,7 @@ def _join_labels(
     """Return the labels of people who are not left out, and the judges of runs with them."""
     from jurygraph.studies.judge import join_labels_with_judgements, read_labels
 
-    all_labels = read_labels(labels, judged, columns, _LABEL_COLUMN_OPTIONS, question, classes)
+    all_labels = read_labels(labels, judged, columns, LABEL_COLUMN_OPTIONS, question, classes)
     (people_labels,) = leave_out_raters([all_labels], "reviewer", without)
     studies = join_labels_with_judgements(judged, people_labels, split, consensus, question)
     return people_labels, studies
