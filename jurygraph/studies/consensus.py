@@ -553,7 +553,7 @@ def _compare_agents(fitted_consensus: FittedConsensus) -> list[AgentDifference]:
             agent = ballots.agent[row]
             rewards.append(UnitRewards(agent, units[row], 1, 1, *[credit[item]] * 3))
     limits = (min(scale), max(scale))
-    unit_names = "items" if len(set(units)) < len(votes.items) else "answers"
+    unit_names = "items answered by both" if len(set(units)) < len(votes.items) else "answers"
     if ballots.prompt is not None:
         unit_names = "groups"
     agents = [row.agent for row in rank_agents_by_reward(rewards, limits)]

@@ -251,7 +251,7 @@ def test_what_people_say_is_beside_the_scores(
     assert run("export", scored_once, *words).code == 0
     with written.open(newline="") as file:
         worth = {row["response"]: row["people.target"] for row in csv.DictReader(file)}
-    assert (worth["door/a"], worth["salt/b"]) == ("1.0", "0.0")
+    assert (worth["door/a"], worth["salt/b"]) == ("2.0", "0.0")
     refused = run("export", scored_once, "--to", "verdicts", *columns)
     assert "--labels: is not for --to verdicts; use csv, parquet or xlsx" in refused.err
     assert run("export", scored_once, *columns, "-o", polite).code == 2, "labels are not replaced"

@@ -14,6 +14,7 @@ SINGULAR_UNIT_LABELS = {
     TASK_UNITS_LABEL: "task",
     GROUP_UNITS_LABEL: "group of tasks",
     "items": "item",
+    "items answered by both": "item answered by both",
     "answers": "answer",
     "groups": "group",
 }
