@@ -120,7 +120,7 @@ class FileRows(Generic[N]):
     columns: NameByField = field(default_factory=dict)
     unread_columns: Mapping[str, str | None] = field(default_factory=dict)
     empty: int = 0
-    classes: Sequence[str] = ()
+    classes: Sequence[Any] = ()
 
     @property
     def name(self) -> str:
@@ -134,11 +134,11 @@ class LabelChoice(NamedTuple):
         is_chosen: whether labels of the dimension, or question, of a name are read; the others become empty, so that a
             word is no fault where only another question has words.
         classes: the words that labels may be, in small letters, from low to high; a label is the place of its word.
-        has_order: whether a word that is not there is refused; else it becomes a class.
+        has_order: whether a word that is not there is refused; else each word and number becomes a class.
     """
 
     is_chosen: Callable[[str], bool]
-    classes: list[str]
+    classes: list[Any]
     has_order: bool = True
 
 
@@ -787,13 +787,17 @@ def _place_word(
     if choice is None:
         return
     name = "target" if "target" in fields else "score"
-    word = str(values.get(columns[name])).strip().casefold()
+    label = fields[name]
+    word: str | float = str(values.get(columns[name])).strip().casefold()
     question = fields.get("question") or fields.get("dimension")
-    if fields[name] is None or (question and not choice.is_chosen(question)):
+    if label is None or (question and not choice.is_chosen(question)):
         fields[name] = None
         return
-    if isinstance(fields[name], str) and not choice.has_order and word not in choice.classes:
-        choice.classes.append(word)
+    if not choice.has_order and isinstance(label, str | float | int):
+        # numbers, too, so that none is taken for a word's place; yes in CSV is true, and so 1
+        word = word if isinstance(label, str) else label
+        if word not in choice.classes:
+            choice.classes.append(word)
     if word in choice.classes:
         fields[name] = float(choice.classes.index(word))
     elif choice.classes and name == "target":
