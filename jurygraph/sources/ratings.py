@@ -44,7 +44,12 @@ from jurygraph.schema.rating import (
     Rating,
     Vote,
 )
-from jurygraph.sources.files import TextFile, raise_field_error, validate_at_location
+from jurygraph.sources.files import (
+    TextFile,
+    raise_field_error,
+    refuse_repeated_sources,
+    validate_at_location,
+)
 from jurygraph.sources.table_rows import (
     RowWithPlace,
     TableRow,
@@ -653,9 +658,7 @@ def iter_file_columns(
     A file that has the usual name instead, as those that `import` writes, is read by that; it may lack that of the
     `optional_field`, and some of several columns of labels.
     """
-    for index, path in enumerate(paths):
-        if path in paths[:index]:
-            raise InputError(f"{path}: is named twice; name each file once")
+    refuse_repeated_sources(paths)
     headers = {path: set(read_first_row(path)) for path in paths if columns}
     all_columns = set().union(*headers.values())
     for path in paths:

@@ -578,7 +578,7 @@ def test_of_several_files_those_with_the_usual_name_are_read_by_it(tmp_path: Pat
     named = {"item": "reply"}
     assert list(iter_file_columns([other, usual], named)) == [(other, named), (usual, {})]
     assert list(iter_file_columns([usual], named)) == [(usual, named)]
-    with pytest.raises(InputError, match=r"u\.jsonl: is named twice; name each file once"):
+    with pytest.raises(InputError, match=r"u\.jsonl: is named twice; name each once"):
         list(iter_file_columns([usual, other, usual], named))
 
 
