@@ -791,14 +791,15 @@ def _place_word(
         return
     name = "target" if "target" in fields else "score"
     label = fields[name]
-    word: str | float = str(values.get(columns[name])).strip().casefold()
+    word: Any = str(values.get(columns[name])).strip().casefold()
     question = fields.get("question") or fields.get("dimension")
     if label is None or (question and not choice.is_chosen(question)):
         fields[name] = None
         return
     if not choice.has_order and isinstance(label, str | float | int):
         # numbers, too, so that none is taken for a word's place; yes in CSV is true, and so 1
-        word = word if isinstance(label, str) else label
+        if not isinstance(label, str):
+            word = label
         if word not in choice.classes:
             choice.classes.append(word)
     if word in choice.classes:
@@ -826,8 +827,8 @@ def _describe_empty_value(problem: Problem, is_cut_off: bool) -> Problem:
 def _describe_invalid_label(problem: Problem, text: str, choice: LabelChoice | None) -> Problem:
     if DECIMAL_COMMA_PATTERN.fullmatch(text):
         return describe_decimal_comma(problem.path, text)
-    remedy = f"{TARGET_VALUE_HINT}; leave it empty where there is none"
-    return replace(problem, remedy=f"{TARGET_VALUE_HINT}, {_CLASSES_HINT}" if choice else remedy)
+    ending = f", {_CLASSES_HINT}" if choice else "; leave it empty where there is none"
+    return replace(problem, remedy=TARGET_VALUE_HINT + ending)
 
 
 def _parse_rating_cell(name: str, text: str, json_columns: Collection[str]) -> Any:

@@ -447,8 +447,8 @@ def _refuse_lost_rows(path: str, lines: Iterable[bytes], is_of_sheets: bool = Fa
     with TextFile(path, path) as file:
         old_rows = {_identify_row(line.text) for line in file.lines()}
     kept_rows = old_rows.intersection(map(_identify_row, lines))
-    group_fields = slice(2, None) if is_of_sheets else slice(0)
-    if {row[group_fields] for row in kept_rows} != {row[group_fields] for row in old_rows}:
+    start = 2 if is_of_sheets else 4  # whose label of which dimension, or nothing
+    if {row[start:] for row in kept_rows} != {row[start:] for row in old_rows}:
         raise InputError(
             f"{path}: exists, and has rows that would be lost; name another file (`jurygraph consensus` takes "
             "several), or delete it first"
