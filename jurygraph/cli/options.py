@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CommandWithSingleColumns(TyperCommand):
-    """A command that refuses a second column for one thing: the parser takes the last, as if it were all.
+    """A command that refuses a second column, or saved consensus: the parser takes the last, as if it were all.
 
     Other options may be given again, as scripts do to replace a value.
     """
@@ -24,7 +24,7 @@ class CommandWithSingleColumns(TyperCommand):
         parameters: list[Any] = self.make_parser(ctx).parse_args(list(args))[2]
         names = [parameter.opts[0] for parameter in parameters if not parameter.multiple]
         for name in names:
-            if name.endswith(("-column", "-columns")) and names.count(name) > 1:
+            if name.endswith(("-column", "-columns", "-ambiguous")) and names.count(name) > 1:
                 raise InputError(
                     f"{name}: is given twice, under this name or another of it; give it once"
                 )

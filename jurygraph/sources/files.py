@@ -46,6 +46,16 @@ _CHUNK_BYTES = 1 << 20
 _DISK_FULL_ERROR_CODES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)
 
 
+def refuse_repeated_sources(sources: Iterable[Path]) -> None:
+    """Raise `InputError` for a file or a folder that is named twice: it would count twice."""
+    paths = set[Path]()
+    for source in sources:
+        path = source.resolve()
+        if path in paths:
+            raise InputError(f"{source}: is named twice; name each once")
+        paths.add(path)
+
+
 @contextmanager
 def close_on_error(close: Callable[[], object]) -> Iterator[None]:
     """Call `close` if the block raises: an open file cannot be erased, nor written by others."""

@@ -44,7 +44,12 @@ from jurygraph.schema.rating import (
     Rating,
     Vote,
 )
-from jurygraph.sources.files import TextFile, raise_field_error, validate_at_location
+from jurygraph.sources.files import (
+    TextFile,
+    raise_field_error,
+    refuse_repeated_sources,
+    validate_at_location,
+)
 from jurygraph.sources.table_rows import (
     RowWithPlace,
     TableRow,
@@ -120,7 +125,7 @@ class FileRows(Generic[N]):
     columns: NameByField = field(default_factory=dict)
     unread_columns: Mapping[str, str | None] = field(default_factory=dict)
     empty: int = 0
-    classes: Sequence[str] = ()
+    classes: Sequence[Any] = ()
 
     @property
     def name(self) -> str:
@@ -134,11 +139,11 @@ class LabelChoice(NamedTuple):
         is_chosen: whether labels of the dimension, or question, of a name are read; the others become empty, so that a
             word is no fault where only another question has words.
         classes: the words that labels may be, in small letters, from low to high; a label is the place of its word.
-        has_order: whether a word that is not there is refused; else it becomes a class.
+        has_order: whether a word that is not there is refused; else each word and number becomes a class.
     """
 
     is_chosen: Callable[[str], bool]
-    classes: list[str]
+    classes: list[Any]
     has_order: bool = True
 
 
@@ -653,9 +658,7 @@ def iter_file_columns(
     A file that has the usual name instead, as those that `import` writes, is read by that; it may lack that of the
     `optional_field`, and some of several columns of labels.
     """
-    for index, path in enumerate(paths):
-        if path in paths[:index]:
-            raise InputError(f"{path}: is named twice; name each file once")
+    refuse_repeated_sources(paths)
     headers = {path: set(read_first_row(path)) for path in paths if columns}
     all_columns = set().union(*headers.values())
     for path in paths:
@@ -787,13 +790,18 @@ def _place_word(
     if choice is None:
         return
     name = "target" if "target" in fields else "score"
-    word = str(values.get(columns[name])).strip().casefold()
+    label = fields[name]
+    word: Any = str(values.get(columns[name])).strip().casefold()
     question = fields.get("question") or fields.get("dimension")
-    if fields[name] is None or (question and not choice.is_chosen(question)):
+    if label is None or (question and not choice.is_chosen(question)):
         fields[name] = None
         return
-    if isinstance(fields[name], str) and not choice.has_order and word not in choice.classes:
-        choice.classes.append(word)
+    if not choice.has_order and isinstance(label, str | float | int):
+        # numbers, too, so that none is taken for a word's place; yes in CSV is true, and so 1
+        if not isinstance(label, str):
+            word = label
+        if word not in choice.classes:
+            choice.classes.append(word)
     if word in choice.classes:
         fields[name] = float(choice.classes.index(word))
     elif choice.classes and name == "target":
@@ -819,8 +827,8 @@ def _describe_empty_value(problem: Problem, is_cut_off: bool) -> Problem:
 def _describe_invalid_label(problem: Problem, text: str, choice: LabelChoice | None) -> Problem:
     if DECIMAL_COMMA_PATTERN.fullmatch(text):
         return describe_decimal_comma(problem.path, text)
-    remedy = f"{TARGET_VALUE_HINT}; leave it empty where there is none"
-    return replace(problem, remedy=f"{TARGET_VALUE_HINT}, {_CLASSES_HINT}" if choice else remedy)
+    ending = f", {_CLASSES_HINT}" if choice else "; leave it empty where there is none"
+    return replace(problem, remedy=TARGET_VALUE_HINT + ending)
 
 
 def _parse_rating_cell(name: str, text: str, json_columns: Collection[str]) -> Any:

@@ -46,7 +46,7 @@ _MAX_LOST_DISTANCE = 0.05
 """Mean distance from people that a part of a jury may lose: of a bad judge, few labels show nothing surely."""
 _MIN_SHARED_RATINGS = 30
 """Fewer ratings that two judges predict, or less than half of all, show nothing of the others."""
-SHIFT_FROM_MIDDLE = "than those of the person in the middle, were all items the same, by"
+SHIFT_FROM_MIDDLE = "than in the middle of all people, were all items the same, by"
 SHIFT_FROM_OTHERS = "than the others' of the same items, on average by"
 MAX_SAMPLE_FACTOR = 100
 """How many times as much as there is may be proposed; beyond, more would hardly tell."""

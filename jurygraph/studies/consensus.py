@@ -40,7 +40,6 @@ from jurygraph.inference.clusters import (
     cluster_numbers,
     jackknife_interval,
     jackknife_masks,
-    members_by_cluster,
 )
 from jurygraph.messages import (
     join_names,
@@ -617,7 +616,7 @@ def _annotator_figures(
 
     Only classes in an order have a highest and a lowest one, which leniency and strictness are about. With one, the
     rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not, and `shift` is
-    how much higher the labels surely are: numbers than those of the annotator in the middle, were all items the same,
+    how much higher the labels surely are: numbers than in the middle of all annotators, were all items the same,
     and the credit of words than the others' (`shifts_from_others`). Adjusted means take out the `offset` of each
     annotator.
     """
@@ -655,7 +654,7 @@ def _annotator_figures(
 
 
 def _shifts_from_middle(adjusted: AdjustedMeans, clusters: Ints) -> list[Estimate | None]:
-    """Return how much higher each annotator's labels surely are than those of the one in the middle, all else equal.
+    """Return how much higher each annotator's labels surely are than in the middle of all annotators, all else equal.
 
     Means are adjusted again without each cluster of items; `clusters` [L] are those of the labels. P-values allow for
     the number of annotators.
@@ -668,9 +667,9 @@ def _shifts_from_middle(adjusted: AdjustedMeans, clusters: Ints) -> list[Estimat
     leniencies = np.array([panel.leniency for panel in panels])
     middle = np.median(leniencies[:, votes.labels_by_annotator > 0], axis=1, keepdims=True)
     distances = leniencies - middle
-    cluster_counts = [
-        len(np.unique(clusters[rows])) for rows in members_by_cluster(votes.annotator)
-    ]
+    annotator_clusters = np.unique(np.stack([votes.annotator, clusters]), axis=1)
+    # one without labels is taken as with one, of whom nothing is sure either
+    cluster_counts = np.bincount(annotator_clusters[0], minlength=len(leniencies[0])).clip(1)
     shifts = map(jackknife_interval, distances[0].tolist(), distances[1:].T, cluster_counts)
     return [shift if is_surely_nonzero(shift, len(distances[0])) else None for shift in shifts]
 

@@ -48,7 +48,6 @@ from jurygraph.studies.judgements import (
     split_pair_name,
 )
 from jurygraph.studies.pairs import has_order_flip
-from jurygraph.studies.report import refuse_repeated_sources
 
 _LABEL_COLUMN_PREFIX = "label."
 _MAX_CLASS_STEPS = 10.0
@@ -175,7 +174,6 @@ def read_labels(
     source, *others = sources
     if others or not source.startswith(_LABEL_COLUMN_PREFIX) or is_table(source):
         paths = list(map(Path, sources))  # `label.csv` is a file
-        refuse_repeated_sources(paths)
         names = [name for run in runs for name in run.response_by_name.items()]
         chosen_names = _label_names_of_question(paths, runs, question or "")
         choice = LabelChoice(

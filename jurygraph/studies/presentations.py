@@ -45,9 +45,10 @@ from jurygraph.schema import (
     WeightsConfig,
 )
 from jurygraph.schema.frozen_model import Count, Id, JsonFields, LongId, Number, UnitInterval
+from jurygraph.sources.files import refuse_repeated_sources
 from jurygraph.sources.ratings import read_validated_rows
 from jurygraph.sources.user_modules import FolderModules, importing_from
-from jurygraph.studies.report import Report, ReportTable, refuse_repeated_sources
+from jurygraph.studies.report import Report, ReportTable
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient

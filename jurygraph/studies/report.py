@@ -11,13 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import chain
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from jurygraph.display import format_interval, format_number
-from jurygraph.errors import InputError
 from jurygraph.inference.sign_flips import holm
 from jurygraph.messages import escape_hidden_characters
 from jurygraph.schema import FrozenModel
@@ -27,16 +25,6 @@ _MARKDOWN_ESCAPES = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|#"})
 
 MAX_COLUMNS = 12
 """Most columns of a table that a person is shown; the others stand in tables below."""
-
-
-def refuse_repeated_sources(sources: Iterable[Path]) -> None:
-    """Raise `InputError` for a file or a folder that is named twice: it would count twice."""
-    paths = set[Path]()
-    for source in sources:
-        path = source.resolve()
-        if path in paths:
-            raise InputError(f"{source}: is named twice; name each once")
-        paths.add(path)
 
 
 class IntervalCell(NamedTuple):

@@ -578,7 +578,7 @@ def test_of_several_files_those_with_the_usual_name_are_read_by_it(tmp_path: Pat
     named = {"item": "reply"}
     assert list(iter_file_columns([other, usual], named)) == [(other, named), (usual, {})]
     assert list(iter_file_columns([usual], named)) == [(usual, named)]
-    with pytest.raises(InputError, match=r"u\.jsonl: is named twice; name each file once"):
+    with pytest.raises(InputError, match=r"u\.jsonl: is named twice; name each once"):
         list(iter_file_columns([usual, other, usual], named))
 
 
@@ -704,6 +704,14 @@ def test_words_are_places_of_classes_and_no_fault_of_another_dimension(tmp_path:
     assert scores(classes="cold,ok,warm") == [5, 1, 2, 0, None]
     assert scores(dimension="tone", level="nominal") == [0, 1, None]
     assert scores(dimension="harm", classes="yes,no") == [0], "the order that the classes have"
+    mixed = table(tmp_path / "m.csv", *(rating(item=n, score=s) for n, s in enumerate("0a1a")))
+    (file,) = read_rating_files([mixed], {}, {}, level="nominal")
+    assert [found.score for found in ratings(file)] == [0, 1, 2, 1], "no number is a word's place"
+    partly = table(
+        tmp_path / "p.csv", *(rating(item=s, score=s) for s in ("no", "partly", "yes", "NO"))
+    )
+    (file,) = read_rating_files([partly], {}, {}, level="nominal")
+    assert [found.score for found in ratings(file)] == [0, 1, 2, 0]
     for settings in ({"dimension": "tone"}, {"classes": "cold,ok"}, {}):
         with pytest.raises(
             InputError, match=r"field score: is the text '[Ww]arm'; write .*, or name all words"

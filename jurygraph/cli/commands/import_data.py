@@ -440,24 +440,26 @@ _IDENTIFYING_FIELDS = ("id", "item", "annotator", "dimension")
 
 def _refuse_lost_rows(path: str, lines: Iterable[bytes], is_of_sheets: bool = False) -> None:
     """Raise `InputError` if a file exists that is of another import: none of its tasks, or labels by somebody of
-    something, is among these lines. Of sheets, which come one after another, none may be missing."""
+    something, is among these lines. Of sheets, which come one after another, this holds for each rater and dimension.
+    """
     if not Path(path).is_file():
         return
     with TextFile(path, path) as file:
         old_rows = {_identify_row(line.text) for line in file.lines()}
-    lost_rows = old_rows.difference(map(_identify_row, lines))
-    if lost_rows and (is_of_sheets or lost_rows == old_rows):
+    kept_rows = old_rows.intersection(map(_identify_row, lines))
+    start = 2 if is_of_sheets else 4  # whose label of which dimension, or nothing
+    if {row[start:] for row in kept_rows} != {row[start:] for row in old_rows}:
         raise InputError(
             f"{path}: exists, and has rows that would be lost; name another file (`jurygraph consensus` takes "
             "several), or delete it first"
         )
 
 
-def _identify_row(line: str | bytes) -> object:
+def _identify_row(line: str | bytes) -> Sequence[object]:
     try:
         row = json_module.loads(line)
-        return tuple(row.get(field) for field in _IDENTIFYING_FIELDS)
-    except (ValueError, AttributeError):  # no line of ours
+        return tuple(str(row.get(field)) for field in _IDENTIFYING_FIELDS)
+    except (ValueError, AttributeError, RecursionError):  # no line of ours
         return line
 
 

@@ -443,9 +443,9 @@ def assign(
         ),
     ] = None,
     ambiguous: Annotated[
-        list[Path],
+        Path | None,
         option("CONSENSUS", "Only the ambiguous items of a saved `consensus --json`."),
-    ] = [],  # noqa: B006 - typer copies it
+    ] = None,
     above: Annotated[
         float | None,
         option(
@@ -504,19 +504,18 @@ def assign(
     if questions[0].classes and any(entry.is_pair for entry in sheet_items + common_items):
         raise InputError("--dimensions: pairs have scores of their own; write bare names")
     raters = {}
-    if ambiguous:
-        consensus_file = _require_single_consensus(ambiguous)
-        earlier_consensus = read_consensus(consensus_file)
+    if ambiguous is not None:
+        earlier_consensus = read_consensus(ambiguous)
         raters = {
             name: found.annotators + found.left_out
             for name, found in earlier_consensus.items.items()
         }
         sheet_items = select_ambiguous(earlier_consensus, above, sheet_items)
-        print_messages(_notes_on_consensus(earlier_consensus, consensus_file, names))
+        print_messages(_notes_on_consensus(earlier_consensus, ambiguous, names))
         if limit is not None and limit < len(sheet_items):
             print_message(f"--limit: the {limit} most doubtful of {len(sheet_items)} items")
         sheet_items = sheet_items[:limit]
-        questions = [_make_adjudication_question(earlier_consensus, consensus_file, dimensions)]
+        questions = [_make_adjudication_question(earlier_consensus, ambiguous, dimensions)]
     elif above is not None or limit is not None:
         raise InputError("--above and --limit: need a saved consensus; name it with --ambiguous")
     assignment = make_sheets(sheet_items, common_items, names, per_item, questions, seed, raters)
@@ -555,14 +554,6 @@ def assign(
         question = questions[0]
         lines += [f"scores: {question.cells['scale']}", f"last: {question.consensus} {target}"]
     print_report(json, figures, lines)
-
-
-def _require_single_consensus(paths: Sequence[Path]) -> Path:
-    if len(paths) > 1:
-        raise InputError(
-            "--ambiguous: is given twice; run `jurygraph assign` for each question, with another --out"
-        )
-    return paths[0]
 
 
 def _make_adjudication_question(

@@ -30,7 +30,8 @@ from jurygraph.cli.render.text import (
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.report import Plot, Report, ReportTable, refuse_repeated_sources
+from jurygraph.sources.files import refuse_repeated_sources
+from jurygraph.studies.report import Plot, Report, ReportTable
 
 T = TypeVar("T")
 _OPTION_BY_OUTPUT_KIND = {

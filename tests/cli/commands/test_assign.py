@@ -65,6 +65,12 @@ def test_from_a_run_to_labels_of_its_judge(run: Command, tmp_path: Path) -> None
         sheet.write_text("\n".join(scored[:-1]), encoding="utf-8")
     read = run("import", "sheets", out / "key.jsonl", *sheets, "--out", ratings)
     assert "21 votes, 12 items, 3 annotators, 0 omitted" in read.err
+    cleared = sheets[0].read_text(encoding="utf-8").replace('"1",""', '"",""', 1)
+    sheets[0].write_text(cleared, encoding="utf-8")
+    again = run("import", "sheets", out / "key.jsonl", *sheets, "--out", ratings)
+    assert "20 votes, 12 items, 3 annotators, 1 omitted" in again.err, "an answer was taken back"
+    forgotten = run("import", "sheets", out / "key.jsonl", *sheets[1:], "--out", ratings)
+    assert "has rows that would be lost" in forgotten.err
     twice = run(
         "import",
         "sheets",

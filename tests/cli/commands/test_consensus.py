@@ -518,7 +518,7 @@ def test_stars_of_a_small_panel_are_labelled_again_where_their_adjusted_mean_is_
     made = run(*again, "--per-item", 1, "--out", "out")
     assert "'zoe' was left out of c.json by --without" in made.err
     twice = run(*again, "--ambiguous", "c.json", "--out", "none").err
-    assert "--ambiguous: is given twice; run `jurygraph assign` for each question" in twice
+    assert "--ambiguous: is given twice, under this name or another of it; give it once" in twice
     highest = run(*again, "--out", "none", "--above", 4).err
     assert "--above: no adjusted mean has a standard error above 4; here it is 0.9" in highest
     table(tmp_path / "new.csv", {"item": "one", "annotator": "ann", "label": 3})

@@ -365,6 +365,9 @@ def test_an_import_does_not_replace_the_rows_of_another_one(run: Command, tmp_pa
     assert ended.code == 2
     assert "r.jsonl: exists, and has rows that would be lost; name another file" in ended.err
     assert Path("r.jsonl").read_bytes() == written
+    for strange in ('{"id":["a"]}\n', "[" * 100_000, "[1]\n"):  # no file of ours
+        Path("r.jsonl").write_text(strange)
+        assert "rows that would be lost" in run(*command).err
 
 
 def test_the_next_command_of_each_question_of_a_table_runs(run: Command, tmp_path: Path) -> None:
