@@ -510,6 +510,15 @@ def test_a_brief_says_what_is_known_where_an_agent_has_no_reward(
     assert r"\n" not in text  # lines are joined in an example
 
 
+def test_a_brief_says_where_failed_rewards_could_turn_who_is_better(tmp_path: Path) -> None:
+    scored = {f"task-{n}": ("please\n" * (1 + n % 2) + "come", "come") for n in range(12)}
+    record(tmp_path / "run", scored | {f"lost-{n}": ("quixotic", "come") for n in range(6)})
+    assert run_command("report", tmp_path / "run", "--brief", "-o", tmp_path / "b.html").code == 0
+    page = (tmp_path / "b.html").read_text()
+    assert "agent 0 is not shown to be better than agent 1" in page
+    assert "(95 % sure), but the failed rewards could change that." in page
+
+
 def test_a_brief_says_of_an_unfinished_run_how_far_it_is(tmp_path: Path) -> None:
     write_text = (tmp_path / "jury.yaml").write_text
     write_text("evaluators: [trajectory.loops]\n")
