@@ -51,7 +51,7 @@ def _to_array(name: str, values: ArrayLike, error: PlanErrorType) -> NDArray[np.
         raise error(f"{name} is not an array of numbers: {cause}") from cause
 
 
-def _refuse_first_invalid(
+def refuse_first_invalid(
     name: str, a: NDArray[np.generic], is_invalid: Bools, problem: str, error: PlanErrorType
 ) -> None:
     """Raise an error that names the first invalid entry as an index expression, such as `p[3, 2]`."""
@@ -87,14 +87,14 @@ def as_ratings(ratings: ArrayLike) -> Floats:
 def as_finite(name: str, values: ArrayLike, error: PlanErrorType = PlanError) -> Floats:
     """Return numbers, none of which is NaN or infinite."""
     a = as_floats(name, values, error)
-    _refuse_first_invalid(name, a, ~np.isfinite(a), ": a finite number is needed", error)
+    refuse_first_invalid(name, a, ~np.isfinite(a), ": a finite number is needed", error)
     return a
 
 
 def as_nonnegative(name: str, values: ArrayLike, error: PlanErrorType = PlanError) -> Floats:
     """Return finite numbers of at least 0."""
     a = as_finite(name, values, error)
-    _refuse_first_invalid(name, a, a < 0, ": at least 0 is needed", error)
+    refuse_first_invalid(name, a, a < 0, ": at least 0 is needed", error)
     return a
 
 
@@ -103,7 +103,7 @@ def as_unit_interval(name: str, values: ArrayLike, error: PlanErrorType = PlanEr
     a = as_floats(name, values, error)
     # Two reductions need no temporary array. NaN propagates through both, so it fails the comparison.
     if a.size and not (a.min() >= 0.0 and a.max() <= 1.0):
-        _refuse_first_invalid(
+        refuse_first_invalid(
             name, a, ~((a >= 0.0) & (a <= 1.0)), ": a number in [0, 1] is needed", error
         )
     return a
@@ -131,7 +131,7 @@ def as_indices(name: str, values: ArrayLike, n: int, error: PlanErrorType = Plan
         raise error(f"{name} has shape {a.shape} and holds {a.dtype}: a list of integers is needed")
     positions = np.asarray(a, dtype=np.intp)
     is_out_of_range = (positions < 0) | (positions >= n)
-    _refuse_first_invalid(
+    refuse_first_invalid(
         name, a, is_out_of_range, f", but the criteria are numbered 0 to {n - 1}", error
     )
     return positions

@@ -14,7 +14,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.arrays import Floats, as_floats, check_choice, check_shape, total
+from jurygraph.arrays import (
+    Floats,
+    as_floats,
+    check_choice,
+    check_shape,
+    refuse_first_invalid,
+    total,
+)
 from jurygraph.errors import PlanError
 
 AdvantageNormalization = Literal["std", "none", "leave-one-out"]
@@ -51,9 +58,8 @@ def advantages(
     if not 0.0 <= epsilon < np.inf:
         raise PlanError(f"epsilon is {epsilon!r}: a finite number of 0 or more")
     check_shape("rewards", values, (values.size,))
-    if np.isinf(values).any():
-        index = int(np.argmax(np.isinf(values)))
-        raise PlanError(f"rewards[{index}] is {values[index]}: finite, or NaN where it failed")
+    problem = ": finite, or NaN where it failed"
+    refuse_first_invalid("rewards", values, np.isinf(values), problem, PlanError)
     _check_options(normalize, ddof)
     result = np.full(len(values), np.nan)
     for members in _indices_by_group(groups, len(values)):

@@ -246,10 +246,11 @@ class OpenEndedRecorder:
             if trace.reward.value is None and trace.reward.counts.failed
         }
         has_value = any(trace.reward.value is not None for trace in traces)
-        plan = self._read_plan(group.task.id)
-        questions = plan.survey.questions
-        if has_value and not has_independent_rows(plan.decision, questions, self._combiners):
-            failed_ids = set()  # another judgement would change the rewards that have a value
+        if failed_ids and has_value:
+            plan = self._read_plan(group.task.id)
+            questions = plan.survey.questions
+            if not has_independent_rows(plan.decision, questions, self._combiners):
+                failed_ids = set()  # another judgement would change the rewards that have a value
         if failed_ids or any(map(has_transient_failure, results)):
             reused_results = reusable_results(
                 traces, lambda verdict: verdict.failure is None or verdict.about not in failed_ids

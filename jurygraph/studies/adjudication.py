@@ -215,23 +215,7 @@ def report(
         decided_by_one=fitted_consensus.majority.items_decided_by_one_vote(),
         **consensus.describe_fit(fitted_consensus),
     )
-    for name in ("method", "classes", "values", "preset", "settings"):
-        if getattr(before, name) != getattr(new_consensus, name):
-            options = f"the options of that consensus: {before.command}"
-            if name == "method":
-                options = f"--method {before.method}"
-            raise InputError(f"--before: has other {name}; give {options}")
-    lost_annotators = sorted(before.annotator_names - new_consensus.annotator_names)
-    if lost_annotators:
-        raise InputError(
-            f"--before: that consensus has labels of {join_names(lost_annotators)}, and this one has none; name the "
-            "files of both, or leave the same people out of both (--without)"
-        )
-    has_other_items = before.items.keys() - new_consensus.items.keys()
-    if has_other_items or new_consensus.counts.rows <= before.counts.rows:
-        raise InputError(
-            "--before: these ratings are not those of that consensus and new ones; name the files of both"
-        )
+    _refuse_unlike(before, new_consensus)
     change = compare(before, new_consensus)
     names_in_doubt = before.items_in_doubt
     sureness = []
@@ -256,6 +240,27 @@ def report(
             *report.conclusion,
         ],
     )
+
+
+def _refuse_unlike(before: SavedConsensus, new_consensus: SavedConsensus) -> None:
+    """Raise `InputError` unless a consensus was fitted as an earlier one, to its labels and more."""
+    for name in ("method", "classes", "values", "preset", "settings"):
+        if getattr(before, name) != getattr(new_consensus, name):
+            options = f"the options of that consensus: {before.command}"
+            if name == "method":
+                options = f"--method {before.method}"
+            raise InputError(f"--before: has other {name}; give {options}")
+    lost_annotators = sorted(before.annotator_names - new_consensus.annotator_names)
+    if lost_annotators:
+        raise InputError(
+            f"--before: that consensus has labels of {join_names(lost_annotators)}, and this one has none; name the "
+            "files of both, or leave the same people out of both (--without)"
+        )
+    has_other_items = before.items.keys() - new_consensus.items.keys()
+    if has_other_items or new_consensus.counts.rows <= before.counts.rows:
+        raise InputError(
+            "--before: these ratings are not those of that consensus and new ones; name the files of both"
+        )
 
 
 def _table(rows: Sequence[ItemChange | MeanChange] | Sequence[AgentChange]) -> ReportTable:

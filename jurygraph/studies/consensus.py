@@ -472,11 +472,8 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     """Return how the model was fitted, the scale, the sizes of the data, and what is known of the items.
 
     In `counts`, `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items have only
-    abstentions. Items have the posterior probability of each class, [K], the ambiguity, 1 minus the greatest, and the
-    names of the annotators who labelled them, of those `left_out` if any are, and the `spread` of the labels
-    (`spreads`); of classes that are numbers also the `mean` of their `labels`, and the `adjusted_mean`, else None. By
-    the adjusted mean, items are in doubt whose `standard_error` is greater than `doubt_above`, and their posterior has
-    the shares of the two classes around the mean. `values` are empty if the classes have no order.
+    abstentions. By the adjusted mean, items are in doubt whose `standard_error` is greater than `doubt_above`. `values`
+    are empty if the classes have no order.
     """
     item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
     votes = item_posteriors.votes
@@ -491,8 +488,36 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
         "agents": len(set(ballots.agent or ())),
         "gold": len(ballots.gold),
     }
+    threshold = {}
+    if isinstance(item_posteriors, AdjustedMeans):
+        threshold = {"doubt_above": item_posteriors.doubt_above}
+    return {
+        "method": fitted_consensus.method,
+        **threshold,
+        "preset": fitted_consensus.settings.preset or "converged",
+        "dimension": ballots.dimension,
+        "settings": fitted_consensus.model.settings._asdict(),
+        "classes": ballots.classes,
+        "values": fitted_consensus.values if ballots.has_order else (),
+        "counts": counts,
+        "agreement": consensus.agreement(votes, min_labels=2),
+        "items": _describe_items(fitted_consensus),
+    }
+
+
+def _describe_items(fitted_consensus: FittedConsensus) -> dict[Any, dict[str, Any]]:
+    """Return the figures of each item, by its name.
+
+    Items have the posterior probability of each class, [K], the ambiguity, 1 minus the greatest, and the names of the
+    annotators who labelled them, of those `left_out` if any are, and the `spread` of the labels (`spreads`); of classes
+    that are numbers also the `mean` of their `labels`, and the `adjusted_mean`, else None. By the adjusted mean, there
+    is its `standard_error`, and the posterior has the shares of the two classes around the mean.
+    """
+    ballots = fitted_consensus.ballots
+    item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
+    votes = item_posteriors.votes
     columns = (item_posteriors.posterior, item_posteriors.ambiguity(), votes.counts)
-    items = {}
+    items: dict[Any, dict[str, Any]] = {}
     for name, posterior, ambiguity, label_counts in zip(votes.items, *columns, strict=True):
         labels = int(label_counts.sum())
         mean = None
@@ -516,23 +541,10 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     if adjusted is not None:
         for item, mean in zip(items.values(), adjusted.means.tolist(), strict=True):
             item["adjusted_mean"] = mean if item["labels"] else None
-    threshold = {}
     if adjusted is item_posteriors:
-        threshold = {"doubt_above": adjusted.doubt_above}
         for item, error in zip(items.values(), adjusted.standard_errors.tolist(), strict=True):
             item["standard_error"] = error
-    return {
-        "method": fitted_consensus.method,
-        **threshold,
-        "preset": fitted_consensus.settings.preset or "converged",
-        "dimension": ballots.dimension,
-        "settings": fitted_consensus.model.settings._asdict(),
-        "classes": ballots.classes,
-        "values": fitted_consensus.values if ballots.has_order else (),
-        "counts": counts,
-        "agreement": consensus.agreement(votes, min_labels=2),
-        "items": items,
-    }
+    return items
 
 
 def _compare_agents(fitted_consensus: FittedConsensus) -> list[AgentDifference]:
@@ -656,15 +668,13 @@ def _annotator_figures(
 def _shifts_from_middle(adjusted: AdjustedMeans, clusters: Ints) -> list[Estimate | None]:
     """Return how much higher each annotator's labels surely are than in the middle of all annotators, all else equal.
 
-    Means are adjusted again without each cluster of items; `clusters` [L] are those of the labels. P-values allow for
+    Leniency is fitted again without each cluster of items; `clusters` [L] are those of the labels. P-values allow for
     the number of annotators.
     """
     votes = adjusted.votes
-    no_gold = np.full(len(votes.items), -1)
-    all_labels = np.ones(len(votes.item), dtype=np.bool_)
-    masks = [all_labels, *filter(np.any, jackknife_masks(cluster_numbers(clusters)))]
-    panels = [consensus.adjusted_means(votes.select_labels(kept), no_gold) for kept in masks]
-    leniencies = np.array([panel.leniency for panel in panels])
+    panels = map(votes.select_labels, filter(np.any, jackknife_masks(cluster_numbers(clusters))))
+    fits = [consensus.fit_leniency(panel).leniency for panel in panels]
+    leniencies = np.array([adjusted.leniency, *fits])
     middle = np.median(leniencies[:, votes.labels_by_annotator > 0], axis=1, keepdims=True)
     distances = leniencies - middle
     annotator_clusters = np.unique(np.stack([votes.annotator, clusters]), axis=1)
@@ -869,7 +879,7 @@ def list_consensus_labels(
         for column, text in fields.items():
             if text is not None:
                 details.setdefault(column, {})[key] = text
-    items = describe_fit(fitted_consensus)["items"]
+    items = _describe_items(fitted_consensus)
     columns = [] if has_words(ballots.classes) else ["mean", "adjusted_mean"]
     if fitted_consensus.method == "adjusted-mean":
         columns.append("standard_error")

@@ -219,11 +219,11 @@ def _label_names_of_question(
     """Return the names by which labels in files name a question; none where they have others, or no names."""
     ids = {judge.question for run in runs for judge in run.judgements_by_judge}
     chosen_ids = find_questions_by_name(question, ids)
+    if not chosen_ids:
+        return set()
     rows = chain.from_iterable(map(read_rows, paths))
     names = {str(row.get("question") or row.get("dimension")) for _, row in rows}
-    return {
-        name for name in names if chosen_ids and find_questions_by_name(name, ids) == chosen_ids
-    }
+    return {name for name in names if find_questions_by_name(name, ids) == chosen_ids}
 
 
 def add_mean_labels(

@@ -179,9 +179,8 @@ def read_judgements(
     traits: dict[str, dict[str, str | None]] = {"agent": {}, "domain": {}}
     costs: dict[_PartOfJudge, float] = defaultdict(float)
     response_by_name: dict[str, str | None] = {}
-    billed_calls = set[
-        str
-    ]()  # a group may have the replies of an earlier one, which were paid once
+    # a group may have the replies of an earlier one, which were paid once
+    billed_calls = set[str]()
     for group in run.group_records():
         survey = run.survey_without_texts_of(group.key)
         questions = {question.id: question for question in survey.questions}

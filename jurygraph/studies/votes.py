@@ -179,7 +179,9 @@ def collect_votes(
         location=[f"{vote.location} of {vote.file.path}" for vote in votes],
         details=[vote.model_dump(include={"group", "prompt", "text"}) for _, _, vote in votes],
         spelling_change_counts=spelling_change_counts,
-        unread_columns=tuple(chain.from_iterable(file.unread_columns for file in files)),
+        unread_columns=tuple(
+            dict.fromkeys(chain.from_iterable(file.unread_columns for file in files))
+        ),
     )
 
 

@@ -6,6 +6,7 @@ from jurygraph.aggregation.consensus.adjusted import (
     AdjustedMeans,
     ExpectedError,
     adjusted_means,
+    fit_leniency,
 )
 from jurygraph.aggregation.consensus.fitting import (
     RankingStability,
@@ -50,6 +51,7 @@ __all__ = [
     "dawid_skene",
     "expected_ambiguity",
     "fit",
+    "fit_leniency",
     "list_vote_warnings",
     "majority_vote",
     "not_identifiable",

@@ -71,6 +71,33 @@ class AdjustedMeans(ItemPosteriors):
         return dict.fromkeys(doubtful_items, "unsure mean")
 
 
+class LeniencyFit(NamedTuple):
+    """How much higher the labels of each annotator are, [A], and the share of its variance that is not known, [A]."""
+
+    leniency: Floats
+    unknown_share: Floats
+
+
+def fit_leniency(votes: Votes) -> LeniencyFit:
+    """Return b of `adjusted_means`, and 1 / (1 + o) of each annotator."""
+    from scipy import sparse  # imported lazily: every `study` command would wait for it
+
+    n, a, _ = votes.shape
+    numbers = np.array(votes.classes, dtype=np.float64)
+    scores = numbers[votes.label]
+    counts = sparse.coo_array((np.ones(len(scores)), (votes.item, votes.annotator)), shape=(n, a))
+    sizes = np.maximum(counts.sum(axis=1), 1.0)
+    # b solves Q b = q, the equations of both means without m.
+    shared = counts.T @ sparse.diags_array(1.0 / sizes) @ counts
+    labels = votes.labels_by_annotator
+    matrix = sparse.diags_array(1.0 + labels) - shared
+    sums = np.bincount(votes.annotator, scores, a) - counts.T @ (votes.counts @ numbers / sizes)
+    leniency = sparse.linalg.lsmr(matrix, sums, 0.0, 1e-12, 1e-12, 0.0, maxiter=20 * a)[0]
+    _, parts = sparse.csgraph.connected_components(shared)
+    levels = np.bincount(parts, labels * leniency) / np.maximum(np.bincount(parts, labels), 1.0)
+    return LeniencyFit(leniency - levels[parts], 1.0 / matrix.diagonal())
+
+
 def adjusted_means(votes: Votes, gold: Ints) -> AdjustedMeans:
     """Return the adjusted means of votes whose classes are numbers: m of s = m_item + b_annotator + error.
 
@@ -90,35 +117,24 @@ def adjusted_means(votes: Votes, gold: Ints) -> AdjustedMeans:
     The last term is the error of the leniencies: of one who shares no label, nothing is known. A further label is
     expected to leave s_i² as it is, and to be by somebody whose leniency is as well known as that of a label at random.
     """
-    from scipy import sparse  # imported lazily: every `study` command would wait for it
-
-    n, a, _ = votes.shape
+    leniency, unknown_share = fit_leniency(votes)
     numbers = np.array(votes.classes, dtype=np.float64)
     span = np.ptp(numbers)
     scores = numbers[votes.label]
-    counts = sparse.coo_array((np.ones(len(scores)), (votes.item, votes.annotator)), shape=(n, a))
-    sizes = np.maximum(counts.sum(axis=1), 1.0)
+    label_counts = votes.counts.sum(axis=1)
+    sizes = np.maximum(label_counts, 1.0)
+    n = len(sizes)
     means = votes.counts @ numbers / sizes
-    # b solves Q b = q, the equations of both lines above without m.
-    shared = counts.T @ sparse.diags_array(1.0 / sizes) @ counts
-    labels = votes.labels_by_annotator
-    matrix = sparse.diags_array(1.0 + labels) - shared
-    sums = np.bincount(votes.annotator, scores, a) - counts.T @ means
-    leniency = sparse.linalg.lsmr(matrix, sums, 0.0, 1e-12, 1e-12, 0.0, maxiter=20 * a)[0]
-    _, parts = sparse.csgraph.connected_components(shared)
-    levels = np.bincount(parts, labels * leniency) / np.maximum(np.bincount(parts, labels), 1.0)
-    leniency -= levels[parts]
-    means -= counts @ leniency / sizes
+    means -= np.bincount(votes.item, leniency[votes.annotator], n) / sizes
     residuals = scores - means[votes.item] - leniency[votes.annotator]
     squares = np.bincount(votes.item, residuals**2, n)
-    unknown = 1.0 / matrix.diagonal()
-    freedom = len(scores) - np.count_nonzero(votes.has_label) - (1.0 - unknown).sum()
+    freedom = len(scores) - np.count_nonzero(votes.has_label) - (1.0 - unknown_share).sum()
     label_variance = (squares.sum() + (_USUAL_SPREAD * span) ** 2) / (1.0 + freedom)
     variances = (_USUAL_LABELS * label_variance + squares) / (_USUAL_LABELS - 1.0 + sizes)
-    leniency_errors = counts @ unknown
+    leniency_errors = np.bincount(votes.item, unknown_share[votes.annotator], n)
     errors = np.sqrt((variances + label_variance * leniency_errors / sizes) / sizes)
-    further_sizes = counts.sum(axis=1) + 1.0
-    leniency_errors += unknown[votes.annotator].mean()
+    further_sizes = label_counts + 1.0
+    leniency_errors += unknown_share[votes.annotator].mean()
     further_errors = variances + label_variance * leniency_errors / further_sizes
     further_errors = np.sqrt(further_errors / further_sizes)
     errors[~votes.has_label] = span

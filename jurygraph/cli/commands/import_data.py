@@ -232,7 +232,7 @@ def _import_ratings(
     for path, lines in lines_by_path.items():  # before either is written
         _refuse_lost_rows(path, lines)
     for path, lines in lines_by_path.items():
-        _write_tasks(path, iter(lines))
+        _write_lines(path, lines)
     votes = [vote for vote in table.votes if vote.label is not None]
     counts = {
         "tasks": len(table.tasks),
@@ -469,8 +469,12 @@ def _write_tasks(tasks: str, content: Iterator[bytes], is_of_sheets: bool = Fals
     if Path(tasks).is_file():
         lines = list(lines)
         _refuse_lost_rows(tasks, lines, is_of_sheets)
-    if tasks == "-":
+    _write_lines(tasks, lines)
+
+
+def _write_lines(path: str, lines: Iterable[bytes]) -> None:
+    if path == "-":
         for line in list(lines):
             print_result(line.removesuffix(b"\n"))
     else:
-        write_output(tasks, compress_lines(tasks, lines))
+        write_output(path, compress_lines(path, lines))
