@@ -132,6 +132,35 @@ class FileRows(Generic[N]):
         return Path(self.path).name
 
 
+ClassesByQuestion = Mapping[str, Sequence[str]]
+"""The labels of a question's scale, from low to high, by its name; by "" those of all others."""
+
+
+def parse_classes(texts: Sequence[str] | None) -> ClassesByQuestion:
+    """Return the classes that texts such as `A,B` or `QUESTION=A,B` name, joined by commas.
+
+    Raises `InputError` for a question that has two scales.
+    """
+    classes: dict[str, list[str]] = {}
+    for text in texts or ():
+        question, is_of_question, names = text.partition("=")
+        if not is_of_question or "," in question:  # then the sign is part of a label
+            question, names = "", text
+        question = question.strip()
+        if question in classes:
+            subject = f"names {quote(question)} twice" if question else "is of all questions twice"
+            raise InputError(
+                f"--classes: {subject}; write --classes QUESTION=LOWEST,…,HIGHEST once for each"
+            )
+        classes[question] = split_names(names)
+    return classes
+
+
+def select_classes(classes: ClassesByQuestion, question: str | None) -> Sequence[str]:
+    """Return the classes of a question: its own, or those of all others."""
+    return classes.get(question or "", classes.get("", ()))
+
+
 class LabelChoice(NamedTuple):
     """Which labels of files are read, and as what.
 
