@@ -581,6 +581,9 @@ def _conclude_agents(figures: Figures) -> Iterator[str]:
     """Yield whether the best agent is ahead of the next, and of more than two which pairs surely differ."""
     differences: Sequence[AgentDifference] = figures["pairs"]
     unit = "credit, as the scores are"
+    lowest, *_, highest = map(format_label, figures["classes"])
+    if has_words(figures["classes"]):
+        unit += f": {lowest} is {figures['values'][0]:g} and {highest} {figures['values'][-1]:g}"
     if figures["values"] == figures["classes"]:
         unit = "units of the labels, such as stars"
     for lead in differences[:1]:

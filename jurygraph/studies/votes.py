@@ -22,6 +22,7 @@ from jurygraph.sources.ratings import (
     NUMERAL_PATTERN,
     LabelWithPlace,
     VotesFile,
+    parse_target_cell,
     select_dimension,
 )
 
@@ -141,7 +142,9 @@ def collect_votes(
     scale = _parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
     values = None
     if not classes and has_class_order:
-        values = np.interp(scale, (scale[0], scale[-1]), (0.0, 1.0)).tolist()
+        values = [0.0, 1.0]
+        if not has_words(scale):
+            values = np.interp(scale, (scale[0], scale[-1]), values).tolist()
     labels = []
     spelling_change_counts = Counter[str]()
     for located_vote in votes:
@@ -248,6 +251,10 @@ def _parse_scale(classes: Sequence[str]) -> Sequence[Any]:
 def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> Sequence[Any]:
     """Return the classes that occur, sorted: words, which have no order, in their commonest spelling."""
     texts = [located_vote for located_vote in votes if isinstance(located_vote.vote.label, str)]
+    labels = [_label_to_class_value(vote.label) for _, _, vote in votes if vote.label is not None]
+    decisions = _order_decisions(labels)
+    if decisions:
+        return decisions
     if has_class_order and texts:
         # a word rather than a number that is written as text
         word = max(
@@ -257,11 +264,7 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> S
             f"{word.label_location}: is {describe_value(word.vote.label)}, and only numbers have an order by "
             "themselves; write a number, or name all labels from low to high with --classes"
         )
-    labels = [_label_to_class_value(vote.label) for _, _, vote in votes if vote.label is not None]
-    spelling_by_class: dict[str, Any] = {}
-    for label, _ in Counter(labels).most_common():
-        spelling_by_class.setdefault(str(label).casefold(), label)
-    classes = sorted(spelling_by_class.values())
+    classes = sorted(_list_spellings(labels))
     class_count = len(classes)
     if class_count == 1:
         raise InputError(
@@ -278,6 +281,24 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> S
             f"classes; {hint}"
         )
     return tuple(classes)
+
+
+def _list_spellings(labels: Iterable[Label]) -> list[Any]:
+    """Return the labels that occur, those that differ in case alone in their commonest spelling."""
+    spelling_by_class: dict[str, Any] = {}
+    for label, _ in Counter(labels).most_common():
+        spelling_by_class.setdefault(str(label).casefold(), label)
+    return list(spelling_by_class.values())
+
+
+def _order_decisions(labels: Iterable[Label]) -> Sequence[Any]:
+    """Return labels that are two words of a decision, such as no and yes, the one that declines first; else none."""
+    decisions = {parse_target_cell(str(label)): label for label in _list_spellings(labels)}
+    if decisions.keys() != {False, True} or not all(
+        isinstance(label, str) for label in decisions.values()
+    ):
+        return ()
+    return decisions[False], decisions[True]
 
 
 def _name_groups(votes: Sequence[_LocatedVote]) -> Iterator[_LocatedVote]:

@@ -193,7 +193,9 @@ def vote(votes: Votes, ties: TieRule, gold: Ints) -> MajorityVote:
         posterior = np.eye(k)[_break_ties(votes, is_leading_class, ties)]
     posterior[~votes.has_label] = 1.0 / k
     _set_gold_posteriors(posterior, gold)
-    is_tied_item = (is_leading_class.sum(axis=1) > 1) & votes.has_label
+    is_voted = votes.has_label & (gold < 0)
+    margin[~is_voted] = 0
+    is_tied_item = (is_leading_class.sum(axis=1) > 1) & is_voted
     return MajorityVote(votes, posterior, is_tied_item, margin)
 
 

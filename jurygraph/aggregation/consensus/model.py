@@ -655,7 +655,8 @@ class MajorityVote(ItemPosteriors):
     `posterior` [N,K] is certain; if ties are shared, each of n tied classes has 1/n. `tied` [N] marks items with
     several leading classes; `margin` [N] is the number of votes by which the first class leads the second. An item with
     margin 1 changes or becomes tied if one annotator is left out: ranks by majority are not stable there (STABLEVAL,
-    Proposition 1). An item without a label has equal probabilities and margin 0.
+    Proposition 1). An item without a label has equal probabilities and margin 0; of a gold item no vote decides, and
+    its margin is 0.
     """
 
     tied: Bools
