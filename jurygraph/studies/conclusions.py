@@ -446,7 +446,7 @@ def _describe_test_against_people(
 def _describe_guessers(test: AlternativeAnnotator) -> str:
     """Return who of the beaten persons may be guessing, and ω without them, as a sentence without its end."""
     names = [f"{name} {format_cell(cell, 2)}" for name, cell in test.guessers.items()]
-    without = f"without them ({_without_option(test.guessers)}), "
+    without = f"without them ({without_option(test.guessers)}), "
     if test.winning_rate_without_guessers is None:
         without += "there are too few persons to test"
     else:
@@ -698,7 +698,7 @@ def describe_raters(
             continue
         sentence = f"{finding_text}: {join_names(texts[name] for name in people)}"
         if finding != "unsure":
-            sentence += f"{other_reason}; to leave out: {_without_option(people)}"
+            sentence += f"{other_reason}; to leave out: {without_option(people)}"
         yield sentence
     for relation, names in _join_names_by_side(shifts, "higher", "lower"):
         yield f"{unit} surely {relation} {baseline}: {names}"
@@ -729,7 +729,7 @@ def describe_least_similar_rater(cells: Mapping[str, object]) -> Iterator[str]:
     )
 
 
-def _without_option(names: Iterable[str]) -> str:
+def without_option(names: Iterable[str]) -> str:
     return f"--without {shell_quote(','.join(names))}"
 
 

@@ -26,7 +26,7 @@ from jurygraph.aggregation.consensus.fitting import (
     PUBLISHED_SEED,
     ConsensusMethod,
 )
-from jurygraph.aggregation.consensus.model import class_credit_values
+from jurygraph.aggregation.consensus.model import Votes, class_credit_values
 from jurygraph.arrays import Ints
 from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
@@ -56,6 +56,7 @@ from jurygraph.studies.conclusions import (
     describe_lead,
     describe_least_similar_rater,
     describe_raters,
+    without_option,
 )
 from jurygraph.studies.report import (
     Columns,
@@ -91,6 +92,8 @@ MAX_LABEL_STEPS_FOR_REFITS = 5_000_000
 """Labels × steps of the fit up to which the refits take seconds: MT-Bench has 1.6 million, ConvAbuse .7."""
 _TABLE_DIGITS = 3  # as in the tables of the paper
 _MAX_ROWS_LISTED = 10
+_MAX_ANNOTATORS_LISTED = 30
+_CONSTANT_LABELS_LEVEL = 0.01
 _MAX_AGENTS_PLOTTED = 25
 _MAX_SCALE_CHARACTERS = 400
 _CONSENSUS_METHOD_LABELS = {
@@ -191,6 +194,17 @@ class FittedConsensus:
         if self.method != "adjusted-mean":
             gold = np.full_like(gold, -1)
         return consensus.adjusted_means(self.model.votes, gold)
+
+    @property
+    def shows_rates(self) -> bool:
+        """Return whether a reader is shown the annotators' rates by the model: not where it has too few labels.
+
+        Without an order of classes, there is nothing else that tells them apart.
+        """
+        has_rejected_model = self.settings.method is None and self.method == "majority"
+        if self.ballots.has_order and has_rejected_model:
+            return False
+        return self.method != "adjusted-mean"
 
     @cached_property
     def spreads(self) -> dict[Any, float]:
@@ -581,9 +595,9 @@ def _conclude_agents(figures: Figures) -> Iterator[str]:
     """Yield whether the best agent is ahead of the next, and of more than two which pairs surely differ."""
     differences: Sequence[AgentDifference] = figures["pairs"]
     unit = "credit, as the scores are"
-    lowest, *_, highest = map(format_label, figures["classes"])
-    if has_words(figures["classes"]):
-        unit += f": {lowest} is {figures['values'][0]:g} and {highest} {figures['values'][-1]:g}"
+    if figures["values"] and has_words(figures["classes"]):
+        lowest, *_, highest = zip(figures["classes"], figures["values"], strict=True)
+        unit += ": {} is {:g} and {} {:g}".format(*lowest, *highest)
     if figures["values"] == figures["classes"]:
         unit = "units of the labels, such as stars"
     for lead in differences[:1]:
@@ -610,6 +624,17 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
     `figures` have the `annotators`, `values` and `classes` of a report.
     """
     people = figures["annotators"]
+    constant_people = {name: row for name, row in people.items() if row.get("always") is not None}
+    if constant_people:
+        labels = [
+            f"{name} ({format_label(person['always'])} of {person['labels']})"
+            for name, person in constant_people.items()
+        ]
+        yield (
+            f"Warning: gives every item the same label, where others differ: {join_names(labels)}; to leave out: "
+            f"{without_option(constant_people)}"
+        )
+    people = {name: row for name, row in people.items() if name not in constant_people}
     measure, chance = "correlation", 0.0
     cells = {name: person["correlation"] for name, person in people.items()}
     if not figures["values"]:
@@ -633,10 +658,17 @@ def _annotator_figures(
     rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not, and `shift` is
     how much higher the labels surely are: numbers than in the middle of all annotators, were all items the same,
     and the credit of words than the others' (`shifts_from_others`). Adjusted means take out the `offset` of each
-    annotator.
+    annotator. `always` is the label of who gives no other one (`_find_constant_labels`), else None, and `gold` how many
+    labels of gold items are right.
     """
     ballots = fitted_consensus.ballots
     model = fitted_consensus.model
+    votes = model.votes
+    constant_labels = _find_constant_labels(votes)
+    is_gold_label = model.gold[votes.item] >= 0
+    gold_counts = np.bincount(votes.annotator, is_gold_label, len(votes.annotators))
+    is_right = is_gold_label & (model.gold[votes.item] == votes.label)
+    right_counts = np.bincount(votes.annotator, is_right, len(votes.annotators))
     code_by_name = {str(name): code for code, name in enumerate(model.votes.annotators)}
     annotator = np.array([code_by_name[name] for name in ballots.annotator])
     correlations: list[Estimate | None] = [None] * len(code_by_name)
@@ -664,8 +696,28 @@ def _annotator_figures(
         row["shift"] = as_interval(shifts[code])
         if fitted_consensus.method == "adjusted-mean" and fitted_consensus.adjusted is not None:
             row["offset"] = round(float(fitted_consensus.adjusted.leniency[code]), 9)
+        row["always"] = constant_labels.get(code)
+        if ballots.gold:
+            row["gold"] = {"right": int(right_counts[code]), "labels": int(gold_counts[code])}
         rows[str(name)] = row
     return rows
+
+
+def _find_constant_labels(votes: Votes) -> dict[int, Label]:
+    """Return the label of each annotator, by code, who gives no other, where that is unlikely by the others' labels.
+
+    Those of the same items are taken as draws: they are all alike with a probability below 1 %.
+    """
+    label_by_annotator = {}
+    for code, label_count in enumerate(votes.labels_by_annotator.tolist()):
+        is_own = votes.annotator == code
+        own_labels = np.unique(votes.label[is_own])
+        is_others = ~is_own & np.isin(votes.item, votes.item[is_own])
+        if len(own_labels) == 1 and is_others.any():
+            share = float(np.mean(votes.label[is_others] == own_labels[0]))
+            if share**label_count < _CONSTANT_LABELS_LEVEL:
+                label_by_annotator[code] = votes.classes[own_labels[0]]
+    return label_by_annotator
 
 
 def _shifts_from_middle(adjusted: AdjustedMeans, clusters: Ints) -> list[Estimate | None]:
@@ -778,7 +830,7 @@ def _sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSect
             yield ReportTable(("posterior (PEC) against majority (MV)", ""), findings)
         if figures["stability"] is not None:
             yield _stability_table(figures)
-    yield from _annotator_sections(figures)
+    yield from _annotator_sections(figures, fitted_consensus.shows_rates)
     if method in ("majority", "adjusted-mean"):
         yield from _doubtful_item_sections(figures, fitted_consensus)
     else:
@@ -835,27 +887,32 @@ def _comparison_table(comparison: RowsByName) -> ReportTable:
     return ReportTable.of(columns, _sort_descending(comparison, "stableval"), digits=_TABLE_DIGITS)
 
 
-def _annotator_sections(figures: Figures) -> ReportSections:
-    """Yield the annotators, the best first, and what their rates are."""
+def _annotator_sections(figures: Figures, shows_rates: bool) -> ReportSections:
+    """Yield the annotators, who is least like the others first, and what their rates by the model are, if shown."""
     rows = [
         {**person, "name": name, "accuracy": _accuracy_cell(person)}
         for name, person in figures["annotators"].items()
     ]
     is_by_mean = figures["method"] == "adjusted-mean"
     measure = "accuracy"
-    columns = {"annotator": "name"}
-    if not is_by_mean:
+    columns: dict[str, Any] = {"annotator": "name"}
+    if shows_rates:
         columns["accuracy (95 %, refits)"] = measure
     if figures["values"]:
         measure = "correlation"
         columns["rank correlation with the others (95 %)"] = measure
-        rates = ["offset"] if is_by_mean else _ANNOTATOR_RATE_NAMES[1:]
-        columns |= {rate: rate for rate in rates}
+        columns |= {rate: rate for rate in _ANNOTATOR_RATE_NAMES[1:] if shows_rates}
+    if is_by_mean:
+        columns["offset"] = "offset"
+    if figures["counts"]["gold"]:
+        columns["right on gold"] = lambda row: "{right} of {labels}".format_map(row["gold"])
     columns["labels"] = "labels"
-    rows.sort(key=lambda row: (-row[measure].value if row[measure] else math.inf, row["name"]))
-    yield ReportTable.of(columns, rows, digits=_TABLE_DIGITS, most=_MAX_ROWS_LISTED)
+    # who is least like the others is what a reader looks for
+    rows.sort(key=lambda row: (row[measure].value if row[measure] else -math.inf, row["name"]))
+    yield ReportTable.of(columns, rows, digits=_TABLE_DIGITS, most=_MAX_ANNOTATORS_LISTED)
     if is_by_mean:
         yield "offset: how much higher the labels are, all else equal; adjusted means leave it out"
+    if not shows_rates:
         return
     lowest, *_, highest = map(format_label, figures["classes"])
     yield "accuracy: share of right labels by the model, the mean over the classes"

@@ -56,7 +56,7 @@ ambiguous share                        0.0000
 
 annotator  accuracy (95 %, refits)  rank correlation with the others (95 %)  leniency  strictness  labels
 ─────────  ───────────────────────  ───────────────────────────────────────  ────────  ──────────  ──────
-ada         0.998 (0.735 to 1.000)                   0.807 (0.611 to 1.000)     0.500       0.500      12
+cy          0.500 (0.250 to 0.777)                  0.000 (-0.752 to 0.752)     0.334       0.666      12
 """
 
 
