@@ -84,6 +84,7 @@ _AGENT_SHEET_COLUMNS = (
     SheetColumn("Is the best better than it?", 70),
 )
 
+_TEXT_TITLES = ("prompt", "text", "in doubt")
 SheetRow = Sequence[JsonValue]
 SheetRows = Sequence[SheetRow]
 Sheet = tuple[Sequence[SheetColumn], SheetRows]
@@ -203,6 +204,19 @@ def write_workbook(responses: Sheet, agents: Sheet, table: ExportTable, path: Pa
     workbook["Rewards"].auto_filter.ref = f"A1:{last_column}{len(responses[1]) + 1}"
     titles = [SheetColumn(name, 16) for name in names]
     _add_sheet(workbook, "Everything", titles, row_values, Alignment())
+    workbook.save(path)
+
+
+def write_sheet(titles: Sequence[str], rows: SheetRows, path: Path) -> None:
+    """Write one sheet to read and filter; its columns are as wide as their titles, and wide for texts."""
+    workbook = Workbook(write_only=True)
+    columns = [
+        SheetColumn(title, 60 if title in _TEXT_TITLES else max(10, len(title) + 3))
+        for title in titles
+    ]
+    _add_sheet(workbook, "Items", columns, rows, Alignment(vertical="top", wrap_text=True))
+    last_column = get_column_letter(len(titles))
+    workbook["Items"].auto_filter.ref = f"A1:{last_column}{len(rows) + 1}"
     workbook.save(path)
 
 

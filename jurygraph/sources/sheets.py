@@ -165,13 +165,15 @@ def make_sheets(
     questions: Sequence[SheetQuestion] = (SheetQuestion(),),
     seed: int = 0,
     raters: Mapping[str, Collection[str]] = {},
+    questions_by_item: Mapping[str, Sequence[SheetQuestion]] = {},
 ) -> ReviewerAssignment:
     """Return sheets in which each item has `per_item` reviewers, and everybody gets all of `gold`.
 
     Loads are balanced over all items, agents and their domains. Each reviewer sees the items in an order of their own,
     and of half of the pairs the second text first. The same arguments give the same sheets, in any order of items.
     Each of the `questions` about an item comes after the one that it depends on. `raters` are the reviewers who rated
-    an item before, by its key: others come first.
+    an item before, by its key: others come first. `questions_by_item` has the questions of items that do not have
+    all.
     """
     rng = np.random.default_rng(seed)
     gold_keys = {item.key for item in gold}
@@ -188,8 +190,10 @@ def make_sheets(
     else:
         assigned = assign_reviewers(strata, len(names), per_item, rng)
     sorted_gold = sorted(gold, key=lambda item: item.key)
-    rating_count = int(assigned.sum()) + len(sorted_gold) * len(names)
-    row_count = rating_count * len(questions)
+    questions_by_key = {**questions_by_item, **dict.fromkeys(gold_keys, questions)}
+    row_count = len(sorted_gold) * len(names) * len(questions)
+    for item, reviewer_count in zip(items_without_gold, assigned.sum(axis=1), strict=True):
+        row_count += int(reviewer_count) * len(questions_by_key.get(item.key, questions))
     has_prompts = any(item.prompt for item in [*items, *gold])
     ids = iter(rng.choice(16**7, row_count, replace=False).tolist())
     key = []
@@ -201,7 +205,7 @@ def make_sheets(
         for index in rng.permutation(len(sheet_items)).tolist():
             item = sheet_items[index]
             is_swapped = item.is_pair and bool(is_pair_swapped[index])
-            for question in questions:
+            for question in questions_by_key.get(item.key, questions):
                 # The letter keeps spreadsheets from reading an id such as 12e45 as a number.
                 identity = f"i{next(ids):07x}"
                 fields = item.model_dump(include=_ITEM_FIELDS)

@@ -66,6 +66,7 @@ class SavedConsensus(FrozenModel):
     doubt_above: Number = HIGH_AMBIGUITY
     settings: JsonFields
     dimension: str | None = None
+    question: str | None = None
     command: str = "jurygraph consensus RATINGS"
     counts: _ConsensusCounts
     agents: Mapping[str, AgentScore]
@@ -147,9 +148,36 @@ class ConsensusChange(NamedTuple):
     agents: Sequence[AgentChange]
 
 
-def read_consensus(path: Path) -> SavedConsensus:
-    """Read what `consensus --json` printed. Raises `InputError` with file and field for anything else."""
+def read_rounds(path: Path) -> list[SavedConsensus]:
+    """Read what `consensus --json` printed, of each question. Raises `InputError` with file and field for anything
+    else."""
     content = read_json_object(path, "a saved consensus is", _SAVE_CONSENSUS_HINT)
+    questions = content.pop("questions", None)
+    if not isinstance(questions, dict):
+        return [_read_round(path, content)]
+    return [
+        _read_round(path, {**content, **figures, "dimension": name})
+        for name, figures in questions.items()
+    ]
+
+
+def select_round(rounds: Sequence[SavedConsensus], question: str | None) -> SavedConsensus | None:
+    """Return the earlier consensus of a question, or the only one; None without any.
+
+    Raises `InputError` if others are there.
+    """
+    for earlier in rounds:
+        if len(rounds) == 1 or earlier.dimension == question:
+            return earlier
+    if rounds:
+        names = join_names(earlier.dimension or "" for earlier in rounds)
+        raise InputError(
+            f"--before: has consensuses of {names}, and none of {quote(question or 'labels without a dimension')}"
+        )
+    return None
+
+
+def _read_round(path: Path, content: JsonFields) -> SavedConsensus:
     if "items" not in content:
         raise InputError(f"{path}, field items: is missing; {_SAVE_CONSENSUS_HINT}")
     earlier_consensus = validate_at_location(str(path), SavedConsensus, content)
@@ -161,43 +189,65 @@ def read_consensus(path: Path) -> SavedConsensus:
     return earlier_consensus
 
 
+def list_raters(rounds: Sequence[SavedConsensus]) -> dict[str, frozenset[str]]:
+    """Return who labelled an item, also if left out, by its key: in any of several consensuses."""
+    raters: dict[str, frozenset[str]] = {}
+    for earlier in rounds:
+        for name, item in earlier.items.items():
+            raters[name] = raters.get(name, frozenset()).union(item.annotators, item.left_out)
+    return raters
+
+
 def select_ambiguous(
-    earlier_consensus: SavedConsensus, min_doubt: float | None, items: Sequence[SheetItem]
-) -> list[SheetItem]:
+    rounds: Sequence[SavedConsensus], min_doubt: float | None, items: Sequence[SheetItem]
+) -> list[tuple[SheetItem, list[str | None]]]:
     """Return those of the items of which a consensus has a doubt above `min_doubt`, the most doubtful first.
 
-    The doubt is that of `SavedConsensus.doubts`, and None takes `doubt_above`. Raises `InputError` if there is none, or
-    if one is not among `items`.
+    Each has the dimensions of which it is in doubt; of several, the first items of each dimension come before the
+    second ones. The doubt is that of `SavedConsensus.doubts`, and None takes `doubt_above`.
+
+    Raises `InputError` if there is none, if one is not among `items`, or for a `min_doubt` of several consensuses.
     """
-    if min_doubt is None:
-        min_doubt = earlier_consensus.doubt_above
+    if min_doubt is not None and len(rounds) > 1:
+        raise InputError("--above: is of one question; save its consensus alone, by --dimension")
     item_by_key = {item.key: item for item in items}
-    doubts = earlier_consensus.doubts
-    selected_items = []
-    for name, doubt in doubts.items():
-        if doubt > min_doubt:
+    dimensions_by_item: dict[str, list[str | None]] = {}
+    rank_by_item: dict[str, int] = {}
+    for earlier in rounds:
+        bound = earlier.doubt_above if min_doubt is None else min_doubt
+        names = [name for name, doubt in earlier.doubts.items() if doubt > bound]
+        for rank, name in enumerate(names):
             if name not in item_by_key:
                 raise InputError(
                     f"--ambiguous: ITEMS have no text of {quote(name)} (the item, with _ and its agent where ratings "
                     f"name one), but of {join_names(item_by_key)}; add it, or name the column of agents with "
                     "--column agent=C"
                 )
-            selected_items.append(item_by_key[name])
-    if not selected_items:
-        problem = f"no item has an ambiguity, which is from 0 to 1, above {min_doubt:g}"
-        hint = f"here it is {max(doubts.values()):.3g} at most; write less"
-        if earlier_consensus.method == "adjusted-mean":
-            problem = f"no adjusted mean has a standard error above {min_doubt:.3g}"
-        elif earlier_consensus.method == "majority":
-            problem += (
-                " by majority vote, for which only ties and items decided by one vote are in doubt"
-            )
-            hint = (
-                f"a tie of two is {_TIE_AMBIGUITY:g}, as are items that one vote decides; write less, or save the "
-                "consensus again with --method stableval"
-            )
-        raise InputError(f"--above: {problem}; {hint}")
-    return selected_items
+            dimensions_by_item.setdefault(name, []).append(earlier.dimension)
+            rank_by_item[name] = min(rank, rank_by_item.get(name, rank))
+    if not dimensions_by_item:
+        raise _no_doubt_error(rounds[0], min_doubt)
+    return [
+        (item_by_key[name], dimensions_by_item[name])
+        for name in sorted(rank_by_item, key=rank_by_item.__getitem__)
+    ]
+
+
+def _no_doubt_error(earlier_consensus: SavedConsensus, min_doubt: float | None) -> InputError:
+    bound = earlier_consensus.doubt_above if min_doubt is None else min_doubt
+    problem = f"no item has an ambiguity, which is from 0 to 1, above {bound:g}"
+    hint = f"here it is {max(earlier_consensus.doubts.values()):.3g} at most; write less"
+    if earlier_consensus.method == "adjusted-mean":
+        problem = f"no adjusted mean has a standard error above {bound:.3g}"
+    elif earlier_consensus.method == "majority":
+        problem += (
+            " by majority vote, for which only ties and items decided by one vote are in doubt"
+        )
+        hint = (
+            f"a tie of two is {_TIE_AMBIGUITY:g}, as are items that one vote decides; write less, or save the "
+            "consensus again with --method stableval"
+        )
+    return InputError(f"--above: {problem}; {hint}")
 
 
 def report(

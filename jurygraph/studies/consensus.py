@@ -162,6 +162,11 @@ class FittedConsensus:
     values: tuple[float, ...]
     warnings: tuple[str, ...]
 
+    @property
+    def question(self) -> str:
+        """What the labels are of: the dimension, or what their column is called by."""
+        return self.ballots.question or "label"
+
     def get_item_posteriors(self, method: ConsensusMethod) -> ItemPosteriors:
         if method == "majority":
             return self.majority
@@ -510,16 +515,17 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
         **threshold,
         "preset": fitted_consensus.settings.preset or "converged",
         "dimension": ballots.dimension,
+        "question": ballots.question,
         "settings": fitted_consensus.model.settings._asdict(),
         "classes": ballots.classes,
         "values": fitted_consensus.values if ballots.has_order else (),
         "counts": counts,
         "agreement": consensus.agreement(votes, min_labels=2),
-        "items": _describe_items(fitted_consensus),
+        "items": describe_items(fitted_consensus),
     }
 
 
-def _describe_items(fitted_consensus: FittedConsensus) -> dict[Any, dict[str, Any]]:
+def describe_items(fitted_consensus: FittedConsensus) -> dict[Any, dict[str, Any]]:
     """Return the figures of each item, by its name.
 
     Items have the posterior probability of each class, [K], the ambiguity, 1 minus the greatest, and the names of the
@@ -939,7 +945,7 @@ def list_consensus_labels(
         for column, text in fields.items():
             if text is not None:
                 details.setdefault(column, {})[key] = text
-    items = _describe_items(fitted_consensus)
+    items = describe_items(fitted_consensus)
     columns = [] if has_words(ballots.classes) else ["mean", "adjusted_mean"]
     if fitted_consensus.method == "adjusted-mean":
         columns.append("standard_error")

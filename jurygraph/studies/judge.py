@@ -40,6 +40,7 @@ from jurygraph.studies.judgements import (
     LabelsWithPositions,
     RunJudgements,
     Traits,
+    find_judgements_of_question,
     find_questions_by_name,
     pair_name,
     question_of_target_column,
@@ -241,16 +242,13 @@ def add_mean_labels(
     column = labels.columns.get("target", "label")
     for _, label in labels.rows:
         targets[label.id, label.question or column].append(label.target)
+    judged = {question: find_judgements_of_question(run, question) for _, question in targets}
     for (response, question), values in targets.items():
         row = rows.setdefault(response, {})
         row[f"people.{question}"] = fmean(values)
-        for judge, judgements in run.judgements_by_judge.items():
-            ids = find_questions_by_name(question, [judge.question])
-            judgement = judgements.get(response)
-            if ids and judgement is not None and judgement.score is not None:
-                is_folded = judge.jury is not None and not judge.is_tried_jury
-                if is_folded or f"judge.{question}" not in row:
-                    row[f"judge.{question}"] = _prediction_of_judgement(judgement, False)
+        judgement = judged[question].get(response)
+        if judgement is not None and judgement.score is not None:
+            row[f"judge.{question}"] = _prediction_of_judgement(judgement, False)
 
 
 def _make_no_label_error(

@@ -555,6 +555,18 @@ def find_questions_by_name(name: str, questions: Collection[str]) -> list[str]:
     ]
 
 
+def find_judgements_of_question(run: RunJudgements, name: str) -> Judgements:
+    """Return what the judge of a question says, of a jury what all say together; nothing where no judge is of it."""
+    questions = {judge.question for judge in run.judgements_by_judge}
+    names = find_questions_by_name(name, questions)
+    found: Judgements = {}
+    for judge, judgements in run.judgements_by_judge.items():
+        is_folded = judge.jury is not None and not judge.is_tried_jury
+        if judge.question in names and (is_folded or not found):
+            found = judgements
+    return found
+
+
 def describe_question_name_problem(
     name: str, matching_question_ids: Sequence[str], questions: Sequence[str]
 ) -> str:

@@ -1,8 +1,8 @@
 """Votes of files on one scale: their classes, and the class of each label, for a consensus of annotators."""
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
@@ -36,6 +36,7 @@ _CONTINUOUS_SCALE_HINT = (
 _LABEL_COLUMN_HINT = (
     "name the column of the labels, or all values with --classes if they are classes"
 )
+_LABEL_COLUMNS = ("label", "score", "target")
 _MIN_LABELS_PER_SLIP = 10
 _FEW_CLASSES_THRESHOLD = 10
 """Up to this, numbers are classes even where most labels differ."""
@@ -55,6 +56,7 @@ class VoteColumns(NamedTuple):
         values: credit of each class, [K], where all are numbers of the data: linear from the lowest to the highest.
         has_order: False if `classes` are words that nobody has put in an order, which are sorted.
         dimension: that of all votes; None if they name none.
+        label_column: what the column of labels is called.
         location: the line of each row, and its file, [rows].
         details: the `group`, `prompt` and `text` of the item in each row, as far as the file has them, [rows].
         spelling_change_counts: the number of labels unlike their class, by both: "'Bug' as bug", "3.5 as 4".
@@ -73,11 +75,18 @@ class VoteColumns(NamedTuple):
     values: Sequence[float] | None = None
     has_order: bool = True
     dimension: str | None = None
+    label_column: str = "label"
     location: Sequence[str] = ()
     details: Sequence[Mapping[str, str | None]] = ()
     spelling_change_counts: Mapping[str, int] = {}
     unread_columns: Sequence[str] = ()
     left_out: Mapping[str, Sequence[str]] = {}
+
+    @property
+    def question(self) -> str | None:
+        """Return what was asked: the dimension, or the name of the column of labels if it says something."""
+        column = None if self.label_column in _LABEL_COLUMNS else self.label_column
+        return self.dimension or column
 
     @property
     def is_number_scale(self) -> bool:
@@ -158,14 +167,13 @@ def collect_votes(
     prompt = _require_complete_column(votes, "group")
     _refuse_ambiguous_item_keys(votes)
     item = [vote.key for _, _, vote in votes]
-    items = set(item)
+    keys_by_item = defaultdict(set)
+    for _, _, vote in votes:
+        keys_by_item[vote.item].add(vote.key)
+    keys = set(item)
     gold_labels = {}
-    for key, (where, columns, label) in gold.items():
-        if key not in items:
-            hint = did_you_mean(key, items) or "leave the row out"
-            raise InputError(
-                f"{where}, field {columns['item']}: nobody labelled item {quote(key)}; {hint}"
-            )
+    for name, (where, columns, label) in gold.items():
+        key = _find_gold_item(name, keys, keys_by_item, f"{where}, field {columns['item']}")
         gold_labels[key] = _label_to_scale_class(label, scale, f"{where}, field {columns['label']}")
     return VoteColumns(
         item=item,
@@ -179,6 +187,7 @@ def collect_votes(
         values=values,
         has_order=has_class_order,
         dimension=votes[0].vote.dimension,
+        label_column=votes[0].file.columns.get("label", "label"),
         location=[f"{vote.location} of {vote.file.path}" for vote in votes],
         details=[vote.model_dump(include={"group", "prompt", "text"}) for _, _, vote in votes],
         spelling_change_counts=spelling_change_counts,
@@ -186,6 +195,36 @@ def collect_votes(
             dict.fromkeys(chain.from_iterable(file.unread_columns for file in files))
         ),
     )
+
+
+def _find_gold_item(
+    name: str, keys: Set[str], keys_by_item: Mapping[str, Set[str]], where: str
+) -> str:
+    """Return the key of an item that gold names: by its key, or without its agent if one agent alone answered it."""
+    if name in keys:
+        return name
+    answers = keys_by_item.get(name, set())
+    if len(answers) == 1:
+        return min(answers)
+    problem = f"nobody labelled item {quote(name)}"
+    hint = did_you_mean(name, keys) or "leave the row out"
+    if answers:
+        problem = f"several agents answered item {quote(name)}"
+        hint = "name the agent of each row in the column that the ratings have for it"
+    raise InputError(f"{where}: {problem}; {hint}")
+
+
+def list_questions(files: Sequence[VotesFile], dimension: str | None) -> list[str | None]:
+    """Return the questions that votes are of, in their order, or the one `dimension` that is chosen.
+
+    None stands for votes that name none; such beside others are refused with the rest (`collect_votes`).
+    """
+    names = dict.fromkeys(
+        vote.dimension for file in select_dimension(files, None) for _, vote in file.rows
+    )
+    if dimension is not None or None in names:
+        return [dimension]
+    return [*names]
 
 
 def _refuse_several_dimensions(votes: Sequence[_LocatedVote]) -> None:

@@ -25,7 +25,7 @@ from jurygraph.sources.sheets import (
 )
 from jurygraph.studies import adjudication
 from jurygraph.studies import consensus as consensus_study
-from jurygraph.studies.adjudication import SavedConsensus, read_consensus, select_ambiguous
+from jurygraph.studies.adjudication import SavedConsensus, read_rounds, select_ambiguous
 from jurygraph.studies.consensus import (
     ConsensusSettings,
     FittedConsensus,
@@ -74,7 +74,7 @@ def fit_votes(*files: list[Vote], settings: ConsensusSettings = PAPER) -> Fitted
 
 def save(fitted: FittedConsensus, path: Path) -> SavedConsensus:
     path.write_text(json.dumps(consensus_study.report(fitted).to_json()), encoding="utf-8")
-    return read_consensus(path)
+    return read_rounds(path)[0]
 
 
 def adjudicate(items: list[SheetItem], folder: Path, classes: Any) -> list[Vote]:
@@ -101,7 +101,7 @@ def test_doubtful_answers_are_found_labelled_again_and_refitted(tmp_path: Path) 
     ambiguity = dict(zip(map(str, first.model.items), first.model.ambiguity(), strict=True))
     texts = {vote.key: SheetItem(item=vote.item, agent=vote.agent, text="A") for vote in split.kept}
 
-    chosen = select_ambiguous(saved, 0.3, list(texts.values()))
+    chosen = [item for item, _ in select_ambiguous([saved], 0.3, list(texts.values()))]
     assert {item.key for item in chosen} == {key for key, value in ambiguity.items() if value > 0.3}
     answers = adjudicate(chosen, tmp_path, saved.classes)
     assert {vote.key: vote.label for vote in answers} == {
@@ -222,15 +222,15 @@ def test_items_that_cannot_be_chosen_are_refused(
 ) -> None:
     saved = save(fit_votes(VOTES, settings=PAPER), tmp_path / "consensus.json")
     with pytest.raises(InputError) as raised:
-        select_ambiguous(saved, above, [SheetItem(item=name, text="A") for name in items])
+        select_ambiguous([saved], above, [SheetItem(item=name, text="A") for name in items])
     assert str(raised.value).startswith(problem)
     voted = saved.model_copy(update={"method": "majority", "decided_by_one": ()})
     with pytest.raises(InputError, match="only ties and items decided by one vote are in doubt; "):
-        select_ambiguous(voted, 1.0, [])
+        select_ambiguous([voted], 1.0, [])
     close = voted.model_copy(update={"decided_by_one": ("i1",)})
-    assert select_ambiguous(close, 0.49, [SheetItem(item="i1", text="A")])[0].item == "i1"
+    assert select_ambiguous([close], 0.49, [SheetItem(item="i1", text="A")])[0][0].item == "i1"
     with pytest.raises(InputError, match="as are items that one vote decides; write less"):
-        select_ambiguous(close, 0.5, [SheetItem(item="i1", text="A")])
+        select_ambiguous([close], 0.5, [SheetItem(item="i1", text="A")])
 
 
 def test_ties_are_as_doubtful_as_what_one_vote_decides_and_come_first(tmp_path: Path) -> None:
@@ -240,10 +240,10 @@ def test_ties_are_as_doubtful_as_what_one_vote_decides_and_come_first(tmp_path: 
     saved = save(fit_votes(rows, settings=ConsensusSettings(bootstrap=0)), tmp_path / "c.json")
     texts = [SheetItem(item=name, text="A") for name in ("clear", "one", "tie")]
     assert saved.method == "majority"
-    assert [item.item for item in select_ambiguous(saved, 0.3, texts)] == ["tie", "one"]
+    assert [item.item for item, _ in select_ambiguous([saved], 0.3, texts)] == ["tie", "one"]
     agents = [SheetItem(item="one", text="A", agent="m"), *texts[2:]]
     with pytest.raises(InputError, match=r"ITEMS have no text of 'one' .*, but of one_m, tie; add"):
-        select_ambiguous(saved, 0.3, agents)
+        select_ambiguous([saved], 0.3, agents)
 
 
 SAVED = (
@@ -269,5 +269,5 @@ def test_a_file_that_is_no_saved_consensus_is_refused(
     path = Path("c.json")
     path.write_text(content, encoding="utf-8")
     with pytest.raises(InputError) as raised:
-        read_consensus(path)
+        read_rounds(path)
     assert str(raised.value).startswith(problem)

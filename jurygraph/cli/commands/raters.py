@@ -3,9 +3,11 @@
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from jurygraph.aggregation.consensus.fitting import ConsensusMethod
 from jurygraph.cli.options import (
@@ -28,7 +30,7 @@ from jurygraph.cli.options import (
     select_named_columns,
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
-from jurygraph.cli.render.report import make_report_command
+from jurygraph.cli.render.report import make_report_command, read_from_each_run
 from jurygraph.cli.render.text import (
     command_line,
     print_message,
@@ -36,6 +38,7 @@ from jurygraph.cli.render.text import (
     print_report,
     progress,
 )
+from jurygraph.cli.table_files import refuse_other_table, write_table
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import MeasurementLevel
 from jurygraph.messages import (
@@ -52,14 +55,19 @@ from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.ratings import (
     NUMERAL_PATTERN,
+    ClassesByQuestion,
+    LabelWithPlace,
     NameByField,
+    VotesFile,
     confusions_to_json,
     drop_repeated_labels,
     iter_file_columns,
     leave_out_raters,
+    parse_classes,
     read_gold,
     read_rating_files,
     read_votes,
+    select_classes,
 )
 from jurygraph.sources.sheets import (
     SheetItem,
@@ -69,18 +77,28 @@ from jurygraph.sources.sheets import (
     shared_item_counts,
     sheet_rows_to_csv,
 )
+from jurygraph.sources.table_rows import read_first_row
 from jurygraph.studies import adjudication
-from jurygraph.studies.adjudication import SavedConsensus, read_consensus, select_ambiguous
+from jurygraph.studies.adjudication import (
+    SavedConsensus,
+    list_raters,
+    read_rounds,
+    select_ambiguous,
+    select_round,
+)
 from jurygraph.studies.agreement import MIN_SHARED_ITEMS, read_parts
 from jurygraph.studies.consensus import (
     ConsensusSettings,
+    FittedConsensus,
     conclude_annotators,
     fit_consensus,
     list_consensus_labels,
     report,
 )
+from jurygraph.studies.judgements import read_judgements
+from jurygraph.studies.questions import list_item_rows, report_questions
 from jurygraph.studies.report import Report
-from jurygraph.studies.votes import VoteColumns, collect_votes
+from jurygraph.studies.votes import VoteColumns, collect_votes, list_questions
 
 
 @make_report_command
@@ -93,11 +111,12 @@ def consensus(
     group: GroupColumnOption = None,
     dimension: DimensionOption = None,
     classes: Annotated[
-        str | None,
+        list[str] | None,
         option(
             "A,B",
-            "All labels, from low to high; of 1,2,3,4,5 a 3.5 is 4, and a 2.5 is 2.",
-            show_default="those in the data",
+            "All labels, from low to high; of one question QUESTION=A,B, repeated for others. Of 1,2,3,4,5 a 3.5 is "
+            "4, and a 2.5 is 2.",
+            show_default="those in the data; no before yes",
         ),
     ] = None,
     values: Annotated[
@@ -176,10 +195,21 @@ def consensus(
         Path | None,
         option(
             "F",
-            "Write a label of each item (and the `question` D) as CSV for `study judge`, none at ties, and why it is "
+            "Write a label of each item and question as .csv or .xlsx for `study judge`, none at ties, and why it is "
             "in doubt; of numbers also the mean of its `labels`, and that without each person's leniency, within the "
             "scale, lowest first, and by adjusted-mean its standard error.",
         ),
+    ] = None,
+    table: Annotated[
+        Path | None,
+        option(
+            "F",
+            "Write a table for people as .xlsx or .csv: a row for each item, with the label of each question, how sure "
+            "it is, who said what, and which questions are in doubt.",
+        ),
+    ] = None,
+    judged: Annotated[
+        Path | None, option("RUN", "Add what the judge of each question said to --table.", "--run")
     ] = None,
     plot: PlotFileOption = None,
 ) -> Report:
@@ -188,7 +218,8 @@ def consensus(
     The confusions of each annotator and the class probabilities of each item are estimated together. An agent's score
     is the mean expected credit of its items. A row of RATINGS is a label: `item`, `annotator` (or `reviewer`), `label`
     (or `score`), and optionally `agent`, `group`, `dimension`. An empty label is an abstention. Of
-    several files, one that has these names in the place of the columns that options name is read by them.
+    several files, one that has these names in the place of the columns that options name is read by them. Several
+    questions, such as dimensions or columns, have a consensus each, and one report.
 
     Exit codes: 0 done; 2 invalid input, such as a label that is not a class.
 
@@ -197,26 +228,29 @@ def consensus(
         jurygraph consensus ratings.csv
         jurygraph consensus votes.csv --id-column id --classes bad,ok,good --compare --plot consensus.svg
         jurygraph consensus ratings.csv adjudicated.jsonl --before consensus.json
+        jurygraph consensus people.xlsx --target-column tone,helpful --classes tone=rude,kind --table table.xlsx
     """
-    path_by_option = {"--artifact": artifact, "--labels-out": labels_out, "--plot": plot}
+    path_by_option = {
+        "--artifact": artifact,
+        "--labels-out": labels_out,
+        "--table": table,
+        "--plot": plot,
+    }
     _refuse_output_conflicts(path_by_option, ratings if gold is None else [*ratings, gold])
     columns = select_named_columns(
         item=item, annotator=annotator, label=label, agent=agent, group=group
     )
-    earlier = None if before is None else read_consensus(before)
-    scale = split_names(classes)
-    print_messages(notes_on_similar_names(scale))
-    if earlier is not None:
-        scale = scale or list(map(format_label, earlier.classes))
-        preset = preset or earlier.preset
-    ballots = _read_ballots(
-        ratings, columns, dimension, scale, gold, without, counts_repeats=preset == "paper"
-    )
-    if earlier is not None and not classes:
-        ballots = ballots._replace(values=earlier.values, has_order=bool(earlier.values))
+    for path in filter(None, (labels_out, table)):
+        refuse_other_table(path)
+    if judged is not None and table is None:
+        raise InputError("--run: is for --table; name the file to write")
+    earlier_rounds = [] if before is None else read_rounds(before)
+    scales = parse_classes(classes)
+    for names in scales.values():
+        print_messages(notes_on_similar_names(names))
     settings = ConsensusSettings(
-        preset=preset,
-        method=method if earlier is None else method or earlier.method,
+        preset=preset or next((earlier.preset for earlier in earlier_rounds), None),
+        method=method,
         values=_parse_credits_by_class_order(values) if values is not None else None,
         subsets=subsets,
         seed=seed,
@@ -229,50 +263,125 @@ def consensus(
         },
         bootstrap=bootstrap,
     )
-    if not ballots.has_order and (values or artifact):
+    votes = _read_votes(ratings, columns, scales, gold, without, settings.uses_paper_preset)
+    questions = list_questions(votes.files, dimension)
+    for_one_question = {"--values": values, "--artifact": artifact, "--plot": plot, "--gold": gold}
+    _refuse_of_several(for_one_question, questions)
+    fits = list(_fit_questions(votes, questions, scales, settings, earlier_rounds))
+    if not fits[0][0].ballots.has_order and (values or artifact):
         raise InputError(
-            f"{'--values' if values else '--artifact'}: these labels have no order; name them by "
-            "--classes LOWEST,…,HIGHEST"
+            f"{'--values' if values else '--artifact'}: these labels have no order; name them by --classes "
+            "LOWEST,…,HIGHEST"
         )
-    fitted_consensus = fit_consensus(ballots, settings)
-    has_model = fitted_consensus.method not in ("majority", "adjusted-mean")
-    if artifact is not None and not has_model and method is None:
-        print_message(
-            f"{artifact}: not written, because {fitted_consensus.method} has no confusions; use --method "
-            "stableval"
-        )
-    elif artifact is not None:
-        from jurygraph.judges.panel import to_confusions  # `assign` and `power` do not need it
-
-        confusions = to_confusions(fitted_consensus.model, ballots.classes)
-        write_output(artifact, [confusions_to_json(confusions)])
+    if artifact is not None:
+        _write_confusions(artifact, fits[0][0], method is not None)
     if labels_out is not None:
-        write_output(
-            labels_out, sheet_rows_to_csv(list_consensus_labels(fitted_consensus, dimension))
-        )
-        advice = ""
-        if fitted_consensus.method == "adjusted-mean":
-            advice = (
-                ": the best estimate is `adjusted_mean`, and `label` the class nearest to it; jurygraph study judge "
-                f"RUN --labels {shell_quote(labels_out)} --target-column adjusted_mean"
-            )
-        print_message(f"wrote {labels_out}{advice}")
-    with progress("estimating again", fitted_consensus.estimates, "resamples") as advance:
-        if earlier is None:
-            result = report(fitted_consensus, advance)
-        else:
-            result = adjudication.report(fitted_consensus, earlier, advance)
+        _write_labels(labels_out, [fit for fit, _ in fits], dimension)
+    if table is not None:
+        run = None if judged is None else read_from_each_run([judged], read_judgements)[0]
+        write_table(table, list_item_rows([fit for fit, _ in fits], run))
+        print_message(f"wrote {table}")
+    reports = []
+    with progress(
+        "estimating again", sum(fit.estimates for fit, _ in fits), "resamples"
+    ) as advance:
+        for fit, earlier in fits:
+            if earlier is None:
+                reports.append(report(fit, advance))
+            else:
+                reports.append(adjudication.report(fit, earlier, advance))
+    result = report_questions(reports, [fit for fit, _ in fits])
     # `assign --ambiguous` prints it for what follows the labels that it asks for
     result.figures = {
         **result.figures,
         "command": command_line.get().replace(" --json", ""),
     }
-    if labels_out is None:
+    if labels_out is None and table is None:
         result.notes = [
             *result.notes,
-            "next: add --labels-out F for a label of each item, --compare for other methods",
+            "next: add --labels-out F for a label of each item, --table F for a table of all, --compare for other "
+            "methods",
         ]
     return result
+
+
+@dataclass(frozen=True)
+class _VoteFiles:
+    """The votes of files without the people who are left out, by item who those are, and the gold labels."""
+
+    files: Sequence[VotesFile]
+    left_out: Mapping[str, Sequence[str]]
+    gold: Mapping[str, LabelWithPlace]
+
+    def collect(
+        self, question: str | None, classes: Sequence[str], earlier: SavedConsensus | None
+    ) -> VoteColumns:
+        """Return the votes on a question, on the scale of an earlier consensus where no classes are named."""
+        if earlier is None or classes:
+            ballots = collect_votes(self.files, question, classes, self.gold)
+        else:
+            classes = list(map(format_label, earlier.classes))
+            ballots = collect_votes(self.files, question, classes, self.gold)
+            ballots = ballots._replace(values=earlier.values, has_order=bool(earlier.values))
+        return ballots._replace(left_out=self.left_out)
+
+
+def _fit_questions(
+    votes: _VoteFiles,
+    questions: Sequence[str | None],
+    scales: ClassesByQuestion,
+    settings: ConsensusSettings,
+    earlier_rounds: Sequence[SavedConsensus],
+) -> Iterator[tuple[FittedConsensus, SavedConsensus | None]]:
+    """Yield the consensus of each question, by the method of an earlier one if that is there, and this."""
+    for question in questions:
+        earlier = select_round(earlier_rounds, question)
+        ballots = votes.collect(question, select_classes(scales, question), earlier)
+        if earlier is not None and settings.method is None:
+            yield fit_consensus(ballots, settings._replace(method=earlier.method)), earlier
+        else:
+            yield fit_consensus(ballots, settings), earlier
+
+
+def _refuse_of_several(
+    options_of_one_question: Mapping[str, object], questions: Sequence[str | None]
+) -> None:
+    """Raise `InputError` for options that are of one question, where there are several."""
+    for name, value in options_of_one_question.items():
+        if value is not None and len(questions) > 1:
+            questions_text = join_names(map(str, questions))
+            raise InputError(
+                f"{name}: is of one question, and these are {questions_text}; choose it by --dimension"
+            )
+
+
+def _write_confusions(path: Path, fitted: FittedConsensus, is_method_chosen: bool) -> None:
+    """Write the confusions of a model, or say that the fallback has none."""
+    if fitted.method in ("majority", "adjusted-mean") and not is_method_chosen:
+        print_message(
+            f"{path}: not written, because {fitted.method} has no confusions; use --method stableval"
+        )
+        return
+    from jurygraph.judges.panel import to_confusions  # `assign` and `power` do not need it
+
+    confusions = to_confusions(fitted.model, fitted.ballots.classes)
+    write_output(path, [confusions_to_json(confusions)])
+
+
+def _write_labels(path: Path, fits: Sequence[FittedConsensus], dimension: str | None) -> None:
+    """Write the labels of all items, and say which column to use; each has its question, if there are several."""
+    rows = []
+    for fit in fits:
+        question = dimension if len(fits) == 1 else fit.ballots.dimension
+        rows += list_consensus_labels(fit, question)
+    write_table(path, rows)
+    advice = ""
+    if all(fit.method == "adjusted-mean" for fit in fits):
+        advice = (
+            ": the best estimate is `adjusted_mean`, and `label` the class nearest to it; jurygraph study judge "
+            f"RUN --labels {shell_quote(path)} --target-column adjusted_mean"
+        )
+    print_message(f"wrote {path}{advice}")
 
 
 def _refuse_output_conflicts(
@@ -291,18 +400,18 @@ def _refuse_output_conflicts(
         refuse_unwritable(path, *sources)
 
 
-def _read_ballots(
+def _read_votes(
     ratings: Sequence[Path],
     columns: NameByField,
-    dimension: str | None,
-    classes: Sequence[str],
+    scales: ClassesByQuestion,
     gold: Path | None,
     without: str | None,
     counts_repeats: bool,
-) -> VoteColumns:
+) -> _VoteFiles:
     paths = [*ratings, *filter(None, [gold])]
     file_column_pairs = list(iter_file_columns(paths, columns, "group"))
     gold_columns = file_column_pairs.pop()[1] if gold is not None else {}
+    classes = list(chain.from_iterable(scales.values()))
     files = [
         read_votes(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD, classes, VoteOnText)
         for path, file_columns in file_column_pairs
@@ -319,18 +428,22 @@ def _read_ballots(
     if not counts_repeats:  # which the published tables do
         files = list(map(drop_repeated_labels, files))
     kept_files = leave_out_raters(files, "annotator", without)
-    gold_columns_by_field = {
-        name: gold_columns[name] for name in ("item", "agent", "label") if name in gold_columns
-    }
-    gold_labels = read_gold(gold, gold_columns_by_field) if gold is not None else {}
-    ballots = collect_votes(kept_files, dimension, classes, gold_labels)
+    gold_labels: Mapping[str, LabelWithPlace] = {}
+    if gold is not None:
+        present_columns = read_first_row(gold)
+        gold_columns = {
+            name: column
+            for name, column in gold_columns.items()
+            if name in ("item", "label") or (name == "agent" and column in present_columns)
+        }
+        gold_labels = read_gold(gold, gold_columns)
     kept_people = {vote.annotator for file in kept_files for _, vote in file.rows}
     left_out: dict[str, list[str]] = {}
     for file in files:
         for _, vote in file.rows:
             if vote.annotator not in kept_people:
                 left_out.setdefault(vote.key, []).append(vote.annotator)
-    return ballots._replace(left_out=left_out)
+    return _VoteFiles(kept_files, left_out, gold_labels)
 
 
 def _parse_credits_by_class_order(text: str) -> list[float]:
@@ -503,22 +616,21 @@ def assign(
     questions = _read_sheet_questions(dimensions)
     if questions[0].classes and any(entry.is_pair for entry in sheet_items + common_items):
         raise InputError("--dimensions: pairs have scores of their own; write bare names")
-    raters = {}
+    asked = _SheetRound(sheet_items, questions)
     if ambiguous is not None:
-        earlier_consensus = read_consensus(ambiguous)
-        raters = {
-            name: found.annotators + found.left_out
-            for name, found in earlier_consensus.items.items()
-        }
-        sheet_items = select_ambiguous(earlier_consensus, above, sheet_items)
-        print_messages(_notes_on_consensus(earlier_consensus, ambiguous, names))
-        if limit is not None and limit < len(sheet_items):
-            print_message(f"--limit: the {limit} most doubtful of {len(sheet_items)} items")
-        sheet_items = sheet_items[:limit]
-        questions = [_make_adjudication_question(earlier_consensus, ambiguous, dimensions)]
+        asked = _select_doubts(ambiguous, above, limit, dimensions, sheet_items, names)
     elif above is not None or limit is not None:
         raise InputError("--above and --limit: need a saved consensus; name it with --ambiguous")
-    assignment = make_sheets(sheet_items, common_items, names, per_item, questions, seed, raters)
+    assignment = make_sheets(
+        asked.items,
+        common_items,
+        names,
+        per_item,
+        asked.questions,
+        seed,
+        asked.raters,
+        asked.questions_by_item,
+    )
     sheets = out / "sheets"
     key = out / "key.jsonl"
     sheets.mkdir(parents=True, exist_ok=True)
@@ -542,6 +654,7 @@ def assign(
         "least_shared": min(shared_counts_by_pair),
         "most_shared": max(shared_counts_by_pair),
         "repeated": assignment.repeated,
+        "labels": len(assignment.key),
     }
     sparse_pair_count = sum(count < MIN_SHARED_ITEMS for count in shared_counts_by_pair)
     target = shell_quote(out / "adjudicated.jsonl") if ambiguous else "ratings.jsonl"
@@ -551,9 +664,46 @@ def assign(
         f"{shell_quote(key)} SHEET... --out {target}"
     )
     if ambiguous:
-        question = questions[0]
-        lines += [f"scores: {question.cells['scale']}", f"last: {question.consensus} {target}"]
+        for question in asked.questions:
+            subject = f"scores of {question.dimension}" if len(asked.questions) > 1 else "scores"
+            lines.append(f"{subject}: {question.cells['scale']}")
+        lines.append(f"last: {asked.questions[0].consensus} {target}")
     print_report(json, figures, lines)
+
+
+class _SheetRound(NamedTuple):
+    """What sheets ask: items, all questions, by item who rated it before, and by item its questions, if not all."""
+
+    items: Sequence[SheetItem]
+    questions: Sequence[SheetQuestion]
+    raters: Mapping[str, Collection[str]] = {}
+    questions_by_item: Mapping[str, Sequence[SheetQuestion]] = {}
+
+
+def _select_doubts(
+    path: Path,
+    above: float | None,
+    limit: int | None,
+    dimensions: str | None,
+    items: Sequence[SheetItem],
+    reviewers: Sequence[str],
+) -> _SheetRound:
+    """Return the items that a saved consensus leaves in doubt, each with the questions of which it does."""
+    rounds = read_rounds(path)
+    for earlier in rounds:
+        print_messages(_notes_on_consensus(earlier, path, reviewers))
+    questions = [_make_adjudication_question(earlier, path, dimensions) for earlier in rounds]
+    doubtful_items = select_ambiguous(rounds, above, items)
+    if limit is not None and limit < len(doubtful_items):
+        print_message(f"--limit: the {limit} most doubtful of {len(doubtful_items)} items")
+    doubtful_items = doubtful_items[:limit]
+    questions_by_item = {
+        item.key: [question for question in questions if question.dimension in names]
+        for item, names in doubtful_items
+    }
+    return _SheetRound(
+        [item for item, _ in doubtful_items], questions, list_raters(rounds), questions_by_item
+    )
 
 
 def _make_adjudication_question(
@@ -569,7 +719,10 @@ def _make_adjudication_question(
         dimension=dimension,
         classes=consensus.classes,
         consensus=f"{consensus.command} --before {shell_quote(path)}",
-        cells={"scale": ", ".join(map(format_label, consensus.classes))},
+        cells={
+            **({"question": consensus.question} if consensus.question and not dimension else {}),
+            "scale": ", ".join(map(format_label, consensus.classes)),
+        },
     )
 
 
@@ -649,7 +802,7 @@ def _format_assignment_lines(figures: Mapping[str, int], sparse_pair_count: int)
     yield (
         f"{figures['items']} items for {figures['reviewers']} reviewers, each item "
         f"{figures['per_item']} times; {items_per_reviewer_text} for each, and {figures['gold']} "
-        "gold items for everybody"
+        f"gold items for everybody; labels to give: {figures['labels']}"
     )
     shared_item_count_text = _format_count_range(figures["least_shared"], figures["most_shared"])
     if figures["reviewers"] > 1:

@@ -87,7 +87,7 @@ def test_the_agents_are_compared_by_all_methods(run: Command) -> None:
         "too few labels to learn how each annotator errs: the panel's depth is 12, and 75 is needed, which takes "
         "about 252 more labels, of new items (now 48)",
         "no stability of a ranking: --subsets is 0",
-        "next: add --labels-out F for a label of each item, --compare for other methods",
+        "next: add --labels-out F for a label of each item, --table F for a table of all, --compare for other methods",
     ]
 
 

@@ -1,0 +1,39 @@
+"""Write rows as a table that a spreadsheet opens: .csv or .xlsx, by the ending of the file."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from jurygraph.cli.output_files import write_output, write_output_with
+from jurygraph.errors import InputError
+from jurygraph.runs.export_table import import_library
+from jurygraph.sources.sheets import sheet_rows_to_csv
+
+_OTHER_SUFFIXES = (".json", ".jsonl", ".parquet", ".xls", ".ods", ".tsv", ".html", ".md", ".gz")
+Cell = str | int | float | None
+
+
+def refuse_other_table(path: Path) -> None:
+    """Raise `InputError` for an ending of another format, or where the library for Excel is not installed."""
+    if path.suffix in _OTHER_SUFFIXES:
+        raise InputError(
+            f"{path}: is written as CSV or Excel; name a file that ends in .csv or .xlsx"
+        )
+    if path.suffix == ".xlsx":
+        import_library("openpyxl")
+
+
+def write_table(path: Path, rows: Sequence[Mapping[str, Cell]]) -> None:
+    """Write rows with the columns of all of them: as Excel if the file ends in .xlsx, else as CSV."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    if path.suffix == ".xlsx":
+        from jurygraph.interchange.workbook import write_sheet
+
+        cells = [[row.get(column) for column in columns] for row in rows]
+        write_output_with(path, partial(write_sheet, columns, cells))
+        return
+    texts = [
+        {column: "" if row.get(column) is None else str(row[column]) for column in columns}
+        for row in rows
+    ]
+    write_output(path, sheet_rows_to_csv(texts))

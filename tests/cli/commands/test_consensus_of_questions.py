@@ -1,0 +1,140 @@
+"""Three questions about the same answers: one report, one table beside the judge, and sheets for what is in doubt."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands.test_assign import TASKS
+from tests.cli.conftest import Command, write_project
+from tests.sources.test_ratings import table
+
+COLUMNS = ("--target-column", "accuracy,tone,stars", "--classes", "tone=rude,neutral,kind")
+DOUBTFUL = "t3_m2"
+
+
+@pytest.fixture(autouse=True)
+def labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three people label twelve answers alike, but for the tone of one and for who says yes to everything."""
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for task in range(6):
+        for agent in ("m1", "m2"):
+            for person in ("ann", "bo", "cy"):
+                is_right = agent == "m1" or person == "cy"
+                tone = {"ann": "rude", "bo": "Kind", "cy": ""} if task == 3 else {}
+                rows.append(
+                    {
+                        "item": f"t{task}",
+                        "agent": agent,
+                        "annotator": person,
+                        "accuracy": "yes" if is_right else "no",
+                        "tone": tone.get(person, "kind") if agent == "m2" else "kind",
+                        "stars": 1 + (task + (person == "bo")) % 5,
+                        "text": f"Answer of {agent} to {task}",
+                    }
+                )
+    table(tmp_path / "labels.csv", *rows)
+
+
+def read_table(path: Path) -> dict[str, dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return {f"{row['item']}_{row['agent']}": row for row in csv.DictReader(file)}
+
+
+def test_each_question_has_a_consensus_and_one_table_shows_them_beside_the_judge(
+    run: Command, tmp_path: Path
+) -> None:
+    project = write_project(
+        tmp_path, TASKS, "evaluators: [maths.accuracy]\nreward: {accuracy: 1.0}\n"
+    )
+    assert run("score", project / "tasks.jsonl", "--out", "run").code == 0
+    command = ("consensus", "labels.csv", *COLUMNS, "--table", "table.csv", "--run", "run")
+    ended = run(*command, "--labels-out", "labels-out.csv")
+    assert ended.code == 0, ended.err
+    assert (
+        "\naccuracy: Warning: gives every item the same label, where others differ: cy (yes of 12)"
+        in f"\n{ended.out}"
+    )
+    assert "; to leave out: --without cy\n" in ended.out
+    assert "is in credit, as the scores are: no is 0 and yes 1.\n" in ended.out
+    assert "\nquestion  labels  items  unanimous  in doubt  " in ended.out
+    found = read_table(tmp_path / "table.csv")
+    right, wrong = found["t0_m1"], found[DOUBTFUL]
+    assert (right["accuracy"], right["accuracy judge"], right["accuracy by cy"]) == ("yes",) * 3
+    assert (wrong["accuracy"], wrong["accuracy judge"], wrong["accuracy by cy"]) == (
+        "no",
+        "no",
+        "yes",
+    )
+    assert (wrong["tone"], wrong["tone by bo"], wrong["tone by cy"]) == ("", "kind", "")
+    assert wrong["in doubt"].startswith("accuracy: one vote decides; tone: tie")
+    assert (right["stars"], right["stars labels"], right["text"]) == ("1", "3", "Answer of m1 to 0")
+    assert "tone judge" not in right, "no judge was asked that"
+    with Path("labels-out.csv").open(newline="", encoding="utf-8") as file:
+        questions = [row["question"] for row in csv.DictReader(file)]
+    assert questions == ["accuracy"] * 12 + ["tone"] * 12 + ["stars"] * 12
+    judged = run(
+        "study", "judge", "run", "--labels", "labels-out.csv", "--question", "accuracy", "--json"
+    )
+    assert json.loads(judged.out)["judges"][0]["accuracy"]["value"] == 1.0
+
+
+def test_excel_has_the_same_table_with_numbers(run: Command, tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    assert run("consensus", "labels.csv", *COLUMNS, "--table", "table.xlsx").code == 0
+    assert run("consensus", "labels.csv", *COLUMNS, "--table", "table.csv").code == 0
+    titles, *rows = openpyxl.load_workbook("table.xlsx")["Items"].iter_rows(values_only=True)
+    expected = list(read_table(tmp_path / "table.csv").values())
+    assert list(titles) == list(expected[0])
+    for row, texts in zip(rows, expected, strict=True):
+        for cell, text in zip(row, texts.values(), strict=True):
+            assert cell == (float(text) if isinstance(cell, int | float) else text or None)
+
+
+def test_a_sheet_asks_only_what_is_in_doubt_and_the_answers_show_what_moved(
+    run: Command, tmp_path: Path
+) -> None:
+    saved = run("consensus", "labels.csv", *COLUMNS, "--without", "cy", "--json")
+    Path("saved.json").write_text(saved.out, encoding="utf-8")
+    assert json.loads(saved.out)["items_in_doubt"] == 3, "the stars of two, and the tone of one"
+    out = ("--reviewers", "dee", "--per-item", 1, "--out", "again")
+    made = run("assign", "labels.csv", "--ambiguous", "saved.json", *out)
+    assert made.code == 0, made.err
+    with Path("again/sheets/dee.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    asked = [row["dimension"] for row in rows if row["text"] == "Answer of m2 to 3"]
+    assert "tone" in asked
+    assert "accuracy" not in {row["dimension"] for row in rows}
+    assert {row["scale"] for row in rows if row["dimension"] == "tone"} == {"rude, neutral, kind"}
+    sheet = Path("again/sheets/dee.csv").read_text(encoding="utf-8")
+    sheet = sheet.replace('"rude, neutral, kind",""', '"rude, neutral, kind","rude"')
+    Path("again/sheets/dee.csv").write_text(sheet, encoding="utf-8")
+    new = ("--out", "new.jsonl")
+    assert run("import", "sheets", "again/key.jsonl", "again/sheets/dee.csv", *new).code == 0
+    files = ("labels.csv", "new.jsonl", *COLUMNS, "--without", "cy", "--dimension", "tone")
+    moved = run("consensus", *files, "--before", "saved.json")
+    assert "items in doubt: 1 before, " in moved.out, moved.err
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (
+            ("--table", "t.parquet"),
+            "t.parquet: is written as CSV or Excel; name a file that ends in",
+        ),
+        (("--run", "run"), "--run: is for --table; name the file to write"),
+        (
+            ("--values", "0,1"),
+            "--values: is of one question, and these are accuracy, tone, stars; ",
+        ),
+        (("--classes", "tone=a,b"), "--classes: names 'tone' twice; write --classes QUESTION="),
+    ],
+)
+def test_what_is_of_one_question_is_refused_of_several(
+    run: Command, options: tuple[str, ...], problem: str
+) -> None:
+    refused = run("consensus", "labels.csv", *COLUMNS, *options)
+    assert (refused.code, problem in refused.err) == (2, True), refused.err
