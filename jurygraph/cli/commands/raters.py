@@ -281,16 +281,7 @@ def consensus(
         run = None if judged is None else read_from_each_run([judged], read_judgements)[0]
         write_table(table, list_item_rows([fit for fit, _ in fits], run))
         print_message(f"wrote {table}")
-    reports = []
-    with progress(
-        "estimating again", sum(fit.estimates for fit, _ in fits), "resamples"
-    ) as advance:
-        for fit, earlier in fits:
-            if earlier is None:
-                reports.append(report(fit, advance))
-            else:
-                reports.append(adjudication.report(fit, earlier, advance))
-    result = report_questions(reports, [fit for fit, _ in fits])
+    result = _report_fits(fits)
     # `assign --ambiguous` prints it for what follows the labels that it asks for
     result.figures = {
         **result.figures,
@@ -353,6 +344,19 @@ def _refuse_of_several(
             raise InputError(
                 f"{name}: is of one question, and these are {questions_text}; choose it by --dimension"
             )
+
+
+def _report_fits(fits: Sequence[tuple[FittedConsensus, SavedConsensus | None]]) -> Report:
+    """Return the report of each question, beside an earlier consensus where there is one, as one."""
+    reports = []
+    estimates = sum(fit.estimates for fit, _ in fits)
+    with progress("estimating again", estimates, "resamples") as advance:
+        for fit, earlier in fits:
+            if earlier is None:
+                reports.append(report(fit, advance))
+            else:
+                reports.append(adjudication.report(fit, earlier, advance))
+    return report_questions(reports, [fit for fit, _ in fits])
 
 
 def _write_confusions(path: Path, fitted: FittedConsensus, is_method_chosen: bool) -> None:

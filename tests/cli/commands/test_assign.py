@@ -48,6 +48,7 @@ def test_from_a_run_to_labels_of_its_judge(run: Command, tmp_path: Path) -> None
         "least_shared": 4,
         "most_shared": 4,
         "repeated": 0,
+        "labels": 24,
     }
     sheets = sorted((out / "sheets").iterdir())
     ratings = tmp_path / "ratings.jsonl"
