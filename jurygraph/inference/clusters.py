@@ -472,27 +472,34 @@ def detectable_difference(estimate: Estimate) -> float | None:
 
 
 def needed_count_for_difference(
-    difference: float, half_width: float, count: int, most: int
+    difference: float, half_width: float, count: int, most: int, tests: int = 1
 ) -> int | None:
     """Return how many like those of a t interval would find a true difference with power 0.8; None if `most` would not.
 
-    The standard error of so many is that of the interval, over `count`, times √(count / number).
+    The standard error of so many is that of the interval, over `count`, times √(count / number). The interval is one of
+    as many as there are `tests`, which hold together (Bonferroni).
     """
-    error_of_one = half_width / t_quantile(count - 1) * math.sqrt(count)
+    probability = 1.0 - ONE_SIDED_LEVEL / tests
+    error_of_one = half_width / t_quantile(count - 1, probability) * math.sqrt(count)
     return find_least_count(
         lambda number: (
-            _detectable_error_multiple(number) * error_of_one <= difference * math.sqrt(number)
+            _detectable_error_multiple(number, probability) * error_of_one
+            <= difference * math.sqrt(number)
         ),
         most,
     )
 
 
-def _detectable_error_multiple(count: int) -> float:
+def _detectable_error_multiple(
+    count: int, probability: float = 0.5 + CONFIDENCE_LEVEL / 2
+) -> float:
     """Return the least true difference that is found with power 0.8, in standard errors of so many clusters.
+
+    What is found exceeds the quantile of this probability.
 
     It is the noncentrality of Student's t with the clusters' degrees of freedom that gives this power; the chance of a
     significant result of the wrong sign is neglected.
     """
     from scipy import special
 
-    return float(special.nctdtrinc(count - 1, 1.0 - TEST_POWER, t_quantile(count - 1)))
+    return float(special.nctdtrinc(count - 1, 1.0 - TEST_POWER, t_quantile(count - 1, probability)))

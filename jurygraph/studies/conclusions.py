@@ -60,10 +60,11 @@ def side_of_bound(cell: object, bound: float) -> int | None:
     return (estimate.low > bound) - (estimate.high < bound)
 
 
-def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> str:
+def describe_needed_count(cell: object, bound: float, count: int, noun: str, tests: int = 1) -> str:
     """Return how many more of `count` would move the bound out of an interval with power 0.8, as a sentence.
 
-    It begins with a space, and is empty where the value is the bound, or the interval is on one side of it.
+    The interval is one of as many as there are `tests`, which hold together. The sentence begins with a space, and is
+    empty where the value is the bound, or the interval is on one side of it.
     """
     estimate = as_interval(cell)
     if estimate is None or side_of_bound(cell, bound) != 0 or estimate.value == bound:
@@ -71,7 +72,7 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
     value, low, high = (end or 0.0 for end in estimate[:3])
     half_width = value - low if value > bound else high - value
     needed_count = needed_count_for_difference(
-        abs(value - bound), half_width, count, MAX_SAMPLE_FACTOR * count
+        abs(value - bound), half_width, count, MAX_SAMPLE_FACTOR * count, tests
     )
     if needed_count is None:
         return (
@@ -82,12 +83,18 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str) -> 
     return f" About {additional_count:,.0f} more {noun} like these would tell with a chance of 80%{others}."
 
 
+def _needed_count_clause(cell: object, bound: float, count: int, noun: str) -> str:
+    """Return what `describe_needed_count` says as the end of a sentence, so that it is clear of what it is."""
+    text = describe_needed_count(cell, bound, count, noun).strip(" .")
+    return f"; {text[0].lower()}{text[1:]}" if text else ""
+
+
 def describe_lead(lead: AgentDifference) -> str:
     """Return who is ahead, and if that may be chance, how many more tasks or items like these would tell."""
     if lead.is_widest:
         return lead.sentence
     units = lead.units if lead.is_paired else f"{lead.units} of each"
-    return f"{lead.sentence}{describe_needed_count(lead, 0.0, lead.count, units)}"
+    return f"{lead.sentence}{describe_needed_count(lead, 0.0, lead.count, units, lead.pairs)}"
 
 
 def describe_agreement(
@@ -102,8 +109,8 @@ def describe_agreement(
         return f"{subject} is further from people than guessing would be: {detail}."
     if side == 0:
         return (
-            f"{subject}: {measure_symbol} {_cell_text(cell)}, but with {count} {noun} its interval contains 0, so that "
-            f"guessing is not ruled out.{describe_needed_count(cell, 0.0, count, noun)}"
+            f"{subject} may be guessing: {measure_symbol} {_cell_text(cell)} of {count} {noun}, whose interval "
+            f"contains 0{_needed_count_clause(cell, 0.0, count, noun)}."
         )
     side_of_threshold = side_of_bound(cell, good_threshold)
     if side_of_threshold == 1:
@@ -113,8 +120,8 @@ def describe_agreement(
         return f"{better_than_chance_text}, but not well, which takes {good_threshold:g}: {detail}."
     return (
         f"{better_than_chance_text}: {detail}. "
-        f"Whether it agrees well, {good_threshold:g} or more, cannot be told ({_cell_text(cell)})."
-        f"{describe_needed_count(cell, good_threshold, count, noun)}"
+        f"Whether it agrees well, {good_threshold:g} or more, cannot be told ({_cell_text(cell)})"
+        f"{_needed_count_clause(cell, good_threshold, count, noun)}."
     )
 
 
@@ -143,16 +150,26 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     if not count:
         return [f"{name}: nothing can be said, because no labelled response has its judgement."]
     measure_symbol, agreement = _choose_agreement(judge)
+    subject = name
+    sentences = []
+    test = judge["alternative_annotator"]
+    is_tested = judge["reviewer"] is None and test.winning_rate is not None
+    if is_tested:  # what most people want to know first
+        counted = judge["as_counted"] or judge
+        _, counted_agreement = _choose_agreement(counted)
+        sentences.append(_describe_test_against_people(test, counted_agreement, judge))
+        subject = "It"
     if judge["answers"] == 1:
-        sentences = [
-            f"{name} gives all {count} labelled responses one answer: it tells none apart."
-        ]
+        sentences.append(
+            f"{subject} gives all {count} labelled responses one answer: it tells none apart."
+        )
     else:
-        sentences = [
+        sentences.append(
             describe_agreement(
-                name, measure_symbol, agreement, GOOD_AGREEMENT_THRESHOLD, count, "labels"
+                subject, measure_symbol, agreement, GOOD_AGREEMENT_THRESHOLD, count, "labels"
             )
-        ]
+        )
+    sentences += _describe_hits(judge)
     counted = judge["as_counted"]
     if counted is not None:
         measure_symbol, agreement = _choose_agreement(counted)
@@ -166,9 +183,8 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
         size = _format_interval_without_sign(judge["bias"])
         sentences.append(f"On average it is too {direction} by {size}.")
     sentences += _describe_gain_over_constant(judge)
-    if judge["reviewer"] is None:  # a judge of one reviewer is not to be near to the others
-        test = judge["alternative_annotator"]
-        sentences.append(_describe_test_against_people(test, agreement, judge))
+    if judge["reviewer"] is None and not is_tested:  # one of a reviewer is not to be near to others
+        sentences.append(_describe_test_against_people(test))
     if need is not None and judge["labels_needed"] is not None:
         sentences.append(
             f"A mean label to ±{need:g} takes {judge['labels_needed']} labels of these responses."
@@ -383,6 +399,18 @@ def _describe_nearer(
     return f"Whether {nearer} is nearer to people than {other} cannot be told: {detail}.{need}"
 
 
+def _describe_hits(judge: Figures) -> Iterator[str]:
+    """Yield of how many answers a judge that decides says what people say, of either kind."""
+    confusion = judge["confusion"]
+    if judge["scale"] != "binary" or confusion is None or confusion["levels"] != [0.0, 1.0]:
+        return
+    (no_no, no_yes), (yes_no, yes_yes) = confusion["counts"]
+    yield (
+        f"Of {yes_no + yes_yes} that people call 1 it calls {yes_yes} so, and of {no_no + no_yes} that they call 0 "
+        f"{no_no}."
+    )
+
+
 def _describe_gain_over_constant(judge: Figures) -> Iterator[str]:
     cell = judge["above_constant"]
     constant = f"always saying {round(judge['constant'], 2):g}"
@@ -393,8 +421,8 @@ def _describe_gain_over_constant(judge: Figures) -> Iterator[str]:
         yield f"It is {relation} them than {constant}, by {_format_interval_without_sign(cell)} {unit}."
     elif side == 0:
         yield (
-            f"Whether it is nearer to them than {constant} cannot be told ({_cell_text(cell)} {unit})."
-            f"{describe_needed_count(cell, 0.0, judge['n'], 'labels')}"
+            f"Whether it is nearer to them than {constant} cannot be told ({_cell_text(cell)} {unit})"
+            f"{_needed_count_clause(cell, 0.0, judge['n'], 'labels')}."
         )
 
 
@@ -407,10 +435,12 @@ def _describe_test_against_people(
     """
     if test.winning_rate is None:
         return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
+    subject = judge["judge"] if judge else "It"
+    beaten_names = join_names(name for name, p in test.p.items() if p <= SIGNIFICANCE_LEVEL)
     detail = (
-        f"ω {test.winning_rate:.2f} of {test.persons} persons (for whom it is shown that the judge is nearer to the "
-        f"others than they are, or farther by less than ε), ρ {_cell_text(test.advantage)}, {test.items} items, "
-        f"ε {test.epsilon:g}"
+        f"ω {test.winning_rate:.2f} of {test.persons} persons ({beaten_names or 'none'}, for whom it is shown that "
+        f"the judge is nearer to the others than they are, or farther by less than ε), ρ {_cell_text(test.advantage)}, "
+        f"{test.items} items, ε {test.epsilon:g}"
     )
     if test.left_out:
         detail += (
@@ -427,20 +457,20 @@ def _describe_test_against_people(
         remedy = "More items would hardly help: most persons are nearer to the others than it is, by ε and more"
         if beaten >= MIN_PASSING_WIN_RATE * test.persons:
             remedy = "More items that these persons all label may show it"
-        return f"It is not shown to be as near to people as a person is: {detail}. {remedy}."
+        return f"{subject} is not shown to be as near to people as a person is: {detail}. {remedy}."
     sentence_ending = "who are not near to each other"
     gain = judge["above_constant"] if judge else None
     off_constant = test.labels_off_constant
     if judge and off_constant is not None and side_of_bound(gain, 0.0) != 1:
         constant = f"{round(judge['constant'], 2):g}"
         return (
-            f"It is as near to people as a person is, but so is always saying {constant}: whether it may stand in for "
-            f"one cannot be told, because only {off_constant} of {judge['n']} labels are another: {detail}."
-            f"{describe_needed_count(gain, 0.0, off_constant, f'labels other than {constant}')}"
+            f"{subject} is as near to people as a person is, but so is always saying {constant}: whether it may stand "
+            f"in for one cannot be told, because only {off_constant} of {judge['n']} labels are another: {detail}"
+            f"{_needed_count_clause(gain, 0.0, off_constant, f'labels other than {constant}')}."
         )
     if side_of_bound(agreement, 0.0) == 1:
         sentence_ending = "and may stand in for one"
-    return f"It is as near to people as a person is, {sentence_ending}: {detail}."
+    return f"{subject} is as near to people as a person is, {sentence_ending}: {detail}."
 
 
 def _describe_guessers(test: AlternativeAnnotator) -> str:

@@ -1,6 +1,6 @@
 """Several questions about the same items: the consensus of each in one report, and one table with a row per item."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jurygraph.errors import InputError
@@ -113,12 +113,16 @@ def list_item_rows(
     return list(rows.values())
 
 
-def _match_responses(items: Iterable[str], run: RunJudgements) -> dict[str, str | None]:
-    """Return the response of each item. Raises `InputError` if no item is one."""
-    response_by_item = {item: run.response_by_name.get(item) for item in items}
+def _match_responses(rows: Mapping[str, ItemRow], run: RunJudgements) -> dict[str, str | None]:
+    """Return the response of each item: the one of its name, or of its key. Raises `InputError` if no item is one."""
+    names = run.response_by_name
+    response_by_item = {
+        key: names.get(str(row["item"])) or names.get(key) for key, row in rows.items()
+    }
     if not any(response_by_item.values()):
+        items = join_names(dict.fromkeys(str(row["item"]) for row in rows.values()))
         hint = "an item is named as the response, or as its task, with --agent-column"
-        raise InputError(f"{run.run}: no response is called {join_names(response_by_item)}; {hint}")
+        raise InputError(f"{run.run}: no response is called {items}; {hint}")
     return response_by_item
 
 

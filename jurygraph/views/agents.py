@@ -53,6 +53,7 @@ class AgentDifference:
         is_widest: whether the interval has every difference that rewards can have.
         unpaired_units: the number of units that one of them has, and the other has not.
         wins: the numbers of units of both in which the first has the higher mean, they are equal, the second has it.
+        pairs: the number of differences whose intervals hold together.
         is_clear: whether the interval is above 0, so that other tasks would hardly turn the order, and those of
             `least` and `most` are, too: what failed decides nothing in silence.
     """
@@ -73,6 +74,7 @@ class AgentDifference:
     is_widest: bool
     unpaired_units: int
     wins: Sequence[int]
+    pairs: int
     is_clear: bool
 
     @property
@@ -211,6 +213,7 @@ def compare_agents(
         is_widest=(clipped_estimate.low, clipped_estimate.high) == possible,
         wins=[int(np.count_nonzero(signs == sign)) for sign in (1.0, 0.0, -1.0)],
         unpaired_units=int(np.count_nonzero((totals.responses > 0.0).sum(axis=0) == 1)),
+        pairs=pairs,
         is_clear=all(end.low is not None and end.low > 0.0 for end in clipped),
     )
 

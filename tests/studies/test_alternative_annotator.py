@@ -140,14 +140,14 @@ def test_a_beaten_person_who_may_be_guessing_is_named_with_the_rate_without_them
     figures = {"judge": "j", "n": 60, "kappa": None, "rank_correlation": IntervalCell(0.9, 0.8, 1)}
     figures |= {"answers": 5, "scale": "ordered", "bias": None, "above_constant": None}
     figures |= {"constant": 3, "alternative_annotator": test._replace(winning_rate=0.5)}
-    figures |= {"reviewer": None, "as_counted": None}
-    *_, words = conclude_judge(figures, None)
+    figures |= {"reviewer": None, "as_counted": None, "confusion": None}
+    words, *_ = conclude_judge(figures, None)
     assert (
         "not compared, with fewer than 30 shared items: p4. Warning: of the persons whom" in words
     )
     assert ": p3 " in words
     # with the guesser it would pass, which is not what a reader may take away
-    assert words.startswith("It is not shown to be as near to people as a person is: ω 0.50 of 4 ")
+    assert words.startswith("j is not shown to be as near to people as a person is: ω 0.50 of 4 ")
     assert "; without them (--without p3), ω is 0.00. More items" in words
     others = people_of(table[1:], judge, are_classes=False)
     alone = compare_judge_with_people(others)
@@ -178,11 +178,13 @@ def test_only_a_judge_of_all_that_does_not_guess_may_stand_in_for_a_person(
     test = AlternativeAnnotator(0.1, 3, 40, {}, 1.0, IntervalCell(0.8, 0.7, 0.9))
     figures = {"judge": "j", "n": 40, "answers": 5, "scale": "binary", "constant": 1}
     figures |= {"bias": None, "above_constant": None, "alternative_annotator": test}
+    figures |= {"confusion": {"levels": [0.0, 1.0], "counts": [[20, 5], [3, 12]]}}
     for kappa, ending in {
         (0.1, -0.1, 0.3): "who are not near to each other: ω",
         (0.8, 0.7, 0.9): "and may stand in for one: ω",
     }.items():
         judge = {**figures, "kappa": IntervalCell(*kappa), "reviewer": reviewer, "as_counted": None}
         words = " ".join(conclude_judge(judge, None))
-        assert (f"It is as near to people as a person is, {ending}" in words) == (reviewer is None)
-        assert ("person" in words) == (reviewer is None)
+        assert (f"j is as near to people as a person is, {ending}" in words) == (reviewer is None)
+        assert "Of 15 that people call 1 it calls 12 so, and of 25 that they call 0 20." in words
+        assert ("person is" in words) == (reviewer is None)
