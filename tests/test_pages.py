@@ -160,6 +160,9 @@ def for_consensus(folder: Path) -> None:
     write_table(
         folder / "people.csv", "item,annotator,label", [row for row in said if row[1] != "eve"]
     )
+    tones = ("rude", "neutral", "kind")
+    survey = [(item, who, 3 + label, tones[label]) for item, who, label in said]
+    write_table(folder / "survey.csv", "item,annotator,helpful,tone", survey)
     write_lines(folder / "gpt4.jsonl", eve)
     write_table(folder / "items.csv", "item,text", [(f"i{item}", "A text") for item in range(40)])
     fill_sheets_of_doubt(folder)
