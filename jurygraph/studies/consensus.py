@@ -26,7 +26,7 @@ from jurygraph.aggregation.consensus.fitting import (
     PUBLISHED_SEED,
     ConsensusMethod,
 )
-from jurygraph.aggregation.consensus.model import Votes, class_credit_values
+from jurygraph.aggregation.consensus.model import class_credit_values
 from jurygraph.arrays import Ints
 from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
@@ -93,7 +93,6 @@ MAX_LABEL_STEPS_FOR_REFITS = 5_000_000
 _TABLE_DIGITS = 3  # as in the tables of the paper
 _MAX_ROWS_LISTED = 10
 _MAX_ANNOTATORS_LISTED = 30
-_CONSTANT_LABELS_LEVEL = 0.01
 _MAX_AGENTS_PLOTTED = 25
 _MAX_SCALE_CHARACTERS = 400
 _CONSENSUS_METHOD_LABELS = {
@@ -164,7 +163,7 @@ class FittedConsensus:
 
     @property
     def question(self) -> str:
-        """What the labels are of: the dimension, or what their column is called by."""
+        """Return the dimension of the labels, or what their column is called by."""
         return self.ballots.question or "label"
 
     def get_item_posteriors(self, method: ConsensusMethod) -> ItemPosteriors:
@@ -664,17 +663,13 @@ def _annotator_figures(
     rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not, and `shift` is
     how much higher the labels surely are: numbers than in the middle of all annotators, were all items the same,
     and the credit of words than the others' (`shifts_from_others`). Adjusted means take out the `offset` of each
-    annotator. `always` is the label of who gives no other one (`_find_constant_labels`), else None, and `gold` how many
+    annotator. `always` is the label of who gives no other one (`Votes.constant_labels`), else None, and `gold` how many
     labels of gold items are right.
     """
     ballots = fitted_consensus.ballots
     model = fitted_consensus.model
-    votes = model.votes
-    constant_labels = _find_constant_labels(votes)
-    is_gold_label = model.gold[votes.item] >= 0
-    gold_counts = np.bincount(votes.annotator, is_gold_label, len(votes.annotators))
-    is_right = is_gold_label & (model.gold[votes.item] == votes.label)
-    right_counts = np.bincount(votes.annotator, is_right, len(votes.annotators))
+    constant_labels = model.votes.constant_labels()
+    gold_counts = model.gold_labels_by_annotator()
     code_by_name = {str(name): code for code, name in enumerate(model.votes.annotators)}
     annotator = np.array([code_by_name[name] for name in ballots.annotator])
     correlations: list[Estimate | None] = [None] * len(code_by_name)
@@ -704,26 +699,10 @@ def _annotator_figures(
             row["offset"] = round(float(fitted_consensus.adjusted.leniency[code]), 9)
         row["always"] = constant_labels.get(code)
         if ballots.gold:
-            row["gold"] = {"right": int(right_counts[code]), "labels": int(gold_counts[code])}
+            right_count, label_count = gold_counts[code].tolist()
+            row["gold"] = {"right": right_count, "labels": label_count}
         rows[str(name)] = row
     return rows
-
-
-def _find_constant_labels(votes: Votes) -> dict[int, Label]:
-    """Return the label of each annotator, by code, who gives no other, where that is unlikely by the others' labels.
-
-    Those of the same items are taken as draws: they are all alike with a probability below 1 %.
-    """
-    label_by_annotator = {}
-    for code, label_count in enumerate(votes.labels_by_annotator.tolist()):
-        is_own = votes.annotator == code
-        own_labels = np.unique(votes.label[is_own])
-        is_others = ~is_own & np.isin(votes.item, votes.item[is_own])
-        if len(own_labels) == 1 and is_others.any():
-            share = float(np.mean(votes.label[is_others] == own_labels[0]))
-            if share**label_count < _CONSTANT_LABELS_LEVEL:
-                label_by_annotator[code] = votes.classes[own_labels[0]]
-    return label_by_annotator
 
 
 def _shifts_from_middle(adjusted: AdjustedMeans, clusters: Ints) -> list[Estimate | None]:
@@ -924,52 +903,6 @@ def _annotator_sections(figures: Figures, shows_rates: bool) -> ReportSections:
     yield "accuracy: share of right labels by the model, the mean over the classes"
     if figures["values"]:
         yield f"leniency, strictness: share of {highest}, of {lowest} given, were all classes as frequent"
-
-
-def list_consensus_labels(
-    fitted_consensus: FittedConsensus, question: str | None = None
-) -> list[dict[str, str]]:
-    """Return `item`, `agent` if votes name one, `label`, `spread` and `doubt` of each item, as the files name them.
-
-    The label is the likeliest class, and none where several are as likely; of numbers there are also the `mean` of the
-    labels and the `adjusted_mean`, the lowest first, and where that is the method its `standard_error`: the label is
-    the class nearest to it. `labels` is their number, `spread` is that of its labels, `doubt` why it is in doubt, if it
-    is. The group, prompt and text follow where votes have them. All are of the `question`, if there is one.
-    """
-    ballots = fitted_consensus.ballots
-    agents: Sequence[str | None] = ballots.agent or [None] * len(ballots.item)
-    names = zip(ballots.item_id_in_file, agents, strict=True)
-    names_by_key = dict(zip(ballots.item, names, strict=True))
-    details: dict[str, dict[str, str]] = {}
-    for key, fields in zip(ballots.item, ballots.details, strict=True):
-        for column, text in fields.items():
-            if text is not None:
-                details.setdefault(column, {})[key] = text
-    items = describe_items(fitted_consensus)
-    columns = [] if has_words(ballots.classes) else ["mean", "adjusted_mean"]
-    if fitted_consensus.method == "adjusted-mean":
-        columns.append("standard_error")
-
-    def mean_or_last(key: str) -> float:
-        mean = items[key]["adjusted_mean"]
-        return math.inf if mean is None else float(mean)
-
-    rows = []
-    for key in sorted(items, key=mean_or_last):
-        item = items[key]
-        name, agent = names_by_key[key]
-        posterior = item["posterior"]
-        is_tied = posterior.count(max(posterior)) > 1
-        label = "" if is_tied else name_likeliest_classes(ballots.classes, posterior)
-        row = {"item": name, "agent": agent, "question": question, "label": label}
-        for column in columns:
-            row[column] = "" if item[column] is None else f"{item[column]:.6g}"
-        row["labels"] = str(item["labels"])
-        row["spread"] = f"{fitted_consensus.spreads[key]:.3g}"
-        row["doubt"] = fitted_consensus.doubts.get(key, "")
-        row |= {column: texts.get(key, "") for column, texts in details.items()}
-        rows.append({column: text for column, text in row.items() if text is not None})
-    return rows
 
 
 def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float]) -> str:

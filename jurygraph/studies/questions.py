@@ -1,12 +1,13 @@
-"""Several questions about the same items: the consensus of each in one report, and one table with a row per item."""
+"""Several questions about the same items: the consensus of each in one report, and the labels of items as rows."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jurygraph.errors import InputError
 from jurygraph.messages import join_names
 from jurygraph.schema.rating import Label, format_label
-from jurygraph.studies.consensus import FittedConsensus, describe_items
+from jurygraph.studies.consensus import FittedConsensus, describe_items, name_likeliest_classes
 from jurygraph.studies.judgements import (
     UNIT_SCALE,
     Judgement,
@@ -78,6 +79,52 @@ def _annotator_table(figures_by_question: Mapping[str, Figures]) -> ReportTable:
     names = sorted({name for row in figures_by_question.values() for name in row["annotators"]})
     rows = [[read(name) for read in columns.values()] for name in names]
     return ReportTable(list(columns), rows, digits=_DIGITS)
+
+
+def list_consensus_labels(
+    fitted_consensus: FittedConsensus, question: str | None = None
+) -> list[dict[str, str]]:
+    """Return `item`, `agent` if votes name one, `label`, `spread` and `doubt` of each item, as the files name them.
+
+    The label is the likeliest class, and none where several are as likely; of numbers there are also the `mean` of the
+    labels and the `adjusted_mean`, the lowest first, and where that is the method its `standard_error`: the label is
+    the class nearest to it. `labels` is their number, `spread` is that of its labels, `doubt` why it is in doubt, if it
+    is. The group, prompt and text follow where votes have them. All are of the `question`, if there is one.
+    """
+    ballots = fitted_consensus.ballots
+    agents: Sequence[str | None] = ballots.agent or [None] * len(ballots.item)
+    names = zip(ballots.item_id_in_file, agents, strict=True)
+    names_by_key = dict(zip(ballots.item, names, strict=True))
+    details: dict[str, dict[str, str]] = {}
+    for key, fields in zip(ballots.item, ballots.details, strict=True):
+        for column, text in fields.items():
+            if text is not None:
+                details.setdefault(column, {})[key] = text
+    items = describe_items(fitted_consensus)
+    columns = [] if has_words(ballots.classes) else ["mean", "adjusted_mean"]
+    if fitted_consensus.method == "adjusted-mean":
+        columns.append("standard_error")
+
+    def mean_or_last(key: str) -> float:
+        mean = items[key]["adjusted_mean"]
+        return math.inf if mean is None else float(mean)
+
+    rows = []
+    for key in sorted(items, key=mean_or_last):
+        item = items[key]
+        name, agent = names_by_key[key]
+        posterior = item["posterior"]
+        is_tied = posterior.count(max(posterior)) > 1
+        label = "" if is_tied else name_likeliest_classes(ballots.classes, posterior)
+        row = {"item": name, "agent": agent, "question": question, "label": label}
+        for column in columns:
+            row[column] = "" if item[column] is None else f"{item[column]:.6g}"
+        row["labels"] = str(item["labels"])
+        row["spread"] = f"{fitted_consensus.spreads[key]:.3g}"
+        row["doubt"] = fitted_consensus.doubts.get(key, "")
+        row |= {column: texts.get(key, "") for column, texts in details.items()}
+        rows.append({column: text for column, text in row.items() if text is not None})
+    return rows
 
 
 def list_item_rows(

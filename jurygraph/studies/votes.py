@@ -84,7 +84,7 @@ class VoteColumns(NamedTuple):
 
     @property
     def question(self) -> str | None:
-        """Return what was asked: the dimension, or the name of the column of labels if it says something."""
+        """Return the dimension, or the name of the column of labels if it says something."""
         column = None if self.label_column in _LABEL_COLUMNS else self.label_column
         return self.dimension or column
 
@@ -217,7 +217,7 @@ def _find_gold_item(
 def list_questions(files: Sequence[VotesFile], dimension: str | None) -> list[str | None]:
     """Return the questions that votes are of, in their order, or the one `dimension` that is chosen.
 
-    None stands for votes that name none; such beside others are refused with the rest (`collect_votes`).
+    None is for votes that name none; such together with others are refused later (`collect_votes`).
     """
     names = dict.fromkeys(
         vote.dimension for file in select_dimension(files, None) for _, vote in file.rows

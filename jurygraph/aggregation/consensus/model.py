@@ -71,6 +71,22 @@ class Votes:
         """Return the number of labels of each annotator, [A]."""
         return np.bincount(self.annotator, minlength=len(self.annotators))
 
+    def constant_labels(self) -> dict[int, Any]:
+        """Return the class of each annotator, by code, who gives no other, where the others' labels make that unlikely.
+
+        Those of the same items are taken as draws: they are all alike with a probability below 1 %.
+        """
+        class_by_annotator = {}
+        for code, label_count in enumerate(self.labels_by_annotator.tolist()):
+            is_own = self.annotator == code
+            own_labels = np.unique(self.label[is_own])
+            is_others = ~is_own & np.isin(self.item, self.item[is_own])
+            if len(own_labels) == 1 and is_others.any():
+                share = float(np.mean(self.label[is_others] == own_labels[0]))
+                if share**label_count < _CONSTANT_LABELS_LEVEL:
+                    class_by_annotator[code] = self.classes[own_labels[0]]
+        return class_by_annotator
+
     @cached_property
     def counts(self) -> Ints:
         """Return how often each item got each label, [N,K]."""
@@ -228,6 +244,7 @@ def gold_class_codes(votes: Votes, gold: GoldLabels) -> Ints:
 FitPreset = Literal["converged", "paper", "paper-synthetic"]
 
 _OBJECTIVE_RELATIVE_TOLERANCE = 1e-13
+_CONSTANT_LABELS_LEVEL = 0.01
 """Relative fall of the objective that is within rounding error, so that the step is still accepted."""
 
 
@@ -642,6 +659,14 @@ class Consensus(ItemPosteriors):
         votes = self.votes
         columns = [*error_rates(self.confusion).tolist(), votes.labels_by_annotator.tolist()]
         return dict(zip(votes.annotators, map(AnnotatorQuality, *columns), strict=True))
+
+    def gold_labels_by_annotator(self) -> Ints:
+        """Return how many labels of gold items are right, and how many there are, [A,2]."""
+        votes = self.votes
+        truth = self.gold[votes.item]
+        counts = np.zeros((len(votes.annotators), 2), dtype=np.int64)
+        np.add.at(counts, votes.annotator, np.stack([truth == votes.label, truth >= 0], axis=1))
+        return counts
 
     def hard_labels(self) -> ItemPosteriors:
         """Return Dawid and Skene's hard labels: the likeliest class of each item, as certain."""

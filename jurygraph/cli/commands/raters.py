@@ -92,11 +92,10 @@ from jurygraph.studies.consensus import (
     FittedConsensus,
     conclude_annotators,
     fit_consensus,
-    list_consensus_labels,
     report,
 )
 from jurygraph.studies.judgements import read_judgements
-from jurygraph.studies.questions import list_item_rows, report_questions
+from jurygraph.studies.questions import list_consensus_labels, list_item_rows, report_questions
 from jurygraph.studies.report import Report
 from jurygraph.studies.votes import VoteColumns, collect_votes, list_questions
 
@@ -347,7 +346,7 @@ def _refuse_of_several(
 
 
 def _report_fits(fits: Sequence[tuple[FittedConsensus, SavedConsensus | None]]) -> Report:
-    """Return the report of each question, beside an earlier consensus where there is one, as one."""
+    """Return the reports of all questions as one, each compared with an earlier consensus if there is one."""
     reports = []
     estimates = sum(fit.estimates for fit, _ in fits)
     with progress("estimating again", estimates, "resamples") as advance:
@@ -620,20 +619,20 @@ def assign(
     questions = _read_sheet_questions(dimensions)
     if questions[0].classes and any(entry.is_pair for entry in sheet_items + common_items):
         raise InputError("--dimensions: pairs have scores of their own; write bare names")
-    asked = _SheetRound(sheet_items, questions)
+    sheet_round = _SheetRound(sheet_items, questions)
     if ambiguous is not None:
-        asked = _select_doubts(ambiguous, above, limit, dimensions, sheet_items, names)
+        sheet_round = _select_doubts(ambiguous, above, limit, dimensions, sheet_items, names)
     elif above is not None or limit is not None:
         raise InputError("--above and --limit: need a saved consensus; name it with --ambiguous")
     assignment = make_sheets(
-        asked.items,
+        sheet_round.items,
         common_items,
         names,
         per_item,
-        asked.questions,
+        sheet_round.questions,
         seed,
-        asked.raters,
-        asked.questions_by_item,
+        sheet_round.raters,
+        sheet_round.questions_by_item,
     )
     sheets = out / "sheets"
     key = out / "key.jsonl"
@@ -668,15 +667,17 @@ def assign(
         f"{shell_quote(key)} SHEET... --out {target}"
     )
     if ambiguous:
-        for question in asked.questions:
-            subject = f"scores of {question.dimension}" if len(asked.questions) > 1 else "scores"
+        for question in sheet_round.questions:
+            subject = (
+                f"scores of {question.dimension}" if len(sheet_round.questions) > 1 else "scores"
+            )
             lines.append(f"{subject}: {question.cells['scale']}")
-        lines.append(f"last: {asked.questions[0].consensus} {target}")
+        lines.append(f"last: {sheet_round.questions[0].consensus} {target}")
     print_report(json, figures, lines)
 
 
 class _SheetRound(NamedTuple):
-    """What sheets ask: items, all questions, by item who rated it before, and by item its questions, if not all."""
+    """Items and questions of sheets; by item who rated it before, and its questions where it has not all."""
 
     items: Sequence[SheetItem]
     questions: Sequence[SheetQuestion]
