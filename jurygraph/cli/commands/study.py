@@ -126,7 +126,7 @@ def agreement(
     reviewers with at least 10 common items rate above their own medians, beside that of selections by chance. A
     reviewer's strictness is how far the others' scores on the same items are above the own ones. Levels: `nominal` for
     classes, which may be words, `ordinal` for a scale, `interval` for numbers whose differences count. Words on a scale
-    take --classes; other questions beside them are numbers, or yes and no.
+    take --classes; other questions are numbers, or yes and no.
 
     Exit codes: 0 done; 2 invalid input, such as ratings of which no item has two.
 
