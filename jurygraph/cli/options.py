@@ -118,10 +118,16 @@ MarkdownOption = Annotated[bool, option(None, "Print Markdown.", "--markdown")]
 PortOption = Annotated[int, option(None, "Port; 0 takes a free one.", min=0, max=65535)]
 JsonOption = Annotated[bool, option(None, "Print JSON.", "--json")]
 RatingsFileArgument = Annotated[
-    Path, typer.Argument(metavar="RATINGS", help="A CSV, JSONL or Parquet file, .gz too.")
+    Path,
+    typer.Argument(
+        metavar="RATINGS", help="A file: CSV or JSONL (.gz too), Parquet, or Excel (.xlsx)."
+    ),
 ]
 RatingsFilesArgument = Annotated[
-    list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")
+    list[Path],
+    typer.Argument(
+        metavar="RATINGS", help="Files: CSV or JSONL (.gz too), Parquet, or Excel (.xlsx)."
+    ),
 ]
 ItemColumnOption = Annotated[
     str | None, column_option("Column that names what was rated.", "--id-column", "--item")
@@ -144,7 +150,21 @@ AgentColumnOption = Annotated[
 ]
 GroupColumnOption = Annotated[str | None, column_option("Column for `group`.", "--group")]
 DimensionOption = Annotated[str | None, option("D", "Use this dimension only.")]
-ClassWordsOption = Annotated[str | None, option("A,B", "Words that labels are, from low to high.")]
+ClassWordsOption = Annotated[
+    list[str] | None,
+    option(
+        "A,B",
+        "Words that labels are, from low to high; of one question QUESTION=A,B; repeat it.",
+    ),
+]
+KeepLastOption = Annotated[
+    bool,
+    option(
+        None,
+        "Of several labels of an item by a person, keep the last in the file, or files.",
+        "--keep-last",
+    ),
+]
 WithoutOption = Annotated[str | None, option("A,B", "Leave out what these people rated.")]
 LabelFilesOption = Annotated[
     list[str] | None,

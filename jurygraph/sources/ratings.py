@@ -1,15 +1,15 @@
 """RATINGS, one rating or vote per row; TEXTS, with the texts of rated items; and confusions, learned from ratings.
 
-Files are CSV or JSONL, gzipped or not, or Parquet. Texts are escaped in CSV cells so that no spreadsheet runs them as a
-formula, and restored on reading. A file of confusions has the digest of its content, so that changes are detected.
+Files are CSV or JSONL, gzipped or not, Parquet or Excel. Texts are escaped in CSV cells so that no spreadsheet runs
+them as a formula, and restored on reading. A file of confusions has the digest of its content, so that changes are
+detected.
 """
 
 import json
 import logging
 import math
 import re
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -50,6 +50,15 @@ from jurygraph.sources.files import (
     refuse_repeated_sources,
     validate_at_location,
 )
+from jurygraph.sources.label_words import (
+    DECISION_BY_WORD,
+    LABEL_FIELDS,
+    LabelChoice,
+    describe_invalid_label,
+    fold_classes,
+    place_word,
+    read_decisions,
+)
 from jurygraph.sources.table_rows import (
     RowWithPlace,
     TableRow,
@@ -60,6 +69,7 @@ from jurygraph.sources.table_rows import (
     read_distinct_positions,
     read_first_row,
     read_rows,
+    table_suffix,
 )
 
 _LOGGER = logging.getLogger(__name__)
@@ -86,23 +96,14 @@ _RATINGS_COLUMN_NAMES = {*Rating.model_fields, *Vote.model_fields}
 _TEXT_FIELD_NAMES = set(
     "item agent reviewer annotator dimension domain group id other question prompt split".split()
 )
-_NUMBER_FIELDS = ("score", "target", "label")
-_DECISION_BY_WORD: Mapping[str, bool | None] = {
-    **dict.fromkeys(("true", "yes", "y", "pass", "passed", "met", "correct"), True),
-    **dict.fromkeys(("false", "no", "n", "fail", "failed", "not met", "unmet", "incorrect"), False),
-    **dict.fromkeys(("", "n/a", "na", "#n/a", "unsure", "not sure", "?", "-", "–", "—")),
-}
-"""How people write a decision in a cell, and that they made none."""
+_SUBJECT_FIELDS = ("key", "id", "other", "question", "dimension", "reviewer", "annotator")
+"""What a person labels once, in ratings, votes and labels of responses."""
 _MTURK_CHOICE_PATTERN = re.compile(r"(Answer\..+\.).+")
 NO_LABEL_DESCRIPTION = "an empty cell, or n/a, NA, unsure, ? or -"
 _WIDE_TABLE_HINT = (
     "if each person has a column, or a file, make a label of each cell by `jurygraph import wide FILE --rater-columns "
     "PERSON=COLUMN`"
 )
-_CLASSES_HINT = (
-    "or name all words of a question by --classes LOWEST,…,HIGHEST, and compare others apart"
-)
-TARGET_VALUE_HINT = "write true or false, yes or no, or a number"
 NUMERAL_PATTERN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -117,7 +118,7 @@ class FileRows(Generic[N]):
 
     `columns` maps fields to the columns they are read from. `unread_columns` are the columns that are not used, each
     with a hint to the name that may have been meant. `empty` is the number of rows that were left out, for lack of a
-    value. `classes` are the words that labels were, each by its place, from 0.
+    value.
     """
 
     path: str
@@ -125,7 +126,6 @@ class FileRows(Generic[N]):
     columns: NameByField = field(default_factory=dict)
     unread_columns: Mapping[str, str | None] = field(default_factory=dict)
     empty: int = 0
-    classes: Sequence[Any] = ()
 
     @property
     def name(self) -> str:
@@ -159,21 +159,6 @@ def parse_classes(texts: Sequence[str] | None) -> ClassesByQuestion:
 def select_classes(classes: ClassesByQuestion, question: str | None) -> Sequence[str]:
     """Return the classes of a question: its own, or those of all others."""
     return classes.get(question or "", classes.get("", ()))
-
-
-class LabelChoice(NamedTuple):
-    """Which labels of files are read, and as what.
-
-    Attributes:
-        is_chosen: whether labels of the dimension, or question, of a name are read; the others become empty, so that a
-            word is no fault where only another question has words.
-        classes: the words that labels may be, in small letters, from low to high; a label is the place of its word.
-        has_order: whether a word that is not there is refused; else each word and number becomes a class.
-    """
-
-    is_chosen: Callable[[str], bool]
-    classes: list[Any]
-    has_order: bool = True
 
 
 def leave_out_raters(
@@ -245,32 +230,67 @@ def read_rating_files(
     options: NameByField,
     without: str | None = None,
     dimension: str | None = None,
-    classes: str | None = None,
+    classes: Sequence[str] | None = None,
     level: str | None = None,
+    keep_last: bool = False,
 ) -> Sequence["RatingsFile"]:
     """Read the ratings of files by `read_ratings`, without some people, and of one dimension if one is named.
 
-    With the `level` of an agreement, labels may be words of the `classes`, joined by commas, or any without order; and
+    With the `level` of an agreement, labels may be words of the `classes` (`parse_classes`), or any without order; and
     where no rating names its dimension, it is what the column of scores is called by, but for `score` and `label`.
+    `keep_last` as in `keep_last_labels`. Raises `InputError` for classes of a dimension that no rating is of.
     """
     choice = None
     if level:
-        words = split_names(classes and classes.casefold())
-        has_order = level != "nominal" or bool(words)
-        choice = LabelChoice(lambda name: dimension in (None, name), words, has_order)
+        choice = LabelChoice(
+            lambda name: dimension in (None, name),
+            fold_classes(parse_classes(classes)),
+            open_classes={} if level == "nominal" else None,
+        )
     files = []
     for path, file_columns in iter_file_columns(paths, columns):
-        file = drop_repeated_labels(read_ratings(path, file_columns, options, choice))
+        file = read_ratings(path, file_columns, options, choice)
+        if not keep_last:
+            file = drop_repeated_labels(file)
         if level and not any(rating.dimension for _, rating in file.rows):
-            file = _name_dimension(file, {file.columns["score"]} - {*_NUMBER_FIELDS})
+            file = _name_dimension(file, {file.columns["score"]} - {*LABEL_FIELDS})
         files.append(file)
-    return select_dimension(leave_out_raters(files, "reviewer", without), dimension)
+    if choice is not None:
+        choice.refuse_unread_questions()
+    kept_files = select_dimension(leave_out_raters(files, "reviewer", without), dimension)
+    return keep_last_labels(kept_files) if keep_last else kept_files
 
 
 def drop_repeated_labels(file: FileRows[N]) -> FileRows[N]:
     """Return the file without rows that repeat another one in every column; a warning counts them."""
     positions = read_distinct_positions(Path(file.path))
     return replace(file, rows=tuple(row for row in file.rows if row[0] in positions))
+
+
+def keep_last_labels(files: Sequence[FileRows[N]]) -> list[FileRows[N]]:
+    """Return the files with one row for each item, or question about it, and person: the last one that has a label.
+
+    Files and rows are in the order of time. A warning counts the rows left out. To be called in the place of
+    `drop_repeated_labels`, which takes an answer that was changed, and changed back, for a copy of the first.
+    """
+    last_row_by_subject: dict[object, N] = {}
+    for file in files:
+        for _, row in file.rows:
+            subject = tuple(getattr(row, name, None) for name in _SUBJECT_FIELDS)
+            labels = {getattr(row, name, None) for name in LABEL_FIELDS}
+            if subject not in last_row_by_subject or labels != {None}:
+                last_row_by_subject[subject] = row
+    kept_rows = set(map(id, last_row_by_subject.values()))  # equal rows are several
+    kept_files = []
+    for file in files:
+        rows = tuple(row for row in file.rows if id(row[1]) in kept_rows)
+        kept_files.append(replace(file, rows=rows))
+    count = sum(len(file.rows) for file in files) - len(kept_rows)
+    if count:
+        _LOGGER.warning(
+            "--keep-last: labels left out, since the person labelled the item again: %d", count
+        )
+    return kept_files
 
 
 RatingsFile = FileRows[Rating]
@@ -283,6 +303,12 @@ class LabelWithPlace(NamedTuple):
     location: str
     columns: NameByField
     label: Label
+
+
+class PlacedLabel(JudgedLabel):
+    """A label that is the place, from 0, of a word among so many classes; of none it is what a `JudgedLabel` is."""
+
+    class_count: int = 0
 
 
 class _LabelRow(JudgedLabel):
@@ -364,7 +390,7 @@ def _read_labels(file: FileRows[V], classes: Sequence[str] = ()) -> FileRows[V]:
 
 def is_no_label(label: Label | None) -> bool:
     """Return whether a label is a word for none, such as n/a or ?."""
-    return isinstance(label, str) and _DECISION_BY_WORD.get(label.strip().casefold(), False) is None
+    return isinstance(label, str) and DECISION_BY_WORD.get(label.strip().casefold(), False) is None
 
 
 def read_gold(path: StrPath, columns: NameByField = NO_NAMES) -> Mapping[str, LabelWithPlace]:
@@ -385,6 +411,7 @@ def read_judged_labels(
     options: NameByField = NO_NAMES,
     responses: Mapping[str, str | None] = NO_NAMES,
     choice: LabelChoice | None = None,
+    keep_last: bool = False,
 ) -> FileRows[JudgedLabel]:
     """Read people's labels of judged responses; `true`, `false` and numbers are targets in CSV, too.
 
@@ -392,15 +419,18 @@ def read_judged_labels(
     joined by commas, each as COLUMN, QUESTION=COLUMN or PERSON:QUESTION=COLUMN. `responses` are ids by what a label may
     name: an item that is no such name is, with "_" and its `agent`, that agent's response. A `dimension`, where the
     file has no `question`, is the question, as of ratings that are imported. Rows without a label are left out, and
-    counted as `empty`. Several files are read as one.
+    counted as `empty`. Several files are read as one. `keep_last` as in `keep_last_labels`.
 
-    Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice, or nobody any.
+    Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice, or nobody any,
+    and for classes of a question that no label is of.
     """
     files = [
-        _read_label_file(path, file_columns, options, responses, choice)
+        _read_label_file(path, file_columns, options, responses, choice, keep_last)
         for path, file_columns in iter_file_columns(paths, columns)
     ]
-    file = join_files(files)
+    if choice is not None:
+        choice.refuse_unread_questions()
+    file = join_files(keep_last_labels(files) if keep_last else files)
     first_place_by_subject: dict[tuple[str | None, ...], str] = {}
     for place, label in file.rows:
         subject = (label.id, label.other, label.question, label.reviewer)
@@ -411,6 +441,8 @@ def read_judged_labels(
                 "keep one of each person and question; columns `reviewer` (or --reviewer-column), `question` and "
                 "`agent` tell them apart"
             )
+            if options:  # of a command that has the option, too
+                hint += ", and --keep-last keeps the last"
             column = file.columns.get("id", "id")
             raise_field_error(f"{file.path}, {place}", Problem((column,), problem, hint))
     return file
@@ -424,7 +456,7 @@ def join_files(files: Sequence[FileRows[N]]) -> FileRows[N]:
     columns = set.intersection(*(set(file.columns.items()) for file in files))
     paths = ", ".join(file.path for file in files)
     empty_count = sum(file.empty for file in files)
-    return FileRows(paths, tuple(rows), dict(columns), empty=empty_count, classes=files[0].classes)
+    return FileRows(paths, tuple(rows), dict(columns), empty=empty_count)
 
 
 def _read_label_file(
@@ -433,11 +465,14 @@ def _read_label_file(
     options: NameByField,
     responses: Mapping[str, str | None],
     choice: LabelChoice | None,
+    keep_last: bool,
 ) -> FileRows[JudgedLabel]:
     column_names = read_first_row(path)
     if "dimension" in column_names and "question" not in (*column_names, *columns):
         columns = {**columns, "question": "dimension"}
-    file = drop_repeated_labels(_read_label_columns(path, _LabelRow, columns, options, choice))
+    file = _read_label_columns(path, _LabelRow, columns, options, choice)
+    if not keep_last:
+        file = drop_repeated_labels(file)
     labelled_rows = []
     empty_count = 0
     for position, row in file.rows:
@@ -448,14 +483,14 @@ def _read_label_file(
             if row.agent is not None and name not in responses:
                 name = f"{name}_{row.agent}"
             fields = {**row.model_dump(exclude={"agent"}), "id": responses.get(name) or name}
-            labelled_rows.append((position, JudgedLabel(**fields)))
+            if choice is not None:
+                classes = choice.find_classes(row.question, file.columns["target"])
+                fields["class_count"] = len(classes)
+            labelled_rows.append((position, PlacedLabel(**fields)))
     if not labelled_rows:
         column = quote(file.columns["target"])
         raise InputError(f"{path}: no row has a label in column {column}; write one at least")
-    columns = file.columns
-    return FileRows(
-        file.path, tuple(labelled_rows), columns, empty=empty_count, classes=file.classes
-    )
+    return FileRows(file.path, tuple(labelled_rows), file.columns, empty=empty_count)
 
 
 def _read_label_columns(
@@ -573,6 +608,7 @@ def read_validated_rows(
     path = Path(path)
     columns = _column_by_field(model, columns)
     is_csv_file = is_csv(path)
+    has_quotes = table_suffix(path).startswith(".json")
     rows_with_position: Sequence[RowWithPlace] = list(read_rows(path))
     if not rows_with_position:
         required_text = " and ".join(f"`{name}`" for name in _required_fields(model))
@@ -584,18 +620,18 @@ def read_validated_rows(
     header = column_names_location(path, "row 1")
     fields = [name for name in model.model_fields if name not in subject]
     column_by_field = _match_columns(header, model, fields, columns, present_columns, options)
-    number_columns = list(filter(None, map(column_by_field.get, _NUMBER_FIELDS)))
+    number_columns = list(filter(None, map(column_by_field.get, LABEL_FIELDS)))
     read_decimal_commas(path, rows_with_position, number_columns)
     rows = []
     short_row_positions = []
     if number_columns:  # else the same rows are read for their texts
         rows_with_position = _omit_mturk_nonanswers(path, rows_with_position, number_columns)
-    classes = [] if choice is None else choice.classes
-    if "score" in column_by_field and not _DECISION_BY_WORD.keys() & classes:
-        _read_decisions(rows_with_position, column_by_field)
+    if "score" in column_by_field:
+        read_decisions(rows_with_position, column_by_field, subject, choice)
     for position, values in rows_with_position:
+        location = f"{path}, {position}"
         row = _row_to_model(
-            f"{path}, {position}", model, values, column_by_field, is_csv_file, subject, choice
+            location, model, values, column_by_field, is_csv_file, has_quotes, subject, choice
         )
         rows.append((position, row))
         if is_csv_file and None in map(values.get, column_by_field.values()):
@@ -609,7 +645,7 @@ def read_validated_rows(
         unread_columns[column] = None
         if column not in _RATINGS_COLUMN_NAMES:  # columns that nobody wants are many
             unread_columns[column] = did_you_mean(column.casefold(), missing, min_similarity=0.6)
-    return FileRows(str(path), tuple(rows), column_by_field, unread_columns, classes=classes)
+    return FileRows(str(path), tuple(rows), column_by_field, unread_columns)
 
 
 def _omit_mturk_nonanswers(
@@ -661,22 +697,6 @@ def read_decimal_commas(path: Path, rows: Sequence[RowWithPlace], columns: Itera
         _LOGGER.warning(
             "%s: the commas of %d numbers are read as decimal points", path, comma_count
         )
-
-
-def _read_decisions(rows: Sequence[RowWithPlace], columns: NameByField) -> None:
-    """Write 1 and 0 for pass and fail, or other decisions, as scores of a dimension that has nothing else."""
-    column = columns["score"]
-    ratings_by_dimension = defaultdict(list)
-    for _, values in rows:
-        ratings_by_dimension[str(values.get(columns.get("dimension", "")))].append(values)
-    for ratings in ratings_by_dimension.values():
-        cells = [values.get(column) for values in ratings]
-        words = ["" if cell is None else str(cell).strip().casefold() for cell in cells]
-        if set(words) <= _DECISION_BY_WORD.keys():
-            for values, word in zip(ratings, words, strict=True):
-                decision = _DECISION_BY_WORD[word]
-                if decision is not None:
-                    values[column] = float(decision)
 
 
 def iter_file_columns(
@@ -775,6 +795,7 @@ def _row_to_model(
     values: TableRow,
     columns: NameByField,
     is_csv_file: bool,
+    has_quotes: bool,
     subject: NameByField,
     choice: LabelChoice | None,
 ) -> N:
@@ -790,51 +811,25 @@ def _row_to_model(
                 value = _parse_rating_cell(name, value, getattr(model, "json_columns", ()))
             if value != "" or is_required:
                 fields[name] = value
-    _place_word(choice, fields, values, columns)
+    place_word(choice, fields, values, columns)
     entry = validate(model, fields)
     if isinstance(entry, Problem):
         field_name, *inner = entry.path
         value = fields.get(str(field_name))
         is_label = field_name == "target" or (choice and field_name == "score")
-        if is_label and isinstance(value, str):
-            entry = _describe_invalid_label(entry, value, choice)
-        elif value == "":
-            entry = _describe_empty_value(entry, values.get(columns[str(field_name)]) is None)
-        if is_csv_file and entry.remedy is not None:  # in which nothing has quotes
-            entry = replace(entry, remedy=entry.remedy.replace(", without quotes", ""))
-        if field_name in _NUMBER_FIELDS:
-            location += _describe_rated_item(fields)
         column = columns.get(str(field_name), str(field_name))  # a file may lack the column
+        if is_label and isinstance(value, str):
+            entry = describe_invalid_label(entry, value, fields, values, column, choice)
+        elif value == "" or (entry.problem == "is null" and not has_quotes):
+            is_cut_off = is_csv_file and values.get(column) is None
+            entry = _describe_empty_value(entry, is_cut_off)
+        if not has_quotes and entry.remedy is not None:
+            remedy = entry.remedy.replace(", without quotes", "").replace(", in quotes", "")
+            entry = replace(entry, remedy=remedy)
+        if field_name in LABEL_FIELDS:
+            location += _describe_rated_item(fields)
         raise_field_error(location, replace(entry, path=(column, *inner)))
     return entry
-
-
-def _place_word(
-    choice: LabelChoice | None, fields: JsonFields, values: TableRow, columns: NameByField
-) -> None:
-    """Replace the label of a row by the place of its word; by None if it is not chosen.
-
-    Where words are spread over the scale of a judge, `target`, a number becomes a text, which no label is.
-    """
-    if choice is None:
-        return
-    name = "target" if "target" in fields else "score"
-    label = fields[name]
-    word: Any = str(values.get(columns[name])).strip().casefold()
-    question = fields.get("question") or fields.get("dimension")
-    if label is None or (question and not choice.is_chosen(question)):
-        fields[name] = None
-        return
-    if not choice.has_order and isinstance(label, str | float | int):
-        # numbers, too, so that none is taken for a word's place; yes in CSV is true, and so 1
-        if not isinstance(label, str):
-            word = label
-        if word not in choice.classes:
-            choice.classes.append(word)
-    if word in choice.classes:
-        fields[name] = float(choice.classes.index(word))
-    elif choice.classes and name == "target":
-        fields[name] = word
 
 
 def _describe_rated_item(fields: JsonFields) -> str:
@@ -847,17 +842,11 @@ def _describe_empty_value(problem: Problem, is_cut_off: bool) -> Problem:
     """Return the problem of an empty cell; one that its line of CSV does not even have `is_cut_off`."""
     if is_cut_off:
         return replace(problem, remedy="its line ends before it: is the file cut off there?")
+    problem = replace(problem, problem="is empty")
     remedy = f"{problem.remedy}, or name another column"
     if problem.path[0] == "annotator":
         remedy += f"; or {_WIDE_TABLE_HINT}"
     return replace(problem, remedy=remedy)
-
-
-def _describe_invalid_label(problem: Problem, text: str, choice: LabelChoice | None) -> Problem:
-    if DECIMAL_COMMA_PATTERN.fullmatch(text):
-        return describe_decimal_comma(problem.path, text)
-    ending = f", {_CLASSES_HINT}" if choice else "; leave it empty where there is none"
-    return replace(problem, remedy=TARGET_VALUE_HINT + ending)
 
 
 def _parse_rating_cell(name: str, text: str, json_columns: Collection[str]) -> Any:
@@ -877,10 +866,10 @@ def _normalize_cell(name: str, value: Any) -> Any:
         return value.strip() or None
     if name == "target" and isinstance(value, str):
         word = value.strip().casefold()
-        return _DECISION_BY_WORD.get(word, value)
+        return DECISION_BY_WORD.get(word, value)
     if name == "score" and is_no_label(value):
         return None
-    if name == "agent" and isinstance(value, str):
+    if name in ("agent", "reviewer", "annotator") and isinstance(value, str):
         return value.strip()
     if name not in _TEXT_FIELD_NAMES:
         return value
@@ -892,8 +881,8 @@ def _normalize_cell(name: str, value: Any) -> Any:
 def parse_target_cell(text: str) -> float | bool | str | None:
     """Return the value of a cell; a text that is no number and no decision remains, so that its field refuses it."""
     word = text.strip().casefold()
-    if word in _DECISION_BY_WORD:
-        return _DECISION_BY_WORD[word]
+    if word in DECISION_BY_WORD:
+        return DECISION_BY_WORD[word]
     return float(word) if NUMERAL_PATTERN.fullmatch(word) else text
 
 

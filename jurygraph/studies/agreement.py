@@ -91,8 +91,13 @@ class DimensionRatings(NamedTuple):
                 yield name or "none", self.domain == index
 
 
-def read_parts(files: Sequence[RatingsFile]) -> list[DimensionRatings]:
+def read_parts(
+    files: Sequence[RatingsFile],
+    repeat_remedy: str = "keep one of the scores, or the last by --keep-last",
+) -> list[DimensionRatings]:
     """Return the ratings of each dimension, sorted by dimension, reviewer and item. Those without a score are left out.
+
+    `repeat_remedy` is what to do about an item that a reviewer scored twice.
 
     Raises `InputError` if a reviewer scored an item twice, an item has two groups or domains, or there is no score.
     """
@@ -108,8 +113,8 @@ def read_parts(files: Sequence[RatingsFile]) -> list[DimensionRatings]:
             first = locations.setdefault(cell, location)
             if first is not location:
                 raise InputError(
-                    f"{location}: reviewer {rating.reviewer!r} has scored item {rating.key!r} in {first}; keep one of "
-                    "the scores"
+                    f"{location}: reviewer {rating.reviewer!r} has scored item {rating.key!r} in {first}; "
+                    f"{repeat_remedy}"
                 )
             for name, value in (("group", rating.group), ("domain", rating.domain)):
                 first_value, first_location = item_fields.setdefault(

@@ -7,7 +7,7 @@ stays beside it. The figures are those of `judge_report`.
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
@@ -15,15 +15,16 @@ from typing import NamedTuple
 
 from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
-from jurygraph.messages import quote, split_names, suggest_known_name
+from jurygraph.messages import quote, suggest_known_name
 from jurygraph.runs.export_table import ExportRow
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
+from jurygraph.sources.label_words import TARGET_VALUE_HINT, LabelChoice, fold_classes
 from jurygraph.sources.ratings import (
     NO_LABEL_DESCRIPTION,
-    TARGET_VALUE_HINT,
     FileRows,
-    LabelChoice,
+    PlacedLabel,
+    parse_classes,
     parse_target_cell,
     read_judged_labels,
 )
@@ -161,27 +162,24 @@ def read_labels(
     columns: Mapping[str, str] = {},
     options: Mapping[str, str] = {},
     question: str | None = None,
-    classes: str | None = None,
+    classes: Sequence[str] | None = None,
+    keep_last: bool = False,
 ) -> FileRows[JudgedLabel]:
     """Return the labels in files, or those that `label.NAME` names of the runs' responses, as if a file had them.
 
-    `columns` and `options` are those of `read_judged_labels`. Where labels of a file name the `question`, those of
-    others are left out. With `classes`, words from low to high joined by commas, labels are these.
+    `columns`, `options` and `keep_last` are those of `read_judged_labels`. Where labels of a file name the `question`,
+    those of others are left out. With `classes`, words of all questions, or of one, labels are these (`parse_classes`).
 
     Raises `InputError` for a file that cannot be read, or is named twice, if files have different labels, if no
-    response has such a label, if runs have different ones for a response, or if one is neither a number nor true or
-    false.
+    response has such a label, if runs have different ones for a response, if one is neither a number nor true or
+    false, or for classes of a question that no label is of.
     """
     source, *others = sources
     if others or not source.startswith(_LABEL_COLUMN_PREFIX) or is_table(source):
         paths = list(map(Path, sources))  # `label.csv` is a file
         names = [name for run in runs for name in run.response_by_name.items()]
-        chosen_names = _label_names_of_question(paths, runs, question or "")
-        choice = LabelChoice(
-            lambda name: not chosen_names or name in chosen_names,
-            split_names(classes and classes.casefold()),
-        )
-        return read_judged_labels(paths, columns, options, dict(names), choice)
+        choice = _make_label_choice(paths, runs, question or "", classes)
+        return read_judged_labels(paths, columns, options, dict(names), choice, keep_last)
     for field_name in columns:
         option = options.get(field_name, "columns")
         raise InputError(f"{option}: is for a file of labels, and {source} is a label of the runs")
@@ -212,6 +210,28 @@ def read_labels(
     column_by_field = {"id": "id", "target": source}
     count = len(responses_without_label - by_response.keys())
     return FileRows(runs[0].run, tuple(by_response.values()), column_by_field, empty=count)
+
+
+def _make_label_choice(
+    paths: Sequence[Path],
+    runs: Sequence[RunJudgements],
+    question: str,
+    classes: Sequence[str] | None,
+) -> LabelChoice:
+    """Return which labels in files are read; names of a question are known by its id where they are of one alone."""
+    chosen_names = _label_names_of_question(paths, runs, question)
+    ids = {judge.question.casefold() for run in runs for judge in run.judgements_by_judge}
+
+    @cache  # called for each label
+    def identify(name: str) -> str:
+        matches = find_questions_by_name(name.casefold(), ids)
+        return matches[0] if len(matches) == 1 else name.casefold()
+
+    return LabelChoice(
+        lambda name: not chosen_names or name in chosen_names,
+        fold_classes(parse_classes(classes), identify),
+        identify=identify,
+    )
 
 
 def _label_names_of_question(
@@ -415,7 +435,7 @@ def _join_judge_labels(
     scales = [judged.scale for judged in judgements.values() if judged.native is not None]
     scale = next(iter(scales), None) or UNIT_SCALE
     is_pair_judgement = matching_labels[0][1].other is not None
-    matching_labels = _spread_classes(matching_labels, len(labels.classes), scale)
+    matching_labels = _spread_classes(matching_labels, scale)
     label_values = [label.target for _, label in matching_labels]
     scores = [judged.score for judged in judgements.values() if judged.score is not None]
     has_binary_labels = not is_pair_judgement and _is_binary_decision(scores, label_values, scale)
@@ -506,18 +526,16 @@ def _join_judge_labels(
     )
 
 
-def _spread_classes(
-    labels: LabelsWithPositions, class_count: int, scale: LabelScale
-) -> LabelsWithPositions:
+def _spread_classes(labels: LabelsWithPositions, scale: LabelScale) -> LabelsWithPositions:
     """Return labels that are places of classes evenly on a scale, from its lowest to its highest value; others as they
     are."""
-    if class_count < 2:
-        return labels
     low, high = scale
     spread_labels = []
     for position, label in labels:
-        target = low + label.target * (high - low) / (class_count - 1)
-        spread_labels.append((position, label.model_copy(update={"target": target})))
+        if isinstance(label, PlacedLabel) and label.class_count > 1:
+            target = low + label.target * (high - low) / (label.class_count - 1)
+            label = label.model_copy(update={"target": target})
+        spread_labels.append((position, label))
     return spread_labels
 
 

@@ -406,6 +406,8 @@ def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> R
     short_question_names = [_short_question_name(question) for question in questions]
     hint = did_you_mean(name, [*columns, *short_question_names, *questions])
     hint = hint or f"known: {', '.join(columns)}, and each question"
+    if name.startswith(("people.", "judge.")):  # which `export --labels` writes
+        hint = f"it selects by the run's own columns, and not by people's labels; {hint}"
     raise InputError(f"{option}: there is no column {name!r}; {hint}")
 
 

@@ -252,6 +252,13 @@ def test_what_people_say_is_beside_the_scores(
     with written.open(newline="") as file:
         worth = {row["response"]: row["people.target"] for row in csv.DictReader(file)}
     assert (worth["door/a"], worth["salt/b"]) == ("2.0", "0.0")
+    polite.write_text("id,who,target\ndoor/a,ann,kind\ndoor/a,ann,plain\n")
+    words = ["--labels", polite, "--classes", "target=rude,plain,kind", "-o", written]
+    assert "and --keep-last keeps the last" in run("export", scored_once, *words).err
+    assert run("export", scored_once, *words, "--keep-last").code == 0
+    assert ",1.0" in written.read_text().partition("door/a")[2].partition("\n")[0]
+    refused = run("export", scored_once, *words, "--where", "people.target<1")
+    assert "it selects by the run's own columns, and not by people's labels; " in refused.err
     refused = run("export", scored_once, "--to", "verdicts", *columns)
     assert "--labels: is not for --to verdicts; use csv, parquet or xlsx" in refused.err
     assert run("export", scored_once, *columns, "-o", polite).code == 2, "labels are not replaced"

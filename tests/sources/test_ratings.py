@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +20,7 @@ from jurygraph.sources.ratings import (
     drop_repeated_labels,
     escape_formulas,
     iter_file_columns,
+    keep_last_labels,
     read_judged_labels,
     read_prompts,
     read_rating_files,
@@ -499,7 +501,7 @@ def test_a_row_that_was_pasted_twice_counts_once(
     [
         (
             "id,target\na,good\n",
-            "line 2 (a), field target: is the text 'good'; write true or false",
+            "line 2 (a), field target: is the text 'good'; write a number, or true or false",
         ),
         ("id,target\na,1\na,0\n", "line 3, field id: 'a' has a label in line 2 already; keep one"),
         (
@@ -547,14 +549,25 @@ def test_rows_without_a_label_are_left_out_and_counted(suffix: str, tmp_path: Pa
     assert file.empty == len(without)
     unknown = table(tmp_path / f"u{suffix}", *rows, {"id": "u", "target": "perhaps"})
     with pytest.raises(
-        InputError, match=r"is the text 'perhaps'.*; write true or false, yes or no"
+        InputError, match=r"is the text 'perhaps'.*; write a number, or true or false"
     ):
         read_judged_labels([unknown])
 
 
-def test_the_remedy_for_a_cell_of_csv_has_no_quotes(tmp_path: Path) -> None:
+def test_the_remedy_for_a_cell_of_a_table_has_no_quotes(tmp_path: Path) -> None:
     error_text = refusal(table(tmp_path / "r.csv", rating(score="high")), read=read_ratings)
     assert error_text.endswith("is the text 'high'; write a number")
+    workbook = openpyxl.Workbook()
+    for cells in (("item", "reviewer", "score"), ("a", "ann", 1), (None, "ann", 2)):
+        workbook.active.append(cells)
+    workbook.save(tmp_path / "r.xlsx")
+    ending = "field item: is empty; write text, or name another column"
+    assert refusal(tmp_path / "r.xlsx") == f"r.xlsx, row 3, {ending}"
+    path = table(tmp_path / "r.parquet", rating(), rating(item=None))
+    assert refusal(path) == f"r.parquet, row 2, {ending}"
+    assert "is null; write text, in quotes" in refusal(
+        table(tmp_path / "r.jsonl", rating(item=None))
+    )
 
 
 @every_form
@@ -676,6 +689,8 @@ def test_a_name_with_blanks_around_it_is_the_same_annotator(tmp_path: Path) -> N
     path = tmp_path / "votes.csv"
     path.write_text("item,annotator,label\na, ann,1\nb,ann ,2\n")
     assert {vote.annotator for _, vote in read_votes(path).rows} == {"ann"}
+    assert {rating.reviewer for rating in ratings(read_ratings(path))} == {"ann"}
+    assert {label.reviewer for _, label in read_judged_labels([path]).rows} == {"ann"}
 
 
 def test_a_row_that_ends_before_a_needed_cell_may_be_where_the_file_was_cut_off(
@@ -701,9 +716,9 @@ def test_words_are_places_of_classes_and_no_fault_of_another_dimension(tmp_path:
         return [found.score for found in ratings(file)]
 
     assert scores(dimension="stars") == [5]
-    assert scores(classes="cold,ok,warm") == [5, 1, 2, 0, None]
+    assert scores(classes=["cold,ok,warm"]) == [5, 1, 2, 0, None]
     assert scores(dimension="tone", level="nominal") == [0, 1, None]
-    assert scores(dimension="harm", classes="yes,no") == [0], "the order that the classes have"
+    assert scores(dimension="harm", classes=["yes,no"]) == [0], "the order that the classes have"
     mixed = table(tmp_path / "m.csv", *(rating(item=n, score=s) for n, s in enumerate("0a1a")))
     (file,) = read_rating_files([mixed], {}, {}, level="nominal")
     assert [found.score for found in ratings(file)] == [0, 1, 2, 1], "no number is a word's place"
@@ -712,13 +727,97 @@ def test_words_are_places_of_classes_and_no_fault_of_another_dimension(tmp_path:
     )
     (file,) = read_rating_files([partly], {}, {}, level="nominal")
     assert [found.score for found in ratings(file)] == [0, 1, 2, 0]
-    for settings in ({"dimension": "tone"}, {"classes": "cold,ok"}, {}):
-        with pytest.raises(
-            InputError, match=r"field score: is the text '[Ww]arm'; write .*, or name all words"
-        ):
+    unknown = "is the text 'Warm'; write a number, .*, or name all words by --classes tone=LOWEST"
+    for settings, message in (
+        ({"dimension": "tone"}, unknown),
+        ({}, unknown),
+        ({"classes": ["cold,ok"]}, "is 'Warm', which is none of --classes; name all words"),
+    ):
+        with pytest.raises(InputError, match=f"field score: {message}"):
             scores(**settings)
     with pytest.raises(InputError, match=r"no rating is of 'star'; did you mean stars\?"):
         scores(dimension="star")
+
+
+def test_each_question_has_its_own_classes(tmp_path: Path) -> None:
+    """One command reads a table with a column for each question, whether its labels are words or numbers."""
+    cells = [(4, "Kind", "yes"), (2, "rude", "no")]
+    rows: list[dict[str, Any]] = []
+    for number, (helpful, tone, harmful) in enumerate(cells):
+        answers = {"helpful": helpful, "tone": tone, "harmful": harmful}
+        rows.append({"item": f"i{number}", "reviewer": "ann", **answers})
+    long_rows = []
+    for row in rows:
+        for name in ("helpful", "tone", "harmful"):
+            names = {"item": row["item"], "reviewer": "ann", "dimension": name}
+            long_rows.append({**names, "score": row[name]})
+    long_path = table(tmp_path / "long.jsonl", *long_rows)
+
+    def scores(path: Path, *classes: str, level: str = "ordinal") -> dict[str | None, list[Any]]:
+        columns = {} if path == long_path else {"score": "helpful,tone,harmful"}
+        files = read_rating_files([path], columns, {}, classes=classes, level=level)
+        found: dict[str | None, list[Any]] = {}
+        for found_rating in ratings(files[0]):
+            found.setdefault(found_rating.dimension, []).append(found_rating.score)
+        return found
+
+    words = "Tone=rude,neutral,kind"
+    for path in (long_path, *(table(tmp_path / f"wide{form}", *rows) for form in FORMS)):
+        expected = {"helpful": [4, 2], "tone": [2, 0], "harmful": [1, 0]}
+        assert scores(path, words) == expected
+        turned = scores(path, words, "harmful=yes,no")
+        assert turned == {**expected, "harmful": [0, 1]}
+        places = {"helpful": [0, 1], "tone": [0, 1], "harmful": [0, 1]}
+        assert scores(path, level="nominal") == places, "no question's words are another's"
+        named = scores(path, words, level="nominal")
+        assert named == {**places, "tone": [2, 0]}
+        for classes, message in {
+            "harm=no,yes": r"--classes: no label is of the question 'harm'; did you mean harmful\?",
+            "ton=rude,kind": r"'Kind'; did you mean --classes tone=rude,kind\?",
+        }.items():
+            with pytest.raises(InputError, match=message):
+                scores(path, *[words] * ("harm" in classes), classes)
+
+
+def test_classes_that_turn_decisions_are_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = table(tmp_path / "r.csv", rating(score="yes"), rating(item="b", score="no"))
+    for classes, is_turned in {
+        "no,yes": False,
+        "no,partly,YES": False,
+        "1,0": False,
+        "yes,no": True,
+        "yes,partly,no": True,
+    }.items():
+        caplog.clear()
+        read_rating_files([path], {}, {}, classes=[classes], level="ordinal")
+        message = "--classes: yes is the lowest and no the highest, the reverse of yes = 1, no = 0"
+        assert caplog.messages == [message] * is_turned
+
+
+def test_of_labels_of_an_item_by_a_person_the_last_is_kept_where_it_is_asked_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Answers that were changed are rows at the end; one that was changed back is no copy of the first."""
+    cells = [("a", 1), ("b", 2), ("a", 3), ("b", None), ("a", 1), ("c", None)]
+    rows = [rating(item=item, score=score) for item, score in cells]
+    path = table(tmp_path / "r.jsonl", *rows)
+    later = table(tmp_path / "later.jsonl", rating(item="b", score=5, dimension="tone"))
+    files = read_rating_files([path, later], {}, {}, level="ordinal", keep_last=True)
+    found = [(position, rating.item, rating.score) for position, rating in files[0].rows]
+    assert found == [("line 2", "b", 2), ("line 5", "a", 1), ("line 6", "c", None)]
+    assert len(files[1].rows) == 1, "of another dimension"
+    message = "--keep-last: labels left out, since the person labelled the item again: 3"
+    assert caplog.messages == [message]
+    people = tmp_path / "people.csv"
+    people.write_text("item,agent,annotator,label\nq,m,ann,1\nq,m,bo,1\nq_m,,ann,0\nq,n,ann,1\n")
+    file = read_judged_labels([people], keep_last=True)
+    kept = [(label.id, label.reviewer, label.target) for _, label in file.rows]
+    assert kept == [("q_m", "bo", 1), ("q_m", "ann", 0), ("q_n", "ann", 1)]
+    votes = read_votes(path)
+    (kept_votes,) = keep_last_labels([votes])
+    assert [vote.label for _, vote in kept_votes.rows] == [2, 1, None]
 
 
 def test_ratings_without_a_dimension_are_of_what_their_column_is_called_by(tmp_path: Path) -> None:

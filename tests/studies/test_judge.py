@@ -878,7 +878,7 @@ def test_labels_of_the_responses_themselves_are_read_from_the_runs() -> None:
         (
             "label.gold",
             ["good", True],
-            "one: label 'gold' of response 'a' is 'good'; write true or false, yes or no, or",
+            "one: label 'gold' of response 'a' is 'good'; write a number, or true or false",
         ),
         (
             "label.gold",
@@ -1113,7 +1113,7 @@ def test_words_lie_evenly_on_the_scale_of_the_judge_whose_question_is_chosen(
     run = RunJudgements("run", by_judge, dict.fromkeys("abc", 10), {})
 
     def targets(question: str | None, classes: str | None) -> dict[str, float]:
-        found = read_labels([str(path)], [run], question=question, classes=classes)
+        found = read_labels([str(path)], [run], question=question, classes=classes and [classes])
         assert found.empty == (classes is not None), "a label of another question is not missing"
         (study,) = join_labels_with_judgements([run], found, question=question)
         return {row.response: row.target for row in study.rows}
@@ -1121,11 +1121,37 @@ def test_words_lie_evenly_on_the_scale_of_the_judge_whose_question_is_chosen(
     assert targets("tone", "cold,ok,warm") == {"a": 1.0, "b": 5.0}
     assert targets("criteria@tone", "awful,cold,warm") == {"a": 3.0, "b": 5.0}
     assert targets("stars", None) == {"a": 4.0}
-    for question, classes, text in (("tone", None, "cold"), (None, "cold,ok,warm,dull", "4")):
-        with pytest.raises(
-            InputError, match=f"is the text '{text}'; write .*, or name all words of a question"
-        ):
+    assert targets("tone", "Tone=cold,ok,warm") == {"a": 1.0, "b": 5.0}
+    unnamed = "is the text 'cold'; write a number, .*, or name all words by --classes tone=LOWEST"
+    for question, classes, message in (
+        ("tone", None, unnamed),
+        (None, "cold,ok,warm,dull", "is '4', which is none of --classes; name all words, or those"),
+        (None, "ton=cold,warm", r"is the text 'cold'; did you mean --classes tone=cold,warm\?"),
+        ("stars", "star=1,2", "--classes: no label is of the question 'star'; there are criteria@"),
+    ):
+        with pytest.raises(InputError, match=message):
             targets(question, classes)
+
+
+def test_words_of_one_question_stand_beside_the_numbers_of_another(tmp_path: Path) -> None:
+    """A name of the question by its last part, or in another case, is that of the labels by its id."""
+    path = tmp_path / "people.csv"
+    path.write_text("id,stars,mood\na,4,cold\nb,2,Warm\n")
+    (given,) = judgements({"a": 0.0, "b": 0.5}, scale=(1.0, 5.0)).judgements_by_judge.values()
+    by_judge = {Judge("run", f"criteria@{name}", "criteria"): given for name in ("tone", "stars")}
+    run = RunJudgements("run", by_judge, dict.fromkeys("ab", 10), {})
+    for column, classes in {
+        "stars,criteria@tone=mood": ["Tone=cold,ok,warm"],
+        "stars,tone=mood": ["criteria@tone=cold,ok,warm", "stars=1,2,3,4"],
+    }.items():
+        found = read_labels([str(path)], [run], {"target": column}, classes=classes)
+        studies = join_labels_with_judgements([run], found)
+        targets = [[row.target for row in study.rows] for study in studies]
+        assert targets == [[1.0, 5.0], [4.0, 2.0] if len(classes) == 1 else [5.0, 1.0 + 4.0 / 3]]
+    columns = {"target": "stars,mood"}
+    message = r"is '4', which is none of --classes; .*: --classes mood=cold,ok,warm"
+    with pytest.raises(InputError, match=message):
+        read_labels([str(path)], [run], columns, classes=["cold,ok,warm"])
 
 
 def test_a_judge_may_stand_in_for_a_person_only_if_always_saying_one_thing_would_not_do() -> None:

@@ -19,6 +19,7 @@ from jurygraph.cli.options import (
     GroupColumnOption,
     ItemColumnOption,
     JsonOption,
+    KeepLastOption,
     PlotFileOption,
     RatingsFilesArgument,
     ReviewerColumnOption,
@@ -490,6 +491,7 @@ def power(
     dimension: DimensionOption = None,
     classes: ClassWordsOption = None,
     without: WithoutOption = None,
+    keep_last: KeepLastOption = False,
     seed: Annotated[int, option("S", "Seed of the draws.", min=0)] = 0,
 ) -> Report:
     """Estimate how many items or reviewers a study needs, from ratings of a first one.
@@ -526,7 +528,9 @@ def power(
         item=item, reviewer=reviewer, score=score, agent=agent, group=group
     )
     options = COLUMN_OPTION_BY_RATING_FIELD
-    files = read_rating_files(ratings, columns, options, without, dimension, classes, level)
+    files = read_rating_files(
+        ratings, columns, options, without, dimension, classes, level, keep_last
+    )
     parts = read_parts(files)
     power_study = PowerStudy(
         width=width,

@@ -12,6 +12,7 @@ from jurygraph.cli.options import (
     ClassWordsOption,
     ItemColumnOption,
     JsonOption,
+    KeepLastOption,
     LabelFilesOption,
     LabelFilterOption,
     ReviewerColumnOption,
@@ -364,6 +365,7 @@ def export(
     reviewer: ReviewerColumnOption = None,
     agent: AgentColumnOption = None,
     classes: ClassWordsOption = None,
+    keep_last: KeepLastOption = False,
 ) -> None:
     """Export a run in another format.
 
@@ -442,7 +444,12 @@ def export(
                         id=item, target=target, reviewer=reviewer, agent=agent
                     )
                     people_labels = read_labels(
-                        labels, [judgements], columns, LABEL_COLUMN_OPTIONS, classes=classes
+                        labels,
+                        [judgements],
+                        columns,
+                        LABEL_COLUMN_OPTIONS,
+                        classes=classes,
+                        keep_last=keep_last,
                     )
                     add_mean_labels(numbers, people_labels, judgements)
                 options = TableOptions(

@@ -27,6 +27,7 @@ from jurygraph.cli.options import (
     GroupColumnOption,
     ItemColumnOption,
     JsonOption,
+    KeepLastOption,
     LabelFilesOption,
     MaxCallsOption,
     MaxCostOption,
@@ -117,13 +118,15 @@ def agreement(
         MeasurementLevel, option(None, "What the difference of two scores means.")
     ] = "ordinal",
     classes: ClassWordsOption = None,
+    keep_last: KeepLastOption = False,
 ) -> Report:
     """Measure how far reviewers agree, for each dimension and domain.
 
     Krippendorff's alpha counts every score, with a 95 % interval over items. The Jaccard similarity compares what two
     reviewers with at least 10 common items rate above their own medians, beside that of selections by chance. A
     reviewer's strictness is how far the others' scores on the same items are above the own ones. Levels: `nominal` for
-    classes, which may be words, `ordinal` for a scale, `interval` for numbers whose differences count.
+    classes, which may be words, `ordinal` for a scale, `interval` for numbers whose differences count. Words on a scale
+    take --classes; other questions are numbers, or yes and no.
 
     Exit codes: 0 done; 2 invalid input, such as ratings of which no item has two.
 
@@ -131,6 +134,7 @@ def agreement(
     Example:
         jurygraph study agreement ratings.csv
         jurygraph study agreement votes.csv --id-column id --reviewer-column who --target-column stars --level interval
+        jurygraph study agreement wide.xlsx --target-column helpful,tone,harmful --classes tone=rude,neutral,kind
     """
     from jurygraph.studies.agreement import report
 
@@ -138,7 +142,9 @@ def agreement(
         item=item, reviewer=reviewer, score=score, agent=agent, group=group
     )
     options = COLUMN_OPTION_BY_RATING_FIELD
-    files = read_rating_files(ratings, columns, options, without, dimension, classes, level)
+    files = read_rating_files(
+        ratings, columns, options, without, dimension, classes, level, keep_last
+    )
     return report(files, level)
 
 
@@ -310,6 +316,7 @@ def certify(
     without: WithoutOption = None,
     question: QuestionOption = None,
     classes: ClassWordsOption = None,
+    keep_last: KeepLastOption = False,
     attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
     *,
     output: ReportOutputOptions,
@@ -339,13 +346,15 @@ def certify(
             words += ["--labels", source]
         for field_name, column in columns.items():
             words += [LABEL_COLUMN_OPTIONS[field_name], column]
-        selection = {"--without": without, "--question": question, "--classes": classes}
-        for name, value in selection.items():
+        for name, value in {"--without": without, "--question": question}.items():
             words += [name, value] if value else []
+        for text in classes or ():
+            words += ["--classes", text]
+        words += ["--keep-last"] * keep_last
 
         def join(judged: "Sequence[RunJudgements]") -> "list[JudgeStudy]":
             people_labels, studies = _join_labels(
-                judged, labels, columns, without, question, classes=classes
+                judged, labels, columns, without, question, classes, keep_last
             )
             note = unnamed_question_note(people_labels, studies, question)
             if note is not None:
@@ -363,14 +372,17 @@ def _join_labels(
     columns: Mapping[str, str],
     without: str | None,
     question: str | None,
+    classes: Sequence[str] | None,
+    keep_last: bool,
     split: str | None = None,
     consensus: bool = False,
-    classes: str | None = None,
 ) -> "tuple[FileRows[JudgedLabel], list[JudgeStudy]]":
     """Return the labels of people who are not left out, and the judges of runs with them."""
     from jurygraph.studies.judge import join_labels_with_judgements, read_labels
 
-    all_labels = read_labels(labels, judged, columns, LABEL_COLUMN_OPTIONS, question, classes)
+    all_labels = read_labels(
+        labels, judged, columns, LABEL_COLUMN_OPTIONS, question, classes, keep_last
+    )
     (people_labels,) = leave_out_raters([all_labels], "reviewer", without)
     studies = join_labels_with_judgements(judged, people_labels, split, consensus, question)
     return people_labels, studies
@@ -387,6 +399,7 @@ def judge(
     without: WithoutOption = None,
     question: QuestionOption = None,
     classes: ClassWordsOption = None,
+    keep_last: KeepLastOption = False,
     split: Annotated[str | None, option("S", "Use the labels of this split only.")] = None,
     consensus: Annotated[
         bool,
@@ -431,7 +444,7 @@ def judge(
     \b
     Example:
         jurygraph study judge run --labels people.csv
-        jurygraph study judge run --labels wide.csv --target-column helpful,tone=friendliness
+        jurygraph study judge run --labels wide.csv --target-column helpful,tone=mood --classes tone=rude,plain,kind
         jurygraph study judge run --labels label.gold --need 0.02 --gate "tpr>=0.9, tnr>=0.9"
     """
     from jurygraph.studies import judge as judge_study
@@ -447,7 +460,7 @@ def judge(
     judged = read_from_each_run(runs, read_judgements)
     columns = select_named_columns(id=item, target=target, reviewer=reviewer, agent=agent)
     people_labels, studies = _join_labels(
-        judged, labels, columns, without, question, split, consensus, classes
+        judged, labels, columns, without, question, classes, keep_last, split, consensus
     )
     notes = judge_study.unlabelled_row_notes(people_labels)
     notes += judge_study.unpredicted_label_notes(judged, people_labels)
@@ -724,7 +737,7 @@ class _ReviewerStudy:
         self._shots = [_parse_count(count) for count in split_names(shots)]
         self._seeds = seeds
         self._judges = _choose_compared_judges(judges, self._texts)
-        self._parts = read_parts([self._file])
+        self._parts = read_parts([self._file], repeat_remedy="keep one of the scores")
         self._designs = plan_runs(self._judges, self._shots, seeds)
         self._prompts: dict[str, str] = {}
         for path, names in ((items, NO_NAMES), (ratings, columns)):

@@ -180,7 +180,7 @@ def test_wrong_labels_end_with_code_2_and_their_place(
     labels = write_labels(tmp_path, "id,target\ndoor/a,good\n")
     ended = run("study", "judge", scored_folder, "--labels", labels)
     assert (ended.code, ended.out) == (2, "")
-    assert "line 2 (door/a), field target: is the text 'good'; write true or false" in ended.err
+    assert "line 2 (door/a), field target: is the text 'good'; write a number" in ended.err
 
 
 def test_a_sheet_has_a_column_for_each_question(
@@ -194,6 +194,17 @@ def test_a_sheet_has_a_column_for_each_question(
     assert accuracies == {"manners.polite": (4, 0.25), "manners.shaky": (4, 0.75)}
     certificate = run("study", "certify", *command[2:5], *command[6:], "shaky,polite=mood").out
     assert "--target-column shaky,polite=mood" in certificate
+    words = ("--classes", "mood=0,1", "--classes", "door=a,b", "--keep-last")
+    refused = run(*command, "shaky,mood=mood", *words)
+    hint = "'door'; there are manners.shaky, mood"
+    assert f"--classes: no label is of the question {hint}" in refused.err
+    words = ("--classes", "polite=1,0", "--classes", "shaky=false,true", "--keep-last")
+    certificate = run("study", "certify", *command[2:5], *command[6:], "shaky,polite=mood", *words)
+    printed = "--classes polite=1,0 --classes shaky=false,true --keep-last"
+    assert f"--target-column shaky,polite=mood {printed}" in certificate.out
+    found = json.loads(run(*command, "shaky,polite=mood", *words).out)["judges"]
+    accuracies = {judge["question"]: (judge["n"], judge["accuracy"]["value"]) for judge in found}
+    assert accuracies == {"manners.polite": (4, 0.75), "manners.shaky": (4, 0.75)}
     ended = run(*command, "mood,door")
     assert ended.err.endswith(
         "people.csv, line 1: has no column 'door'; name one that is there with --target-column: id, shaky, mood\n"

@@ -104,3 +104,9 @@ def test_agreement_of_reviewers(tmp_path: Path, run: Command) -> None:
     (part,) = json.loads(ended.out)["parts"]
     assert (part["items"], part["ratings"], part["pairs"]) == (20, 60, 3)
     assert run("study", "agreement", tmp_path / "votes.csv").code == 2
+    with (tmp_path / "votes.csv").open("a", encoding="utf-8") as file:
+        file.write("i0,a,6\n")
+    ended = run("study", "agreement", tmp_path / "votes.csv", *columns)
+    assert ended.err.endswith("keep one of the scores, or the last by --keep-last\n")
+    ended = run("study", "agreement", tmp_path / "votes.csv", *columns, "--keep-last", "--json")
+    assert json.loads(ended.out)["parts"][0]["ratings"] == 60
