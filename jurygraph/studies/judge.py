@@ -19,7 +19,7 @@ from jurygraph.messages import quote, suggest_known_name
 from jurygraph.runs.export_table import ExportRow
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
-from jurygraph.sources.label_words import TARGET_VALUE_HINT, LabelChoice, fold_classes
+from jurygraph.sources.label_words import LABEL_FIELDS, TARGET_VALUE_HINT, LabelChoice, fold_classes
 from jurygraph.sources.ratings import (
     NO_LABEL_DESCRIPTION,
     FileRows,
@@ -50,6 +50,7 @@ from jurygraph.studies.judgements import (
     split_pair_name,
 )
 from jurygraph.studies.pairs import has_order_flip
+from jurygraph.studies.report import group_by
 
 _LABEL_COLUMN_PREFIX = "label."
 _MAX_CLASS_STEPS = 10.0
@@ -252,23 +253,30 @@ def add_mean_labels(
 ) -> None:
     """Add the mean of people's labels of each question, as `people.QUESTION`, to the rows of responses, by their ids.
 
-    Labels that name no question are of what their column is called by. `judge.QUESTION` is what the question's judge
-    gives in the units of its scale, or its score without one; of a jury, what all give together.
+    Labels that name no question are of what their column is called by, or, where that says nothing, of the only one of
+    the run. `judge.QUESTION` is what the question's judge gives in the units of its scale, or its score without one; of
+    a jury, what all give together. Labels that are words are spread over that scale.
 
     Raises `InputError` for labels of an unknown response.
     """
     refuse_unknown_responses([run], labels, labels.rows)
-    targets = defaultdict(list)
     column = labels.columns.get("target", "label")
-    for _, label in labels.rows:
-        targets[label.id, label.question or column].append(label.target)
-    judged = {question: find_judgements_of_question(run, question) for _, question in targets}
-    for (response, question), values in targets.items():
-        row = rows.setdefault(response, {})
-        row[f"people.{question}"] = fmean(values)
-        judgement = judged[question].get(response)
-        if judgement is not None and judgement.score is not None:
-            row[f"judge.{question}"] = _prediction_of_judgement(judgement, False)
+    questions = {judge.question for judge in run.judgements_by_judge if not judge.is_reward_judge}
+    if column in LABEL_FIELDS and len(questions) == 1:
+        column = questions.pop()
+    labels_by_question = group_by(labels.rows, lambda row: row[1].question or column)
+    for question, question_labels in labels_by_question.items():
+        judgements = find_judgements_of_question(run, question)
+        targets = defaultdict(list)
+        scale = _find_scale(judgements)
+        for _, label in _spread_classes(question_labels, scale) if judgements else question_labels:
+            targets[label.id].append(label.target)
+        for response, values in targets.items():
+            row = rows.setdefault(response, {})
+            row[f"people.{question}"] = fmean(values)
+            judgement = judgements.get(response)
+            if judgement is not None and judgement.score is not None:
+                row[f"judge.{question}"] = _prediction_of_judgement(judgement, False)
 
 
 def _make_no_label_error(
@@ -432,8 +440,7 @@ def _join_judge_labels(
     matching_labels: LabelsWithPositions,
     should_fit_consensus: bool,
 ) -> JudgeStudy:
-    scales = [judged.scale for judged in judgements.values() if judged.native is not None]
-    scale = next(iter(scales), None) or UNIT_SCALE
+    scale = _find_scale(judgements)
     is_pair_judgement = matching_labels[0][1].other is not None
     matching_labels = _spread_classes(matching_labels, scale)
     label_values = [label.target for _, label in matching_labels]
@@ -524,6 +531,11 @@ def _join_judge_labels(
         unsupported=counted_rows[UNSUPPORTED_STATUS],
         undecided=[row for status in UNDECIDED_STATUSES for row in counted_rows[status]],
     )
+
+
+def _find_scale(judgements: Judgements) -> LabelScale:
+    scales = [judged.scale for judged in judgements.values() if judged.native is not None]
+    return next(iter(scales), None) or UNIT_SCALE
 
 
 def _spread_classes(labels: LabelsWithPositions, scale: LabelScale) -> LabelsWithPositions:

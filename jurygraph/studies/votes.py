@@ -18,6 +18,7 @@ from jurygraph.messages import (
     quote,
 )
 from jurygraph.schema.rating import Label, Vote, find_label_class, format_label
+from jurygraph.sources.label_words import LABEL_FIELDS
 from jurygraph.sources.ratings import (
     NUMERAL_PATTERN,
     LabelWithPlace,
@@ -36,7 +37,6 @@ _CONTINUOUS_SCALE_HINT = (
 _LABEL_COLUMN_HINT = (
     "name the column of the labels, or all values with --classes if they are classes"
 )
-_LABEL_COLUMNS = ("label", "score", "target")
 _MIN_LABELS_PER_SLIP = 10
 _FEW_CLASSES_THRESHOLD = 10
 """Up to this, numbers are classes even where most labels differ."""
@@ -85,7 +85,7 @@ class VoteColumns(NamedTuple):
     @property
     def question(self) -> str | None:
         """Return the dimension, or the name of the column of labels if it says something."""
-        column = None if self.label_column in _LABEL_COLUMNS else self.label_column
+        column = None if self.label_column in LABEL_FIELDS else self.label_column
         return self.dimension or column
 
     @property
@@ -421,7 +421,10 @@ def _notes_on_repeats(ballots: VoteColumns) -> Iterator[str]:
             for column in ballots.unread_columns
             if find_meant_field(column, ("agent",))
         )
-        yield f"labelled again by the same annotator: {join_names(repeats)}{remedy}"
+        yield (
+            "labelled again by the same annotator, and each counts (--keep-last keeps the last): "
+            f"{join_names(repeats)}{remedy}"
+        )
 
 
 def _split_slips(ballots: VoteColumns) -> tuple[Sequence[Any], Sequence[Any]]:

@@ -252,6 +252,11 @@ def test_what_people_say_is_beside_the_scores(
     with written.open(newline="") as file:
         worth = {row["response"]: row["people.target"] for row in csv.DictReader(file)}
     assert (worth["door/a"], worth["salt/b"]) == ("2.0", "0.0")
+    of_question = (*words, "--target-column", "polite=target")
+    assert run("export", scored_once, *of_question).code == 0
+    with written.open(newline="") as file:
+        worth = {row["response"]: row["people.polite"] for row in csv.DictReader(file)}
+    assert (worth["door/a"], worth["salt/b"]) == ("1.0", "0.0"), "on the scale of the judge"
     polite.write_text("id,who,target\ndoor/a,ann,kind\ndoor/a,ann,plain\n")
     words = ["--labels", polite, "--classes", "target=rude,plain,kind", "-o", written]
     assert "and --keep-last keeps the last" in run("export", scored_once, *words).err

@@ -63,6 +63,7 @@ from jurygraph.sources.ratings import (
     confusions_to_json,
     drop_repeated_labels,
     iter_file_columns,
+    keep_last_labels,
     leave_out_raters,
     parse_classes,
     read_gold,
@@ -128,6 +129,7 @@ def consensus(
         ),
     ] = None,
     without: WithoutOption = None,
+    keep_last: KeepLastOption = False,
     gold: Annotated[
         Path | None,
         option("F", "Items with a known label, in the same columns, or `item` and `label`."),
@@ -263,7 +265,9 @@ def consensus(
         },
         bootstrap=bootstrap,
     )
-    votes = _read_votes(ratings, columns, scales, gold, without, settings.uses_paper_preset)
+    votes = _read_votes(
+        ratings, columns, scales, gold, without, keep_last, settings.uses_paper_preset
+    )
     questions = list_questions(votes.files, dimension)
     for_one_question = {"--values": values, "--artifact": artifact, "--plot": plot, "--gold": gold}
     _refuse_of_several(for_one_question, questions)
@@ -410,6 +414,7 @@ def _read_votes(
     scales: ClassesByQuestion,
     gold: Path | None,
     without: str | None,
+    keep_last: bool,
     counts_repeats: bool,
 ) -> _VoteFiles:
     paths = [*ratings, *filter(None, [gold])]
@@ -420,16 +425,10 @@ def _read_votes(
         read_votes(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD, classes, VoteOnText)
         for path, file_columns in file_column_pairs
     ]
-    for file in files:
-        if file.empty:
-            print_message(
-                f"{file.path}: {file.empty} rows have no label (n/a, NA, unsure, ? or -, unless "
-                "--classes names it)"
-            )
-        for column, hint in file.unread_columns.items():
-            if hint is not None:
-                print_message(f"{file.path}: column {column!r} is not read; {hint}")
-    if not counts_repeats:  # which the published tables do
+    print_messages(chain.from_iterable(map(_notes_on_file, files)))
+    if keep_last:
+        files = keep_last_labels(files)
+    elif not counts_repeats:  # which the published tables do
         files = list(map(drop_repeated_labels, files))
     kept_files = leave_out_raters(files, "annotator", without)
     gold_labels: Mapping[str, LabelWithPlace] = {}
@@ -448,6 +447,18 @@ def _read_votes(
             if vote.annotator not in kept_people:
                 left_out.setdefault(vote.key, []).append(vote.annotator)
     return _VoteFiles(kept_files, left_out, gold_labels)
+
+
+def _notes_on_file(file: VotesFile) -> Iterator[str]:
+    """Yield how many rows have no label, and which columns that are not read may be meant."""
+    if file.empty:
+        yield (
+            f"{file.path}: {file.empty} rows have no label (n/a, NA, unsure, ? or -, unless "
+            "--classes names it)"
+        )
+    for column, hint in file.unread_columns.items():
+        if hint is not None:
+            yield f"{file.path}: column {column!r} is not read; {hint}"
 
 
 def _parse_credits_by_class_order(text: str) -> list[float]:

@@ -585,6 +585,11 @@ def test_rows_that_repeat_an_item_and_annotator_are_named_with_the_column_of_the
     ]
     table(tmp_path / "stars.csv", *rows)
     assert (
-        "labelled again by the same annotator: line 4 of stars.csv, line 5 of stars.csv; if 'model' names whose answer "
-        "it is, add --agent-column model\n"
+        "labelled again by the same annotator, and each counts (--keep-last keeps the last): line 4 of stars.csv, "
+        "line 5 of stars.csv; if 'model' names whose answer it is, add --agent-column model\n"
     ) in run("consensus", "stars.csv").err
+    kept = consensus_json(run, "stars.csv", "--keep-last")
+    assert {name: (item["mean"], item["labels"]) for name, item in kept["items"].items()} == {
+        "a": (2.0, 2),
+        "b": (3.0, 2),
+    }
