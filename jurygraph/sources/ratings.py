@@ -954,6 +954,8 @@ def read_calibrations(path: StrPath) -> JsonFields:
 
 def read_json_object(path: StrPath, subject: str, hint: str) -> JsonFields:
     """Return the object in a JSON file. An `InputError` says `subject`, with its verb, and `hint` if there is none."""
+    if Path(path).suffix in (".xlsx", ".parquet"):
+        raise InputError(f"{path}: is a table; {subject} a JSON object; {hint}")
     with TextFile(path, str(path)) as file:
         try:
             content = from_json(file.read_whole(_MAX_ARTIFACT_BYTES, hint), allow_inf_nan=False)

@@ -56,6 +56,7 @@ from jurygraph.studies.conclusions import (
     describe_lead,
     describe_least_similar_rater,
     describe_raters,
+    side_of_bound,
     without_option,
 )
 from jurygraph.studies.report import (
@@ -93,6 +94,8 @@ MAX_LABEL_STEPS_FOR_REFITS = 5_000_000
 _TABLE_DIGITS = 3  # as in the tables of the paper
 _MAX_ROWS_LISTED = 10
 _MAX_ANNOTATORS_LISTED = 30
+_MIN_RARE_LABELS = 5
+"""Fewer labels of items that are not of the commonest class tell nothing of who guesses: all could be slips."""
 _MAX_AGENTS_PLOTTED = 25
 _MAX_SCALE_CHARACTERS = 400
 _CONSENSUS_METHOD_LABELS = {
@@ -205,9 +208,9 @@ class FittedConsensus:
 
         Without an order of classes, there is nothing else that tells them apart.
         """
-        has_rejected_model = self.settings.method is None and self.method == "majority"
-        if self.ballots.has_order and has_rejected_model:
-            return False
+        has_too_few_labels = consensus.too_small(self.model.votes) is not None
+        if self.method == "majority" and has_too_few_labels:
+            return not self.ballots.has_order
         return self.method != "adjusted-mean"
 
     @cached_property
@@ -434,7 +437,7 @@ def report(
         _plots(figures),
         [
             *describe_slips(ballots),
-            *_conclude_agents(figures),
+            *_conclude_agents(figures, ballots),
             *conclude_annotators(figures),
             conclude_items(figures, len(fitted_consensus.doubts)),
             *conclude_forecast(figures),
@@ -596,7 +599,7 @@ def _compare_agents(fitted_consensus: FittedConsensus) -> list[AgentDifference]:
     return list(filter(None, leads))
 
 
-def _conclude_agents(figures: Figures) -> Iterator[str]:
+def _conclude_agents(figures: Figures, ballots: VoteColumns) -> Iterator[str]:
     """Yield whether the best agent is ahead of the next, and of more than two which pairs surely differ."""
     differences: Sequence[AgentDifference] = figures["pairs"]
     unit = "credit, as the scores are"
@@ -606,7 +609,7 @@ def _conclude_agents(figures: Figures) -> Iterator[str]:
     if figures["values"] == figures["classes"]:
         unit = "units of the labels, such as stars"
     for lead in differences[:1]:
-        yield f"{describe_lead(lead)} The difference is in {unit}."
+        yield f"{describe_lead(lead)}{_describe_units(lead, ballots)} The difference is in {unit}."
     sure_pairs = [
         f"{pair.first} - {pair.second} {format_cell(pair, _TABLE_DIGITS)}"
         for pair in differences
@@ -617,6 +620,18 @@ def _conclude_agents(figures: Figures) -> Iterator[str]:
             f"pairs of agents that differ by more than chance, of {len(differences)} whose intervals hold together "
             f"with 95 % (Bonferroni): {join_names(sure_pairs) or 'none'}"
         )
+
+
+def _describe_units(lead: AgentDifference, ballots: VoteColumns) -> str:
+    """Return how many labels a unit has, which more of them would take, and for how many pairs an interval allows."""
+    if lead.is_widest or side_of_bound(lead, 0.0) != 0:
+        return ""
+    label_count = len(ballots.label) - ballots.label.count(None)
+    units = set(ballots.prompt or ballots.item_id_in_file)
+    text = f" Each has {label_count / len(units):.3g} labels here"
+    if lead.pairs > 1:
+        text += f", and interval and number allow for all {lead.pairs} pairs"
+    return f"{text}."
 
 
 def _accuracy_cell(person: Figures) -> IntervalCell:
@@ -632,7 +647,7 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
     constant_people = {name: row for name, row in people.items() if row.get("always") is not None}
     if constant_people:
         labels = [
-            f"{name} ({format_label(person['always'])} of {person['labels']})"
+            f"{name} ({format_label(person['always'])} for all {person['labels']})"
             for name, person in constant_people.items()
         ]
         yield (
@@ -640,6 +655,17 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
             f"{without_option(constant_people)}"
         )
     people = {name: row for name, row in people.items() if name not in constant_people}
+    unsure_people = {
+        name: row
+        for name, row in people.items()
+        if row.get("rare", _MIN_RARE_LABELS) < _MIN_RARE_LABELS
+    }
+    if unsure_people:
+        counts = [f"{name} ({row['rare']})" for name, row in unsure_people.items()]
+        yield (
+            f"too few labels of items that are not of the commonest class to tell who guesses: {join_names(counts)}"
+        )
+    people = {name: row for name, row in people.items() if name not in unsure_people}
     measure, chance = "correlation", 0.0
     cells = {name: person["correlation"] for name, person in people.items()}
     if not figures["values"]:
@@ -663,12 +689,18 @@ def _annotator_figures(
     rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not, and `shift` is
     how much higher the labels surely are: numbers than in the middle of all annotators, were all items the same,
     and the credit of words than the others' (`shifts_from_others`). Adjusted means take out the `offset` of each
-    annotator. `always` is the label of who gives no other one (`Votes.constant_labels`), else None, and `gold` how many
-    labels of gold items are right.
+    annotator. `agreement` is the mean share of the others' labels of an item that are the same, `rare` how many labels
+    are of items whose class is not the commonest, `always` the label of who gives no other one
+    (`Votes.constant_labels`), else None, and `gold` how many labels of gold items are right.
     """
     ballots = fitted_consensus.ballots
     model = fitted_consensus.model
-    constant_labels = model.votes.constant_labels()
+    votes = model.votes
+    constant_labels = votes.constant_labels()
+    agreements = votes.agreement_by_annotator().tolist()
+    likeliest = fitted_consensus.get_item_posteriors(fitted_consensus.method).likeliest_labels()
+    is_rare = likeliest != np.bincount(likeliest).argmax()
+    rare_counts = np.bincount(votes.annotator, is_rare[votes.item], len(votes.annotators))
     gold_counts = model.gold_labels_by_annotator()
     code_by_name = {str(name): code for code, name in enumerate(model.votes.annotators)}
     annotator = np.array([code_by_name[name] for name in ballots.annotator])
@@ -697,6 +729,8 @@ def _annotator_figures(
         row["shift"] = as_interval(shifts[code])
         if fitted_consensus.method == "adjusted-mean" and fitted_consensus.adjusted is not None:
             row["offset"] = round(float(fitted_consensus.adjusted.leniency[code]), 9)
+        row["agreement"] = None if math.isnan(agreements[code]) else agreements[code]
+        row["rare"] = int(rare_counts[code])
         row["always"] = constant_labels.get(code)
         if ballots.gold:
             right_count, label_count = gold_counts[code].tolist()
@@ -889,6 +923,8 @@ def _annotator_sections(figures: Figures, shows_rates: bool) -> ReportSections:
         columns |= {rate: rate for rate in _ANNOTATOR_RATE_NAMES[1:] if shows_rates}
     if is_by_mean:
         columns["offset"] = "offset"
+    elif not shows_rates:
+        columns["share of the others' labels that are the same"] = "agreement"
     if figures["counts"]["gold"]:
         columns["right on gold"] = lambda row: "{right} of {labels}".format_map(row["gold"])
     columns["labels"] = "labels"

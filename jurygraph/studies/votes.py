@@ -110,7 +110,10 @@ class _LocatedVote(NamedTuple):
     @property
     def label_location(self) -> str:
         row = f"{self.location} ({self.vote.key}, {self.vote.annotator})"
-        return f"{self.file.path}, {row}, field {self.file.columns.get('label', 'label')}"
+        column = self.file.columns.get("label", "label")
+        if "," in column:  # of several, the one of this question
+            column = self.vote.dimension or column
+        return f"{self.file.path}, {row}, field {column}"
 
 
 def collect_votes(
@@ -295,10 +298,8 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> S
     if decisions:
         return decisions
     if has_class_order and texts:
-        # a word rather than a number that is written as text
-        word = max(
-            texts, key=lambda text: isinstance(_label_to_class_value(str(text.vote.label)), str)
-        )
+        # a word rather than a number that is written as text, and a slip rather than a decision such as yes
+        word = max(texts, key=lambda text: _rank_as_word(str(text.vote.label)))
         raise InputError(
             f"{word.label_location}: is {describe_value(word.vote.label)}, and only numbers have an order by "
             "themselves; write a number, or name all labels from low to high with --classes"
@@ -320,6 +321,13 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> S
             f"classes; {hint}"
         )
     return tuple(classes)
+
+
+def _rank_as_word(label: str) -> int:
+    """Return 0 for a number, 1 for a decision, and 2 for another word."""
+    if not isinstance(_label_to_class_value(label), str):
+        return 0
+    return 1 if isinstance(parse_target_cell(label), bool) else 2
 
 
 def _list_spellings(labels: Iterable[Label]) -> list[Any]:

@@ -16,7 +16,13 @@ from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Bools, Floats, Ints, as_finite, check_choice, check_shape
 from jurygraph.errors import PlanError
-from jurygraph.inference.clusters import Bounds, bounded_interval, mean_interval, members_by_cluster
+from jurygraph.inference.clusters import (
+    Bounds,
+    bounded_interval,
+    divide_or_nan,
+    mean_interval,
+    members_by_cluster,
+)
 
 ItemKey = Hashable
 ItemKeys = Sequence[ItemKey]
@@ -74,18 +80,30 @@ class Votes:
     def constant_labels(self) -> dict[int, Any]:
         """Return the class of each annotator, by code, who gives no other, where the others' labels make that unlikely.
 
-        Those of the same items are taken as draws: they are all alike with a probability below 1 %.
+        Those of the same items, with an imaginary one of this class and one of another, are taken as draws: as many as
+        this annotator's are all of the class with a probability below 1 %.
         """
         class_by_annotator = {}
         for code, label_count in enumerate(self.labels_by_annotator.tolist()):
             is_own = self.annotator == code
             own_labels = np.unique(self.label[is_own])
             is_others = ~is_own & np.isin(self.item, self.item[is_own])
-            if len(own_labels) == 1 and is_others.any():
-                share = float(np.mean(self.label[is_others] == own_labels[0]))
+            if len(own_labels) == 1 and label_count >= _MIN_CONSTANT_LABELS:
+                same_count = np.count_nonzero(self.label[is_others] == own_labels[0])
+                share = (same_count + 1) / (np.count_nonzero(is_others) + 2)
                 if share**label_count < _CONSTANT_LABELS_LEVEL:
                     class_by_annotator[code] = self.classes[own_labels[0]]
         return class_by_annotator
+
+    def agreement_by_annotator(self) -> Floats:
+        """Return the mean share of the others' labels of an item that are the annotator's, [A]; NaN without any."""
+        sizes = self.counts.sum(axis=1)[self.item]
+        is_shared = sizes > 1
+        others = (self.counts[self.item, self.label] - 1)[is_shared] / (sizes[is_shared] - 1)
+        annotators = self.annotator[is_shared]
+        count = len(self.annotators)
+        totals = np.bincount(annotators, minlength=count)
+        return divide_or_nan(np.bincount(annotators, others, count), totals)
 
     @cached_property
     def counts(self) -> Ints:
@@ -245,6 +263,7 @@ FitPreset = Literal["converged", "paper", "paper-synthetic"]
 
 _OBJECTIVE_RELATIVE_TOLERANCE = 1e-13
 _CONSTANT_LABELS_LEVEL = 0.01
+_MIN_CONSTANT_LABELS = 5
 """Relative fall of the objective that is within rounding error, so that the step is still accepted."""
 
 
