@@ -7,7 +7,7 @@ the width falls with the root of the number.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from operator import itemgetter
 from statistics import NormalDist
 
@@ -698,13 +698,14 @@ def describe_raters(
     unit: str,
     baseline: str,
     other_reason: str = "",
+    unsure_people: Collection[str] = (),
 ) -> Iterator[str]:
     """Yield who may guess, and who is lenient or strict, if the labels show it of some.
 
     A warning ends with the option that leaves its people out, and before it another reason why they may differ. Who may
     guess has an interval of the measure around chance; those agree little whose interval does not reach half way from
     there to full agreement. Who is surely below chance judges the other way round. `shifts` are by name, of labels or
-    another `unit`, from a `baseline` in words.
+    another `unit`, from a `baseline` in words. Of `unsure_people` too little is known to say that they may guess.
     """
     half_way = (1.0 + chance) / 2.0
     text_by_finding = {
@@ -718,6 +719,8 @@ def describe_raters(
     shifted_names = []
     for name, cell in cells.items():
         finding = _classify_rater(cell, chance, half_way)
+        if finding == "guessing" and name in unsure_people:
+            finding = "unsure"
         if finding is not None:
             names_by_finding[finding].append(name)
         elif shifts[name] and side_of_bound(cell, half_way) is not None:

@@ -656,16 +656,8 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
         )
     people = {name: row for name, row in people.items() if name not in constant_people}
     unsure_people = {
-        name: row
-        for name, row in people.items()
-        if row.get("rare", _MIN_RARE_LABELS) < _MIN_RARE_LABELS
+        name for name, row in people.items() if row.get("rare", _MIN_RARE_LABELS) < _MIN_RARE_LABELS
     }
-    if unsure_people:
-        counts = [f"{name} ({row['rare']})" for name, row in unsure_people.items()]
-        yield (
-            f"too few labels of items that are not of the commonest class to tell who guesses: {join_names(counts)}"
-        )
-    people = {name: row for name, row in people.items() if name not in unsure_people}
     measure, chance = "correlation", 0.0
     cells = {name: person["correlation"] for name, person in people.items()}
     if not figures["values"]:
@@ -675,7 +667,9 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
     unit, baseline = "labels", SHIFT_FROM_MIDDLE
     if has_words(figures["classes"]):
         unit, baseline = "credit", SHIFT_FROM_OTHERS
-    yield from describe_raters(cells, measure, chance, shifts, unit, baseline)
+    yield from describe_raters(
+        cells, measure, chance, shifts, unit, baseline, unsure_people=unsure_people
+    )
     if measure == "correlation":
         yield from describe_least_similar_rater(cells)
 
@@ -690,7 +684,7 @@ def _annotator_figures(
     how much higher the labels surely are: numbers than in the middle of all annotators, were all items the same,
     and the credit of words than the others' (`shifts_from_others`). Adjusted means take out the `offset` of each
     annotator. `agreement` is the mean share of the others' labels of an item that are the same, `rare` how many labels
-    are of items whose class is not the commonest, `always` the label of who gives no other one
+    are of items whose majority is not the commonest class, `always` the label of who gives no other one
     (`Votes.constant_labels`), else None, and `gold` how many labels of gold items are right.
     """
     ballots = fitted_consensus.ballots
@@ -698,8 +692,8 @@ def _annotator_figures(
     votes = model.votes
     constant_labels = votes.constant_labels()
     agreements = votes.agreement_by_annotator().tolist()
-    likeliest = fitted_consensus.get_item_posteriors(fitted_consensus.method).likeliest_labels()
-    is_rare = likeliest != np.bincount(likeliest).argmax()
+    majority = fitted_consensus.majority.likeliest_labels()
+    is_rare = majority != np.bincount(majority).argmax()
     rare_counts = np.bincount(votes.annotator, is_rare[votes.item], len(votes.annotators))
     gold_counts = model.gold_labels_by_annotator()
     code_by_name = {str(name): code for code, name in enumerate(model.votes.annotators)}

@@ -54,7 +54,7 @@ def test_each_question_has_a_consensus_and_one_table_shows_them_beside_the_judge
     ended = run(*command, "--labels-out", "labels-out.csv")
     assert ended.code == 0, ended.err
     assert (
-        "\naccuracy: Warning: gives every item the same label, where others differ: cy (yes of 12)"
+        "\naccuracy: Warning: gives every item the same label, where others differ: cy (yes for all 12)"
         in f"\n{ended.out}"
     )
     assert "; to leave out: --without cy\n" in ended.out
