@@ -438,43 +438,15 @@ def _describe_unknown_field(
     names = dict.fromkeys(field.alias or name for name, field in named_fields)
     names_hint = f"known here: {', '.join(names)}" if names else "leave it out"
     name = str(path[-1])
-    if value is None and " " in name:  # YAML reads the rest of a text as a key
-        quotes_hint = "within braces a text with a comma needs quotes"
-        return Problem(path, "unknown", f"{quotes_hint}; {names_hint}")
     meant_field = find_meant_field(name, names)
     if "anchors" in names and find_meant_field(name, ("query",)):  # a question as a criterion
         meant_field = "text"
     if meant_field is not None:
         return Problem(path, "unknown", f"did you mean {meant_field}?")
-    for lead, inner in (("below", ()), ("in an entry of", (0,))):
-        sections = _fields_with_subfield(name, models_with_field, inner)
-        if len(sections) == 1:
-            return Problem(path, "unknown", f"write it {lead} `{sections[0]}`")
     hint = did_you_mean(name, names)
     if name == "penalty" and "weight" in names:
         hint = "a penalty has a negative weight: `weight: -1`"
-    elif (first_word := name.partition(" ")[0]) in names:
-        hint = f"is a colon missing after `{first_word}`?"
-    top_field = name if name in model.model_fields else None
-    if len(path) == 3 and isinstance(path[1], int):  # of an entry: deeper, a name means too much
-        top_field = top_field or find_meant_field(name, model.model_fields)
-    if len(path) > 1 and top_field and not nearest_name(name, names, min_similarity=0.6):
-        owner = next(step for step in reversed(path[:-1]) if isinstance(step, str))
-        meant = "it" if top_field == name else f"`{top_field}`"
-        hint = f"write {meant} at the top, not below `{owner}`"
     return Problem(path, "unknown", hint or names_hint)
-
-
-def _fields_with_subfield(name: str, models: Iterable[_ModelClass], inner: FieldPath) -> list[str]:
-    """Return the fields whose own fields, or those of their entries, include one of this name."""
-    return [
-        section
-        for owner in models
-        for section in owner.model_fields
-        if any(
-            name in model.model_fields for model in _find_pydantic_models(owner, (section, *inner))
-        )
-    ]
 
 
 def _describe_wrong_choice(

@@ -73,7 +73,6 @@ for _commands in COMMANDS_BY_HEADING.values():
 _MODULE_BY_COMMAND = {
     **dict.fromkeys(("init", "doctor", "preset"), "setup"),
     **dict.fromkeys(("schema", "graph"), "draw"),
-    **dict.fromkeys(("assign", "consensus", "power"), "raters"),
     **dict.fromkeys(("explain", "export"), "show"),
     **dict.fromkeys(("verify", "seal", "close", "erase"), "audit"),
     "import": "import_data",

@@ -177,6 +177,11 @@ class FittedConsensus:
             return self.adjusted
         return self.model.hard_labels() if method == "dawid-skene" else self.model
 
+    @property
+    def item_posteriors(self) -> ItemPosteriors:
+        """Return the posteriors of the items by the method that scores them."""
+        return self.get_item_posteriors(self.method)
+
     def scores(self, method: ConsensusMethod, bootstrap: int = 0) -> dict[str, AgentScore]:
         """Return the score of each agent by a method; empty if no vote names an agent."""
         ballots = self.ballots
@@ -231,7 +236,7 @@ class FittedConsensus:
     @cached_property
     def doubts(self) -> dict[Any, str]:
         """Why items are in doubt, which are those that `assign --ambiguous` selects."""
-        return self.get_item_posteriors(self.method).doubts()
+        return self.item_posteriors.doubts()
 
     @property
     def has_one_resampling_unit(self) -> bool:
@@ -394,23 +399,11 @@ def report(
         scores = refits.agents
     pairs = _compare_agents(fitted_consensus)
     agent_comparison_rows = _compare_methods(fitted_consensus)
-    ambiguity_source = fitted_consensus.get_item_posteriors(fitted_consensus.method)
+    ambiguity_source = fitted_consensus.item_posteriors
     if fitted_consensus.method == "adjusted-mean":  # whose posterior is not of how sure a class is
         ambiguity_source = model
-    reasons = {}
-    if ballots.agent is not None or settings.compare:
-        reasons["no stability of a ranking"] = fitted_consensus.no_stability_reason
-    if fitted_consensus.method != "adjusted-mean":  # which has nothing to fit again
-        reasons["annotators have no intervals"] = fitted_consensus.no_refits_reason
-    if fitted_consensus.method in ("majority", "dawid-skene"):
-        reasons["no forecast of further labels"] = "only stableval and adjusted-mean have one"
     annotators = _annotator_figures(fitted_consensus, refits)
-    constant_names = [name for name, row in annotators.items() if row["accuracy_interval"] is None]
-    if refits is not None and constant_names:
-        reasons[f"no interval of the accuracy of {join_names(constant_names)}"] = (
-            "all refits give the same (each class is always labelled alike), and cannot tell how sure it is"
-        )
-    limits = [f"{limit}: {reason}" for limit, reason in reasons.items() if reason is not None]
+    limits = list(_list_limits(fitted_consensus, annotators))
     figures = describe_fit(fitted_consensus) | {
         "bootstrap": settings.resamples,
         "prior": model.prior.tolist(),
@@ -444,6 +437,26 @@ def report(
         ],
         symbol_meanings=symbols.CONSENSUS_SYMBOL_MEANINGS,
     )
+
+
+def _list_limits(fitted_consensus: FittedConsensus, annotators: RowsByName) -> Iterator[str]:
+    """Yield what was not measured, and why."""
+    no_refits_reason = fitted_consensus.no_refits_reason
+    no_stability_reason = fitted_consensus.no_stability_reason
+    has_agents = fitted_consensus.ballots.agent is not None
+    if no_stability_reason is not None and (has_agents or fitted_consensus.settings.compare):
+        yield f"no stability of a ranking: {no_stability_reason}"
+    # of adjusted means there is nothing to fit again
+    if no_refits_reason is not None and fitted_consensus.method != "adjusted-mean":
+        yield f"annotators have no intervals: {no_refits_reason}"
+    if fitted_consensus.method in ("majority", "dawid-skene"):
+        yield "no forecast of further labels: only stableval and adjusted-mean have one"
+    constant_names = [name for name, row in annotators.items() if row["accuracy_interval"] is None]
+    if no_refits_reason is None and constant_names:
+        yield (
+            f"no interval of the accuracy of {join_names(constant_names)}: all refits give the same (each class is "
+            "always labelled alike), and cannot tell how sure it is"
+        )
 
 
 def _forecast_doubts(
@@ -496,7 +509,7 @@ def describe_fit(fitted_consensus: FittedConsensus) -> Figures:
     abstentions. By the adjusted mean, items are in doubt whose `standard_error` is greater than `doubt_above`. `values`
     are empty if the classes have no order.
     """
-    item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
+    item_posteriors = fitted_consensus.item_posteriors
     votes = item_posteriors.votes
     ballots = fitted_consensus.ballots
     counts = {
@@ -536,36 +549,32 @@ def describe_items(fitted_consensus: FittedConsensus) -> dict[Any, dict[str, Any
     is its `standard_error`, and the posterior has the shares of the two classes around the mean.
     """
     ballots = fitted_consensus.ballots
-    item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
+    item_posteriors = fitted_consensus.item_posteriors
+    adjusted = fitted_consensus.adjusted
     votes = item_posteriors.votes
-    columns = (item_posteriors.posterior, item_posteriors.ambiguity(), votes.counts)
+    ambiguity = item_posteriors.ambiguity()
+    labels_by_item = votes.counts.sum(axis=1).tolist()
     items: dict[Any, dict[str, Any]] = {}
-    for name, posterior, ambiguity, label_counts in zip(votes.items, *columns, strict=True):
-        labels = int(label_counts.sum())
-        mean = None
-        if labels and not has_words(ballots.classes):
-            mean = float(label_counts @ np.array(ballots.classes)) / labels
-        items[name] = {
-            "posterior": posterior.tolist(),
-            "ambiguity": ambiguity,
+    for code, (name, labels) in enumerate(zip(votes.items, labels_by_item, strict=True)):
+        item = items[name] = {
+            "posterior": item_posteriors.posterior[code].tolist(),
+            "ambiguity": ambiguity[code],
             "labels": labels,
             "spread": fitted_consensus.spreads[name],
-            "mean": mean,
+            "mean": None,
             "adjusted_mean": None,
             "annotators": [],
         }
+        if labels and adjusted is not None:
+            item["mean"] = float(votes.counts[code] @ np.array(ballots.classes)) / labels
+            item["adjusted_mean"] = float(adjusted.means[code])
         if str(name) in ballots.left_out:
-            items[name]["left_out"] = ballots.left_out[str(name)]
+            item["left_out"] = ballots.left_out[str(name)]
+        if adjusted is item_posteriors:
+            item["standard_error"] = float(adjusted.standard_errors[code])
     pairs = np.unique(np.stack([votes.item, votes.annotator], axis=1), axis=0)
-    for item, annotator in pairs.tolist():
-        items[votes.items[item]]["annotators"].append(votes.annotators[annotator])
-    adjusted = fitted_consensus.adjusted
-    if adjusted is not None:
-        for item, mean in zip(items.values(), adjusted.means.tolist(), strict=True):
-            item["adjusted_mean"] = mean if item["labels"] else None
-    if adjusted is item_posteriors:
-        for item, error in zip(items.values(), adjusted.standard_errors.tolist(), strict=True):
-            item["standard_error"] = error
+    for code, annotator in pairs.tolist():
+        items[votes.items[code]]["annotators"].append(votes.annotators[annotator])
     return items
 
 
@@ -574,7 +583,7 @@ def _compare_agents(fitted_consensus: FittedConsensus) -> list[AgentDifference]:
     ballots = fitted_consensus.ballots
     if ballots.agent is None:
         return []
-    item_posteriors = fitted_consensus.get_item_posteriors(fitted_consensus.method)
+    item_posteriors = fitted_consensus.item_posteriors
     votes = item_posteriors.votes
     scale = fitted_consensus.values
     # equal credit can differ in its last bits

@@ -1,13 +1,14 @@
 """Several questions about the same items: the consensus of each in one report, and the labels of items as rows."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from jurygraph.errors import InputError
 from jurygraph.messages import join_names
 from jurygraph.schema.rating import Label, format_label
-from jurygraph.studies.consensus import FittedConsensus, describe_items, name_likeliest_classes
+from jurygraph.studies.consensus import FittedConsensus, describe_items
 from jurygraph.studies.judgements import (
     UNIT_SCALE,
     Judgement,
@@ -17,8 +18,7 @@ from jurygraph.studies.judgements import (
 from jurygraph.studies.report import Columns, Figures, IntervalCell, Report, ReportTable
 from jurygraph.studies.votes import has_words
 
-ItemRow = dict[str, str | int | float | None]
-"""A row of a table, by column."""
+_Cell = str | int | float | None
 _DIGITS = 3
 
 
@@ -66,24 +66,23 @@ def report_questions(reports: Sequence[Report], fits: Sequence[FittedConsensus])
 
 def _annotator_table(figures_by_question: Mapping[str, Figures]) -> ReportTable:
     """Return who labels each question how much like the others: by rank correlation, without an order by accuracy."""
-    columns: dict[str, Any] = {"annotator": lambda name: name}
+    header = ["annotator"]
+    names = {name for figures in figures_by_question.values() for name in figures["annotators"]}
+    rows: list[list[Any]] = [[name] for name in sorted(names)]
     for question, figures in figures_by_question.items():
-        people = figures["annotators"]
         measure = "correlation" if figures["values"] else "accuracy"
-        cells = {}
-        for name, person in people.items():
-            value = person[measure]
-            cells[name] = value if isinstance(value, dict) else IntervalCell(value, None, None)
-        columns[f"{question}: {measure} (95 %)"] = cells.get
-        columns[f"{question}: labels"] = {name: row["labels"] for name, row in people.items()}.get
-    names = sorted({name for row in figures_by_question.values() for name in row["annotators"]})
-    rows = [[read(name) for read in columns.values()] for name in names]
-    return ReportTable(list(columns), rows, digits=_DIGITS)
+        header += [f"{question}: {measure} (95 %)", f"{question}: labels"]
+        for row in rows:
+            person = figures["annotators"].get(row[0], {})
+            value = person.get(measure)
+            estimate = value if isinstance(value, dict) else IntervalCell(value, None, None)
+            row += [estimate, person.get("labels")]
+    return ReportTable(header, rows, digits=_DIGITS)
 
 
 def list_consensus_labels(
-    fitted_consensus: FittedConsensus, question: str | None = None
-) -> list[dict[str, str]]:
+    fit: FittedConsensus, question: str | None = None
+) -> list[dict[str, _Cell]]:
     """Return `item`, `agent` if votes name one, `label`, `spread` and `doubt` of each item, as the files name them.
 
     The label is the likeliest class, and none where several are as likely; of numbers there are also the `mean` of the
@@ -91,45 +90,34 @@ def list_consensus_labels(
     the class nearest to it. `labels` is their number, `spread` is that of its labels, `doubt` why it is in doubt, if it
     is. The group, prompt and text follow where votes have them. All are of the `question`, if there is one.
     """
-    ballots = fitted_consensus.ballots
-    agents: Sequence[str | None] = ballots.agent or [None] * len(ballots.item)
-    names = zip(ballots.item_id_in_file, agents, strict=True)
-    names_by_key = dict(zip(ballots.item, names, strict=True))
-    details: dict[str, dict[str, str]] = {}
-    for key, fields in zip(ballots.item, ballots.details, strict=True):
-        for column, text in fields.items():
-            if text is not None:
-                details.setdefault(column, {})[key] = text
-    items = describe_items(fitted_consensus)
-    columns = [] if has_words(ballots.classes) else ["mean", "adjusted_mean"]
-    if fitted_consensus.method == "adjusted-mean":
+    columns = [] if has_words(fit.ballots.classes) else ["mean", "adjusted_mean"]
+    if fit.method == "adjusted-mean":
         columns.append("standard_error")
-
-    def mean_or_last(key: str) -> float:
-        mean = items[key]["adjusted_mean"]
-        return math.inf if mean is None else float(mean)
-
+    texts_by_item = _collect_texts([fit])
     rows = []
-    for key in sorted(items, key=mean_or_last):
-        item = items[key]
-        name, agent = names_by_key[key]
-        posterior = item["posterior"]
-        is_tied = posterior.count(max(posterior)) > 1
-        label = "" if is_tied else name_likeliest_classes(ballots.classes, posterior)
-        row = {"item": name, "agent": agent, "question": question, "label": label}
+    for key, item in describe_items(fit).items():
+        texts = texts_by_item[key]
+        label = _find_likeliest_class(fit, item)
+        row: dict[str, _Cell] = {"item": texts.pop("item")}
+        if "agent" in texts:
+            row["agent"] = texts.pop("agent")
+        if question is not None:
+            row["question"] = question
+        row["label"] = None if label is None else format_label(label)
         for column in columns:
-            row[column] = "" if item[column] is None else f"{item[column]:.6g}"
+            row[column] = None if item[column] is None else f"{item[column]:.6g}"
         row["labels"] = str(item["labels"])
-        row["spread"] = f"{fitted_consensus.spreads[key]:.3g}"
-        row["doubt"] = fitted_consensus.doubts.get(key, "")
-        row |= {column: texts.get(key, "") for column, texts in details.items()}
-        rows.append({column: text for column, text in row.items() if text is not None})
-    return rows
+        row["spread"] = f"{item['spread']:.3g}"
+        row["doubt"] = fit.doubts.get(key)
+        adjusted_mean = item["adjusted_mean"]
+        rows.append((math.inf if adjusted_mean is None else adjusted_mean, row | texts))
+    rows.sort(key=itemgetter(0))
+    return [row for _, row in rows]
 
 
 def list_item_rows(
     fits: Sequence[FittedConsensus], run: RunJudgements | None = None
-) -> list[ItemRow]:
+) -> list[dict[str, _Cell]]:
     """Return a row for each item: of each question the consensus, how sure it is, the judge, and each person's label.
 
     The consensus is the likeliest class, and none where several are as likely. How sure it is says its probability, or
@@ -138,83 +126,104 @@ def list_item_rows(
 
     Raises `InputError` if the run has no response that is an item, or no judge of any of the questions.
     """
-    rows: dict[str, ItemRow] = {}
-    for fit in fits:
-        _add_texts(rows, fit)
-    response_by_item = {} if run is None else _match_responses(rows, run)
+    texts_by_item = _collect_texts(fits)
+    response_by_item = {} if run is None else _match_responses(texts_by_item, run)
     judged = [{} if run is None else find_judgements_of_question(run, fit.question) for fit in fits]
     if run is not None and not any(judged):
         names = join_names(fit.question for fit in fits)
         raise InputError(f"{run.run}: no judge is of {names}; name questions as the run does")
+    # by column, since a question may be of some of the items alone
+    cells: dict[str, Mapping[str, _Cell]] = {}
+    reasons: dict[str, list[str]] = {}
     for fit, judgements in zip(fits, judged, strict=True):
-        _add_question(rows, fit)
-        for key, row in rows.items() if judgements else ():
-            judgement = judgements.get(response_by_item[key] or "")
-            row[f"{fit.question} judge"] = judgement and format_judgement(
-                judgement, fit.ballots.classes
-            )
-        _add_persons(rows, fit)
-    for key, row in rows.items():
-        reasons = [f"{fit.question}: {fit.doubts[key]}" for fit in fits if key in fit.doubts]
-        row["in doubt"] = "; ".join(reasons) or None
-    return list(rows.values())
+        cells |= _consensus_cells(fit)
+        if judgements:
+            cells[f"{fit.question} judge"] = {
+                item: format_judgement(judgements[response], fit.ballots.classes)
+                for item, response in response_by_item.items()
+                if response is not None and response in judgements
+            }
+        cells |= _person_cells(fit)
+        for item, doubt in fit.doubts.items():
+            reasons.setdefault(item, []).append(f"{fit.question}: {doubt}")
+    cells["in doubt"] = {item: "; ".join(doubts) for item, doubts in reasons.items()}
+    return [
+        {**texts, **{column: values.get(item) for column, values in cells.items()}}
+        for item, texts in texts_by_item.items()
+    ]
 
 
-def _match_responses(rows: Mapping[str, ItemRow], run: RunJudgements) -> dict[str, str | None]:
+def _collect_texts(fits: Iterable[FittedConsensus]) -> dict[str, dict[str, _Cell]]:
+    """Return what is known of each item of any question, by its key: its name, agent, group, prompt and text."""
+    texts_by_item: dict[str, dict[str, _Cell]] = {}
+    for fit in fits:
+        ballots = fit.ballots
+        agents: Sequence[str | None] = ballots.agent or [None] * len(ballots.item)
+        names = zip(ballots.item, ballots.item_id_in_file, agents, ballots.details, strict=True)
+        for key, item, agent, details in names:
+            texts = {"item": item, "agent": agent, **details}
+            present_texts = {column: text for column, text in texts.items() if text is not None}
+            texts_by_item.setdefault(key, {}).update(present_texts)
+    return texts_by_item
+
+
+def _match_responses(
+    texts_by_item: Mapping[str, Mapping[str, _Cell]], run: RunJudgements
+) -> dict[str, str | None]:
     """Return the response of each item: the one of its name, or of its key. Raises `InputError` if no item is one."""
     names = run.response_by_name
+    name_by_item = {item: str(texts["item"]) for item, texts in texts_by_item.items()}
     response_by_item = {
-        key: names.get(str(row["item"])) or names.get(key) for key, row in rows.items()
+        item: names.get(name) or names.get(item) for item, name in name_by_item.items()
     }
     if not any(response_by_item.values()):
-        items = join_names(dict.fromkeys(str(row["item"]) for row in rows.values()))
+        items = join_names(dict.fromkeys(name_by_item.values()))
         hint = "an item is named as the response, or as its task, with --agent-column"
         raise InputError(f"{run.run}: no response is called {items}; {hint}")
     return response_by_item
 
 
-def _add_texts(rows: dict[str, ItemRow], fit: FittedConsensus) -> None:
-    """Add what is known of each item of a question: its name, agent, group, prompt and text."""
-    ballots = fit.ballots
-    agents: Sequence[str | None] = ballots.agent or [None] * len(ballots.item)
-    names = zip(ballots.item, ballots.item_id_in_file, agents, ballots.details, strict=True)
-    for key, item, agent, details in names:
-        known = {"item": item, "agent": agent, **details}
-        row = rows.setdefault(key, {})
-        row |= {column: text for column, text in known.items() if text is not None}
+def _find_likeliest_class(fit: FittedConsensus, item: Figures) -> Label | None:
+    """Return the likeliest class of an item; None where several are as likely."""
+    posterior = item["posterior"]
+    greatest = max(posterior)
+    is_tied = posterior.count(greatest) > 1
+    return None if is_tied else fit.ballots.classes[posterior.index(greatest)]
 
 
-def _add_question(rows: dict[str, ItemRow], fit: FittedConsensus) -> None:
-    """Add the consensus of a question, how sure it is, and the number of its labels."""
-    ballots = fit.ballots
+def _consensus_cells(fit: FittedConsensus) -> dict[str, Mapping[str, _Cell]]:
+    """Return by column the consensus of a question on each item, how sure it is, and the number of its labels."""
     name = fit.question
-    sure = ("mean", "standard error") if fit.method == "adjusted-mean" else ("probability",)
-    gold = ("gold",) if ballots.gold else ()
-    columns = [name, *(f"{name} {column}" for column in (*sure, *gold, "labels"))]
-    for row in rows.values():
-        row |= dict.fromkeys(columns)
-    for key, item in describe_items(fit).items():
-        posterior = item["posterior"]
-        greatest = max(posterior)
-        is_known = item["labels"] and posterior.count(greatest) == 1
-        label = ballots.classes[posterior.index(greatest)] if is_known else None
-        certainty = [round(greatest, _DIGITS)]
-        if fit.method == "adjusted-mean":
-            mean = item["adjusted_mean"]
-            certainty = [mean and round(mean, _DIGITS), round(item["standard_error"], _DIGITS)]
-        truth = [ballots.gold.get(key)] if ballots.gold else []
-        rows[key] |= zip(columns, [label, *certainty, *truth, item["labels"]], strict=True)
+    items = describe_items(fit)
+    labelled_items = {key: item for key, item in items.items() if item["labels"]}
+    cells: dict[str, Mapping[str, _Cell]] = {
+        name: {key: _find_likeliest_class(fit, item) for key, item in labelled_items.items()}
+    }
+    if fit.method == "adjusted-mean":
+        cells[f"{name} mean"] = {
+            key: round(item["adjusted_mean"], _DIGITS) for key, item in labelled_items.items()
+        }
+        cells[f"{name} standard error"] = {
+            key: round(item["standard_error"], _DIGITS) for key, item in items.items()
+        }
+    else:
+        cells[f"{name} probability"] = {
+            key: round(max(item["posterior"]), _DIGITS) for key, item in items.items()
+        }
+    if fit.ballots.gold:
+        cells[f"{name} gold"] = fit.ballots.gold
+    cells[f"{name} labels"] = {key: item["labels"] for key, item in items.items()}
+    return cells
 
 
-def _add_persons(rows: dict[str, ItemRow], fit: FittedConsensus) -> None:
-    """Add the label that each person gave, in a column for each."""
+def _person_cells(fit: FittedConsensus) -> dict[str, Mapping[str, _Cell]]:
+    """Return the label that each person gave to each item, by a column for each person."""
     ballots = fit.ballots
-    columns = [f"{fit.question} by {person}" for person in sorted(set(ballots.annotator))]
-    for row in rows.values():
-        row |= dict.fromkeys(columns)
-    for key, person, label in zip(ballots.item, ballots.annotator, ballots.label, strict=True):
+    cells: dict[str, dict[str, _Cell]] = {person: {} for person in sorted(set(ballots.annotator))}
+    for item, person, label in zip(ballots.item, ballots.annotator, ballots.label, strict=True):
         if label is not None:
-            rows[key][f"{fit.question} by {person}"] = label
+            cells[person][item] = label
+    return {f"{fit.question} by {person}": labels for person, labels in cells.items()}
 
 
 def format_judgement(judgement: Judgement, classes: Sequence[Label]) -> Label:

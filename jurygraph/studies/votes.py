@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
@@ -169,24 +169,15 @@ def collect_votes(
         labels.append(label)
     prompt = _require_complete_column(votes, "group")
     _refuse_ambiguous_item_keys(votes)
-    item = [vote.key for _, _, vote in votes]
-    keys_by_item = defaultdict(set)
-    for _, _, vote in votes:
-        keys_by_item[vote.item].add(vote.key)
-    keys = set(item)
-    gold_labels = {}
-    for name, (where, columns, label) in gold.items():
-        key = _find_gold_item(name, keys, keys_by_item, f"{where}, field {columns['item']}")
-        gold_labels[key] = _label_to_scale_class(label, scale, f"{where}, field {columns['label']}")
     return VoteColumns(
-        item=item,
+        item=[vote.key for _, _, vote in votes],
         item_id_in_file=[vote.item for _, _, vote in votes],
         annotator=[vote.annotator for _, _, vote in votes],
         label=labels,
         classes=scale,
         agent=agent,
         prompt=prompt,
-        gold=gold_labels,
+        gold=_find_gold_classes(gold, votes, scale),
         values=values,
         has_order=has_class_order,
         dimension=votes[0].vote.dimension,
@@ -200,21 +191,28 @@ def collect_votes(
     )
 
 
-def _find_gold_item(
-    name: str, keys: Set[str], keys_by_item: Mapping[str, Set[str]], where: str
-) -> str:
-    """Return the key of an item that gold names: by its key, or without its agent if one agent alone answered it."""
-    if name in keys:
-        return name
-    answers = keys_by_item.get(name, set())
-    if len(answers) == 1:
-        return min(answers)
-    problem = f"nobody labelled item {quote(name)}"
-    hint = did_you_mean(name, keys) or "leave the row out"
-    if answers:
-        problem = f"several agents answered item {quote(name)}"
-        hint = "name the agent of each row in the column that the ratings have for it"
-    raise InputError(f"{where}: {problem}; {hint}")
+def _find_gold_classes(
+    gold: Mapping[str, LabelWithPlace], votes: Sequence[_LocatedVote], scale: Sequence[Any]
+) -> dict[str, Label]:
+    """Return the class of each item that gold names: by its key, or without its agent if one alone answered it."""
+    keys = {vote.key for _, _, vote in votes}
+    keys_by_name = defaultdict(set)
+    for _, _, vote in votes:
+        keys_by_name[vote.item].add(vote.key)
+    keys_by_name |= {key: {key} for key in keys}
+    classes = {}
+    for name, (where, columns, label) in gold.items():
+        answers = keys_by_name.get(name, set())
+        if len(answers) != 1:
+            problem = f"nobody labelled item {quote(name)}"
+            hint = did_you_mean(name, keys) or "leave the row out"
+            if answers:
+                problem = f"several agents answered item {quote(name)}"
+                hint = "name the agent of each row in the column that the ratings have for it"
+            raise InputError(f"{where}, field {columns['item']}: {problem}; {hint}")
+        (key,) = answers
+        classes[key] = _label_to_scale_class(label, scale, f"{where}, field {columns['label']}")
+    return classes
 
 
 def list_questions(files: Sequence[VotesFile], dimension: str | None) -> list[str | None]:

@@ -36,18 +36,12 @@ from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import check_record_links, run_overview_context
 from jurygraph.viewer.report import response_page_context
 from jurygraph.viewer.scans import RunScanQueue
-from jurygraph.viewer.shapes import draw_waterfall, list_moved_losses
-from jurygraph.viewer.table import (
-    TableQuery,
-    build_component_score_grid,
-    find_nearest_rewards,
-    read_table_page,
-)
+from jurygraph.viewer.shapes import draw_waterfall
+from jurygraph.viewer.table import TableQuery, build_component_score_grid, read_table_page
 from jurygraph.viewer.what_if import (
     WhatIfChanges,
     explain_with_changes,
     is_verdict_about_response,
-    list_suggestions,
 )
 from jurygraph.views.agents import conclude_ranking
 from jurygraph.views.trace import TraceView
@@ -203,47 +197,30 @@ async def show_verification(
 
 
 async def show_response(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
-    """Show a response, decided again with changes, or with the single changes that would raise its reward most.
-
-    These are looked for on request alone, apart from the thread of the pages: they are as many decisions as verdicts.
-    """
+    """Show a response, and what it would get with changes."""
     name = _require_parameter(request, "id")
     run = displayed_run.run
     scored = run.find_scored_response(name)
-    explanation = run.explain_trace(scored.trace)
     changes = WhatIfChanges.from_url(request.query)
     context: TemplateContext = {
         "title": name,
         "trace": scored.trace,
         "changes": changes,
         "changed": None,
-        "suggestions": None,
     }
     if not changes.has_no_changes:
         changed = explain_with_changes(run, name, changes)
-        changed_drawn = draw_waterfall(changed)
-        context |= {
-            "changed": changed.trace,
-            "changed_drawn": changed_drawn,
-            "moves": list_moved_losses(draw_waterfall(explanation), changed_drawn),
-        }
-    if "suggest" in request.query:
-        context["suggestions"] = await displayed_run.scans.check(
-            lambda own_run, _: list_suggestions(own_run, name)
-        )
+        context |= {"changed": changed.trace, "changed_drawn": draw_waterfall(changed)}
     if is_partial_page_request(request):
-        if "suggest" in request.query:
-            return "suggestions.html", context
         address = f"{request.path}?{urlencode({'id': name})}"
         context["address"] = address if changes.has_no_changes else f"{address}&{changes.to_url()}"
         return "what_if.html", context
-    page = response_page_context(run, scored, explanation)
+    page = response_page_context(run, scored, run.explain_trace(scored.trace))
     return "response.html", {
         **context,
         **page,
         "lookups": read_lookups(run, scored.trace, scored.trace.verdicts),
         "changeable": first_what_if_verdicts(page["view"]),
-        "nearest": find_nearest_rewards(displayed_run.index, name, scored.trace.task_id),
     }
 
 

@@ -134,19 +134,6 @@ def draw_waterfall(explanation: Explanation) -> RewardWaterfall:
     )
 
 
-_MAX_MOVES_LISTED = 3
-
-
-def list_moved_losses(
-    before: RewardWaterfall, after: RewardWaterfall
-) -> list[tuple[str, float, float]]:
-    """Return the names whose losses differ most between two waterfalls, with both losses, the most different first."""
-    lost, changed = before.losses_by_name, after.losses_by_name
-    moves = [(name, lost[name], changed[name]) for name in lost | changed]
-    moves.sort(key=lambda move: -abs(move[2] - move[1]))
-    return [move for move in moves[:_MAX_MOVES_LISTED] if round(move[2] - move[1], 4)]
-
-
 _SMALL_SHARE_THRESHOLD = 0.2
 
 

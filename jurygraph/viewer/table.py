@@ -259,27 +259,6 @@ def _read_rows(
     return [response_rows_by_number[number] for number in numbers]
 
 
-_SELECT_NEAREST_REWARD_SQL = """
-    SELECT name, reward FROM responses WHERE (coalesce(reward, 9e999), number) {sign}
-    (SELECT coalesce(reward, 9e999), number FROM responses WHERE name = ? AND task =
-        (SELECT number FROM names WHERE kind = 'task' AND name = ?))
-    ORDER BY coalesce(reward, 9e999) {order}, number {order} LIMIT 1
-"""
-
-
-def find_nearest_rewards(
-    index: RunIndex, response: str, task: str
-) -> list[list[tuple[str, float | None]]]:
-    """Return the response before one in the order of rewards, and the one after it: each its id and reward, or none.
-
-    It is the order of the table sorted by them: those without a reward follow the highest one.
-    """
-    return [
-        index.fetch_rows(_SELECT_NEAREST_REWARD_SQL.format(sign=sign, order=order), response, task)
-        for sign, order in (("<", "DESC"), (">", "ASC"))
-    ]
-
-
 def build_component_score_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
     """Return the grid of a page by the component of its query. Raises `InputError` for an unknown component."""
     component = index.names("component").get(page.query.grid)

@@ -185,23 +185,3 @@ def explain_with_changes(run: Run, response: str, changes: WhatIfChanges) -> Exp
     reward = rewards[names.index(response)]
     what_if_trace = trace.model_copy(update={"verdicts": what_if_verdicts, "reward": reward})
     return Explanation(what_if_trace, decision, questions)
-
-
-_MAX_SUGGESTIONS = 3
-
-
-def list_suggestions(run: Run, response: str) -> list[tuple[str, WhatIfChanges]]:
-    """Return the single changes of a verdict that raise a reward most, in sentences, and what a page tries for each.
-
-    A page tries a question in every turn and for every pair: it has a change only where it gives the very same reward.
-    Raises `InputError` and `TraceMismatch` as `Explanation.what_if`.
-    """
-    suggestions: list[tuple[str, WhatIfChanges]] = []
-    for change in run.explain(response).what_if():
-        for score in (1.0, 0.0) if change.question and change.raises_reward else ():
-            changes = WhatIfChanges(scores={change.question: score})
-            if explain_with_changes(run, response, changes).trace.reward.value == change.value:
-                suggestions.append((str(change), changes))
-        if len(suggestions) == _MAX_SUGGESTIONS:
-            break
-    return suggestions

@@ -161,22 +161,6 @@ def test_a_verdict_that_is_tried_moves_the_reward_and_no_config_can_have_it(
     assert "temperature: 0.5" in Path(downloading.value.path()).read_text()
 
 
-def test_the_verdict_that_would_raise_a_reward_most_is_tried_with_one_click(
-    trips: str, page: "Page"
-) -> None:
-    page.goto(f"{trips}a/response?id=travelplanner-train-28/impossible-leg")
-    page.get_by_text("Change a weight").click()
-    suggestion = page.locator("#suggestions li a").first
-    promised = re.search(r": ([0-9.]+) \(\+", suggestion.inner_text())
-    check_access(page)
-    suggestion.click()
-    page.locator("#what-if .big").wait_for()
-    assert promised is not None
-    reached = page.locator("#what-if .big").inner_text()
-    assert float(reached) == pytest.approx(float(promised[1]), abs=1e-4)
-    assert "Moved most" in page.locator("#what-if").inner_text()
-
-
 def test_the_text_stays_in_sight_beside_the_waterfall_and_follows_it_on_a_small_screen(
     trips: str, page: "Page"
 ) -> None:

@@ -111,20 +111,6 @@ def test_a_waterfall_ends_in_the_reward_whatever_comes_after_the_sum(
     assert (re.findall(r'<rect class="(kept|loss)"', total)[1] == "loss") is is_below_0
 
 
-def test_the_next_lower_and_higher_rewards_lead_through_the_run(
-    letters: Path, browser: Browser
-) -> None:
-    with closing(Run.open(letters)) as run:
-        rewards = {trace.response_id: trace.reward.value for trace in run.traces()}
-    names = sorted(rewards, key=lambda name: (rewards[name] is None, rewards[name] or 0.0))
-    pages = browser.open_all([f"/a/response?{urlencode({'id': name})}" for name in names], letters)
-    links = {"prev": [None, *names[:-1]], "next": [*names[1:], None]}
-    for relation, expected in links.items():
-        pattern = rf'rel="{relation}" accesskey="{relation[0]}" href="[^"]*">[^<]*: ([^<]+)</a>'
-        found = [re.search(pattern, page) for page in pages]
-        assert [link and link[1] for link in found] == expected
-
-
 def test_a_verdict_has_the_words_of_its_criterion(rubrics: Path, browser: Browser) -> None:
     with closing(Run.open(rubrics)) as run:
         task = run.task("t1")
@@ -334,8 +320,6 @@ def test_a_turn_names_today_only_agents_that_have_a_mean_and_no_leader_of_equals
     assert "At 1 (today) <strong>cas</strong> is level with dan." in level
     turns = browser.open("/a/ranking?far=1", tmp_path / "run")
     assert re.search(r"cas is level with dan, [^<]*</li>", turns)
-    equal = browser.open("/a/response?id=cas0", tmp_path / "run")
-    assert ">next equal 1.0000: dan0</a>" in equal
     tried = urlencode({"scan": "failure.min_coverage", "set": "failure.min_coverage=1"})
     page = browser.open(f"/a/ranking?{tried}", tmp_path / "run")
     assert browser.status == 200

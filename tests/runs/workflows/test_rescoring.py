@@ -167,8 +167,7 @@ WRONG_SETTINGS = [
         ConfigError,
         "--set scale.x: 'scale' has no settings of its own; set it as a whole",
     ),
-    ("fold=mean", ConfigError, "key fold: unknown; write it in an entry of `evaluators`"),
-    ("rubric.criteria={}", ConfigError, "unknown; write it at the top, not below `rubric`"),
+    ("rubric.criteria={}", ConfigError, "key rubric.criteria: unknown; known here: "),
     (
         "evaluators.tone.fold=mean",
         ConfigError,

@@ -1,0 +1,366 @@
+"""`jurygraph assign`: who rates what, as sheets."""
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+from jurygraph.cli.options import (
+    COLUMN_OPTION_BY_RATING_FIELD,
+    ColumnNamesOption,
+    ItemColumnOption,
+    JsonOption,
+    argument,
+    option,
+    parse_column_options,
+    select_named_columns,
+)
+from jurygraph.cli.output_files import write_output
+from jurygraph.cli.render.text import print_message, print_messages, print_report
+from jurygraph.errors import InputError
+from jurygraph.messages import did_you_mean, join_names, quote, shell_quote, split_names
+from jurygraph.runs.run import Run
+from jurygraph.schema.rating import format_label
+from jurygraph.schema.task import chat_to_prompt_text
+from jurygraph.sources.files import TextFile
+from jurygraph.sources.ratings import NameByField, iter_file_columns
+from jurygraph.sources.sheets import (
+    SheetItem,
+    SheetQuestion,
+    make_sheets,
+    read_items_for_sheets,
+    shared_item_counts,
+    sheet_rows_to_csv,
+)
+from jurygraph.studies.adjudication import (
+    SavedConsensus,
+    list_raters,
+    read_rounds,
+    select_ambiguous,
+)
+from jurygraph.studies.agreement import MIN_SHARED_ITEMS
+from jurygraph.studies.consensus import conclude_annotators
+
+_FILE_NAME_PATTERN = re.compile(r"\w[\w.@+ -]*")
+
+
+def assign(
+    items: Annotated[
+        Path, argument("ITEMS", "Items: a CSV, JSONL or Parquet file, or the folder of a run.")
+    ],
+    reviewers: Annotated[str, option("A,B", "Names of reviewers, or a file with one a line.")],
+    out: Annotated[Path, option("DIR", "New folder for the sheets and their key.", "-o", "--out")],
+    per_item: Annotated[int, option("K", "Reviewers of each item.", min=1)] = 2,
+    gold: Annotated[Path | None, option("F", "File of items that every reviewer gets.")] = None,
+    dimensions: Annotated[
+        str | None,
+        option(
+            "A,B",
+            "Dimensions, each with a score: names, `ideas`, or the config (.yaml) of a judge.",
+        ),
+    ] = None,
+    ambiguous: Annotated[
+        Path | None,
+        option("CONSENSUS", "Only the ambiguous items of a saved `consensus --json`."),
+    ] = None,
+    above: Annotated[
+        float | None,
+        option(
+            "X",
+            "The ambiguity, or of adjusted means the standard error, that these items exceed.",
+            show_default="0.3, or 3/4 of the error of a single label",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        option(
+            "N", "At most so many of these items, the most doubtful.", min=1, show_default="all"
+        ),
+    ] = None,
+    item: ItemColumnOption = None,
+    column: ColumnNamesOption = None,
+    seed: Annotated[int, option("S", "Seed of the assignment.", min=0)] = 0,
+    json: JsonOption = False,
+) -> None:
+    """Assign items to reviewers, as balanced and blinded sheets.
+
+    An item has `item` and `text`, or `first` and `second` for a pair, and may have `prompt` (or `question`), `agent`,
+    `domain` and `group`, as RATINGS with texts do; those of a run are its responses. Each item gets K reviewers, and
+    two reviewers' numbers of items differ by at most one: of all, of each agent, and of each domain of an agent. A
+    sheet (DIR/sheets/NAME.csv) has the texts in an order of its own under ids that say nothing, of half of the pairs
+    the second text first, and columns for score and reason.
+    Dimensions of a judge come with their scale, and with `skip_if` where they depend on the score of another one.
+    DIR/key.jsonl maps the ids to items, agents and reviewers: do not send it. `jurygraph import sheets` reads the
+    filled sheets with the key. A pair's score is first, second or tie, or a number: below 0 for the first text.
+
+    With --ambiguous the items are those that a consensus of earlier ratings leaves in doubt. Their scores are its
+    classes, and `jurygraph consensus RATINGS NEW --before CONSENSUS` shows what they changed. Name people who rated
+    before: whoever is known from doubtful items alone counts too much, unless --gold items tell how they err. An item
+    goes to those who have not rated it, as far as there are any; loads are then as even as that allows.
+
+    Exit codes: 0 done; 2 invalid input, such as fewer reviewers than K.
+
+    \b
+    Example:
+        jurygraph assign items.csv --reviewers ann,bob,cy --per-item 2 --out assigned
+        jurygraph assign run --reviewers names.txt --gold gold.csv --out assigned --seed 7
+        jurygraph assign items.csv --ambiguous consensus.json --reviewers dee,eli --out doubtful
+        jurygraph import sheets assigned/key.jsonl assigned/sheets/ann.csv --out ratings.jsonl
+    """
+    names = _read_reviewer_names(reviewers)
+    if per_item > len(names):
+        raise InputError(
+            f"--per-item: is {per_item}, and --reviewers names {len(names)}; name more, or lower it"
+        )
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out}: exists; name a new folder, so that no sheet is replaced")
+    sheet_items, common_items = _read_sheet_items(
+        items, gold, {**select_named_columns(item=item), **parse_column_options(column)}
+    )
+    questions = _read_sheet_questions(dimensions)
+    if questions[0].classes and any(entry.is_pair for entry in sheet_items + common_items):
+        raise InputError("--dimensions: pairs have scores of their own; write bare names")
+    sheet_round = _SheetRound(sheet_items, questions)
+    if ambiguous is not None:
+        sheet_round = _select_doubts(ambiguous, above, limit, dimensions, sheet_items, names)
+    elif above is not None or limit is not None:
+        raise InputError("--above and --limit: need a saved consensus; name it with --ambiguous")
+    assignment = make_sheets(
+        sheet_round.items,
+        common_items,
+        names,
+        per_item,
+        sheet_round.questions,
+        seed,
+        sheet_round.raters,
+        sheet_round.questions_by_item,
+    )
+    sheets = out / "sheets"
+    key = out / "key.jsonl"
+    sheets.mkdir(parents=True, exist_ok=True)
+    answer_key_lines = (
+        row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in assignment.key
+    )
+    write_output(key, answer_key_lines)
+    for name, rows in assignment.sheets.items():
+        if rows:
+            write_output(sheets / f"{name}.csv", sheet_rows_to_csv(rows))
+    items_per_reviewer = assignment.assigned.sum(axis=0)
+    shared_counts_by_pair = list(shared_item_counts(assignment.assigned, len(common_items))) or [0]
+    figures = {
+        "items": len(assignment.assigned),
+        "gold": len(common_items),
+        "reviewers": len(names),
+        "per_item": per_item,
+        "least_items": int(items_per_reviewer.min()),
+        "most_items": int(items_per_reviewer.max()),
+        "seed": seed,
+        "least_shared": min(shared_counts_by_pair),
+        "most_shared": max(shared_counts_by_pair),
+        "repeated": assignment.repeated,
+        "labels": len(assignment.key),
+    }
+    sparse_pair_count = sum(count < MIN_SHARED_ITEMS for count in shared_counts_by_pair)
+    target = shell_quote(out / "adjudicated.jsonl") if ambiguous else "ratings.jsonl"
+    lines = list(_format_assignment_lines(figures, sparse_pair_count))
+    lines.append(
+        f"next: send the sheets in {sheets}, not the key; then jurygraph import sheets "
+        f"{shell_quote(key)} SHEET... --out {target}"
+    )
+    if ambiguous:
+        for question in sheet_round.questions:
+            subject = (
+                f"scores of {question.dimension}" if len(sheet_round.questions) > 1 else "scores"
+            )
+            lines.append(f"{subject}: {question.cells['scale']}")
+        lines.append(f"last: {sheet_round.questions[0].consensus} {target}")
+    print_report(json, figures, lines)
+
+
+class _SheetRound(NamedTuple):
+    """Items and questions of sheets; by item who rated it before, and its questions where it has not all."""
+
+    items: Sequence[SheetItem]
+    questions: Sequence[SheetQuestion]
+    raters: Mapping[str, Collection[str]] = {}
+    questions_by_item: Mapping[str, Sequence[SheetQuestion]] = {}
+
+
+def _select_doubts(
+    path: Path,
+    above: float | None,
+    limit: int | None,
+    dimensions: str | None,
+    items: Sequence[SheetItem],
+    reviewers: Sequence[str],
+) -> _SheetRound:
+    """Return the items that a saved consensus leaves in doubt, each with the questions of which it does."""
+    rounds = read_rounds(path)
+    for earlier in rounds:
+        print_messages(_notes_on_consensus(earlier, path, reviewers))
+    questions = [_make_adjudication_question(earlier, path, dimensions) for earlier in rounds]
+    doubtful_items = select_ambiguous(rounds, above, items)
+    if limit is not None and limit < len(doubtful_items):
+        print_message(f"--limit: the {limit} most doubtful of {len(doubtful_items)} items")
+    doubtful_items = doubtful_items[:limit]
+    questions_by_item = {
+        item.key: [question for question in questions if question.dimension in names]
+        for item, names in doubtful_items
+    }
+    return _SheetRound(
+        [item for item, _ in doubtful_items], questions, list_raters(rounds), questions_by_item
+    )
+
+
+def _make_adjudication_question(
+    consensus: SavedConsensus, path: Path, dimensions: str | None
+) -> SheetQuestion:
+    """Return what sheets ask about items of a consensus: a label of its classes, for the same dimension."""
+    dimension = consensus.dimension
+    if dimensions and dimensions != dimension:
+        raise InputError(
+            f"--dimensions: --ambiguous items are labelled as in {path}, by {dimension or 'no dimension'}; leave it out"
+        )
+    return SheetQuestion(
+        dimension=dimension,
+        classes=consensus.classes,
+        consensus=f"{consensus.command} --before {shell_quote(path)}",
+        cells={
+            **({"question": consensus.question} if consensus.question and not dimension else {}),
+            "scale": ", ".join(map(format_label, consensus.classes)),
+        },
+    )
+
+
+def _notes_on_consensus(
+    consensus: SavedConsensus, path: Path, names: Sequence[str]
+) -> Iterator[str]:
+    """Yield which items are in doubt by one vote, and who of `names` has no label, perhaps by a slip."""
+    if consensus.doubtful_items:
+        yield (
+            f"{path}: by majority vote, items that one vote decides are in doubt, too: {len(consensus.doubtful_items)}"
+            "; the widest spread of labels comes first"
+        )
+    figures = consensus.model_dump(include={"classes", "values"})
+    figures["annotators"] = {
+        name: row for name, row in consensus.annotators.items() if name in names
+    }
+    for sentence in conclude_annotators(figures):
+        warning, is_warning, _ = sentence.partition("; to leave out: ")
+        if is_warning:
+            yield f"{warning}; name others in --reviewers"
+    raters = consensus.annotator_names
+    left_out = frozenset().union(*(item.left_out for item in consensus.items.values()))
+    for name in names:
+        if name in left_out:
+            yield f"{quote(name)} was left out of {path} by --without, and so are new labels; name others"
+        elif raters and name not in raters:
+            hint = did_you_mean(name, raters) or "check the name, unless somebody is new"
+            yield f"{quote(name)} has rated nothing in {path}; {hint}"
+
+
+def _read_sheet_items(
+    items: Path, gold: Path | None, columns: NameByField
+) -> tuple[list[SheetItem], list[SheetItem]]:
+    """Return the items of a file or a run, and those of the file that every reviewer gets."""
+    found = {}
+    paths = list(filter(None, [gold]))
+    if not items.is_dir():
+        paths.insert(0, items)
+    elif columns:
+        raise InputError(
+            "--id-column and --column: the responses of a run have no columns; leave them out"
+        )
+    else:
+        found[items] = list(_read_responses_as_items(items))
+    for path, file_columns in iter_file_columns(paths, columns):
+        file = read_items_for_sheets(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
+        if file.unread_columns:
+            unread_column_names = join_names(map(quote, file.unread_columns))
+            print_message(
+                f"{path}: reviewers do not see {unread_column_names}, but `prompt` (or `question`) "
+                "and the texts"
+            )
+        found[path] = [row for _, row in file.rows]
+    return found[items], [] if gold is None else found[gold]
+
+
+def _read_sheet_questions(dimensions: str | None) -> Sequence[SheetQuestion]:
+    if not dimensions:
+        return [SheetQuestion()]
+    if dimensions == "ideas" or dimensions.endswith((".yaml", ".yml")):
+        from jurygraph.judges.reviewers import read_sheet_questions  # bare names do not need it
+
+        return read_sheet_questions(dimensions)
+    names = split_names(dimensions)
+    for name in names:
+        if ";" in name:
+            raise InputError(f"--dimensions: is {quote(name)}; separate names by commas")
+        if not name or names.count(name) > 1:
+            problem = f"names {quote(name)} twice" if name else "has an empty name"
+            raise InputError(f"--dimensions: {problem}; name each dimension once")
+    return [SheetQuestion(dimension=name) for name in names]
+
+
+def _format_assignment_lines(figures: Mapping[str, int], sparse_pair_count: int) -> Iterator[str]:
+    """Return lines on the items of a reviewer and of two; `sparse_pair_count` is that of pairs that share too few."""
+    items_per_reviewer_text = _format_count_range(figures["least_items"], figures["most_items"])
+    yield (
+        f"{figures['items']} items for {figures['reviewers']} reviewers, each item "
+        f"{figures['per_item']} times; {items_per_reviewer_text} for each, and {figures['gold']} "
+        f"gold items for everybody; labels to give: {figures['labels']}"
+    )
+    shared_item_count_text = _format_count_range(figures["least_shared"], figures["most_shared"])
+    if figures["reviewers"] > 1:
+        yield (
+            f"two reviewers share {shared_item_count_text} items; pairs with fewer than "
+            f"{MIN_SHARED_ITEMS}: {sparse_pair_count}"
+        )
+    if figures["repeated"]:
+        yield f"rated again by who rated the item before, for want of others: {figures['repeated']}"
+
+
+def _format_count_range(minimum: int, maximum: int) -> str:
+    return f"{minimum} to {maximum}" if minimum < maximum else str(maximum)
+
+
+def _read_reviewer_names(text: str) -> list[str]:
+    """Return the names of reviewers, which are names of files, too."""
+    # Unlike `Path.is_file`, `isfile` is also false for what is too long to be a path.
+    if os.path.isfile(text) or text.endswith((".txt", ".csv")):
+        with TextFile(text, text) as file:
+            located_names = [
+                (f"{text}, line {line.number}", line.text.strip()) for line in file.lines()
+            ]
+    else:
+        located_names = [
+            ("--reviewers", name) for name in split_names(text.replace("\n", ",")) if name
+        ]
+    name_by_folded_name = {}
+    for location, name in located_names:
+        if not _FILE_NAME_PATTERN.fullmatch(name):
+            raise InputError(
+                f"{location}: {quote(name)} cannot name a sheet; use letters, digits, spaces, . _ @ "
+                "+ and -; a comma separates names, or a line in a file"
+            )
+        if name.casefold() in name_by_folded_name:
+            raise InputError(f"{location}: {quote(name)} is there twice; name each reviewer once")
+        name_by_folded_name[name.casefold()] = name
+    if not name_by_folded_name:
+        raise InputError("--reviewers: names nobody; write names, such as ann,bob")
+    return list(name_by_folded_name.values())
+
+
+def _read_responses_as_items(folder: Path) -> Iterator[SheetItem]:
+    """Yield the responses of a run as items under their ids, which name them for `study judge`, too."""
+    with Run.open(folder) as run:
+        for trace, response, task in run.responses_with_tasks():
+            if response is not None:
+                yield SheetItem(
+                    item=trace.response_id,
+                    prompt=None if task is None else chat_to_prompt_text(task.query),
+                    text=response.text,
+                    group=trace.task_id,
+                    author=trace.agent,
+                )

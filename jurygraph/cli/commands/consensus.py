@@ -1,0 +1,414 @@
+"""`jurygraph consensus`: what the labels of several people say together."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from jurygraph.aggregation.consensus.fitting import ConsensusMethod
+from jurygraph.cli.options import (
+    COLUMN_OPTION_BY_RATING_FIELD,
+    AgentColumnOption,
+    DimensionOption,
+    GroupColumnOption,
+    ItemColumnOption,
+    KeepLastOption,
+    PlotFileOption,
+    RatingsFilesArgument,
+    ReviewerColumnOption,
+    ScoreColumnOption,
+    WithoutOption,
+    option,
+    select_named_columns,
+)
+from jurygraph.cli.output_files import refuse_unwritable, write_output
+from jurygraph.cli.render.report import make_report_command, read_from_each_run
+from jurygraph.cli.render.text import command_line, print_message, print_messages, progress
+from jurygraph.cli.table_files import refuse_other_table, write_table
+from jurygraph.errors import InputError
+from jurygraph.messages import join_names, notes_on_similar_names, shell_quote, split_names
+from jurygraph.schema.rating import VoteOnText, format_label
+from jurygraph.sources.ratings import (
+    NUMERAL_PATTERN,
+    ClassesByQuestion,
+    LabelWithPlace,
+    NameByField,
+    VotesFile,
+    confusions_to_json,
+    drop_repeated_labels,
+    iter_file_columns,
+    keep_last_labels,
+    leave_out_raters,
+    parse_classes,
+    read_gold,
+    read_votes,
+    select_classes,
+)
+from jurygraph.sources.table_rows import read_first_row
+from jurygraph.studies import adjudication
+from jurygraph.studies.adjudication import SavedConsensus, read_rounds, select_round
+from jurygraph.studies.consensus import ConsensusSettings, FittedConsensus, fit_consensus, report
+from jurygraph.studies.judgements import read_judgements
+from jurygraph.studies.questions import list_consensus_labels, list_item_rows, report_questions
+from jurygraph.studies.report import Report
+from jurygraph.studies.votes import collect_votes, list_questions
+
+
+@make_report_command
+def consensus(
+    ratings: RatingsFilesArgument,
+    item: ItemColumnOption = None,
+    annotator: ReviewerColumnOption = None,
+    label: ScoreColumnOption = None,
+    agent: AgentColumnOption = None,
+    group: GroupColumnOption = None,
+    dimension: DimensionOption = None,
+    classes: Annotated[
+        list[str] | None,
+        option(
+            "A,B",
+            "All labels, from low to high; of one question QUESTION=A,B, repeated for others. Of 1,2,3,4,5 a 3.5 is "
+            "4, and a 2.5 is 2.",
+            show_default="those in the data; no before yes",
+        ),
+    ] = None,
+    values: Annotated[
+        str | None,
+        option(
+            "V,W",
+            "Credit of each class.",
+            show_default="0 to 1: by number, else evenly; by adjusted-mean the numbers",
+        ),
+    ] = None,
+    without: WithoutOption = None,
+    keep_last: KeepLastOption = False,
+    gold: Annotated[
+        Path | None,
+        option("F", "Items with a known label, in the same columns, or `item` and `label`."),
+    ] = None,
+    preset: Annotated[
+        Literal["converged", "paper"] | None,
+        option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
+    ] = None,
+    method: Annotated[
+        ConsensusMethod | None,
+        option(
+            None,
+            "Method for scores of agents and items.",
+            show_default="stableval; if the panel is too small, adjusted-mean of numbers, or majority",
+        ),
+    ] = None,
+    compare: Annotated[
+        bool, option(None, "Compare all methods, and their stability.", "--compare")
+    ] = False,
+    subsets: Annotated[
+        int, option("N", "Subsets of annotators for stability; 0: none.", min=0)
+    ] = 50,
+    seed: Annotated[
+        int | None,
+        option(
+            "S",
+            "Seed of all draws.",
+            show_default="0; 42 for stability by preset paper",
+            min=0,
+            max=2**32 - 1,
+        ),
+    ] = None,
+    prior_mu: Annotated[
+        float | None,
+        option("A", "Dirichlet α_μ of the class shares.", show_default="by preset"),
+    ] = None,
+    prior_confusion: Annotated[
+        float | None,
+        option("A", "Dirichlet α_π of each row of a confusion.", show_default="by preset"),
+    ] = None,
+    diagonal: Annotated[
+        float | None,
+        option("D", "Diagonal of confusions at the start, 1-ε+ε/K.", show_default="by preset"),
+    ] = None,
+    tol: Annotated[
+        float | None,
+        option("T", "Largest change at which the fit has converged.", show_default="by preset"),
+    ] = None,
+    bootstrap: Annotated[
+        int | None,
+        option(
+            "B",
+            "Bootstrap resamples for intervals; 0: none.",
+            show_default="200 refits; 1000 by preset paper",
+            min=0,
+        ),
+    ] = None,
+    before: Annotated[
+        Path | None, option("F", "Saved --json of fewer labels: show what the new ones moved.")
+    ] = None,
+    artifact: Annotated[
+        Path | None, option("F", "Write the confusions as JSON, for later plans.")
+    ] = None,
+    labels_out: Annotated[
+        Path | None,
+        option(
+            "F",
+            "Write a label of each item and question as .csv or .xlsx for `study judge`, none at ties, and why it is "
+            "in doubt; of numbers also the mean of its `labels`, and that without each person's leniency, within the "
+            "scale, lowest first, and by adjusted-mean its standard error.",
+        ),
+    ] = None,
+    table: Annotated[
+        Path | None,
+        option(
+            "F",
+            "Write a table for people as .xlsx or .csv: a row for each item, with the label of each question, how sure "
+            "it is, who said what, and which questions are in doubt.",
+        ),
+    ] = None,
+    judged: Annotated[
+        Path | None, option("RUN", "Add what the judge of each question said to --table.", "--run")
+    ] = None,
+    plot: PlotFileOption = None,
+) -> Report:
+    """Aggregate annotators' labels, with their disagreement (STABLEVAL).
+
+    The confusions of each annotator and the class probabilities of each item are estimated together. An agent's score
+    is the mean expected credit of its items. A row of RATINGS is a label: `item`, `annotator` (or `reviewer`), `label`
+    (or `score`), and optionally `agent`, `group`, `dimension`. An empty label is an abstention. Of
+    several files, one that has these names in the place of the columns that options name is read by them. Several
+    questions, such as dimensions or columns, have a consensus each, and one report.
+
+    Exit codes: 0 done; 2 invalid input, such as a label that is not a class.
+
+    \b
+    Example:
+        jurygraph consensus ratings.csv
+        jurygraph consensus votes.csv --id-column id --classes bad,ok,good --compare --plot consensus.svg
+        jurygraph consensus ratings.csv adjudicated.jsonl --before consensus.json
+        jurygraph consensus people.xlsx --target-column tone,helpful --classes tone=rude,kind --table table.xlsx
+    """
+    _refuse_outputs(
+        {"--artifact": artifact, "--labels-out": labels_out, "--table": table, "--plot": plot},
+        [*ratings, *filter(None, [gold])],
+    )
+    columns = select_named_columns(
+        item=item, annotator=annotator, label=label, agent=agent, group=group
+    )
+    if judged is not None and table is None:
+        raise InputError("--run: is for --table; name the file to write")
+    earlier_rounds = [] if before is None else read_rounds(before)
+    scales = parse_classes(classes)
+    for names in scales.values():
+        print_messages(notes_on_similar_names(names))
+    settings = ConsensusSettings(
+        preset=preset or next((earlier.preset for earlier in earlier_rounds), None),
+        method=method,
+        values=_parse_credits_by_class_order(values) if values is not None else None,
+        subsets=subsets,
+        seed=seed,
+        compare=compare,
+        fit={
+            "prior_mu": prior_mu,
+            "prior_confusion": prior_confusion,
+            "diagonal": diagonal,
+            "tol": tol,
+        },
+        bootstrap=bootstrap,
+    )
+    votes = _read_votes(
+        ratings, columns, scales, gold, without, keep_last, settings.uses_paper_preset
+    )
+    questions = list_questions(votes.files, dimension)
+    _refuse_for_several(
+        questions, {"--values": values, "--artifact": artifact, "--plot": plot, "--gold": gold}
+    )
+    earlier_by_question = {name: select_round(earlier_rounds, name) for name in questions}
+    fits = [
+        _fit_question(votes, name, select_classes(scales, name), settings, earlier)
+        for name, earlier in earlier_by_question.items()
+    ]
+    if not fits[0].ballots.has_order and (values or artifact):
+        raise InputError(
+            f"{'--values' if values else '--artifact'}: these labels have no order; name them by --classes "
+            "LOWEST,…,HIGHEST"
+        )
+    if artifact is not None:
+        _write_confusions(artifact, fits[0], method is not None)
+    if labels_out is not None:
+        _write_labels(labels_out, fits, dimension)
+    if table is not None:
+        run = None if judged is None else read_from_each_run([judged], read_judgements)[0]
+        write_table(table, list_item_rows(fits, run))
+        print_message(f"wrote {table}")
+    result = _report_fits(fits, earlier_by_question.values())
+    # `assign --ambiguous` prints it for what follows the labels that it asks for
+    command = command_line.get().replace(" --json", "")
+    result.figures = {**result.figures, "command": command}
+    if labels_out is None and table is None:
+        next_step = (
+            "next: add --labels-out F for a label of each item, --table F for a table of all, --compare for other "
+            "methods"
+        )
+        result.notes = [*result.notes, next_step]
+    return result
+
+
+class _VoteFiles(NamedTuple):
+    """The votes of files without the people who are left out, by item who those are, and the gold labels."""
+
+    files: Sequence[VotesFile]
+    left_out: Mapping[str, Sequence[str]]
+    gold: Mapping[str, LabelWithPlace]
+
+
+def _fit_question(
+    votes: _VoteFiles,
+    question: str | None,
+    classes: Sequence[str],
+    settings: ConsensusSettings,
+    earlier: SavedConsensus | None,
+) -> FittedConsensus:
+    """Return the consensus of a question: as an earlier one in the method and the scale that no option names."""
+    changes: dict[str, Any] = {"left_out": votes.left_out}
+    if earlier is not None:
+        settings = settings._replace(method=settings.method or earlier.method)
+        if not classes:
+            classes = list(map(format_label, earlier.classes))
+            changes |= {"values": earlier.values, "has_order": bool(earlier.values)}
+    ballots = collect_votes(votes.files, question, classes, votes.gold)
+    return fit_consensus(ballots._replace(**changes), settings)
+
+
+def _refuse_for_several(
+    questions: Sequence[str | None], options_of_one_question: Mapping[str, object]
+) -> None:
+    """Raise `InputError` for options that are of one question, where there are several."""
+    for name, value in options_of_one_question.items():
+        if value is not None and len(questions) > 1:
+            questions_text = join_names(map(str, questions))
+            raise InputError(
+                f"{name}: is of one question, and these are {questions_text}; choose it by --dimension"
+            )
+
+
+def _report_fits(
+    fits: Sequence[FittedConsensus], earlier_rounds: Iterable[SavedConsensus | None]
+) -> Report:
+    """Return the reports of all questions as one, each compared with an earlier consensus if there is one."""
+    reports = []
+    estimates = sum(fit.estimates for fit in fits)
+    with progress("estimating again", estimates, "resamples") as advance:
+        for fit, earlier in zip(fits, earlier_rounds, strict=True):
+            if earlier is None:
+                reports.append(report(fit, advance))
+            else:
+                reports.append(adjudication.report(fit, earlier, advance))
+    return report_questions(reports, fits)
+
+
+def _write_confusions(path: Path, fitted: FittedConsensus, is_method_chosen: bool) -> None:
+    """Write the confusions of a model, or say that the fallback has none."""
+    if fitted.method in ("majority", "adjusted-mean") and not is_method_chosen:
+        print_message(
+            f"{path}: not written, because {fitted.method} has no confusions; use --method stableval"
+        )
+        return
+    from jurygraph.judges.panel import to_confusions  # `assign` and `power` do not need it
+
+    confusions = to_confusions(fitted.model, fitted.ballots.classes)
+    write_output(path, [confusions_to_json(confusions)])
+
+
+def _write_labels(path: Path, fits: Sequence[FittedConsensus], dimension: str | None) -> None:
+    """Write the labels of all items, and say which column to use; each has its question, if there are several."""
+    rows = []
+    for fit in fits:
+        question = dimension if len(fits) == 1 else fit.ballots.dimension
+        rows += list_consensus_labels(fit, question)
+    write_table(path, rows)
+    advice = ""
+    if all(fit.method == "adjusted-mean" for fit in fits):
+        advice = (
+            ": the best estimate is `adjusted_mean`, and `label` the class nearest to it; jurygraph study judge "
+            f"RUN --labels {shell_quote(path)} --target-column adjusted_mean"
+        )
+    print_message(f"wrote {path}{advice}")
+
+
+def _refuse_outputs(path_by_option: Mapping[str, Path | None], sources: Sequence[Path]) -> None:
+    """Raise `InputError` if two options name the same file, or if one cannot be written, or not in its format."""
+    options: dict[Path, str] = {}
+    for option_name, path in path_by_option.items():
+        if path is None:
+            continue
+        other = options.setdefault(path.resolve(), option_name)
+        if other != option_name:
+            raise InputError(
+                f"{path}: {other} and {option_name} name the same file; name two files"
+            )
+        refuse_unwritable(path, *sources)
+        if option_name in ("--labels-out", "--table"):
+            refuse_other_table(path)
+
+
+def _read_votes(
+    ratings: Sequence[Path],
+    columns: NameByField,
+    scales: ClassesByQuestion,
+    gold: Path | None,
+    without: str | None,
+    keep_last: bool,
+    counts_repeats: bool,
+) -> _VoteFiles:
+    paths = [*ratings, *filter(None, [gold])]
+    file_column_pairs = list(iter_file_columns(paths, columns, "group"))
+    gold_columns = file_column_pairs.pop()[1] if gold is not None else {}
+    classes = list(chain.from_iterable(scales.values()))
+    files = [
+        read_votes(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD, classes, VoteOnText)
+        for path, file_columns in file_column_pairs
+    ]
+    print_messages(chain.from_iterable(map(_notes_on_file, files)))
+    if keep_last:
+        files = keep_last_labels(files)
+    elif not counts_repeats:  # which the published tables do
+        files = list(map(drop_repeated_labels, files))
+    kept_files = leave_out_raters(files, "annotator", without)
+    kept_people = {vote.annotator for file in kept_files for _, vote in file.rows}
+    left_out: dict[str, list[str]] = {}
+    for file in files:
+        for _, vote in file.rows:
+            if vote.annotator not in kept_people:
+                left_out.setdefault(vote.key, []).append(vote.annotator)
+    gold_labels = {} if gold is None else _read_gold_labels(gold, gold_columns)
+    return _VoteFiles(kept_files, left_out, gold_labels)
+
+
+def _read_gold_labels(path: Path, columns: NameByField) -> Mapping[str, LabelWithPlace]:
+    """Read the gold labels of items, of the columns of votes those that gold has; it need not name agents."""
+    present_columns = read_first_row(path)
+    gold_columns = {name: columns[name] for name in ("item", "label") if name in columns}
+    if columns.get("agent") in present_columns:
+        gold_columns["agent"] = columns["agent"]
+    return read_gold(path, gold_columns)
+
+
+def _notes_on_file(file: VotesFile) -> Iterator[str]:
+    """Yield how many rows have no label, and which columns that are not read may be meant."""
+    if file.empty:
+        yield (
+            f"{file.path}: {file.empty} rows have no label (n/a, NA, unsure, ? or -, unless "
+            "--classes names it)"
+        )
+    for column, hint in file.unread_columns.items():
+        if hint is not None:
+            yield f"{file.path}: column {column!r} is not read; {hint}"
+
+
+def _parse_credits_by_class_order(text: str) -> list[float]:
+    values = []
+    for value in split_names(text):
+        if NUMERAL_PATTERN.fullmatch(value) is None or not math.isfinite(float(value)):
+            raise InputError(
+                f"--values: expected the credit of each class, such as 0,0.5,1, got {value!r}"
+            )
+        values.append(float(value))
+    return values
