@@ -75,23 +75,26 @@ class LabelChoice:
 def fold_classes(
     classes: Mapping[str, Sequence[str]], identify: Callable[[str], str] = str.casefold
 ) -> Mapping[str, Sequence[str]]:
-    """Return classes by question as a `LabelChoice` has them.
-
-    A warning says where a word for yes is lower than one for no, which without classes are 1 and 0.
-    """
+    """Return classes by question as a `LabelChoice` has them; warns as `warn_of_reversed_decisions` does."""
     folded_classes = {}
     for question, names in classes.items():
         words = [name.casefold() for name in names]
         folded_classes[identify(question)] = words
-        decisions = [word for word in words if DECISION_BY_WORD.get(word) is not None]
-        if decisions and DECISION_BY_WORD[decisions[0]] and not DECISION_BY_WORD[decisions[-1]]:
-            ends = (decisions[0], decisions[-1])
-            _LOGGER.warning(
-                "--classes: %s is the lowest and %s the highest, the reverse of %s = 1, %s = 0",
-                *ends,
-                *ends,
-            )
+        warn_of_reversed_decisions(words)
     return folded_classes
+
+
+def warn_of_reversed_decisions(classes: Sequence[str]) -> None:
+    """Warn where, from low to high, a word for yes is lower than one for no, which without classes are 1 and 0."""
+    words = [name.casefold() for name in classes]
+    decisions = [word for word in words if DECISION_BY_WORD.get(word) is not None]
+    if decisions and DECISION_BY_WORD[decisions[0]] and not DECISION_BY_WORD[decisions[-1]]:
+        ends = (decisions[0], decisions[-1])
+        _LOGGER.warning(
+            "--classes: %s is the lowest and %s the highest, the reverse of %s = 1, %s = 0",
+            *ends,
+            *ends,
+        )
 
 
 def read_decisions(

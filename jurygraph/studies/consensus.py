@@ -397,7 +397,7 @@ def report(
     if fitted_consensus.method == "stableval" and refits is not None and scores:
         intervals = "t, with refits"
         scores = refits.agents
-    pairs = _compare_agents(fitted_consensus)
+    pairs = compare_agents(fitted_consensus)
     agent_comparison_rows = _compare_methods(fitted_consensus)
     ambiguity_source = fitted_consensus.item_posteriors
     if fitted_consensus.method == "adjusted-mean":  # whose posterior is not of how sure a class is
@@ -578,8 +578,13 @@ def describe_items(fitted_consensus: FittedConsensus) -> dict[Any, dict[str, Any
     return items
 
 
-def _compare_agents(fitted_consensus: FittedConsensus) -> list[AgentDifference]:
-    """Return the difference of each two agents' credit, over what both were labelled for, the best first."""
+def compare_agents(
+    fitted_consensus: FittedConsensus, judged: Mapping[str, float] | None = None
+) -> list[AgentDifference]:
+    """Return the difference of each two agents' credit, over what both were labelled for, the best first.
+
+    With `judged`, credit is by item what a judge gave instead; other items are left out.
+    """
     ballots = fitted_consensus.ballots
     if ballots.agent is None:
         return []
@@ -588,10 +593,12 @@ def _compare_agents(fitted_consensus: FittedConsensus) -> list[AgentDifference]:
     scale = fitted_consensus.values
     # equal credit can differ in its last bits
     credit = np.round(item_posteriors.posterior @ np.array(scale), 12).tolist()
+    if judged is not None:
+        credit = [judged.get(str(item)) for item in votes.items]
     units = ballots.prompt or ballots.item_id_in_file
     rewards = []
     for item, row in zip(*np.unique(votes.item_code_by_row, return_index=True), strict=True):
-        if votes.has_label[item]:
+        if votes.has_label[item] and credit[item] is not None:
             agent = ballots.agent[row]
             rewards.append(UnitRewards(agent, units[row], 1, 1, *[credit[item]] * 3))
     limits = (min(scale), max(scale))

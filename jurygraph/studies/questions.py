@@ -2,24 +2,50 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.messages import join_names
+from jurygraph.runs.run import Run
 from jurygraph.schema.rating import Label, format_label
-from jurygraph.studies.consensus import FittedConsensus, describe_items
+from jurygraph.schema.task import chat_to_prompt_text
+from jurygraph.studies.consensus import FittedConsensus, compare_agents, describe_items
 from jurygraph.studies.judgements import (
     UNIT_SCALE,
     Judgement,
+    Judgements,
     RunJudgements,
     find_judgements_of_question,
+    read_judgements,
 )
 from jurygraph.studies.report import Columns, Figures, IntervalCell, Report, ReportTable
 from jurygraph.studies.votes import has_words
+from jurygraph.views.agents import AgentDifference
 
 _Cell = str | int | float | None
 _DIGITS = 3
+
+
+class JudgedAnswers(NamedTuple):
+    """The judgements of a run, and the `prompt` and `text` of its responses, by their ids."""
+
+    judgements: RunJudgements
+    texts: Mapping[str, Mapping[str, _Cell]]
+
+
+def read_judged_answers(run: Run, advance: ProgressCallback) -> JudgedAnswers:
+    """Read what judges said of responses, and these; `advance` is called with 1 for each task."""
+    texts: dict[str, Mapping[str, _Cell]] = {}
+    for trace, response, task in run.responses_with_tasks():
+        prompt = None if task is None else chat_to_prompt_text(task.query)
+        text = None if response is None else response.text
+        texts[trace.response_id] = {"prompt": prompt, "text": text}
+    return JudgedAnswers(read_judgements(run, advance), texts)
 
 
 def report_questions(reports: Sequence[Report], fits: Sequence[FittedConsensus]) -> Report:
@@ -62,6 +88,59 @@ def report_questions(reports: Sequence[Report], fits: Sequence[FittedConsensus])
         notes,
         conclusion=conclusion,
     )
+
+
+def add_judged_agents(
+    report: Report, fits: Sequence[FittedConsensus], run: JudgedAnswers
+) -> Report:
+    """Return the report with the lead of each agent by the judge of a question, as far as it has one, beside people's.
+
+    What a judge says is taken as the label that it is, with the credit of people's labels.
+    """
+    response_by_item = _match_responses(_collect_texts(fits), run.judgements)
+    rows: list[list[object]] = []
+    conclusion = []
+    for fit in fits:
+        judgements = find_judgements_of_question(run.judgements, fit.question)
+        credit = {}
+        for item, response in response_by_item.items():
+            judgement = judgements.get(response or "")
+            if judgement is not None and judgement.score is not None:
+                credit[item] = _credit_of_judgement(judgement, fit)
+        leads = compare_agents(fit, credit) if credit else []
+        lead_by_pair = {frozenset((lead.first, lead.second)): lead for lead in leads}
+        for lead in compare_agents(fit):
+            judged = lead_by_pair.get(frozenset((lead.first, lead.second)))
+            rows.append([fit.question, lead.first, lead.second, lead, _turn(judged, lead.first)])
+        conclusion += [f"{fit.question}, by the judge: {lead.sentence}" for lead in leads[:1]]
+    header = ("question", "agent", "other", "ahead by people (95 %)", "ahead by the judge (95 %)")
+    figures = {"judged_agents": [dict(zip(header, row, strict=True)) for row in rows]}
+    return replace(
+        report,
+        figures=report.figures | figures,
+        sections=[ReportTable(header, rows, left=3, digits=_DIGITS), *report.sections],
+        conclusion=[*report.conclusion, *conclusion],
+    )
+
+
+def _credit_of_judgement(judgement: Judgement, fit: FittedConsensus) -> float:
+    """Return the credit of what a judge said, at its place of people's scale."""
+    classes: Any = fit.ballots.classes
+    place = _place_on_scale(judgement, len(classes))
+    if has_words(classes):
+        return fit.values[round(place * (len(classes) - 1))]
+    number = classes[0] + place * (classes[-1] - classes[0])
+    return float(np.interp(number, classes, fit.values))
+
+
+def _turn(lead: AgentDifference | None, first: str) -> IntervalCell | None:
+    """Return how far an agent is ahead of the other one of a pair; None without a pair."""
+    if lead is None:
+        return None
+    cell = IntervalCell(lead.value, lead.low, lead.high)
+    if lead.first == first:
+        return cell
+    return IntervalCell(*(None if end is None else -end for end in (cell[0], cell[2], cell[1])))
 
 
 def _annotator_table(figures_by_question: Mapping[str, Figures]) -> ReportTable:
@@ -116,25 +195,37 @@ def list_consensus_labels(
 
 
 def list_item_rows(
-    fits: Sequence[FittedConsensus], run: RunJudgements | None = None
+    fits: Sequence[FittedConsensus], run: JudgedAnswers | None = None
 ) -> list[dict[str, _Cell]]:
     """Return a row for each item: of each question the consensus, how sure it is, the judge, and each person's label.
 
-    The consensus is the likeliest class, and none where several are as likely. How sure it is says its probability, or
-    of adjusted means the standard error. The judge's is in words where people's are, of a scale of as many steps, and
-    why there is none where it judged nothing. `in doubt` names each question of which the item is, and why.
+    The consensus is the likeliest class, and none where several are as likely. How sure it is says its probability, of
+    adjusted means the standard error, of a majority the share of the labels that are it. The judge's is in words where
+    people's are, of a scale of as many steps, and why there is none where it judged nothing. `in doubt` names each
+    question of which the item is, and why.
 
     Raises `InputError` if the run has no response that is an item, or no judge of any of the questions.
     """
     texts_by_item = _collect_texts(fits)
-    response_by_item = {} if run is None else _match_responses(texts_by_item, run)
-    judged = [{} if run is None else find_judgements_of_question(run, fit.question) for fit in fits]
-    if run is not None and not any(judged):
-        names = join_names(fit.question for fit in fits)
-        raise InputError(f"{run.run}: no judge is of {names}; name questions as the run does")
+    response_by_item: Mapping[str, str | None] = {}
+    judged: list[Judgements] = [{}] * len(fits)
+    if run is not None:
+        response_by_item = _match_responses(texts_by_item, run.judgements)
+        for item, response in response_by_item.items():
+            texts_by_item[item] |= run.texts.get(response or "", {})
+        judged = [find_judgements_of_question(run.judgements, fit.question) for fit in fits]
+        if not any(judged):
+            names = join_names(fit.question for fit in fits)
+            problem = f"no judge is of {names}; name questions as the run does"
+            raise InputError(f"{run.judgements.run}: {problem}")
     # by column, since a question may be of some of the items alone
-    cells: dict[str, Mapping[str, _Cell]] = {}
     reasons: dict[str, list[str]] = {}
+    for fit in fits:
+        for item, doubt in fit.doubts.items():
+            reasons.setdefault(item, []).append(f"{fit.question}: {doubt}")
+    cells: dict[str, Mapping[str, _Cell]] = {
+        "in doubt": {item: "; ".join(doubts) for item, doubts in reasons.items()}
+    }
     for fit, judgements in zip(fits, judged, strict=True):
         cells |= _consensus_cells(fit)
         if judgements:
@@ -144,9 +235,6 @@ def list_item_rows(
                 if response is not None and response in judgements
             }
         cells |= _person_cells(fit)
-        for item, doubt in fit.doubts.items():
-            reasons.setdefault(item, []).append(f"{fit.question}: {doubt}")
-    cells["in doubt"] = {item: "; ".join(doubts) for item, doubts in reasons.items()}
     return [
         {**texts, **{column: values.get(item) for column, values in cells.items()}}
         for item, texts in texts_by_item.items()
@@ -206,6 +294,13 @@ def _consensus_cells(fit: FittedConsensus) -> dict[str, Mapping[str, _Cell]]:
         cells[f"{name} standard error"] = {
             key: round(item["standard_error"], _DIGITS) for key, item in items.items()
         }
+    elif fit.method == "majority":
+        counts = fit.model.votes.counts
+        same_counts = counts[np.arange(len(counts)), fit.item_posteriors.likeliest_labels()]
+        shares = same_counts / np.maximum(counts.sum(axis=1), 1)
+        cells[f"{name} share of labels"] = dict(
+            zip(items, shares.round(_DIGITS).tolist(), strict=True)
+        )
     else:
         cells[f"{name} probability"] = {
             key: round(max(item["posterior"]), _DIGITS) for key, item in items.items()
@@ -231,14 +326,21 @@ def format_judgement(judgement: Judgement, classes: Sequence[Label]) -> Label:
 
     Without a judgement, it is the reason.
     """
-    value = judgement.score if judgement.native is None else judgement.native
-    if value is None:
+    if judgement.score is None:
         return judgement.status
-    if not has_words(classes):
-        return round(value, _DIGITS)
+    if has_words(classes):
+        return format_label(
+            classes[round(_place_on_scale(judgement, len(classes)) * (len(classes) - 1))]
+        )
+    return round(judgement.score if judgement.native is None else judgement.native, _DIGITS)
+
+
+def _place_on_scale(judgement: Judgement, class_count: int) -> float:
+    """Return where a judge's answer is between the ends of its scale, in [0, 1]; of two classes its decision."""
+    if judgement.decision is not None and class_count == 2:
+        return judgement.decision
     low, high = judgement.scale or UNIT_SCALE
-    if judgement.decision is not None and len(classes) == 2:
-        low, high = UNIT_SCALE
-        value = judgement.decision
-    place = (value - low) / (high - low) * (len(classes) - 1)
-    return format_label(classes[round(place)])
+    if judgement.native is None:
+        assert judgement.score is not None, "it was judged"
+        return judgement.score
+    return (judgement.native - low) / (high - low)

@@ -1,6 +1,7 @@
 """`jurygraph consensus`: what the labels of several people say together."""
 
 import math
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -10,6 +11,7 @@ from jurygraph.aggregation.consensus.fitting import ConsensusMethod
 from jurygraph.cli.options import (
     COLUMN_OPTION_BY_RATING_FIELD,
     AgentColumnOption,
+    ColumnNamesOption,
     DimensionOption,
     GroupColumnOption,
     ItemColumnOption,
@@ -20,6 +22,7 @@ from jurygraph.cli.options import (
     ScoreColumnOption,
     WithoutOption,
     option,
+    parse_column_options,
     select_named_columns,
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
@@ -27,8 +30,15 @@ from jurygraph.cli.render.report import make_report_command, read_from_each_run
 from jurygraph.cli.render.text import command_line, print_message, print_messages, progress
 from jurygraph.cli.table_files import refuse_other_table, write_table
 from jurygraph.errors import InputError
-from jurygraph.messages import join_names, notes_on_similar_names, shell_quote, split_names
+from jurygraph.messages import (
+    join_names,
+    notes_on_similar_names,
+    select_known_names,
+    shell_quote,
+    split_names,
+)
 from jurygraph.schema.rating import VoteOnText, format_label
+from jurygraph.sources.label_words import warn_of_reversed_decisions
 from jurygraph.sources.ratings import (
     NUMERAL_PATTERN,
     ClassesByQuestion,
@@ -44,13 +54,20 @@ from jurygraph.sources.ratings import (
     read_gold,
     read_votes,
     select_classes,
+    split_column_subject,
 )
 from jurygraph.sources.table_rows import read_first_row
 from jurygraph.studies import adjudication
 from jurygraph.studies.adjudication import SavedConsensus, read_rounds, select_round
 from jurygraph.studies.consensus import ConsensusSettings, FittedConsensus, fit_consensus, report
-from jurygraph.studies.judgements import read_judgements
-from jurygraph.studies.questions import list_consensus_labels, list_item_rows, report_questions
+from jurygraph.studies.questions import (
+    JudgedAnswers,
+    add_judged_agents,
+    list_consensus_labels,
+    list_item_rows,
+    read_judged_answers,
+    report_questions,
+)
 from jurygraph.studies.report import Report
 from jurygraph.studies.votes import collect_votes, list_questions
 
@@ -81,6 +98,7 @@ def consensus(
             show_default="0 to 1: by number, else evenly; by adjusted-mean the numbers",
         ),
     ] = None,
+    column: ColumnNamesOption = None,
     without: WithoutOption = None,
     keep_last: KeepLastOption = False,
     gold: Annotated[
@@ -164,7 +182,10 @@ def consensus(
         ),
     ] = None,
     judged: Annotated[
-        Path | None, option("RUN", "Add what the judge of each question said to --table.", "--run")
+        Path | None,
+        option(
+            "RUN", "Compare agents by the judges of a run, too, and add these to --table.", "--run"
+        ),
     ] = None,
     plot: PlotFileOption = None,
 ) -> Report:
@@ -189,15 +210,14 @@ def consensus(
         {"--artifact": artifact, "--labels-out": labels_out, "--table": table, "--plot": plot},
         [*ratings, *filter(None, [gold])],
     )
-    columns = select_named_columns(
+    columns = parse_column_options(column) | select_named_columns(
         item=item, annotator=annotator, label=label, agent=agent, group=group
     )
-    if judged is not None and table is None:
-        raise InputError("--run: is for --table; name the file to write")
     earlier_rounds = [] if before is None else read_rounds(before)
     scales = parse_classes(classes)
-    for names in scales.values():
-        print_messages(notes_on_similar_names(names))
+    for scale in scales.values():
+        warn_of_reversed_decisions(scale)
+        print_messages(notes_on_similar_names(scale))
     settings = ConsensusSettings(
         preset=preset or next((earlier.preset for earlier in earlier_rounds), None),
         method=method,
@@ -217,12 +237,14 @@ def consensus(
         ratings, columns, scales, gold, without, keep_last, settings.uses_paper_preset
     )
     questions = list_questions(votes.files, dimension)
-    _refuse_for_several(
-        questions, {"--values": values, "--artifact": artifact, "--plot": plot, "--gold": gold}
-    )
+    names = [name or votes.label_column for name in questions]
+    select_known_names("--classes: no label is of the question", list(filter(None, scales)), names)
+    _refuse_for_several(questions, {"--values": values, "--artifact": artifact, "--plot": plot})
     earlier_by_question = {name: select_round(earlier_rounds, name) for name in questions}
     fits = [
-        _fit_question(votes, name, select_classes(scales, name), settings, earlier)
+        _fit_question(
+            votes, name, select_classes(scales, name or votes.label_column), settings, earlier
+        )
         for name, earlier in earlier_by_question.items()
     ]
     if not fits[0].ballots.has_order and (values or artifact):
@@ -234,14 +256,15 @@ def consensus(
         _write_confusions(artifact, fits[0], method is not None)
     if labels_out is not None:
         _write_labels(labels_out, fits, dimension)
+    run = None
+    if judged is not None:
+        (run,) = read_from_each_run([judged], read_judged_answers)
     if table is not None:
-        run = None if judged is None else read_from_each_run([judged], read_judgements)[0]
         write_table(table, list_item_rows(fits, run))
         print_message(f"wrote {table}")
-    result = _report_fits(fits, earlier_by_question.values())
+    result = _report_fits(fits, earlier_by_question.values(), run)
     # `assign --ambiguous` prints it for what follows the labels that it asks for
-    command = command_line.get().replace(" --json", "")
-    result.figures = {**result.figures, "command": command}
+    result.figures = {**result.figures, "command": _describe_command()}
     if labels_out is None and table is None:
         next_step = (
             "next: add --labels-out F for a label of each item, --table F for a table of all, --compare for other "
@@ -252,11 +275,21 @@ def consensus(
 
 
 class _VoteFiles(NamedTuple):
-    """The votes of files without the people who are left out, by item who those are, and the gold labels."""
+    """The votes of files without the people who are left out, by item who those are, and gold by question."""
 
     files: Sequence[VotesFile]
     left_out: Mapping[str, Sequence[str]]
-    gold: Mapping[str, LabelWithPlace]
+    gold: Mapping[str, Mapping[str, LabelWithPlace]]
+
+    @property
+    def label_column(self) -> str:
+        return self.files[0].columns.get("label", "label")
+
+    def find_gold(self, question: str | None) -> Mapping[str, LabelWithPlace]:
+        """Return the gold labels of a question; of a single one without a name those that there are."""
+        if question is None:
+            return next(iter(self.gold.values()), {})
+        return self.gold.get(question, {})
 
 
 def _fit_question(
@@ -273,7 +306,7 @@ def _fit_question(
         if not classes:
             classes = list(map(format_label, earlier.classes))
             changes |= {"values": earlier.values, "has_order": bool(earlier.values)}
-    ballots = collect_votes(votes.files, question, classes, votes.gold)
+    ballots = collect_votes(votes.files, question, classes, votes.find_gold(question))
     return fit_consensus(ballots._replace(**changes), settings)
 
 
@@ -290,9 +323,14 @@ def _refuse_for_several(
 
 
 def _report_fits(
-    fits: Sequence[FittedConsensus], earlier_rounds: Iterable[SavedConsensus | None]
+    fits: Sequence[FittedConsensus],
+    earlier_rounds: Iterable[SavedConsensus | None],
+    run: JudgedAnswers | None,
 ) -> Report:
-    """Return the reports of all questions as one, each compared with an earlier consensus if there is one."""
+    """Return the reports of all questions as one, each compared with an earlier consensus if there is one.
+
+    Agents are compared by the judges of the run, too.
+    """
     reports = []
     estimates = sum(fit.estimates for fit in fits)
     with progress("estimating again", estimates, "resamples") as advance:
@@ -301,7 +339,23 @@ def _report_fits(
                 reports.append(report(fit, advance))
             else:
                 reports.append(adjudication.report(fit, earlier, advance))
-    return report_questions(reports, fits)
+    result = report_questions(reports, fits)
+    return result if run is None else add_judged_agents(result, fits, run)
+
+
+_OUTPUT_OPTIONS = ("--table", "--run", "--labels-out", "--plot", "--html", "--artifact")
+
+
+def _describe_command() -> str:
+    """Return the command without what it writes, which another round would write over."""
+    words = shlex.split(command_line.get())
+    kept_words = []
+    is_value_of_output = False
+    for word in words:
+        if not (is_value_of_output or word == "--json" or word.startswith(_OUTPUT_OPTIONS)):
+            kept_words.append(word)
+        is_value_of_output = word in _OUTPUT_OPTIONS
+    return shlex.join(kept_words)
 
 
 def _write_confusions(path: Path, fitted: FittedConsensus, is_method_chosen: bool) -> None:
@@ -382,13 +436,18 @@ def _read_votes(
     return _VoteFiles(kept_files, left_out, gold_labels)
 
 
-def _read_gold_labels(path: Path, columns: NameByField) -> Mapping[str, LabelWithPlace]:
-    """Read the gold labels of items, of the columns of votes those that gold has; it need not name agents."""
-    present_columns = read_first_row(path)
-    gold_columns = {name: columns[name] for name in ("item", "label") if name in columns}
-    if columns.get("agent") in present_columns:
-        gold_columns["agent"] = columns["agent"]
-    return read_gold(path, gold_columns)
+def _read_gold_labels(path: Path, columns: NameByField) -> dict[str, Mapping[str, LabelWithPlace]]:
+    """Read the gold labels of each question, by columns that votes have; gold need not name agents."""
+    gold_columns = {name: columns[name] for name in ("item", "agent") if name in columns}
+    if columns.get("agent") not in read_first_row(path):
+        gold_columns.pop("agent", None)
+    gold_by_question = {}
+    for text in split_names(columns.get("label", "label").removesuffix(",")):
+        column, first, second = split_column_subject(text)
+        gold_by_question[second or first or column] = read_gold(
+            path, {**gold_columns, "label": column}
+        )
+    return gold_by_question
 
 
 def _notes_on_file(file: VotesFile) -> Iterator[str]:
