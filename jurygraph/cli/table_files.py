@@ -15,18 +15,18 @@ Cell = str | int | float | None
 
 def refuse_other_table(path: Path) -> None:
     """Raise `InputError` for an ending of another format, or where the library for Excel is not installed."""
-    if path.suffix in _OTHER_SUFFIXES:
+    if path.suffix.lower() in _OTHER_SUFFIXES:
         raise InputError(
             f"{path}: is written as CSV or Excel; name a file that ends in .csv or .xlsx"
         )
-    if path.suffix == ".xlsx":
+    if path.suffix.lower() == ".xlsx":
         import_library("openpyxl")
 
 
 def write_table(path: Path, rows: Sequence[Mapping[str, Cell]]) -> None:
     """Write rows with the columns of all of them: as Excel if the file ends in .xlsx, else as CSV."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    if path.suffix == ".xlsx":
+    if path.suffix.lower() == ".xlsx":
         from jurygraph.interchange.workbook import write_sheet
 
         cells = [[row.get(column) for column in columns] for row in rows]

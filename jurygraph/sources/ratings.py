@@ -156,9 +156,10 @@ def parse_classes(texts: Sequence[str] | None) -> ClassesByQuestion:
     return classes
 
 
-def select_classes(classes: ClassesByQuestion, question: str | None) -> Sequence[str]:
-    """Return the classes of a question: its own, or those of all others."""
-    return classes.get(question or "", classes.get("", ()))
+def select_classes(classes: ClassesByQuestion, question: str) -> Sequence[str]:
+    """Return the classes of a question, in any case: its own, or those of all others."""
+    by_folded_name = {name.casefold(): names for name, names in classes.items()}
+    return by_folded_name.get(question.casefold(), classes.get("", ()))
 
 
 def leave_out_raters(
@@ -285,7 +286,10 @@ def keep_last_labels(files: Sequence[FileRows[N]]) -> list[FileRows[N]]:
     for file in files:
         rows = tuple(row for row in file.rows if id(row[1]) in kept_rows)
         kept_files.append(replace(file, rows=rows))
-    count = sum(len(file.rows) for file in files) - len(kept_rows)
+    dropped_rows = [row for file in files for _, row in file.rows if id(row) not in kept_rows]
+    count = sum(
+        {getattr(row, name, None) for name in LABEL_FIELDS} != {None} for row in dropped_rows
+    )
     if count:
         _LOGGER.warning(
             "--keep-last: labels left out, since the person labelled the item again: %d", count
@@ -350,29 +354,30 @@ def read_votes(
     path: StrPath,
     columns: NameByField = NO_NAMES,
     options: NameByField = NO_NAMES,
-    classes: Sequence[str] = (),
+    scales: ClassesByQuestion = MappingProxyType({}),
     model: type[Vote] = Vote,
 ) -> VotesFile:
     """Read the votes of a RATINGS file; `columns` (`item`, `annotator`, `label`, …) and `options` as `read_ratings`.
 
     A label is a number or a word; an empty one is an abstention, as is a word for none (`is_no_label`), unless it is
-    one of the `classes`: `empty` counts these. In CSV, numerals are numbers. Raises as `read_ratings` does.
+    one of the classes of its question in `scales`: `empty` counts these. In CSV, numerals are numbers. Raises as
+    `read_ratings` does.
     """
-    return _read_labels(_read_label_columns(path, model, columns, options), classes)
+    return _read_labels(_read_label_columns(path, model, columns, options), scales)
 
 
-def _read_labels(file: FileRows[V], classes: Sequence[str] = ()) -> FileRows[V]:
+def _read_labels(file: FileRows[V], scales: ClassesByQuestion) -> FileRows[V]:
     """Return the rows without the labels that are words for none, and with numbers for numerals (`read_votes`).
 
     Raises `InputError` for an infinite number, which no scale has.
     """
-    casefolded_classes = {name.casefold() for name in classes}
     has_text_alone = is_csv(Path(file.path))
     empty_label_count = 0
     rows = []
     for position, vote in file.rows:
         label = vote.label
-        if is_no_label(label) and str(label).casefold() not in casefolded_classes:
+        classes = select_classes(scales, vote.dimension or file.columns["label"])
+        if is_no_label(label) and str(label).casefold() not in map(str.casefold, classes):
             label = None
             empty_label_count += 1
         elif has_text_alone and label is not None and NUMERAL_PATTERN.fullmatch(str(label)):
@@ -862,8 +867,8 @@ def _parse_rating_cell(name: str, text: str, json_columns: Collection[str]) -> A
 
 def _normalize_cell(name: str, value: Any) -> Any:
     """Normalize a value: names are text, and a blank name is empty; a blank label is None."""
-    if name == "label" and isinstance(value, str):
-        return value.strip() or None
+    if name == "label" and isinstance(value, str | bool):
+        return str(value).strip() or None
     if name == "target" and isinstance(value, str):
         word = value.strip().casefold()
         return DECISION_BY_WORD.get(word, value)

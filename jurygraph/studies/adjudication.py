@@ -23,13 +23,8 @@ from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.ratings import read_json_object
 from jurygraph.sources.sheets import SheetItem
 from jurygraph.studies import consensus
-from jurygraph.studies.consensus import (
-    FittedConsensus,
-    StudyPreset,
-    key_of_doubt,
-    name_likeliest_classes,
-    rank_agents,
-)
+from jurygraph.studies.consensus import key_of_doubt, name_likeliest_classes, rank_agents
+from jurygraph.studies.fitted_consensus import FittedConsensus, StudyPreset, describe_fit
 from jurygraph.studies.report import Report, ReportTable
 
 _TIE_AMBIGUITY = 0.5
@@ -161,19 +156,20 @@ def read_rounds(path: Path) -> list[SavedConsensus]:
     ]
 
 
-def select_round(rounds: Sequence[SavedConsensus], question: str | None) -> SavedConsensus | None:
-    """Return the earlier consensus of a question, or the only one; None without any.
+def select_round(
+    rounds: Sequence[SavedConsensus], question: str | None, column: str
+) -> SavedConsensus | None:
+    """Return the earlier consensus of a question, or of labels that name none; None without any.
 
-    Raises `InputError` if others are there.
+    `column` is what the column of labels is called by. Raises `InputError` if only others are there.
     """
     for earlier in rounds:
-        if len(rounds) == 1 or earlier.dimension == question:
-            return earlier
+        if None in (question, earlier.dimension) or earlier.dimension == question:
+            if (earlier.question or column) in (question or column, column):
+                return earlier
     if rounds:
-        names = join_names(earlier.dimension or "" for earlier in rounds)
-        raise InputError(
-            f"--before: has consensuses of {names}, and none of {quote(question or 'labels without a dimension')}"
-        )
+        names = join_names(earlier.dimension or earlier.question or "labels" for earlier in rounds)
+        raise InputError(f"--before: is of {names}, and has no consensus of {question or column}")
     return None
 
 
@@ -263,7 +259,7 @@ def report(
     new_consensus = SavedConsensus(
         agents=scores,
         decided_by_one=fitted_consensus.majority.items_decided_by_one_vote(),
-        **consensus.describe_fit(fitted_consensus),
+        **describe_fit(fitted_consensus),
     )
     _refuse_unlike(before, new_consensus)
     change = compare(before, new_consensus)

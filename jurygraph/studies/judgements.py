@@ -556,14 +556,22 @@ def find_questions_by_name(name: str, questions: Collection[str]) -> list[str]:
 
 
 def find_judgements_of_question(run: RunJudgements, name: str) -> Judgements:
-    """Return what the judge of a question says, of a jury what all say together; nothing where no judge is of it."""
-    questions = {judge.question for judge in run.judgements_by_judge}
+    """Return what the judge of a question says, of a jury what all say together; nothing where no judge is of it.
+
+    Of several judges that are no jury, the first one of a response counts. Raises `InputError` if the name is that of
+    several questions.
+    """
+    questions = {judge.question: None for judge in run.judgements_by_judge}
     names = find_questions_by_name(name, questions)
-    found: Judgements = {}
+    if len(names) > 1:
+        raise InputError(
+            f"{run.run}: {describe_question_name_problem(name, names, list(questions))}"
+        )
+    found: dict[str, Judgement] = {}
     for judge, judgements in run.judgements_by_judge.items():
-        is_folded = judge.jury is not None and not judge.is_tried_jury
-        if judge.question in names and (is_folded or not found):
-            found = judgements
+        if judge.question in names and not judge.is_tried_jury:
+            is_folded = judge.jury is not None
+            found = {**found, **judgements} if is_folded else {**judgements, **found}
     return found
 
 

@@ -14,7 +14,8 @@ from jurygraph.messages import join_names
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import Label, format_label
 from jurygraph.schema.task import chat_to_prompt_text
-from jurygraph.studies.consensus import FittedConsensus, compare_agents, describe_items
+from jurygraph.studies.consensus import compare_agents
+from jurygraph.studies.fitted_consensus import FittedConsensus, describe_items
 from jurygraph.studies.judgements import (
     UNIT_SCALE,
     Judgement,
@@ -29,6 +30,7 @@ from jurygraph.views.agents import AgentDifference
 
 _Cell = str | int | float | None
 _DIGITS = 3
+_TEXT_COLUMNS = ("item", "agent", "group", "prompt", "text")
 
 
 class JudgedAnswers(NamedTuple):
@@ -100,6 +102,10 @@ def add_judged_agents(
     response_by_item = _match_responses(_collect_texts(fits), run.judgements)
     rows: list[list[object]] = []
     conclusion = []
+    notes = list(report.notes)
+    unmatched_count = list(response_by_item.values()).count(None)
+    if unmatched_count:
+        notes.append(f"items that no response of the run is called by: {unmatched_count}")
     for fit in fits:
         judgements = find_judgements_of_question(run.judgements, fit.question)
         credit = {}
@@ -119,6 +125,7 @@ def add_judged_agents(
         report,
         figures=report.figures | figures,
         sections=[ReportTable(header, rows, left=3, digits=_DIGITS), *report.sections],
+        notes=notes,
         conclusion=[*report.conclusion, *conclusion],
     )
 
@@ -126,9 +133,9 @@ def add_judged_agents(
 def _credit_of_judgement(judgement: Judgement, fit: FittedConsensus) -> float:
     """Return the credit of what a judge said, at its place of people's scale."""
     classes: Any = fit.ballots.classes
-    place = _place_on_scale(judgement, len(classes))
     if has_words(classes):
-        return fit.values[round(place * (len(classes) - 1))]
+        return fit.values[classes.index(_find_class(judgement, classes))]
+    place = _place_on_scale(judgement, len(classes))
     number = classes[0] + place * (classes[-1] - classes[0])
     return float(np.interp(number, classes, fit.values))
 
@@ -230,11 +237,17 @@ def list_item_rows(
         cells |= _consensus_cells(fit)
         if judgements:
             cells[f"{fit.question} judge"] = {
-                item: format_judgement(judgements[response], fit.ballots.classes)
+                item: format_judgement(judgements[response], fit)
                 for item, response in response_by_item.items()
                 if response is not None and response in judgements
             }
         cells |= _person_cells(fit)
+    taken_columns = {*_TEXT_COLUMNS, "in doubt"}.intersection(fit.question for fit in fits)
+    if taken_columns:
+        raise InputError(
+            f"--table: has a column {taken_columns.pop()!r} of its own; call the question by another name, as "
+            "--target-column NAME=COLUMN"
+        )
     return [
         {**texts, **{column: values.get(item) for column, values in cells.items()}}
         for item, texts in texts_by_item.items()
@@ -317,22 +330,28 @@ def _person_cells(fit: FittedConsensus) -> dict[str, Mapping[str, _Cell]]:
     cells: dict[str, dict[str, _Cell]] = {person: {} for person in sorted(set(ballots.annotator))}
     for item, person, label in zip(ballots.item, ballots.annotator, ballots.label, strict=True):
         if label is not None:
-            cells[person][item] = label
+            known = cells[person].get(item)
+            # who labelled it again, said both
+            cells[person][item] = label if known is None else f"{known}, {label}"
     return {f"{fit.question} by {person}": labels for person, labels in cells.items()}
 
 
-def format_judgement(judgement: Judgement, classes: Sequence[Label]) -> Label:
-    """Return what a judge said in terms of classes: of words the one at its place of the scale, else its number.
+def format_judgement(judgement: Judgement, fit: FittedConsensus) -> Label:
+    """Return what a judge said in terms of people's labels: of words in an order the nearest one, else its number.
 
     Without a judgement, it is the reason.
     """
     if judgement.score is None:
         return judgement.status
-    if has_words(classes):
-        return format_label(
-            classes[round(_place_on_scale(judgement, len(classes)) * (len(classes) - 1))]
-        )
+    if has_words(fit.ballots.classes) and fit.ballots.has_order:
+        return format_label(_find_class(judgement, fit.ballots.classes))
     return round(judgement.score if judgement.native is None else judgement.native, _DIGITS)
+
+
+def _find_class(judgement: Judgement, classes: Sequence[Label]) -> Label:
+    """Return the class at the place of a judge's answer on its scale, half way between two the higher one."""
+    place = _place_on_scale(judgement, len(classes))
+    return classes[math.floor(place * (len(classes) - 1) + 0.5)]
 
 
 def _place_on_scale(judgement: Judgement, class_count: int) -> float:

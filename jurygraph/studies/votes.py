@@ -143,12 +143,13 @@ def collect_votes(
     _refuse_several_dimensions(votes)
     found = [vote.label for _, _, vote in votes if vote.label is not None]
     if not found:
-        raise InputError(f"{_vote_file_paths_text(votes)}: nothing but abstentions; write labels")
+        raise InputError(f"{_subject_text(votes)}: nothing but abstentions; write labels")
     agent = _require_complete_column(votes, "agent")
     # Only agents get credit, for which classes need an order.
     has_class_order = (
         bool(classes)
         or agent is not None
+        or bool(_order_decisions(map(_label_to_class_value, found)))
         or not all(isinstance(_label_to_class_value(label), str) for label in found)
     )
     scale = _parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
@@ -211,7 +212,11 @@ def _find_gold_classes(
                 hint = "name the agent of each row in the column that the ratings have for it"
             raise InputError(f"{where}, field {columns['item']}: {problem}; {hint}")
         (key,) = answers
-        classes[key] = _label_to_scale_class(label, scale, f"{where}, field {columns['label']}")
+        known = _label_to_scale_class(label, scale, f"{where}, field {columns['label']}")
+        if classes.setdefault(key, known) != known:
+            raise InputError(
+                f"{where}: {quote(key)} has another gold label, under its name with or without the agent; keep one"
+            )
     return classes
 
 
@@ -238,6 +243,19 @@ def _refuse_several_dimensions(votes: Sequence[_LocatedVote]) -> None:
             problem += f", and {unnamed_count} rows without one"
             hint = "call their column of labels by it, or name it in a column `dimension`: --dimension leaves them out"
         raise InputError(f"{_vote_file_paths_text(votes)}: {problem}; {hint}")
+
+
+def _name_question(votes: Sequence[_LocatedVote]) -> str:
+    """Return the beginning of classes that are of the question of votes; empty where they name none."""
+    dimension = votes[0].vote.dimension
+    return f"{dimension}=" if dimension else ""
+
+
+def _subject_text(votes: Sequence[_LocatedVote]) -> str:
+    """Return the files of votes, and their question if they name one."""
+    dimension = votes[0].vote.dimension
+    question = f", labels of {dimension}" if dimension else ""
+    return f"{_vote_file_paths_text(votes)}{question}"
 
 
 def _vote_file_paths_text(votes: Iterable[_LocatedVote]) -> str:
@@ -306,8 +324,8 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> S
     class_count = len(classes)
     if class_count == 1:
         raise InputError(
-            f"{_vote_file_paths_text(votes)}: every label is {format_label(classes[0])}, and there is nothing to tell "
-            "apart; name the whole scale with --classes"
+            f"{_subject_text(votes)}: every label is {format_label(classes[0])}, and there is nothing to tell apart; "
+            f"name the whole scale with --classes {_name_question(votes)}LOWEST,…,HIGHEST"
         )
     label_count = len(labels)
     if class_count > _MAX_CLASSES or (
@@ -338,10 +356,10 @@ def _list_spellings(labels: Iterable[Label]) -> list[Any]:
 
 def _order_decisions(labels: Iterable[Label]) -> Sequence[Any]:
     """Return labels that are two words of a decision, such as no and yes, the one that declines first; else none."""
-    decisions = {parse_target_cell(str(label)): label for label in _list_spellings(labels)}
-    if decisions.keys() != {False, True} or not all(
-        isinstance(label, str) for label in decisions.values()
-    ):
+    words = _list_spellings(labels)
+    decisions = {parse_target_cell(str(word)): word for word in words}
+    are_words = all(isinstance(word, str) for word in words)
+    if len(words) != 2 or not are_words or decisions.keys() != {False, True}:
         return ()
     return decisions[False], decisions[True]
 

@@ -70,7 +70,7 @@ def test_a_word_for_no_label_is_none_unless_it_is_a_class(suffix: str, tmp_path:
     path = table(tmp_path / f"v{suffix}", row(label="no"), row(label="N/A"), row(label="unsure"))
     read = read_votes(path)
     assert (labels(read), read.empty) == (["no", None, None], 2)
-    read = read_votes(path, classes=["no", "Unsure", "yes"])
+    read = read_votes(path, scales={"": ["no", "Unsure", "yes"]})
     assert (labels(read), read.empty) == (["no", None, "unsure"], 1)
     mixed = table(tmp_path / "mixed.csv", row(label="1"), row(label="?"))
     assert labels(read_votes(mixed)) == [1.0, None]

@@ -26,11 +26,7 @@ from jurygraph.sources.sheets import (
 from jurygraph.studies import adjudication
 from jurygraph.studies import consensus as consensus_study
 from jurygraph.studies.adjudication import SavedConsensus, read_rounds, select_ambiguous
-from jurygraph.studies.consensus import (
-    ConsensusSettings,
-    FittedConsensus,
-    fit_consensus,
-)
+from jurygraph.studies.fitted_consensus import ConsensusSettings, FittedConsensus, fit_consensus
 from jurygraph.studies.votes import collect_votes
 from tests.rows import all_rows
 from tests.studies.consensus.made import NAMES

@@ -716,8 +716,11 @@ class MajorityVote(ItemPosteriors):
 
     def doubts(self) -> dict[ItemKey, str]:
         decided_by_one = self.items_decided_by_one_vote()
-        return dict.fromkeys(self.tied_items(), "tie") | dict.fromkeys(
-            decided_by_one, "one vote decides"
+        is_unlabelled = ~self.votes.has_label & (self.posterior.max(axis=1) < 1.0)
+        return (
+            dict.fromkeys(self.tied_items(), "tie")
+            | dict.fromkeys(decided_by_one, "one vote decides")
+            | dict.fromkeys(select_items(self.items, is_unlabelled), "no label")
         )
 
 

@@ -54,12 +54,14 @@ from jurygraph.sources.ratings import (
     read_gold,
     read_votes,
     select_classes,
+    select_dimension,
     split_column_subject,
 )
 from jurygraph.sources.table_rows import read_first_row
 from jurygraph.studies import adjudication
 from jurygraph.studies.adjudication import SavedConsensus, read_rounds, select_round
-from jurygraph.studies.consensus import ConsensusSettings, FittedConsensus, fit_consensus, report
+from jurygraph.studies.consensus import report
+from jurygraph.studies.fitted_consensus import ConsensusSettings, FittedConsensus, fit_consensus
 from jurygraph.studies.questions import (
     JudgedAnswers,
     add_judged_agents,
@@ -237,10 +239,16 @@ def consensus(
         ratings, columns, scales, gold, without, keep_last, settings.uses_paper_preset
     )
     questions = list_questions(votes.files, dimension)
-    names = [name or votes.label_column for name in questions]
-    select_known_names("--classes: no label is of the question", list(filter(None, scales)), names)
-    _refuse_for_several(questions, {"--values": values, "--artifact": artifact, "--plot": plot})
-    earlier_by_question = {name: select_round(earlier_rounds, name) for name in questions}
+    names = [(name or votes.label_column).casefold() for name in questions]
+    scaled_questions = [name.casefold() for name in filter(None, scales)]
+    select_known_names("--classes: no label is of the question", scaled_questions, names)
+    _refuse_for_several(
+        questions,
+        {"--values": values, "--artifact": artifact, "--plot": plot, "--compare": compare or None},
+    )
+    earlier_by_question = {
+        name: select_round(earlier_rounds, name, votes.label_column) for name in questions
+    }
     fits = [
         _fit_question(
             votes, name, select_classes(scales, name or votes.label_column), settings, earlier
@@ -415,14 +423,13 @@ def _read_votes(
     paths = [*ratings, *filter(None, [gold])]
     file_column_pairs = list(iter_file_columns(paths, columns, "group"))
     gold_columns = file_column_pairs.pop()[1] if gold is not None else {}
-    classes = list(chain.from_iterable(scales.values()))
     files = [
-        read_votes(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD, classes, VoteOnText)
+        read_votes(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD, scales, VoteOnText)
         for path, file_columns in file_column_pairs
     ]
     print_messages(chain.from_iterable(map(_notes_on_file, files)))
     if keep_last:
-        files = keep_last_labels(files)
+        files = keep_last_labels(select_dimension(files, None))
     elif not counts_repeats:  # which the published tables do
         files = list(map(drop_repeated_labels, files))
     kept_files = leave_out_raters(files, "annotator", without)

@@ -14,11 +14,7 @@ from jurygraph.inference.clusters import t_quantile
 from jurygraph.sources.ratings import read_votes
 from jurygraph.studies import consensus as consensus_study
 from jurygraph.studies.conclusions import describe_raters
-from jurygraph.studies.consensus import (
-    ConsensusSettings,
-    FittedConsensus,
-    fit_consensus,
-)
+from jurygraph.studies.fitted_consensus import ConsensusSettings, FittedConsensus, fit_consensus
 from jurygraph.studies.report import IntervalCell, Report, ReportTable
 from jurygraph.studies.votes import collect_votes
 from tests.studies.consensus.made import AGENTS, PANEL, votes_file
