@@ -3,12 +3,14 @@
 The files that tasks name (`facts.tables.*.file`) are restricted to one folder: tasks may be untrusted. A table is read
 once, row by row; its tasks and responses are kept as JSON lines in temporary files."""
 
+import ast
+import json
 import os
 import re
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn, Self, TypeVar
@@ -253,7 +255,7 @@ def chat_file_columns(path: StrPath) -> TableColumns | None:
         return None
     name = next((name for name in _MESSAGES_COLUMN_NAMES if name in first), None)
     if name is None:
-        _refuse_renamed_messages(f"{path}, line 1", first)
+        _refuse_renamed_messages(f"{path}, line 1", first, may_be_named=True)
         if {"inputs", "outputs"} <= first.keys():
             raise InputError(
                 f"{path}, line 1: is a row of LangSmith's; make tasks of it: "
@@ -290,15 +292,18 @@ def _read_first_object(path: Path) -> Any:
         return None
 
 
-def _refuse_renamed_messages(location: str, row: JsonMapping) -> None:
+def _refuse_renamed_messages(location: str, row: JsonMapping, *, may_be_named: bool) -> None:
     for name, value in row.items():
+        if name in _MESSAGES_COLUMN_NAMES:
+            continue
         is_messages_column = name in _MESSAGES_COLUMN_ALIASES or nearest_name(
             name, _MESSAGES_COLUMN_NAMES, min_similarity=0.8
         )
         if is_messages_column and isinstance(value, list):
+            option = f", or add --messages-column {shell_quote(name)}" if may_be_named else ""
             raise InputError(
-                f"{location}, field {name}: is a list of messages by another name; call it `messages`, each an "
-                f"object with `role` and `content`, or add --messages-column {shell_quote(name)}"
+                f"{location}, field {name}: is a list of messages by another name; "
+                f"call it `messages`, each an object with `role` and `content`{option}"
             )
 
 
@@ -579,9 +584,11 @@ def _require_columns(
     path: Path, position: str, columns: TableColumns, values: TableRow, first_position: str
 ) -> None:
     """Raise `InputError` for a column that a row lacks; of JSON lines, the first one may have it."""
-    for _, column in columns.iter_roles_and_columns:
+    for role, column in columns.iter_roles_and_columns:
         if column in values:
             continue
+        if role == "messages":
+            _refuse_renamed_messages(f"{path}, {position}", values, may_be_named=False)
         location = column_names_location(path, position)
         problem = f"{location}: has no column {quote(column)}"
         if position != first_position:
@@ -724,11 +731,19 @@ _WRITTEN_LIST_PATTERN = re.compile(r"\s*\[\s*\{?\s*[\"']([^\]]*|.*\]\s*)", re.DO
 
 
 def _parse_written_list(location: str, column: str, text: str, remedy: str) -> Any:
-    """Return the list that a text is as JSON. Raises `InputError` for another text."""
+    """Return the list that a text is, as JSON or as Python prints it. Raises `InputError` for another text."""
     try:
         return from_json(text)
     except ValueError as error:
-        _raise_cell_error(location, column, f"is not valid JSON ({error})", remedy)
+        problem = f"is not valid JSON ({error})"
+    value = printed = None
+    with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        value = ast.literal_eval(text.strip())
+        json.dumps(value, ensure_ascii=False).encode()  # it has no half of a surrogate pair
+        printed = repr(value)
+    if printed != text.strip():  # NumPy prints no commas, and Python would join the texts
+        _raise_cell_error(location, column, problem, remedy)
+    return value
 
 
 def _parse_rubric_cell(location: str, column: str, cell: str | list[Any]) -> Any:

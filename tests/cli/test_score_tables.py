@@ -155,15 +155,12 @@ def test_calls_in_a_prompt_are_not_said_to_be_unjudged(folder: Path, run: Comman
     assert (told.code, "--response-from" in told.err) == (0, False), told.err
 
 
-def test_messages_by_another_name_in_a_later_line_are_the_column_that_is_meant(
-    folder: Path, run: Command
-) -> None:
+def test_messages_by_another_name_in_a_later_line_are_named_too(folder: Path, run: Command) -> None:
     chat = [{"role": "user", "content": "Salt?"}, {"role": "assistant", "content": "No."}]
     rows = [{"messages": chat}, {"message": chat}]
     (folder / "chats.jsonl").write_text("\n".join(map(json.dumps, rows)))
     refused = run("score", "chats.jsonl", "--dry-run")
-    lacking = "line 2: has no column 'messages', and line 1 has it; did you mean message?"
-    assert lacking in refused.err
+    assert "line 2, field message: is a list of messages by another name" in refused.err
     (folder / "chats.jsonl").write_text(json.dumps({"messages": chat}))
     refused = run("score", "chats.jsonl", "--messages-column", "chat", "--dry-run")
     assert "has no column 'chat'; name one that is there: messages" in refused.err

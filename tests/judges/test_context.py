@@ -187,23 +187,26 @@ def test_passages_come_from_a_column(tmp_path: Path) -> None:
 @all_rows(
     ("cell", "expected"),
     [
+        ("['a', \"it's\"]", ["a", "it's"]),
+        ("[{'text': 'a', 'source': None}]", ["a"]),
         ('[{"page_content": "a", "metadata": {"source": "b.md"}, "type": "Document"}]', ["a"]),
         (
             '[{"page_content": "a", "metadata": {"source": 5}}, {"page_content": "b", "metadata": null}]',
             ["a", "b"],
         ),
-        ("['a', 'b']", "column c: is not valid JSON (.*; write a list of passages as json.dumps"),
+        ("['a' 'b']", "column c: is not valid JSON (.*; write a list of passages as json.dumps"),
         ('["The AquaPro', "column c: is not valid JSON (EOF .*; write a list of passages"),
         ('[{"txt": "a"}]', r"column c\[0\].txt: unknown"),
         ("[1] The tower.", ["[1] The tower."]),
         ('["Foo"](a.html) as he said', ['["Foo"](a.html) as he said']),
+        (r"['\ud800']", "column c: is not valid JSON (.*; write a list of passages"),
         (
             "nan",
             "is nan, .*; leave the cell of a response empty, fill another, or leave the row out",
         ),
     ],
 )
-def test_a_cell_has_a_list_as_json_or_a_text(
+def test_a_cell_has_a_list_as_programs_print_it(
     cell: str, expected: list[str] | str, tmp_path: Path
 ) -> None:
     table = tmp_path / "t.csv"
