@@ -771,8 +771,8 @@ def conclude_reliability(
     questions: FigureRows,
     pairs: FigureRows,
 ) -> list[str]:
-    """Return which two judges differ most, how sure the mean reward is, and how far judges repeat their scores."""
-    sentences = [*_describe_most_different_judges(pairs), *conclude_copies(pairs)]
+    """Return which judges are nearly copies, how sure the mean reward is, and how far judges repeat their scores."""
+    sentences = list(conclude_copies(pairs))
     if mean.low is None or mean.high is None:
         sentences.append(f"The mean reward {_cell_text(mean)} has no interval.")
     else:
@@ -789,21 +789,6 @@ def conclude_reliability(
             "`samples: 3` beside `use` would tell."
         )
     return sentences
-
-
-def _describe_most_different_judges(pairs: FigureRows) -> Iterator[str]:
-    """Yield which of some pairs of judges, with answers of both, differs most, and who of the two found more met."""
-    if not pairs:
-        return
-    pair = max(pairs, key=lambda pair: pair["differ"] / pair["both"])
-    first, second = pair["first"], pair["second"]
-    most = " most" if len(pairs) > 1 else ""
-    yield (
-        f"{first} and {second} differ{most} on what is met (a score of 0.5 or more), in {pair['differ']} of "
-        f"{pair['both']} answers: {first} alone found {pair['first_alone']} met, {second} alone {pair['second_alone']}."
-        if pair["differ"]
-        else "No two judges differ on whether something is met."
-    )
 
 
 def _describe_repeats(question: Figures) -> str:
