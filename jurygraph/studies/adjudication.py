@@ -164,9 +164,9 @@ def select_round(
     `column` is what the column of labels is called by. Raises `InputError` if only others are there.
     """
     for earlier in rounds:
-        if None in (question, earlier.dimension) or earlier.dimension == question:
-            if (earlier.question or column) in (question or column, column):
-                return earlier
+        is_same_dimension = None in (question, earlier.dimension) or earlier.dimension == question
+        if is_same_dimension and (earlier.question or column) in (question or column, column):
+            return earlier
     if rounds:
         names = join_names(earlier.dimension or earlier.question or "labels" for earlier in rounds)
         raise InputError(f"--before: is of {names}, and has no consensus of {question or column}")

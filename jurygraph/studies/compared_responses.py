@@ -57,10 +57,7 @@ class SampleMeanVerdict(NamedTuple):
 
 
 class ComparedResponse(NamedTuple):
-    """A response with its reward, NaN where it failed, its verdicts, and the `group` of its task.
-
-    `best` is the best possible reward of what applies to it.
-    """
+    """A response with its reward, NaN where it failed, its verdicts, and the `group` of its task."""
 
     id: str
     task: str
@@ -68,7 +65,6 @@ class ComparedResponse(NamedTuple):
     reward: float
     verdicts: Mapping[ComparedVerdictKey, SampleMeanVerdict]
     group: str | None = None
-    best: float = 1.0
 
 
 def iter_compared_responses(run: Run) -> Iterator[ComparedResponse]:
@@ -103,9 +99,7 @@ def compared_responses(
             decision = run.decision(group.decision)
             own_verdicts = list(fold_turns(own_verdicts, decision, questions, attrgetter("judge")))
         judged = mean_verdicts_by_key(own_verdicts) | folded_verdicts[trace.response_id]
-        yield ComparedResponse(
-            trace.response_id, task, trace.agent, reward, judged, task_cluster, trace.best
-        )
+        yield ComparedResponse(trace.response_id, task, trace.agent, reward, judged, task_cluster)
 
 
 def mean_verdicts_by_key(

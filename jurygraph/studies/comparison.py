@@ -36,7 +36,7 @@ from jurygraph.inference.clusters import (
     ratio_interval,
 )
 from jurygraph.inference.sign_flips import ROUNDING_TOLERANCE, holm, nonzero_sums, sign_flip_p
-from jurygraph.messages import format_count, format_number_for_sentence
+from jurygraph.messages import format_count
 from jurygraph.runs.reports.gate import CiThreshold
 from jurygraph.runs.reports.units import (
     SINGULAR_UNIT_LABELS,
@@ -45,10 +45,11 @@ from jurygraph.runs.reports.units import (
     units_label,
 )
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.header import format_value
 from jurygraph.runs.workflows.deciding import PackedGroupVerdicts, VerdictTables
 from jurygraph.runs.workflows.rescoring import DECISION_CONFIG_KEYS
 from jurygraph.schema import Config
-from jurygraph.studies.changed_inputs import InputChange
+from jurygraph.studies.changed_inputs import ChangedInputs
 from jurygraph.studies.compared_responses import (
     UNDECIDED_OUTCOME,
     ComparedResponse,
@@ -99,7 +100,7 @@ NO_WORSE_GATE_NAME = "no_worse_than"
 CI_GATE_EXAMPLE = '"mean_delta>-0.01", "mean_delta_low>=-0.02, flips<=3" or "no_worse_than=0.02"'
 _MAX_OUTCOMES_NAMED = 2
 _MAX_ROWS_LISTED = 20
-_MAX_CHANGED_INPUTS_LISTED = 15
+_MAX_CHANGED_SETTINGS_LISTED = 15
 _MAX_COMMENT_CHARACTERS = 60_000
 """Characters; GitHub takes 65,536."""
 _FEW_TASKS_THRESHOLD = 20
@@ -113,6 +114,7 @@ _ROUNDING_DECIMALS = 12  # sums in another order differ in their last bits
 VerdictPair = tuple[SampleMeanVerdict, SampleMeanVerdict]
 """The verdict of A and that of B on the same."""
 _NO_VERDICT = SampleMeanVerdict(None, 0)
+_NO_CHANGED_INPUTS = ChangedInputs()
 _COUNTED_KINDS = ("to_met", "to_unmet", "only_a", "only_b", "votes_in_a", "votes_in_b")
 _OUTCOMES_OF_FLIPS = ("unsupported", "gated", UNDECIDED_OUTCOME)
 _UNUSUAL_OUTCOMES = ("failed", "abstained", "gated", "unsupported", UNDECIDED_OUTCOME)
@@ -146,7 +148,7 @@ def compare(
     margins: Sequence[float] = (),
     largest_loss: float = 1.0,
     thresholds: Iterable[CiThreshold] = (),
-    changed_inputs: Iterable[InputChange] = (),
+    changed_inputs: ChangedInputs = _NO_CHANGED_INPUTS,
     max_flips_listed: int = sys.maxsize,
     under_b: tuple[Mapping[str, float], str] = ({}, ""),
 ) -> Report:
@@ -158,7 +160,7 @@ def compare(
     The intervals of a table's rows hold together with 95 %, and Holm's adjusted p-values are next to the raw ones.
 
     `margins` are losses that do not matter, each tested for whether B loses less, where the mean reward of one unit can
-    lose `largest_loss` at most, or as much as one did. `changed_inputs` are what `find_changed_inputs` returns.
+    lose `largest_loss` at most, or as much as one did. `changed_inputs` is what `find_changed_inputs` returns.
     `under_b` has what `decide_under_other_settings` returns of A with B's config: what these rewards differ from A's is
     the part of the settings in the mean difference.
 
@@ -215,7 +217,11 @@ def compare(
         "outcomes": [{"before": a, "after": b, "n": n} for (a, b), n in outcome_counts.items()],
         "outcome_changes": outcome_changes[:max_flips_listed],
         "changes": _largest_reward_changes(pairs),
-        "changed_inputs": [*changed_inputs, *_changed_best_reward(pairs)],
+        "changed_settings": [
+            {"setting": setting, "a": before, "b": after}
+            for setting, before, after in changed_inputs.settings
+        ],
+        "tasks_with_changed_inputs": changed_inputs.tasks,
     }
     figures["gate"] = list(_gate_rows(thresholds, figures))
     notes = [*_failure_notes(rewards), *_unit_notes(estimate, figures["units"])]
@@ -386,12 +392,6 @@ def _largest_reward_changes(pairs: ComparedPairs) -> list[Figures]:
             row[f"{outcome}_in"] = _runs_with(outcome, changed_verdicts)
         rows.append(row)
     return rows
-
-
-def _changed_best_reward(pairs: ComparedPairs) -> Iterator[InputChange]:
-    best_a, best_b = (max(response.best for response in run) for run in zip(*pairs, strict=True))
-    if format_number_for_sentence(best_a) != format_number_for_sentence(best_b):
-        yield InputChange("best possible reward", round(best_a, 4), round(best_b, 4))
 
 
 # Verdicts
@@ -710,21 +710,19 @@ def _describe_order(figures: Figures) -> str:
 
 def headline_sections(figures: Figures) -> ReportSections:
     """Yield what was changed, the conditions of the gate, and what ended otherwise."""
-    changed_inputs = []
-    for change in figures["changed_inputs"]:
-        before, after = change.shortened_values
-        changed_inputs += [[str(change), "A", before], ["", "B", after]]
+    settings = []
+    for change in figures["changed_settings"]:
+        before, after = (
+            "none" if value is None else format_value(value) for value in (change["a"], change["b"])
+        )
+        settings += [[change["setting"], "A", before], ["", "B", after]]
     header = ["changed between the runs", "", "value"]
-    yield ReportTable(header, changed_inputs, left=3, most=2 * _MAX_CHANGED_INPUTS_LISTED)
-    reworded_counts = [
-        change.tasks or 0
-        for change in figures["changed_inputs"]
-        if change.what == "query, reworded"
-    ]
-    if 2 * sum(reworded_counts) > figures["paired_tasks"]:
+    yield ReportTable(header, settings, left=3, most=2 * _MAX_CHANGED_SETTINGS_LISTED)
+    changed_task_count = figures["tasks_with_changed_inputs"]
+    if changed_task_count:
         yield (
-            f"the queries of {sum(reworded_counts)} of {figures['paired_tasks']} tasks differ, so that these are other "
-            "questions; if the rows of a table were reordered, score both with --id-column"
+            f"{format_count(changed_task_count, 'task')} with another content or other responses in B; if the rows of "
+            "a table were reordered, score both with --id-column"
         )
     gate_columns: Columns = {
         "gate": "condition",
@@ -854,7 +852,7 @@ def _describe_certainty(figures: Figures) -> str:
         if failed:
             verdicts = format_count(failed, "verdict")
             certainty += f" but for {verdicts} that failed in one run, filled in or left out"
-        if any(change.tasks for change in figures["changed_inputs"]):
+        if figures["tasks_with_changed_inputs"]:
             certainty += ", with changed tasks or responses"
     return f"95 % interval: {_describe_delta(low)} to {_describe_delta(high)}, {certainty}"
 

@@ -233,21 +233,6 @@ def _are_nearly_copies(pair: Figures) -> bool:
     return (kappa.value or 0.0) >= RELIABLE_CORRELATION
 
 
-def leave_out_copies(rows: FigureRows, pairs: FigureRows) -> list[Figures]:
-    """Return the rows of a run's juries without those in which two copies judge first: where there are copies, the
-    last judge is tried without the one that is missed less, and else without nobody."""
-    losses = {row["without"]: _loss_key(row) for row in rows if row["then"] is None}
-    copies = set()
-    for pair in filter(_are_nearly_copies, pairs):
-        copies.add(min(pair["first"], pair["second"], key=lambda name: losses.get(name, ())))
-    return [
-        row
-        for row in rows
-        if row["then"] is None
-        or (row["without"] in {None, *copies} and copies.isdisjoint(_first_judges(row)))
-    ]
-
-
 def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterator[str]:
     """Yield for each jury which judge is missed least, whether it is nearer to people than its nearest judge, what
     costs least of what is about as near, and how to count that without a request.
@@ -259,12 +244,10 @@ def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterato
     for (run, evaluator, name), parts in group_by(
         rows, itemgetter("run", "evaluator", "jury")
     ).items():
-        (jury,) = [row for row in parts if not (row["alone"] or row["without"] or row["then"])]
+        (jury,) = [row for row in parts if not (row["alone"] or row["without"])]
         subject = f"{evaluator} ({name})"
         choice = jury
-        smaller_juries = [
-            row for row in parts if row["without"] and not row["then"] and row["answers"]
-        ]
+        smaller_juries = [row for row in parts if row["without"] and row["answers"]]
         if smaller_juries:
             choice, dropped = _pick_best(smaller_juries, "without")
             yield _describe_least_missed_judge(subject, dropped, jury, choice)
@@ -281,8 +264,6 @@ def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterato
             if choice is not best:
                 cheapest = f" Cheapest within {_MAX_LOST_DISTANCE:g} of the nearest"
                 choice_name = f"{' and '.join(choice['judges'])} alone"
-                if choice["then"]:
-                    choice_name = describe_escalation(choice)
                 compared_parts.append((choice, choice_name, cheapest))
             for row, part_name, merit in compared_parts:
                 nearer = _describe_nearer(
@@ -291,23 +272,10 @@ def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterato
                 yield f"{nearer}{_describe_saving(jury, row, f'{merit}, {part_name}')}"
         if choice is not jury and side_of_bound(choice["farther"], 0.0) != 1:
             setting = f"evaluators.{choice['position']}.judges=[{','.join(choice['judges'])}]"
-            if choice["then"]:
-                first = ", ".join(_first_judges(choice))
-                escalation = f"{{first: [{first}], then: {choice['then']}, when: disagree}}"
-                setting = f"evaluators.{choice['position']}.escalate={escalation}"
             yield (
                 "To count that smaller jury without a request: the run's `jurygraph score` with "
                 f"`--branch {shell_quote(run)} --set {shell_quote(setting)}` and another --out."
             )
-
-
-def describe_escalation(row: Figures) -> str:
-    """Return who judges first, and who only where these disagree."""
-    return f"{join_names(_first_judges(row))}, then {row['then']} where they disagree"
-
-
-def _first_judges(row: Figures) -> list[str]:
-    return [judge for judge in row["judges"] if judge != row["then"]]
 
 
 def _pick_best(rows: FigureRows, name: str) -> tuple[Figures, str]:
@@ -806,8 +774,8 @@ def conclude_reliability(
     questions: FigureRows,
     pairs: FigureRows,
 ) -> list[str]:
-    """Return which two judges differ most, how sure the mean reward is, and how far judges repeat their scores."""
-    sentences = [*_describe_most_different_judges(pairs), *conclude_copies(pairs)]
+    """Return which judges are nearly copies, how sure the mean reward is, and how far judges repeat their scores."""
+    sentences = list(conclude_copies(pairs))
     if mean.low is None or mean.high is None:
         sentences.append(f"The mean reward {_cell_text(mean)} has no interval.")
     else:
@@ -824,21 +792,6 @@ def conclude_reliability(
             "`samples: 3` beside `use` would tell."
         )
     return sentences
-
-
-def _describe_most_different_judges(pairs: FigureRows) -> Iterator[str]:
-    """Yield which of some pairs of judges, with answers of both, differs most, and who of the two found more met."""
-    if not pairs:
-        return
-    pair = max(pairs, key=lambda pair: pair["differ"] / pair["both"])
-    first, second = pair["first"], pair["second"]
-    most = " most" if len(pairs) > 1 else ""
-    yield (
-        f"{first} and {second} differ{most} on what is met (a score of 0.5 or more), in {pair['differ']} of "
-        f"{pair['both']} answers: {first} alone found {pair['first_alone']} met, {second} alone {pair['second_alone']}."
-        if pair["differ"]
-        else "No two judges differ on whether something is met."
-    )
 
 
 def _describe_repeats(question: Figures) -> str:

@@ -45,9 +45,7 @@ from jurygraph.studies.conclusions import (
     conclude_differences,
     conclude_judge,
     conclude_smaller_juries,
-    describe_escalation,
     join_judge_conclusions,
-    leave_out_copies,
 )
 from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
 from jurygraph.studies.judgements import RunJudgements, split_pair_name
@@ -128,13 +126,12 @@ def report(
     `need` is the half-width of an interval of the mean label, to say how many labels would give it, and `epsilon` what
     a judge may be worse than a person (`alternative_annotator`). `notes` are about the labels.
     """
-    jury_parts = []
+    jury_parts: list[Figures] = []
     jury_pairs = []
     for run in runs:
-        pairs = compare_jury_judges(run)
-        jury_parts += leave_out_copies(list(measure_smaller_juries(run, studies)), pairs)
-        jury_pairs += pairs
-    studies = [study for study in studies if not study.judge.is_tried_jury]
+        jury_pairs += compare_jury_judges(run)
+        jury_parts += measure_smaller_juries(run, studies)
+    studies = [study for study in studies if study.judge.without is None]
     judges = [_measure_judge_agreement(study, need, epsilon) for study in studies]
     differences = _compare_judges(studies)
     # of a jury's question its folded value is told in words: three judges of five questions are twenty paragraphs
@@ -705,7 +702,7 @@ def _jury_tables(figures: Figures) -> Iterator[ReportTable]:
     """Yield what smaller juries would give over all questions."""
     columns: Columns = {
         "all questions of": "name",
-        "judges": _describe_seats,
+        "judges": _describe_smaller_jury,
         "answers": "answers",
         "undecided": "undecided",
         "share met": "score",
@@ -720,11 +717,9 @@ def _jury_tables(figures: Figures) -> Iterator[ReportTable]:
     yield ReportTable.of(columns, rows, left=2)
 
 
-def _describe_seats(row: Figures) -> str:
+def _describe_smaller_jury(row: Figures) -> str:
     if row["alone"] is not None:
         return f"{row['alone']} alone"
-    if row["then"] is not None:
-        return describe_escalation(row)
     return row["jury"] if row["without"] is None else f"without {row['without']}"
 
 

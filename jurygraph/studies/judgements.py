@@ -4,10 +4,10 @@ A study of labels asks for these by the id of a response; a judge is a question 
 """
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, permutations
+from itertools import chain
 from operator import attrgetter
 from statistics import fmean
 from typing import NamedTuple
@@ -21,11 +21,10 @@ from jurygraph.decision.turns import (
 )
 from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
-from jurygraph.graphs.routing import should_escalate
 from jurygraph.messages import did_you_mean, join_names, quote
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
-from jurygraph.schema import Escalation, Question, RecordedVerdict, Trace
+from jurygraph.schema import Question, RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows
@@ -45,10 +44,7 @@ REWARD_QUESTION_NAME = "reward"
 
 
 ESCALATION = "escalation"
-_PartOfJudge = tuple[str, str, str | None, str | None]
-"""An evaluator, its judge, and who is left out, and judges only where the others disagree; None where all judge all."""
-_IF_OTHERS_DISAGREE = Escalation(first=("first", "second"), then="last", when="disagree")
-"""The rule for any names of judges."""
+_EvaluatorAndJudge = tuple[str, str | None]
 
 
 class FoldedJury(NamedTuple):
@@ -65,7 +61,7 @@ class Judge(NamedTuple):
     """Identity of a judge: a question of a run, its evaluator, the model that replied, and for whom it judges.
 
     Of several judges, `model` is the name among the config's `models`; a `jury` of them has none. It may be `without`
-    one of its judges, or ask one of them, `then`, only where the others disagree.
+    one of its judges.
     """
 
     run: str
@@ -75,12 +71,6 @@ class Judge(NamedTuple):
     reviewer: str | None = None
     jury: FoldedJury | None = None
     without: str | None = None
-    then: str | None = None
-
-    @property
-    def is_tried_jury(self) -> bool:
-        """Return whether it is what a jury would be that asks fewer judges, or one of them only where it has to."""
-        return self.without is not None or self.then is not None
 
     @property
     def is_reward_judge(self) -> bool:
@@ -142,10 +132,8 @@ class RunJudgements:
 
     `response_by_name` has the ids of responses by what a label may name: the id, or task and agent with "_" between
     them; None where several have the same.
-    `costs` has what each judge of several costs in US dollars, NaN for an unknown price, also where it judges only
-    what the others disagree on: a call with fewer questions costs half, for what is judged, and its part of the other
-    half. The `evaluators` are in the order of the config. `unfinished` says how far a run is that is not closed, and
-    what goes on with it.
+    `costs` has what each judge of several costs in US dollars, NaN for an unknown price. The `evaluators` are in the
+    order of the config. `unfinished` says how far a run is that is not closed, and what goes on with it.
     """
 
     run: str
@@ -153,7 +141,7 @@ class RunJudgements:
     lengths: Mapping[str, int | None]
     labels: Mapping[str, Mapping[str, object]]
     traits: Traits = field(default_factory=dict)
-    costs: Mapping[_PartOfJudge, float] = field(default_factory=dict)
+    costs: Mapping[_EvaluatorAndJudge, float] = field(default_factory=dict)
     evaluators: Sequence[str] = ()
     unfinished: str = ""
     response_by_name: Mapping[str, str | None] = field(default_factory=dict)
@@ -167,8 +155,7 @@ def read_judgements(
     Several samples of a judge are one judgement, by their mean, and so are both orders of a pair; its verdicts on the
     turns of a response are one, with the value that its reward counts. Verdicts on variants are not read. Those
     that another judge's superseded are, unless `superseded` is false: the first judge did judge these responses.
-    Several judges of a question are a jury, too; so are three or more without each of them, and with each of them only
-    where the others disagree.
+    Several judges of a question are a jury, too; so are three or more without each of them.
 
     Raises `TraceMismatch` if a record of the run has been changed.
     """
@@ -177,7 +164,7 @@ def read_judgements(
     labels = {}
     rewards = {}
     traits: dict[str, dict[str, str | None]] = {"agent": {}, "domain": {}}
-    costs: dict[_PartOfJudge, float] = defaultdict(float)
+    costs: dict[_EvaluatorAndJudge, float] = defaultdict(float)
     response_by_name: dict[str, str | None] = {}
     # a group may have the replies of an earlier one, which were paid once
     billed_calls = set[str]()
@@ -285,15 +272,15 @@ def _verdicts_by_judge(
 
 def _add_juries(
     judgements_by_judge: JudgementsByJudge,
-    costs: dict[_PartOfJudge, float],
+    costs: dict[_EvaluatorAndJudge, float],
     call_costs: Mapping[str, float],
     run: Run,
     traces: Sequence[Trace],
     questions: Mapping[str, Question],
     cluster: str,
 ) -> None:
-    """Add what a component gets of several judges on each response of a group, and what it would without one of them,
-    or if one judged only where the others disagree, of whom one may be left out; `costs` gets what that takes.
+    """Add what a component gets of several judges on each response of a group, and what it would without one of them;
+    `costs` gets what each of them takes.
 
     Where judges escalate, none can be left out: the first ones decide what the last judges.
     """
@@ -301,9 +288,9 @@ def _add_juries(
         return
     decision = run.decision_of(traces[0].task_id)
     verdicts = list(chain.from_iterable(trace.verdicts for trace in traces))
-    verdicts_by_part = group_by(
-        verdicts, lambda verdict: (verdict.evaluator, verdict.judge, None, None)
-    )
+    for judge, judge_verdicts in group_by(verdicts, attrgetter("evaluator", "judge")).items():
+        calls = {use.id for verdict in judge_verdicts for use in verdict.calls}
+        costs[judge] += math.fsum(call_costs.get(call, 0.0) for call in calls)
     counted_as_met = questions_counted_as_met(decision)
     counted = group_by([v for v in verdicts if not v.superseded], attrgetter("question"))
     uses = read_uses(decision)
@@ -313,14 +300,11 @@ def _add_juries(
             continue
         judges = question.judges
         fold = ESCALATION if question.escalate else str(use.inputs[0].of_question(name).reduce)
-        for without, then in _list_seatings(question):
-            seats = tuple(judge for judge in judges if judge != without)
-            kept = [v for v in counted[name] if v.judge is None or v.judge in seats]
-            if then is not None:
-                kept = _ask_only_where_others_disagree(then, kept)
-                part = question.evaluator, then, without, then
-                verdicts_by_part.setdefault(part, []).extend(v for v in kept if v.judge == then)
-            smaller_jury_question = question.model_copy(update={"judges": seats})
+        has_smaller_juries = question.escalate is None and len(judges) > 2
+        for without in (None, *judges) if has_smaller_juries else (None,):
+            kept_judges = tuple(judge for judge in judges if judge != without)
+            kept = [v for v in counted[name] if v.judge is None or v.judge in kept_judges]
+            smaller_jury_question = question.model_copy(update={"judges": kept_judges})
             for _, verdict, _ in fold_jury(
                 smaller_jury_question, kept, decision, use, counted_as_met
             ):
@@ -331,41 +315,11 @@ def _add_juries(
                     reviewer=verdict.reviewer,
                     jury=FoldedJury(fold, len(judges)),
                     without=without,
-                    then=then,
                 )
                 judgement = _summarize_verdicts(cluster, [verdict])
                 judgements_by_judge[jury][verdict.about] = judgement._replace(
                     counted=verdict.score, direction=use.direction
                 )
-    counts = {
-        part: Counter(use.id for verdict in part_verdicts for use in verdict.calls)
-        for part, part_verdicts in verdicts_by_part.items()
-    }
-    for part, counts_of_part in counts.items():
-        for call, count in counts_of_part.items():
-            share = count / counts[*part[:2], None, None][call]
-            costs[part] += call_costs.get(call, 0.0) * (1.0 + share) / 2.0
-
-
-def _list_seatings(question: Question) -> Iterator[tuple[str | None, str | None]]:
-    """Yield who is left out, and who judges only where the others disagree, which two others at least can."""
-    yield None, None
-    if question.escalate is None and len(question.judges) > 2:
-        for seating in permutations((*question.judges, None), 2):
-            if None in seating or len(question.judges) > 3:
-                yield seating
-
-
-def _ask_only_where_others_disagree(
-    judge: str, verdicts: Sequence[RecordedVerdict]
-) -> list[RecordedVerdict]:
-    """Return the verdicts that would count: those of a judge where the others disagree, and elsewhere theirs."""
-    kept = []
-    for verdicts_on_same in group_by(verdicts, attrgetter("key.judged")).values():
-        last = [verdict for verdict in verdicts_on_same if verdict.judge == judge]
-        others = [verdict for verdict in verdicts_on_same if verdict.judge != judge]
-        kept += last if last and should_escalate(_IF_OTHERS_DISAGREE, others) else others
-    return kept
 
 
 def _copy_modelless_judgements(
@@ -569,7 +523,7 @@ def find_judgements_of_question(run: RunJudgements, name: str) -> Judgements:
         )
     found: dict[str, Judgement] = {}
     for judge, judgements in run.judgements_by_judge.items():
-        if judge.question in names and not judge.is_tried_jury:
+        if judge.question in names and judge.without is None:
             is_folded = judge.jury is not None
             found = {**found, **judgements} if is_folded else {**judgements, **found}
     return found

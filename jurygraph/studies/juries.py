@@ -113,35 +113,30 @@ def compare_jury_judges(run: RunJudgements) -> list[Figures]:
 def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) -> Iterator[Figures]:
     """Yield for each jury, over all questions of its evaluator, a row as it is, and one for each smaller jury.
 
-    These are a judge `alone`, the others `without` one of the judges, and, where that is cheaper, all, or all `without`
-    one, with the dearest, `then`, only where the others disagree; an escalation has no smaller one. `judges` has the
-    names, and `position` is that of the evaluator in the config. Of the `answers` that both value, `undecided` have no
-    value of their own, such as votes without a majority. `score` is the share that counts as met, with penalties turned
-    round, and `change` how much higher it is than that of the jury. On labels, what is undecided is right or wrong as
-    it counts: `accuracy` is of those that are met or not, `farther` the mean distance from people, in [0, 1], less that
-    of the jury, with an interval that allows for the number of judges, and `alike` whether no distance differs.
-    `cost` is of the calls of these judges, in US dollars, `cost_per_1000` what 1,000 responses would cost, and
-    `cost_share` the share of the jury's; None where a price is not known.
+    These are a judge `alone`, and the others `without` one of the judges; an escalation has no smaller one. `judges`
+    has the names, and `position` is that of the evaluator in the config. Of the `answers` that both value, `undecided`
+    have no value of their own, such as votes without a majority. `score` is the share that counts as met, with
+    penalties turned round, and `change` how much higher it is than that of the jury. On labels, what is undecided is
+    right or wrong as it counts: `accuracy` is of those that are met or not, `farther` the mean distance from people, in
+    [0, 1], less that of the jury, with an interval that allows for the number of judges, and `alike` whether no
+    distance differs. `cost` is of the calls of these judges, in US dollars, `cost_per_1000` what 1,000 responses would
+    cost, and `cost_share` the share of the jury's; None where a price is not known.
     """
     by_evaluator = group_by(_judges_of_juries(run), attrgetter("evaluator"))
     for evaluator, judges in by_evaluator.items():
-        parts = group_by(judges, attrgetter("model", "without", "then"))
-        whole_jury = parts[None, None, None]
+        parts = group_by(judges, attrgetter("model", "without"))
+        whole_jury = parts[None, None]
         jury_name = " and ".join(sorted({str(judge.jury) for judge in whole_jury}))
         names = sorted({judge.model for judge in judges if judge.model is not None})
-        costs = {name: run.costs.get((evaluator, name, None, None), 0.0) for name in names}
+        costs = {name: run.costs.get((evaluator, name), 0.0) for name in names}
         jury_cost = sum(costs.values())
         jury_answers = _collect_answers(run, whole_jury, studies)
         response_count = len({response for _, _, response in jury_answers})
-        for (alone, without, then), part in parts.items():
+        for (alone, without), part in parts.items():
             members = [name for name in names if name != without and alone in (None, name)]
             cost = sum(costs[name] for name in members)
             if alone is not None and ESCALATION in jury_name:
                 continue  # the last judge had only what is hard
-            if then is not None:
-                cost += run.costs.get((evaluator, then, without, then), 0.0) - costs[then]
-                if costs[then] < max(costs.values()) or not cost < jury_cost:
-                    continue
             is_priced = not math.isnan(cost)
             yield {
                 "run": run.run,
@@ -149,7 +144,6 @@ def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) ->
                 "jury": jury_name,
                 "alone": alone,
                 "without": without,
-                "then": then,
                 "judges": members,
                 "position": run.evaluators.index(evaluator),
                 **_compare_answers(_collect_answers(run, part, studies), jury_answers, len(names)),

@@ -134,7 +134,7 @@ def _credit_of_judgement(judgement: Judgement, fit: FittedConsensus) -> float:
     """Return the credit of what a judge said, at its place of people's scale."""
     classes: Any = fit.ballots.classes
     if has_words(classes):
-        return fit.values[classes.index(_find_class(judgement, classes))]
+        return float(fit.values[classes.index(_find_class(judgement, classes))])
     place = _place_on_scale(judgement, len(classes))
     number = classes[0] + place * (classes[-1] - classes[0])
     return float(np.interp(number, classes, fit.values))

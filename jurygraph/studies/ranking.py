@@ -53,7 +53,6 @@ from jurygraph.views.components import (
     conclude_components,
 )
 from jurygraph.views.members import MemberComparison, compare_members, has_members
-from jurygraph.views.rewards import describe_best_rewards
 
 _SETTING_GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
@@ -472,9 +471,7 @@ def measure_ranking(
     gaps = [row.gap for row in ranked_agents if row.gap is not None]
     members: list[MemberComparison] = []
     untold_notes: Sequence[str] = ()
-    best_rewards = ""
     if len(ranker.tables.responses) <= _MAX_RESPONSES_EXPLAINED:
-        best_rewards = describe_best_rewards(run)
         members = compare_members(run, list(means), ranker.unit_by_task, ranker.units)
     elif has_members(run):
         untold_notes = _UNTOLD_MEMBERS_NOTES
@@ -535,7 +532,7 @@ def measure_ranking(
         [
             *_notes(figures, decided_by.others, ranker),
             *untold_notes,
-            *filter(None, [warning, best_rewards]),
+            *([warning] if warning else []),
             *notes_on_similar_names(ranker.agents),
         ],
         plots,

@@ -1,5 +1,4 @@
-"""Meanings of the Greek letters, and a few words, in reports: each is explained once, below its first use
-(`Report.symbol_meanings`).
+"""Meanings of the Greek letters in reports: each is explained once, below its first use (`Report.symbol_meanings`).
 
 A letter has one meaning in a report, and may have another one in the next, as in the papers.
 """
@@ -14,9 +13,6 @@ JUDGE_STUDY_SYMBOL_MEANINGS = {
     "ε": "what the judge may be worse than a person, in this chance",
     "κ": _KAPPA_MEANING,
     "λ": "how far the mean label follows the judge; 0 takes the labels alone",
-    "where they disagree": (
-        "$ is about; of a call with fewer questions, half its cost and their share of the other half"
-    ),
 }
 CREDIT_SYMBOL_MEANINGS = {
     "κ": "how strictly a criterion's prerequisites count; 0 is not at all",

@@ -201,7 +201,7 @@ def _find_gold_classes(
     for _, _, vote in votes:
         keys_by_name[vote.item].add(vote.key)
     keys_by_name |= {key: {key} for key in keys}
-    classes = {}
+    classes: dict[str, Label] = {}
     for name, (where, columns, label) in gold.items():
         answers = keys_by_name.get(name, set())
         if len(answers) != 1:

@@ -46,7 +46,7 @@ from jurygraph.studies.compared_responses import (
 )
 from jurygraph.views.rewards import largest_judge_difference
 
-INDEX_VERSION = 18
+INDEX_VERSION = 19
 """Version of the tables; an index of another one is made again."""
 _FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""
@@ -197,7 +197,7 @@ class RunIndex:
         cells = compress(packed_group.cells, _FASTEST_COMPRESSION_LEVEL)
         # in the order of the packed group, which has their other facts
         responses = sorted(compared_responses(self.run, group, verdicts), key=attrgetter("id"))
-        rewards = to_json([(response.reward, response.best) for response in responses])
+        rewards = to_json([response.reward for response in responses])
         items = to_json([list(response.verdicts.items()) for response in responses])
         row = group.record.seq, plan, cells, rewards, compress(items, _FASTEST_COMPRESSION_LEVEL)
         self._connection.execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?)", row)
@@ -215,9 +215,9 @@ class RunIndex:
         for facts, rewards, compressed_rows in self._connection.execute(query):
             _, task, task_cluster, names, agents, _ = from_json(facts)
             responses = zip(names, agents, from_json(rewards), strict=True)
-            for row, (name, agent, (reward, best)) in enumerate(responses):
+            for row, (name, agent, reward) in enumerate(responses):
                 verdicts = _PackedVerdicts(compressed_rows, row)
-                yield ComparedResponse(name, task, agent, reward, verdicts, task_cluster, best)
+                yield ComparedResponse(name, task, agent, reward, verdicts, task_cluster)
 
     def update(self, report: ProgressCallback = ignore_progress) -> bool:
         """Add the groups that were stored since the last time, and return whether there were any.

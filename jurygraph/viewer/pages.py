@@ -20,7 +20,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import to_yaml
 from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.studies import comparison
-from jurygraph.studies.changed_inputs import InputChange, find_changed_inputs
+from jurygraph.studies.changed_inputs import ChangedInputs, find_changed_inputs
 from jurygraph.studies.ranking import (
     DecisionMethods,
     TriedSetting,
@@ -275,7 +275,7 @@ async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> 
 
         def read_inputs(
             run: Run, _: ProgressCallback
-        ) -> tuple[list[InputChange], tuple[dict[str, float], str]]:
+        ) -> tuple[ChangedInputs, tuple[dict[str, float], str]]:
             groups = displayed_run.index.iter_packed_groups()
             with Run.open(other.run.folder) as other_run:
                 return (

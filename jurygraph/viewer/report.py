@@ -23,7 +23,6 @@ from jurygraph.viewer.shapes import (
     split_response_at_quotes,
 )
 from jurygraph.views.agents import RankedAgent
-from jurygraph.views.rewards import describe_best_rewards
 from jurygraph.views.trace import (
     TaskAndResponseView,
     build_task_and_response_view,
@@ -69,7 +68,6 @@ def render_run_report(
     context = {
         **overview,
         "losses": losses,
-        "best_rewards": describe_best_rewards(run),
         "most": most,
         "most_rows": _MAX_TABLE_ROWS,
         "most_losses": _MAX_LOSSES_LISTED,

@@ -4,17 +4,15 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import chain, islice
+from itertools import islice
 from math import fsum
 from operator import attrgetter, itemgetter
-from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import (
     did_you_mean,
-    format_count,
     join_names,
     shorten,
     suggest_known_name,
@@ -30,7 +28,6 @@ from jurygraph.runs.store.packing import (
 from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
 from jurygraph.schema import Trace
 from jurygraph.schema.frozen_model import JsonMapping
-from jurygraph.views.agents import agent_label
 
 if TYPE_CHECKING:
     from jurygraph.runs.reports.summary import FailedRewards, FindingCounts
@@ -297,31 +294,6 @@ def build_reward_table(
         rewards=rewards,
         left_out=parts.failed,
         findings=findings,
-    )
-
-
-def describe_best_rewards(run: Run) -> str:
-    """Return how many responses can get less than others, and what that does to agents; nothing if to all the same.
-
-    What does not apply to a response makes its best reward lower: a reason for a lead that lies in no answer.
-    """
-    bests_by_agent = defaultdict(list)
-    for group in read_stored_groups(run):
-        for trace in group.traces:
-            if trace.value is not None:
-                bests_by_agent[agent_label(trace.agent)].append(trace.best)
-    means = {agent: f"{fmean(bests):.4f}" for agent, bests in bests_by_agent.items()}
-    if len({*means.values()}) < 2:
-        return ""
-    counts = Counter(chain.from_iterable(bests_by_agent.values()))
-    del counts[max(counts)]
-    lower = [
-        f"{format_count(n, 'response')} could get at most {best:.2f}" for best, n in counts.items()
-    ]
-    of_agents = join_names(f"{mean} of {agent}" for agent, mean in means.items())
-    return (
-        f"{join_names(lower)}, since not every component applies: the mean of the best possible "
-        f"rewards is {of_agents}"
     )
 
 

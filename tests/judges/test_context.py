@@ -148,7 +148,7 @@ def test_a_question_in_other_words_is_the_only_new_one_and_leaves_the_others_as_
     assert CONTEXT_ITEM_BY_NAME["sufficient"].text in requests[0]
 
 
-def test_a_comparison_has_a_question_in_both_wordings_the_ready_one_too(tmp_path: Path) -> None:
+def test_a_comparison_names_the_questions_that_differ(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text(
         '{"id": "t", "query": "High?", "context": ["High."], "responses": [{"id": "r", "text": ""}]}\n'
         '{"id": "u", "query": "Low?", "context": null, "responses": [{"id": "s", "text": ""}]}\n'
@@ -160,8 +160,8 @@ def test_a_comparison_has_a_question_in_both_wordings_the_ready_one_too(tmp_path
             "score", tmp_path / "t.jsonl", "--config", tmp_path / f"{name}.yaml", "--out", tmp_path / name
         )  # fmt: skip
     compared = run_command("compare", tmp_path / "ready", tmp_path / "other").out
-    key = "evaluator context.params.questions.faithful"
-    assert re.search(rf"{key} +A +Everything that .*\n +B +So it is\.\n", compared)
+    key = "evaluators.context.params.questions"
+    assert re.search(rf'{key} +A +none\n +B +{{"faithful": "So it is."}}\n', compared)
     with Run.open(tmp_path / "other") as run:
         assert find_words_by_question(run, "t")["context/faithful"] == "So it is."
 

@@ -20,7 +20,6 @@ from jurygraph.studies.calibration import labelled_scores
 from jurygraph.studies.conclusions import (
     conclude_smaller_juries,
     join_judge_conclusions,
-    leave_out_copies,
 )
 from jurygraph.studies.judge import join_labels_with_judgements
 from jurygraph.studies.judge_report import report
@@ -116,7 +115,7 @@ def test_a_jury_has_the_value_that_the_reward_counts(
     (judgements,) = [
         found
         for judge, found in by_judge.items()
-        if str(judge.jury) == f"jury, {jury}" and not judge.is_tried_jury
+        if str(judge.jury) == f"jury, {jury}" and judge.without is None
     ]
     scores = {name: judgement.score for name, judgement in judgements.items()}
     assert {name: value for name, value in scores.items() if value is not None} == {
@@ -182,7 +181,7 @@ def test_a_folded_score_decides_for_a_jury_what_is_met_and_votes_do_in_a_majorit
         pass
     with closing(Run.open(folder / "run")) as run:
         by_judge = read_judgements(run).judgements_by_judge
-    (jury,) = [found for judge, found in by_judge.items() if judge.jury and not judge.is_tried_jury]
+    (jury,) = [found for judge, found in by_judge.items() if judge.jury and judge.without is None]
     assert jury["r0"].decision == met
 
 
@@ -201,23 +200,6 @@ def test_judges_that_disagree_without_a_majority_are_neither_right_nor_wrong(
     assert statuses == {"abstained"}
 
 
-def test_asked_only_where_the_others_disagree_a_judge_gives_what_an_escalation_has(
-    tmp_path: Path,
-) -> None:
-    escalation = {"first": ["a", "b"], "then": "c", "when": "disagree"}
-    runs = []
-    for name, use in {
-        "plain": {"judges": ["a", "b", "c"]},
-        "asked": {"escalate": escalation},
-    }.items():
-        with closing(Run.open(score(tmp_path / name, {**use, "fold": "majority"}))) as run:
-            runs.append(read_judgements(run))
-    plain, asked = runs
-    (tried,) = [found for judge, found in plain.judgements_by_judge.items() if judge.then == "c"]
-    (escalated,) = [found for judge, found in asked.judgements_by_judge.items() if judge.jury]
-    assert tried == escalated
-
-
 class PricedJudge(ScriptedJudge):
     """A scripted judge whose replies have 1,000 tokens each."""
 
@@ -228,82 +210,35 @@ class PricedJudge(ScriptedJudge):
         return reply.model_copy(update={"tokens_in": 0, "tokens_out": 1000})
 
 
-def test_of_a_call_that_would_ask_fewer_questions_half_is_billed_and_the_part_of_the_other_half(
+def test_the_replies_that_another_group_shares_are_paid_once_as_the_run_bills_them(
     tmp_path: Path,
 ) -> None:
-    """All disagree on one of two questions about r0, and on both about r1: the last is asked 3 of 6 questions.
-
-    The replies that another group shares are paid once, as the run's own bill says.
-    """
-    criteria = [{"id": name, "text": f"It is {name}.", "weight": 1.0} for name in ("ok", "kind")]
     responses = [{"id": f"r{n}", "text": f"Text {n}"} for n in range(3)]
-    task = {"id": "t", "query": "Write.", "rubric": {"criteria": criteria}, "responses": responses}
-    yes = {"ok": True, "kind": True}
-    said = {"a": [yes, yes, yes], "b": [{**yes, "ok": False}, {"ok": False, "kind": False}, yes]}
-    models = {}
-    for name in "abc":
-        answers = said.get(name, said["a"])
-        rules = {
-            f"It is {criterion}.": lambda text, of=criterion, by=answers: by[int(text[-1])][of]
-            for criterion in yes
-        }
-        models[name] = PricedJudge(rules, name)
-    config = {
-        "models": models,
-        "evaluators": [{"use": "criteria", "judges": list("abc"), "fold": "majority"}],
-        "calls": {"prices": {name: {"input": 0.0, "output": 1.0} for name in "abc"}},
-    }
+    task = {"id": "t", "query": "Write.", "responses": responses}
     # of a group whose responses are gated nobody is asked
     gated = {**task, "id": "gated", "responses": [{"id": "empty", "text": ""}]}
     twins = [{**response, "id": f"twin of {response['id']}"} for response in responses]
-    twin = {**task, "id": "twin", "responses": twins}
-    tasks = write_tasks(tmp_path, [task, gated, twin])
+    tasks = write_tasks(tmp_path, [task, gated, {**task, "id": "twin", "responses": twins}])
+    params = {"criteria": {"ok": "It answers.", "kind": "It is kind."}}
+    config = {
+        "models": {name: PricedJudge({"It": True}, name) for name in "abc"},
+        "evaluators": [{"use": "criteria", "params": params, "judges": list("abc")}],
+        "calls": {"prices": {name: {"input": 0.0, "output": 1.0} for name in "abc"}},
+    }
     with scored_session(tmp_path / "run", tasks, config) as session:
         bill = session.summary.bill
     with closing(Run.open(tmp_path / "run")) as run:
         judged = read_judgements(run)
-    rows = {row["then"]: row for row in measure_smaller_juries(judged, []) if not row["without"]}
-    assert rows[None]["cost"] == pytest.approx(9 * 0.001)
-    assert rows[None]["cost"] == pytest.approx(bill.costs_by_source["sent"].cost)
-    assert rows["c"]["cost"] == pytest.approx((3 + 3 + 0.75 + 1.0) * 0.001)
+    cost_by_judge_left_out = {
+        row["without"]: row["cost"]
+        for row in measure_smaller_juries(judged, [])
+        if row["alone"] is None
+    }
+    assert cost_by_judge_left_out[None] == pytest.approx(9 * 0.001)
+    assert cost_by_judge_left_out[None] == pytest.approx(bill.costs_by_source["sent"].cost)
+    assert cost_by_judge_left_out["c"] == pytest.approx(6 * 0.001)
     found = report([], runs=[judged, replace(judged, run="other")])
     assert found.tables[0].rows[-1][0] == "other: criteria"
-    assert "$ is about" in found.to_markdown()
-
-
-def test_no_two_copies_are_asked_first_and_of_copies_the_one_that_is_missed_less_is_left_out() -> (
-    None
-):
-    def rows_of(judges: str) -> list[dict[str, Any]]:
-        rows = [{**JURY, "judges": list(judges)}]
-        for name, gap in zip("abcd", (NEARER, UNSURE, UNSURE, FARTHER), strict=True):
-            rows.append(part("without", name, gap))
-        for without in (None, *judges[:-1]):
-            first = [name for name in judges if name != without]
-            rows.append({**JURY, "judges": first, "without": without, "then": judges[-1]})
-        return rows
-
-    copies = {"differ": 2, "both": 200, "kappa": IntervalCell(0.98, 0.95, 0.99)}
-    for judges, pairs, expected in (
-        ("abcd", [], [["a", "b", "c", "d"]]),
-        ("abcd", ["ab"], [["b", "c", "d"]]),
-        ("abcd", ["ab", "bc", "ac"], []),
-        ("abcd", ["cd"], [["a", "b", "d"]]),
-        ("abc", ["ab"], [["b", "c"]]),
-    ):
-        found = [{**copies, "first": pair[0], "second": pair[1]} for pair in pairs]
-        kept = leave_out_copies(rows_of(judges), found)
-        assert [row["judges"] for row in kept if row["then"]] == expected
-
-
-def test_the_cheapest_may_be_to_ask_the_dearest_only_where_the_others_disagree() -> None:
-    dear = part("alone", "c", SLIGHTLY, cost=0.4)
-    tried = {**part("without", None, EQUAL, cost=0.2), "then": "c"}
-    told = " ".join(conclude_smaller_juries([JURY, dear, tried]))
-    assert (
-        "Cheapest within 0.05 of the nearest, a, b, then c where they disagree saves $0.3" in told
-    )
-    assert "evaluators.1.escalate={first: [a, b], then: c, when: disagree}" in told
 
 
 def test_a_bound_near_0_keeps_its_sign() -> None:
@@ -361,7 +296,7 @@ def test_a_single_judge_is_no_jury_and_the_last_of_an_escalation_is_not_compared
     escalation = {"first": ["a", "b"], "then": "c", "when": "disagree"}
     escalated = study(score(tmp_path / "escalated", {"escalate": escalation}))
     (row,) = escalated.jury_parts
-    assert (row.alone, row.without, row.then) == (None, None, None)
+    assert (row.alone, row.without) == (None, None)
     assert row.judges == ["a", "b", "c"]
     assert not escalated.jury_pairs
     tasks = write_tasks(
@@ -390,17 +325,16 @@ def test_a_jury_is_no_judge_of_a_calibration(tmp_path: Path) -> None:
 
 
 def part(
-    seat: str, name: str | None, gap: IntervalCell | None, undecided: int = 0, cost: float = 0.4
+    kind: str, name: str | None, gap: IntervalCell | None, undecided: int = 0, cost: float = 0.4
 ) -> dict[str, Any]:
-    judges = [judge for judge in "abc" if (judge == name) == (seat == "alone") or name is None]
+    judges = [judge for judge in "abc" if (judge == name) == (kind == "alone") or name is None]
     return {
         "run": "run",
         "evaluator": "criteria",
         "jury": "jury",
         "alone": None,
         "without": None,
-        "then": None,
-        seat: name,
+        kind: name,
         "judges": judges,
         "position": 1,
         "answers": 200,

@@ -292,38 +292,6 @@ def test_the_losses_of_an_agent_lead_from_the_best_reward_to_its_mean(
         assert 2.0 - sum(lost) == pytest.approx(row.mean.value)
 
 
-def test_agents_of_other_best_rewards_have_these_beside_what_they_lost(
-    letters: Path, tmp_path: Path
-) -> None:
-    """What does not apply to an answer is no loss of it, and lowers the mean of its agent all the same."""
-    settings = "evaluators: [{use: context, if_missing: not_applicable}]\nmodel: none\n"
-    settings += "failure: {rule: strict, min_coverage: 0}\n"
-    components = "\n".join(
-        f"  {name}: {{combiner: mean, inputs: {{{name}: {{verdicts_of: context/{name}}}}}}}"
-        for name in ("faithful", "answers")
-    )
-    settings += f"components:\n{components}\nreward: {{faithful: 0.67, answers: 0.33}}\n"
-    lines = [
-        {"id": name, "query": "High?", "context": passages, "group": "q"}
-        | {"responses": [{"id": name, "agent": agent, "text": ""}]}
-        for name, agent, passages in (
-            ("a", "bm25", []),
-            ("b", "bm25", ["x"]),
-            ("c", "hybrid", ["x"]),
-        )
-    ]
-    (tmp_path / "jury.yaml").write_text(settings)
-    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    arguments = ("--config", tmp_path / "jury.yaml", "--out", tmp_path / "rag")
-    assert run_command("score", tmp_path / "t.jsonl", *arguments).code == 0
-    note = "1 response could get at most 0.33, since not every component applies: "
-    note += "the mean of the best possible rewards is 0.6650 of bm25, 1.0000 of hybrid"
-    run_command("report", tmp_path / "rag", "-o", tmp_path / "rag.html")
-    assert f"<strong>{note}.</strong>" in (tmp_path / "rag.html").read_text()
-    assert note in run_command("study", "ranking", tmp_path / "rag").err
-    assert "best possible rewards is" not in run_command("study", "ranking", letters).err
-
-
 def test_the_components_by_agent_are_those_of_study_ranking(letters: Path) -> None:
     printed = json.loads(run_command("study", "ranking", letters, "--json").out)["components"]
     with (

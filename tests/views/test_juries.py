@@ -32,9 +32,7 @@ def test_a_run_says_how_many_majorities_failed_and_who_was_outvoted(tmp_path: Pa
             "strict on 1"
         )
         judgements = read_judgements(run).judgements_by_judge
-        (found,) = [
-            of for judge, of in judgements.items() if judge.jury and not judge.is_tried_jury
-        ]
+        (found,) = [of for judge, of in judgements.items() if judge.jury and judge.without is None]
         assert [one.status for one in found.values()] == ["judged", "abstained", "abstained"]
     with score(tmp_path / "mean", "mean") as run:
         assert describe_jury_votes(run) == ""

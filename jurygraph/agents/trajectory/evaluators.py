@@ -104,17 +104,12 @@ class ToolsMatch(TrajectoryEvaluator):
         The first would compare nothing and match everything; the other would match nothing.
         """
         if view.tools:
-            schemas = {}
-            for tool in view.tools:
-                function = tool.get("function", tool)
-                if isinstance(function, Mapping):
-                    schema = _get_arguments_schema(function)
-                    is_object = isinstance(schema, Mapping)
-                    schemas[str(function.get("name"))] = schema if is_object else {}
+            functions = [tool.get("function", tool) for tool in view.tools]
+            tool_names = {str(f.get("name")) for f in functions if isinstance(f, Mapping)}
             for index, action in enumerate(view.reference_actions or ()):
                 error_location = f"task {view.id!r}: {self.name}: reference_actions[{index}]"
-                self._refuse_unmatchable_action(error_location, action, schemas, view)
-            tool_names = {*schemas, *(call.name for call in self._list_reference_calls(view, ()))}
+                self._refuse_unmatchable_action(error_location, action, tool_names, view)
+            tool_names |= {call.name for call in self._list_reference_calls(view, ())}
             try:
                 error_location = f"params.only: task {view.id!r}"
                 require_known_names(error_location, self.settings.only, tool_names, "tool")
@@ -123,7 +118,7 @@ class ToolsMatch(TrajectoryEvaluator):
         return super().questions(view)
 
     def _refuse_unmatchable_action(
-        self, where: str, action: ReferenceCall, schemas: ReadOnlyFields, view: TaskView
+        self, where: str, action: ReferenceCall, tool_names: Collection[str], view: TaskView
     ) -> None:
         """Raise PlanError for an action of no tool, or with arguments that its tool excludes, lacks or refuses.
 
@@ -135,15 +130,10 @@ class ToolsMatch(TrajectoryEvaluator):
             overrides = settings.tool_args_match_overrides
             mode = overrides.get(action.name) or settings.tool_args_match_mode
         has_to_be_called = mode is not None and settings.trajectory_match_mode != "subset"
-        if has_to_be_called or nearest_name(action.name, schemas, min_similarity=0.8):
-            require_known_names(where, [action.name], schemas, "tool")
-        if mode not in ("exact", "superset") or action.name not in schemas:
+        if has_to_be_called or nearest_name(action.name, tool_names, min_similarity=0.8):
+            require_known_names(where, [action.name], tool_names, "tool")
+        if mode not in ("exact", "superset") or action.name not in tool_names:
             return
-        schema = schemas[action.name]
-        kind = f"argument of {action.name}"
-        require_known_names(where, action.arguments, _find_allowed_arguments(schema), kind)
-        if mode == "exact":
-            _refuse_missing_argument(where, action, schema)
         try:
             validators = _load_argument_validators(view)
         except PlanError:  # `tools.valid` tells it, which needs the schemas
@@ -290,26 +280,6 @@ def _get_arguments_schema(tool: ReadOnlyFields) -> Any:
     return tool.get("parameters", tool.get("input_schema")) or {}
 
 
-def _find_allowed_arguments(schema: ReadOnlyFields) -> Collection[str] | None:
-    """Return the names of the only arguments that a schema takes; None if it takes others."""
-    if schema.get("additionalProperties") is not False or "patternProperties" in schema:
-        return None
-    names = schema.get("properties", {})
-    return names if isinstance(names, Mapping) else None
-
-
-def _refuse_missing_argument(where: str, action: ReferenceCall, schema: ReadOnlyFields) -> None:
-    """Raise PlanError for an action without an argument that its tool requires: no valid call has the same."""
-    required = schema.get("required")
-    for name in required if isinstance(required, list) else ():
-        if name not in action.arguments:
-            slip = nearest_name(name, action.arguments, min_similarity=0.8)
-            hint = "give it" if slip is None else f"is {quote(slip)} meant to be it?"
-            raise PlanError(
-                f"{where}: a call of {action.name} lacks {quote(name)}, which its tool requires; {hint}"
-            )
-
-
 def _refuse_unsafe_patterns(schema: Any, error_location: str) -> None:
     """Refuse a pattern that RE2 cannot search, and a keyword whose patterns Python's engine would search."""
     for _, part in iter_json_values(schema):
@@ -340,7 +310,10 @@ def _validate_pattern_keyword(
 def _find_call_problem(
     call: AgentToolCall, validators: Mapping[str, Validator], *, are_complete: bool = True
 ) -> str | None:
-    """Return what is wrong with a call, or with the values of arguments that may be more; None if it is valid."""
+    """Return what is wrong with a call; None if it is valid.
+
+    Of arguments that may be more, only values and names can be wrong.
+    """
     validator = validators.get(call.name)
     if validator is None:
         return f"there is no tool {quote(call.name)}"
@@ -348,7 +321,9 @@ def _find_call_problem(
         return "is no JSON of an object"
     try:
         errors = validator.iter_errors(call.arguments)
-        error = next((error for error in errors if are_complete or error.path), None)
+        if not are_complete:
+            errors = (e for e in errors if e.path or e.validator == "additionalProperties")
+        error = next(errors, None)
     # of a number, depth or letter that no tool takes
     except (OverflowError, RecursionError, UnicodeError) as beyond:
         return f"cannot be validated: {shorten(str(beyond))}"

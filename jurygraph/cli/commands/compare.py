@@ -25,10 +25,10 @@ def compare(
 
     Both runs must score the same responses; every difference is B - A. Failed rewards are omitted and counted, never
     replaced by 0. Intervals are of 95 %; they and the tests take whole tasks as units, because responses to one task
-    are not independent. The result in a sentence comes first, then the gate, what was changed (questions in both
-    wordings, settings, prompts, models), verdicts that failed, abstained or were gated in one run, and flips. `--json`
-    prints every statistic and every flip. `--markdown` is a comment on a change, with the other figures in a fold;
-    `jurygraph init --template ci` has a workflow that posts it. `--html` writes all figures as a page, too.
+    are not independent. The result in a sentence comes first, then the gate, what was changed (settings, prompts,
+    models, and how many tasks), verdicts that failed, abstained or were gated in one run, and flips. `--json` prints
+    every statistic and every flip. `--markdown` is a comment on a change, with the other figures in a fold; `jurygraph
+    init --template ci` has a workflow that posts it. `--html` writes all figures as a page, too.
 
     --gate takes conditions NAME OP NUMBER on the statistics of the first table, joined by `,` or `and`; a missing value
     meets none. no_worse_than=X holds if B is shown to lose less than X on average, rare large losses included.

@@ -138,24 +138,7 @@ def test_copies_are_named_over_all_questions_without_a_label() -> None:
                 add_score(questions[-1], float(value), f"r{number}")
     scores = rewards(drawn(4, 2, 1.0)).rewards
     found = reliability.report(RunScores("run", scores, tuple(questions), {}))
-    assert found.conclusion[1].startswith(
+    assert found.conclusion[0].startswith(
         "a and b are nearly copies: they agree on what is met in 40 of 40 answers, κ 1.00"
     )
-    assert "copies" not in " ".join(found.conclusion[2:])
-
-
-def test_the_two_judges_that_differ_most_come_first() -> None:
-    judges = {"even": [1.0] * 4, "mild": [1.0, 1.0, 1.0, 0.0], "strict": [0.0] * 4}
-    questions = [QuestionScores("q", judge) for judge in judges]
-    for question, values in zip(questions, judges.values(), strict=True):
-        for number, value in enumerate(values):
-            add_score(question, value, f"r{number}")
-    scores = rewards(drawn(4, 2, 1.0)).rewards
-    found = reliability.report(RunScores("run", scores, tuple(questions), {}))
-    assert found.conclusion[0] == (
-        "even and strict differ most on what is met (a score of 0.5 or more), in 4 of 4 answers: even alone found 4 "
-        "met, strict alone 0."
-    )
-    assert found.tables[0].header[0] == "judge A"
-    same = reliability.report(RunScores("run", scores, (questions[0],), {}))
-    assert same.conclusion[0].startswith("The mean reward")
+    assert "copies" not in " ".join(found.conclusion[1:])
