@@ -867,8 +867,10 @@ def _parse_rating_cell(name: str, text: str, json_columns: Collection[str]) -> A
 
 def _normalize_cell(name: str, value: Any) -> Any:
     """Normalize a value: names are text, and a blank name is empty; a blank label is None."""
-    if name == "label" and isinstance(value, str | bool):
-        return str(value).strip() or None
+    if name == "label" and isinstance(value, bool):
+        return str(value).lower()
+    if name == "label" and isinstance(value, str):
+        return value.strip() or None
     if name == "target" and isinstance(value, str):
         word = value.strip().casefold()
         return DECISION_BY_WORD.get(word, value)

@@ -219,7 +219,7 @@ def list_item_rows(
     if run is not None:
         response_by_item = _match_responses(texts_by_item, run.judgements)
         for item, response in response_by_item.items():
-            texts_by_item[item] |= run.texts.get(response or "", {})
+            texts_by_item[item] = {**run.texts.get(response or "", {}), **texts_by_item[item]}
         judged = [find_judgements_of_question(run.judgements, fit.question) for fit in fits]
         if not any(judged):
             names = join_names(fit.question for fit in fits)
@@ -248,8 +248,16 @@ def list_item_rows(
             f"--table: has a column {taken_columns.pop()!r} of its own; call the question by another name, as "
             "--target-column NAME=COLUMN"
         )
+    text_columns = [
+        column
+        for column in _TEXT_COLUMNS
+        if any(texts.get(column) is not None for texts in texts_by_item.values())
+    ]
     return [
-        {**texts, **{column: values.get(item) for column, values in cells.items()}}
+        {
+            **{column: texts.get(column) for column in text_columns},
+            **{column: values.get(item) for column, values in cells.items()},
+        }
         for item, texts in texts_by_item.items()
     ]
 

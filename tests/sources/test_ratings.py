@@ -808,7 +808,7 @@ def test_of_labels_of_an_item_by_a_person_the_last_is_kept_where_it_is_asked_for
     found = [(position, rating.item, rating.score) for position, rating in files[0].rows]
     assert found == [("line 2", "b", 2), ("line 5", "a", 1), ("line 6", "c", None)]
     assert len(files[1].rows) == 1, "of another dimension"
-    message = "--keep-last: labels left out, since the person labelled the item again: 3"
+    message = "--keep-last: labels left out, since the person labelled the item again: 2"
     assert caplog.messages == [message]
     people = tmp_path / "people.csv"
     people.write_text("item,agent,annotator,label\nq,m,ann,1\nq,m,bo,1\nq_m,,ann,0\nq,n,ann,1\n")

@@ -98,10 +98,14 @@ def test_a_value_that_is_not_finite_is_never_a_label(tmp_path: Path) -> None:
     assert labels(read_votes(parquet)) == [None, None, 1.0]
 
 
+def test_true_and_false_as_excel_has_them_are_the_words(tmp_path: Path) -> None:
+    rows = [row(label=True), row(label=False), row(label="true")]
+    assert labels(read_votes(table(tmp_path / "v.jsonl", *rows))) == ["true", "false", "true"]
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([row(label=True)], "v.jsonl, line 1 (a, ada), field label: is true; "),
         ([row(), row(label=[1])], "v.jsonl, line 2 (a, ada), field label: is a list; "),
         ([row(item="")], "v.jsonl, line 1, field item: is empty; "),
         ([row(annotator=None)], "v.jsonl, line 1, field annotator: is null; "),

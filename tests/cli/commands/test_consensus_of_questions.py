@@ -125,7 +125,7 @@ def test_a_sheet_asks_only_what_is_in_doubt_and_the_answers_show_what_moved(
             ("--table", "t.parquet"),
             "t.parquet: is written as CSV or Excel; name a file that ends in",
         ),
-        (("--run", "run"), "--run: is for --table; name the file to write"),
+        (("--compare",), "--compare: is of one question, and these are accuracy, tone, stars; "),
         (
             ("--values", "0,1"),
             "--values: is of one question, and these are accuracy, tone, stars; ",
