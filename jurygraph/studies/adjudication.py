@@ -70,6 +70,11 @@ class SavedConsensus(FrozenModel):
     decided_by_one: tuple[str, ...] = ()
 
     @property
+    def subject(self) -> str | None:
+        """Return the dimension of the labels, or what else their column is called by; None if it says nothing."""
+        return self.dimension or self.question
+
+    @property
     def doubtful_items(self) -> frozenset[str]:
         """Return the items that one vote decides, of a majority, for which these are as doubtful as a tie."""
         return frozenset(self.decided_by_one if self.method == "majority" else ())
@@ -219,7 +224,7 @@ def select_ambiguous(
                     f"name one), but of {join_names(item_by_key)}; add it, or name the column of agents with "
                     "--column agent=C"
                 )
-            dimensions_by_item.setdefault(name, []).append(earlier.dimension)
+            dimensions_by_item.setdefault(name, []).append(earlier.subject)
             rank_by_item[name] = min(rank, rank_by_item.get(name, rank))
     if not dimensions_by_item:
         raise _no_doubt_error(rounds[0], min_doubt)

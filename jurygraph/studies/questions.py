@@ -106,8 +106,7 @@ def add_judged_agents(
     unmatched_count = list(response_by_item.values()).count(None)
     if unmatched_count:
         notes.append(f"items that no response of the run is called by: {unmatched_count}")
-    for fit in fits:
-        judgements = find_judgements_of_question(run.judgements, fit.question)
+    for fit, judgements in zip(fits, _find_judgements(fits, run.judgements), strict=True):
         credit = {}
         for item, response in response_by_item.items():
             judgement = judgements.get(response or "")
@@ -220,11 +219,7 @@ def list_item_rows(
         response_by_item = _match_responses(texts_by_item, run.judgements)
         for item, response in response_by_item.items():
             texts_by_item[item] = {**run.texts.get(response or "", {}), **texts_by_item[item]}
-        judged = [find_judgements_of_question(run.judgements, fit.question) for fit in fits]
-        if not any(judged):
-            names = join_names(fit.question for fit in fits)
-            problem = f"no judge is of {names}; name questions as the run does"
-            raise InputError(f"{run.judgements.run}: {problem}")
+        judged = _find_judgements(fits, run.judgements)
     # by column, since a question may be of some of the items alone
     reasons: dict[str, list[str]] = {}
     for fit in fits:
@@ -274,6 +269,15 @@ def _collect_texts(fits: Iterable[FittedConsensus]) -> dict[str, dict[str, _Cell
             present_texts = {column: text for column, text in texts.items() if text is not None}
             texts_by_item.setdefault(key, {}).update(present_texts)
     return texts_by_item
+
+
+def _find_judgements(fits: Sequence[FittedConsensus], run: RunJudgements) -> list[Judgements]:
+    """Return what judges say of each question, if anything. Raises `InputError` if no judge is of any."""
+    judged = [find_judgements_of_question(run, fit.question) for fit in fits]
+    if not any(judged):
+        names = join_names(fit.question for fit in fits)
+        raise InputError(f"{run.run}: no judge is of {names}; name questions as the run does")
+    return judged
 
 
 def _match_responses(

@@ -217,7 +217,7 @@ def _make_adjudication_question(
     consensus: SavedConsensus, path: Path, dimensions: str | None
 ) -> SheetQuestion:
     """Return what sheets ask about items of a consensus: a label of its classes, for the same dimension."""
-    dimension = consensus.dimension
+    dimension = consensus.subject
     if dimensions and dimensions != dimension:
         raise InputError(
             f"--dimensions: --ambiguous items are labelled as in {path}, by {dimension or 'no dimension'}; leave it out"
@@ -226,10 +226,7 @@ def _make_adjudication_question(
         dimension=dimension,
         classes=consensus.classes,
         consensus=f"{consensus.command} --before {shell_quote(path)}",
-        cells={
-            **({"question": consensus.question} if consensus.question and not dimension else {}),
-            "scale": ", ".join(map(format_label, consensus.classes)),
-        },
+        cells={"scale": ", ".join(map(format_label, consensus.classes))},
     )
 
 
@@ -312,7 +309,7 @@ def _format_assignment_lines(figures: Mapping[str, int], sparse_pair_count: int)
         f"gold items for everybody; labels to give: {figures['labels']}"
     )
     shared_item_count_text = _format_count_range(figures["least_shared"], figures["most_shared"])
-    if figures["reviewers"] > 1:
+    if figures["reviewers"] > 1 and figures["per_item"] > 1:
         yield (
             f"two reviewers share {shared_item_count_text} items; pairs with fewer than "
             f"{MIN_SHARED_ITEMS}: {sparse_pair_count}"

@@ -185,7 +185,7 @@ def test_the_widest_doubt_is_labelled_first_and_the_last_command_runs_with_files
     sheet.write_text(sheet.read_text("utf-8").replace('"",""', '"4",""'), "utf-8")
     read = run("import", "sheets", key, sheet, "--out", "new.jsonl")
     assert json.loads(Path("new.jsonl").read_text("utf-8")).keys() == {
-        *("item", "agent", "annotator", "label", "text")
+        *("item", "agent", "annotator", "dimension", "label", "text")
     }
     (command,) = re.findall("^next: jurygraph (.*)$", read.err, re.M)
     second = run(*shlex.split(command))

@@ -3,6 +3,7 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -138,3 +139,100 @@ def test_what_is_of_one_question_is_refused_of_several(
 ) -> None:
     refused = run("consensus", "labels.csv", *COLUMNS, *options)
     assert (refused.code, problem in refused.err) == (2, True), refused.err
+
+
+def consensus_json(run: Command, *arguments: object) -> dict[str, Any]:
+    ended = run("consensus", *arguments, "--json")
+    assert ended.code == 0, ended.err
+    answer: dict[str, Any] = json.loads(ended.out)
+    return answer
+
+
+def test_gold_has_a_column_for_each_question_that_it_knows(run: Command, tmp_path: Path) -> None:
+    table(tmp_path / "gold.csv", {"item": "t3", "agent": "m2", "tone": "kind"})
+    command = ("consensus", "labels.csv", *COLUMNS, "--gold", "gold.csv", "--table", "table.csv")
+    ended = run(*command)
+    assert ended.code == 0, ended.err
+    row = read_table(tmp_path / "table.csv")[DOUBTFUL]
+    assert (row["tone"], row["tone gold"], row["tone share of labels"]) == ("kind", "kind", "0.5")
+    assert row["in doubt"] == "accuracy: one vote decides", "what is known is not"
+    table(tmp_path / "both.csv", {"item": "t3", "agent": "m2", "tone": "maybe"})
+    refused = run("consensus", "labels.csv", *COLUMNS, "--gold", "both.csv")
+    assert (
+        "both.csv, line 2, field tone: is the text 'maybe', which is off the scale" in refused.err
+    )
+
+
+def test_agents_are_compared_by_the_judge_as_by_people(run: Command, tmp_path: Path) -> None:
+    """By people and by the judge m1 is right, and m2 is not."""
+    project = write_project(
+        tmp_path, TASKS, "evaluators: [maths.accuracy]\nreward: {accuracy: 1.0}\n"
+    )
+    assert run("score", project / "tasks.jsonl", "--out", "run").code == 0
+    found = consensus_json(run, "labels.csv", *COLUMNS, "--run", "run")
+    row, *others = found["judged_agents"]
+    assert (row["question"], row["agent"], row["other"]) == ("accuracy", "m1", "m2")
+    assert row["ahead by the judge (95 %)"]["value"] == 1.0
+    assert {other["ahead by the judge (95 %)"] for other in others} == {None}
+    assert "accuracy, by the judge: m1 is ahead of m2" in " ".join(found["conclusion"])
+    alone = ("labels.csv", *COLUMNS, "--dimension", "tone", "--run", "run")
+    assert "no judge is of tone; name questions as the run does" in run("consensus", *alone).err
+
+
+def test_a_judge_is_in_words_only_where_these_have_an_order(run: Command, tmp_path: Path) -> None:
+    project = write_project(
+        tmp_path, TASKS, "evaluators: [maths.accuracy]\nreward: {accuracy: 1.0}\n"
+    )
+    assert run("score", project / "tasks.jsonl", "--out", "run").code == 0
+    rows = [
+        {"item": f"t{task}/m1", "annotator": person, "accuracy": word}
+        for task, word in enumerate(("useless", "good", "good"))
+        for person in ("ann", "bo")
+    ]
+    table(tmp_path / "words.csv", *rows)
+    command = ("consensus", "words.csv", "--target-column", "accuracy", "--table", "t.csv")
+    for order, expected in (((), "1.0"), (("--classes", "Accuracy=useless,good"), "good")):
+        ended = run(*command, "--run", "run", *order)
+        assert ended.code == 0, ended.err
+        with Path("t.csv").open(newline="", encoding="utf-8") as file:
+            assert {row["accuracy judge"] for row in csv.DictReader(file)} == {expected}
+
+
+def test_classes_of_no_question_and_an_earlier_consensus_of_another_one_are_refused(
+    run: Command,
+) -> None:
+    typo = ("labels.csv", "--target-column", "accuracy,tone", "--classes", "toen=rude,neutral,kind")
+    refused = run("consensus", *typo)
+    assert "no label is of the question 'toen'; did you mean tone?" in refused.err
+    saved = run("consensus", "labels.csv", *COLUMNS, "--dimension", "tone", "--json")
+    Path("tone.json").write_text(saved.out, encoding="utf-8")
+    refused = run("consensus", "labels.csv", *COLUMNS, "--before", "tone.json")
+    assert "--before: is of tone, and has no consensus of accuracy" in refused.err
+
+
+def test_the_last_of_several_labels_is_kept_across_files_and_else_all_are_shown(
+    run: Command, tmp_path: Path
+) -> None:
+    changed = {"item": "t0", "agent": "m1", "annotator": "ann", "dimension": "stars", "score": 5}
+    table(tmp_path / "again.csv", changed)
+    files = ("labels.csv", "again.csv", "--target-column", "stars", "--table", "t.csv")
+    for option, said in ((), "1, 5"), (("--keep-last",), "5"):
+        ended = run("consensus", *files, *option)
+        assert ended.code == 0, ended.err
+        assert read_table(tmp_path / "t.csv")["t0_m1"]["stars by ann"] == said
+
+
+def test_one_label_is_no_habit_and_decisions_in_three_spellings_are_words(
+    run: Command, tmp_path: Path
+) -> None:
+    rows = [
+        {"item": f"i{item}", "annotator": person, "label": "y" if person == "cy" else "yes"}
+        for item in range(6)
+        for person in ("ann", "bo", "cy")
+    ]
+    rows.append({"item": "i0", "annotator": "dee", "label": "no"})
+    table(tmp_path / "v.csv", *rows)
+    found = consensus_json(run, "v.csv")
+    assert found["classes"] == ["no", "y", "yes"]
+    assert found["annotators"]["cy"]["always"] == "y"
+    assert found["annotators"]["dee"]["always"] is None
