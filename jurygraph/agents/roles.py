@@ -232,6 +232,8 @@ class Evaluator(Configurable, ABC):
     combiner = "mean"
     shares: Mapping[str, float] = MappingProxyType({})
     depends_on = ""
+    rarely_has_majority = False
+    """Whether it gives several samples on a scale of more than three steps, which seldom agree."""
     sees: VisiblePart | None = None
     reads_context = False
     judges_whole_conversation = False

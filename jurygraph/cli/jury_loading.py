@@ -86,7 +86,7 @@ def collect_jury_notes(jury: "Jury", is_check: bool = False) -> list[str]:
     for gateway in jury.gateways.values():
         notes += gateway.backend.notes
     if is_check:
-        notes += _describe_missing_workspaces(jury.config)
+        notes += _describe_doubtful_settings(jury)
     with_judges = {use.known_as for use in jury.config.evaluators if use.all_judges}
     if None in jury.gateways and model_evaluators and with_judges.issuperset(model_evaluators):
         notes.append(
@@ -121,8 +121,23 @@ def find_config(tasks: str) -> Path:
     )
 
 
-def _describe_missing_workspaces(config: "Config") -> Iterator[str]:
-    for use in config.evaluators:
-        tool_names = {tool.use for tool in use.tools}
+def _describe_doubtful_settings(jury: "Jury") -> Iterator[str]:
+    config = jury.config
+    for name, use in config.models.items():
+        if name not in config.judges and use.model != config.model:
+            yield f"models.{name}: is a judge of no evaluator; to ask it, list it in `judges`"
+    for evaluator_use in config.evaluators:
+        name = evaluator_use.known_as
+        tool_names = {tool.use for tool in evaluator_use.tools}
         if config.workspaces is None and not tool_names.isdisjoint(_FILE_TOOL_NAMES):
-            yield f"{use.known_as}: the config names no `workspaces`, so that its tools find no file of a response"
+            yield f"{name}: the config names no `workspaces`, so that its tools find no file of a response"
+        judges = evaluator_use.judges
+        if judges and len(judges) % 2 == 0 and evaluator_use.fold == "majority":
+            yield (
+                f"{name}: {len(judges)} judges can tie, and a tie counts as the worst case; ask one more, or one less"
+            )
+        if jury.evaluators[name].rarely_has_majority and config.panel.reduce == "majority":
+            yield (
+                f"{name}: samples on a scale of many steps often have no majority, and then give no score; "
+                "`panel: {reduce: mean}` always decides, and counts a missing sample as the worst score"
+            )

@@ -88,6 +88,11 @@ class ScoreOptions:
         """Return the command that scores into a new run, and carries over only the usable replies in the cache."""
         return self._format_command_into_new_run(None)
 
+    def format_rescore_command(self, setting: str) -> str:
+        """Return the command that decides this run anew with another setting, without a request."""
+        words = map(shell_quote, (self.run, "--out", self._unused_folder, "--set", setting))
+        return " ".join(["jurygraph rescore", *words])
+
     @property
     def _unused_folder(self) -> Path:
         run = resolve_folder_name(self.run)
@@ -348,6 +353,11 @@ def _print_nothing_to_score(opened_job: OpenedJob) -> None:
     if any(row.is_transient for row in summary.failures):
         advice = "only failures are left to repeat"
     print_message(f"{job.folder} {state}; {advice}")
+    if summary.investigated:
+        print_message(
+            "what its judges looked up was not looked up again: "
+            f"jurygraph verify {shell_quote(job.folder)} --deep does so"
+        )
 
 
 def _print_plan_notes(plans: "PlanNotes") -> None:

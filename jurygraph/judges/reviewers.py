@@ -327,6 +327,9 @@ class ReviewerJudge(Evaluator):
         if self.settings.show_prompts:
             self.version += f" with prompt {load_prompt('example-prompt').full_version}"
         self.shares = {name: dimension.share for name, dimension in self._dimensions.items()}
+        for dimension in self._dimensions.values() if self.settings.samples > 1 else ():
+            low, high = dimension.scale
+            self.rarely_has_majority |= high - low > 3.0 * (dimension.step or 0.0)
 
     def _load_history(self) -> ReviewerHistory:
         history = self.settings.history

@@ -93,7 +93,7 @@ def test_a_misquoting_judge_is_told_how_long_a_quotation_is_and_how_it_is_called
     assert [remedy in ended.err for ended in (first, again, anew)] == [False, True, False]
 
 
-def test_a_judge_of_several_that_is_down_fails_rewards_by_a_limit_that_explain_names(
+def test_a_judge_of_several_that_is_down_fails_rewards_by_a_limit_that_is_named(
     project: Project, run: Command
 ) -> None:
     def answer(body: dict[str, Any], number: int) -> Answer:
@@ -109,7 +109,10 @@ def test_a_judge_of_several_that_is_down_fails_rewards_by_a_limit_that_explain_n
         (project.folder / "jury.yaml").write_text(json.dumps(content))
         ended = project.score("run")
     assert ended.code == 1
-    assert ", judge down " in ended.err
+    (advice,) = [line for line in ended.err.splitlines() if "fold=majority" in line]
+    assert "leaves less of the weight judged than failure.min_coverage, 0.8; lower it" in advice
+    command = shlex.split(advice.partition(":  jurygraph ")[2])
+    assert run(*command).code == 0
     explained = run("explain", project.folder / "run", "--response", "ann/a").out
     assert "(failure.min_coverage)" in explained
     assert "cannot change the reward" not in explained
@@ -448,16 +451,49 @@ class TestFailures:
         assert json.loads(ended.out)["retry_command"] is None
 
 
-def test_a_model_may_be_named_as_in_models(project: Project, server: Server) -> None:
+def test_a_model_may_be_named_as_in_models_and_one_that_judges_nothing_is_a_note(
+    project: Project, server: Server
+) -> None:
     settings = {**config(server.url), "model": "none"}
     model = config(server.url)["model"]
 
-    def score_with(models: Mapping[str, Any]) -> CommandResult:
+    def score_with(models: Mapping[str, Any], *options: str) -> CommandResult:
         (project.folder / "jury.yaml").write_text(json.dumps({**settings, "models": models}))
-        return project.score("run", "--model", "strong")
+        return project.score("run", "--model", "strong", *options)
 
-    ended = score_with({"strong": model})
+    spare = {"strong": model, "spare": f"{model}-2"}
+    dry = score_with(spare, "--dry-run")
+    ended = score_with(spare)
     assert (ended.code, server.count) == (0, CALLS), ended.err
+    assert "models." not in ended.err
+    notes = [line for line in dry.err.splitlines() if line.startswith("models.")]
+    assert notes == ["models.spare: is a judge of no evaluator; to ask it, list it in `judges`"]
+    jury = {"use": "criteria", "params": {"criteria": {"good": "It is good."}}, "fold": "majority"}
+    for names, notes in ((["strong", "spare"], 1), (["strong", "spare", "third"], 0)):
+        models = {name: f"{model}-{name}" for name in names}
+        evaluators = [{**jury, "judges": names}]
+        (project.folder / "jury.yaml").write_text(
+            json.dumps({"models": models, "evaluators": evaluators})
+        )
+        dry = project.score("jury", "--dry-run")
+        assert dry.err.count("criteria: 2 judges can tie, and a tie counts as") == notes, dry.err
+    for samples, high, reduce, notes in (
+        (3, 7, "majority", 1),
+        (3, 7, "mean", 0),
+        (1, 7, "majority", 0),
+        (3, 4, "majority", 0),
+    ):
+        stars = {"text": "How good it is.", "scale": [1, high]}
+        params = {"dimensions": {"stars": stars}, "samples": samples}
+        reviewer_jury = {
+            "model": model,
+            "evaluators": [{"use": "zero-shot", "params": params}],
+            "panel": {"reduce": reduce},
+            "task_defaults": {"reviewers": ["ann"]},
+        }
+        (project.folder / "jury.yaml").write_text(json.dumps(reviewer_jury))
+        dry = project.score("stars", "--dry-run")
+        assert dry.err.count("zero-shot: samples on a scale of many steps often") == notes, dry.err
     # `none` is no model, whatever is called so.
     (project.folder / "jury.yaml").write_text(json.dumps({**settings, "models": {"none": model}}))
     assert read_config(project.folder / "jury.yaml").judges == ()

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from jurygraph.cli.commands.score import _advise_settings
+from jurygraph.cli.scoring import ScoreOptions
+from jurygraph.runs.reports.summary import Summary
+from jurygraph.schema.config import ComponentConfig, Config, InputConfig
 from tests.cli.conftest import (
     TASKS,
     Command,
@@ -311,6 +315,42 @@ def test_failed_rewards_miss_a_gate_that_does_not_name_them(project: Path, run: 
         1,
         True,
     )
+
+
+def test_rewards_that_failed_for_low_confidence_name_the_limit_of_it(tmp_path: Path) -> None:
+    summary = Summary()
+    summary._discarded_counts.update(personalized=27)
+    options = ScoreOptions(tasks="tasks.jsonl", run=tmp_path / "run")
+    (advice,) = _advise_settings(options, summary, Config(evaluators=["personalized"]))
+    limit = "27 verdicts count as not given, because their confidence is below panel.min_confidence, 0.8"
+    assert advice.startswith(limit)
+    command = (
+        f"jurygraph rescore {tmp_path}/run --out {tmp_path}/run-2 --set panel.min_confidence=0.4"
+    )
+    assert advice.endswith(command)
+    # the component of a config has its own limit
+    component = ComponentConfig(inputs={"x": InputConfig(verdicts_of="personalized")})
+    config = Config(evaluators=["personalized"], components={"personalized": component})
+    assert list(_advise_settings(options, summary, config)) == []
+
+
+def test_rewards_that_failed_without_a_majority_of_samples_name_another_reduction(
+    tmp_path: Path,
+) -> None:
+    """A question whose samples were all discarded has none either; neither counts where its weight is 0."""
+    options = ScoreOptions(tasks="tasks.jsonl", run=tmp_path / "run")
+    config = Config(evaluators=["personalized", "aggregate"], reward={"personalized": 1.0})
+    summary = Summary()
+    summary.undecided_counts.update(personalized=9, aggregate=5)
+    summary._discarded_counts.update(personalized=2)
+    (advice,) = _advise_settings(options, summary, config)
+    assert advice == (
+        "7 questions without a majority of samples; to decide without a request:  jurygraph rescore "
+        f"{tmp_path}/run --out {tmp_path}/run-2 --set panel.reduce=mean"
+    )
+    summary._discarded_counts.update(personalized=25)
+    (advice,) = _advise_settings(options, summary, config)
+    assert "panel.min_confidence" in advice
 
 
 def test_a_judge_without_a_model_is_named_before_it_starts(run: Command, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """`jurygraph score`: score responses into a run."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -48,6 +50,7 @@ from jurygraph.messages import format_count, shell_quote, shorten
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.runs.reports.summary import Summary
+    from jurygraph.schema.config import Config
 
 
 def score(
@@ -324,6 +327,7 @@ def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -
         has_rewards_or_failures = summary.failed < summary.responses or bool(summary.failures)
         unanswered_causes = [] if has_rewards_or_failures else summary.unanswered[:1]
         print_message("; ".join([share, *unanswered_causes]))
+        print_messages(_advise_settings(options, summary, jury.config))
         print_messages(filter(None, [summary.left_out.warning]))
         code = ExitCode.SOME_FAILED
     for problem, has_model_replies in jury.gateways.problems.items():
@@ -348,6 +352,41 @@ def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -
             f"and a --branch keep:  {options.fresh_command}"
         )
     return code
+
+
+def _advise_settings(options: ScoreOptions, summary: "Summary", config: "Config") -> Iterator[str]:
+    """Yield the settings that fail rewards whose verdicts are there, each with the command that changes it."""
+    discarded_counts = summary.discarded
+    limit = config.panel.min_confidence
+    # a question whose samples are all discarded has no majority either, and no `reduce` would help it
+    undecided_counts = summary.undecided_counts - Counter(discarded_counts)
+    undecided_count = 0
+    for use in config.evaluators:
+        if not use.judges and config.reward.get(use.known_as, not config.reward):
+            undecided_count += undecided_counts[use.known_as]
+    if undecided_count:
+        command = options.format_rescore_command("panel.reduce=mean")
+        yield (
+            f"{format_count(undecided_count, 'question')} without a majority of samples; "
+            f"to decide without a request:  {command}"
+        )
+    # a component of the config may have a limit of its own
+    elif discarded_counts and config.components.keys().isdisjoint(discarded_counts):
+        command = options.format_rescore_command(f"panel.min_confidence={limit / 2:g}")
+        yield (
+            f"{sum(discarded_counts.values())} verdicts count as not given, because their "
+            f"confidence is below panel.min_confidence, {limit:g}; with another limit:  {command}"
+        )
+    failed_judges = set(chain.from_iterable(row.judges for row in summary.failures))
+    for position, use in enumerate(config.evaluators):
+        is_few = 0 < 2 * len(failed_judges.intersection(use.judges)) < len(use.judges)
+        if is_few and use.fold != "majority":
+            command = options.format_rescore_command(f"evaluators.{position}.fold=majority")
+            yield (
+                f"a judge of {use.known_as} that did not answer leaves less of the weight judged "
+                f"than failure.min_coverage, {config.failure.min_coverage:g}; lower it, or count "
+                f"what most judges say:  {command}"
+            )
 
 
 def _advise_retry(summary: "Summary", has_model_problem: bool) -> str | None:

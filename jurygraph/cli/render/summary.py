@@ -46,6 +46,13 @@ def format_result_lines(summary: "Summary") -> list[str]:
             f"examples not shown, as they would give a response away: {summary.leaking_examples}, "
             "with the reasons in `show --response`"
         )
+    if summary.unseen:
+        responses = f"{summary.unseen} of {summary.investigated} responses"
+        names = ", ".join(summary.unseen_responses)
+        ellipsis = ", …" if summary.unseen > len(summary.unseen_responses) else ""
+        lines.append(
+            escape_line(f"looked nothing up: a judge with tools, in {responses}: {names}{ellipsis}")
+        )
     lines += map(escape_line, summary.unanswered)
     models = sorted(summary.bill.models.items())
     bill_by_label = {} if len(models) == 1 else {"calls": summary.bill}  # which would say the same

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import NamedTuple
 
+from jurygraph.decision.decide import NO_MAJORITY_DIAGNOSTIC
 from jurygraph.display import format_number
 from jurygraph.messages import format_count, shorten
 from jurygraph.runs.reports.bill import CallBill
@@ -248,6 +249,10 @@ def compare_failed_rewards(run: Run) -> FailedRewards:
     return values.failed
 
 
+_MAX_UNINSPECTED_RESPONSES_LISTED = 3
+"""Ids of responses that are named for which a judge looked nothing up."""
+
+
 _Abstention = tuple[str, str]
 """A response on which an evaluator abstained, and why."""
 
@@ -269,6 +274,8 @@ class Summary:
     whose responses an evaluator of facts or checks abstained, by evaluator.
     Of the examples for judges of reviewers, `leaking_examples` would have given a response away, and were not shown:
     each counts once for a response.
+    Of the responses that were `investigated`, by judges with tools, one or more looked nothing up for those `unseen`,
+    of which `unseen_responses` has the first ids.
 
     Groups may be added in any order: agents, components and evaluators are listed by name. The `bill` is
     filled by the caller, who knows the sources of the calls; so are the `optional_evaluators`, which `if_missing` may
@@ -290,10 +297,14 @@ class Summary:
     judged_by_several: int = 0
     judged_differently: int = 0
     leaking_examples: int = 0
+    investigated: int = 0
+    unseen: int = 0
+    unseen_responses: list[str] = field(default_factory=list)
     infrastructure_failures: int = 0
     bill: CallBill = field(default_factory=CallBill)
     _rows_by_agent: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
     _discarded_counts: Counter[str] = field(default_factory=Counter, repr=False)
+    undecided_counts: Counter[str] = field(default_factory=Counter, repr=False)
     _failure_rows: dict[tuple[str, str], FailureRow] = field(default_factory=dict, repr=False)
     _parts: ComponentValuesByOutcome = field(
         default_factory=ComponentValuesByOutcome, compare=False, repr=False
@@ -302,6 +313,11 @@ class Summary:
     # on the last task: evaluators that gave an answer, and the first abstention of each
     _answering: set[str] = field(default_factory=set, compare=False, repr=False)
     _abstentions: dict[str, _Abstention] = field(default_factory=dict, compare=False, repr=False)
+    # on all tasks
+    _abstention_counts: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
+    _first_abstentions: dict[str, _Abstention] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     _unanswered_before: "dict[str, _UnansweredTasks]" = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -340,9 +356,21 @@ class Summary:
         lowest_so_far = self._lowest_reward_and_response or candidate
         self._lowest_reward_and_response = min(lowest_so_far, candidate)
         self._discarded_counts.update(count_by_component(reward, "discarded"))
+        self.undecided_counts.update(count_by_component(reward, NO_MAJORITY_DIAGNOSTIC))
         compared = compare_judges_by_question(body["verdicts"])
         self.judged_by_several += len(compared)
         self.judged_differently += sum(answers_differ for _, answers_differ in compared)
+        with_tools = [
+            verdict
+            for verdict in body["verdicts"]
+            if questions[verdict["question"]].tools and verdict.get("calls")
+        ]
+        self.investigated += bool(with_tools)
+        if not all(verdict.get("lookups") for verdict in with_tools):
+            self.unseen += 1
+            self.unseen_responses = sorted([*self.unseen_responses, response_id])[
+                :_MAX_UNINSPECTED_RESPONSES_LISTED
+            ]
         leaking_examples = set()  # the verdicts of several samples or reviewers drop the same ones
         for verdict in body["verdicts"]:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)
@@ -376,10 +404,14 @@ class Summary:
             question.evaluator in self.optional_evaluators and has_abstained != is_model_called
         ):
             name = question.evaluator
+            self._abstention_counts[name] += has_abstained
             if not has_abstained:
                 self._answering.add(name)
             elif name not in self._abstentions or response < self._abstentions[name][0]:
-                self._abstentions[name] = response, unpack_verdict_reason(verdict, read_texts())
+                reason = unpack_verdict_reason(verdict, read_texts())
+                self._abstentions[name] = response, reason
+                first = self._first_abstentions.get(name, (response, reason))
+                self._first_abstentions[name] = min(first, (response, reason))
         if status == "failed" and "failure" in verdict:
             cause, kind = verdict["failure"]
             self.infrastructure_failures += cause == "infrastructure"
@@ -417,7 +449,7 @@ class Summary:
 
     @property
     def unanswered(self) -> list[str]:
-        """Return a sentence on each evaluator that abstained on whole tasks, with its first reason, and what to do."""
+        """Return a sentence on each evaluator that abstained, with its first reason; and what to do on whole tasks."""
         sentences = []
         for name, (number, (response, reason)) in sorted(self._unanswered_by_evaluator.items()):
             detail = f" (first {response}: {shorten(reason, 200)})" if reason else ""
@@ -428,6 +460,11 @@ class Summary:
                 f"{name}: abstained on {number} of {self.tasks} tasks{detail}; give them what it needs, or let it "
                 f"not apply where they lack that ({way_out}), or take {name} out"
             )
+        for name, (response, reason) in sorted(self._first_abstentions.items()):
+            if name not in (*self._unanswered_by_evaluator, *self.optional_evaluators):
+                times = format_count(self._abstention_counts[name], "time")
+                reason = shorten(reason, 200) or "without a reason"
+                sentences.append(f"{name}: abstained {times} (first {response}: {reason})")
         return sentences
 
     @property

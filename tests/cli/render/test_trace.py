@@ -7,14 +7,17 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import jurygraph as jg
+from jurygraph.cli.render.summary import format_result_lines
 from jurygraph.cli.render.trace import format_trace_lines
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.totals import summarize_run
 from jurygraph.views.trace import build_trace_view
 from tests.agents.parser import parser_script
 from tests.cli.conftest import Command, run_command
@@ -232,10 +235,17 @@ def test_what_a_judge_looked_up_is_told_once_for_an_investigation(tmp_path: Path
         record=folder,
     ) as jury:
         jury.score(TASK, RESPONSES, step=1)
-    shown = [run_command("show", folder, "--response", f"trip/{name}").out for name in "ab"]
+    with closing(Run.open(folder)) as opened:
+        shown = [run_command("show", folder, "--response", f"trip/{name}").out for name in "ab"]
+        summary = summarize_run(jury, opened)
     told = '      tool:1 price {"item": "room"} → The room is 120 euros a night.\n'
     assert told in shown[0]
     assert "      0 lookups: the judge has tools, and called none\n" in shown[1]
+    unseen = "looked nothing up: a judge with tools, in 1 of 2 responses: trip/b"
+    assert unseen in format_result_lines(summary)
+    many = replace(summary, unseen=5, investigated=9, unseen_responses=["a", "b", "c"])
+    unseen = "looked nothing up: a judge with tools, in 5 of 9 responses: a, b, c, …"
+    assert unseen in format_result_lines(many)
 
 
 def look_up_unless_at_noon(request: Any, step: int) -> Any:

@@ -312,6 +312,15 @@ def test_the_first_abstention_is_named_of_the_tasks_that_are_counted() -> None:
         assert sentence.startswith("tone: abstained on 1 of 2 tasks (first b: no text); ")
 
 
+def test_an_evaluator_that_abstained_beside_its_answers_says_how_often_and_why() -> None:
+    """It may have answers to all responses, and abstain on a question about each."""
+    summary = Summary()
+    for response in ("b", "a"):
+        slip = verdict(response, status="abstained", reason=f"none of {response}")
+        add(summary, trace("t", response, 0.5, slip, verdict(response, score=1.0)))
+    assert summary.unanswered == ["tone: abstained 2 times (first a: none of a)"]
+
+
 def test_discarded_verdicts_are_counted_for_each_component() -> None:
     summary = Summary()
     for name, number in (("a", 2.0), ("b", 0.0), ("c", 1.0)):
