@@ -104,8 +104,6 @@ _MAX_CHANGED_SETTINGS_LISTED = 15
 _MAX_COMMENT_CHARACTERS = 60_000
 """Characters; GitHub takes 65,536."""
 _FEW_TASKS_THRESHOLD = 20
-_MAX_RESPONSES_FOR_PAIR_MATRIX = 256
-"""Responses of a task up to which τ-b takes all pairs at once: ten times as fast as SciPy, but in quadratic memory."""
 _MAX_RESPONSES_DECIDED = 20_000
 """Most responses of A that are decided again under B's settings: 120,000 verdicts take a second to read."""
 _ROUNDING_DECIMALS = 12  # sums in another order differ in their last bits
@@ -338,16 +336,8 @@ def _mean_tau_b_within_tasks(rewards: Floats, tasks: Ints) -> float | None:
     for members in members_by_cluster(tasks):
         a, b = rounded_rewards[:, members]
         if len(a) > 1 and np.ptp(a) and np.ptp(b):
-            taus.append(_kendall(a, b))
+            taus.append(tau_b(a, b))
     return round(fmean(taus), _ROUNDING_DECIMALS) if taus else None
-
-
-def _kendall(a: Floats, b: Floats) -> float:
-    if len(a) <= _MAX_RESPONSES_FOR_PAIR_MATRIX:
-        return tau_b(a, b)
-    from scipy import stats  # lazily: it takes a second
-
-    return float(stats.kendalltau(a, b).statistic)
 
 
 def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[Figures]:

@@ -8,7 +8,7 @@ shows, or somebody would have chosen another weight, which is searched for here.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise, zip_longest
-from math import ceil, copysign, floor, fsum, log10
+from math import ceil, floor, fsum, log10
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -58,6 +58,8 @@ _SETTING_GRID_STEPS = 8
 """Steps from the lowest to the highest value of a setting at which a ranking is computed."""
 _SWAP_WIDTH = 2.0**-20
 """How near the value of a swap is to that where the order is as before, as a share of the step that was searched."""
+_SMALL_LEAD = 1e-9
+"""What the first of two agents that are level counts as ahead."""
 RELATIVE_CHANGE_SIZES = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _MAX_CONFIGS_DECIDED = 4096
@@ -296,35 +298,21 @@ def _find_rank_swap_value(
 ) -> float:
     """Return the value nearest to `start` at which the second agent is ahead, as it is at `end`.
 
-    By the ITP method (Oliveira and Takahashi 2020), since each step decides the whole run again: of a lead that is
-    nearly linear it finds the zero in a third of the steps of bisection, of any other in one more than bisection.
+    By Brent's method, since each step decides the whole run again, and to the far side of what it finds.
     """
+    from scipy.optimize import brentq  # imported lazily: every `study` command would wait for it
 
     def value_at(share: float) -> float:
         return start * (1.0 - share) + end * share
 
     def lead_at(share: float) -> float:
-        return _lead_of_second(rank(value_at(share)), first, second)
+        # a zero would end the search, and of two that are level the first one keeps its place
+        return _lead_of_second(rank(value_at(share)), first, second) or -_SMALL_LEAD
 
-    low, high = 0.0, 1.0
-    low_lead, high_lead = lead_at(low), lead_at(high)
-    largest_half_width = 1.0
-    while high - low > _SWAP_WIDTH:
-        width = high - low
-        middle = (low + high) / 2.0
-        crossing = low + width * low_lead / (low_lead - high_lead)
-        # A little beyond the crossing, so that both ends move; at most so far from the middle that no step is lost.
-        to_middle = middle - crossing
-        tried = crossing + copysign(min(0.2 * width**2, abs(to_middle)), to_middle)
-        reach = largest_half_width - width / 2.0
-        tried = min(max(tried, middle - reach), middle + reach)
-        lead = lead_at(tried)
-        if lead > 0.0:
-            high, high_lead = tried, lead
-        else:
-            low, low_lead = tried, lead
-        largest_half_width /= 2.0
-    return value_at(high)
+    if lead_at(0.0) > 0.0:  # two that are level today may differ by rounding
+        return start
+    share = brentq(lead_at, 0.0, 1.0, xtol=_SWAP_WIDTH / 4.0)
+    return value_at(min(share + _SWAP_WIDTH / 2.0, 1.0))
 
 
 def format_reversal(value: float, *, is_rounded_up: bool) -> str:

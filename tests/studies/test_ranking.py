@@ -360,7 +360,7 @@ def _tied(value: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("lead", "most_decisions"), [(_linear, 18), (_bent, 30), (_jumping, 30), (_tied, 30)]
+    ("lead", "most_decisions"), [(_linear, 18), (_bent, 30), (_jumping, 48), (_tied, 48)]
 )
 def test_agents_are_said_to_change_places_where_they_do(
     lead: Callable[[float], float], most_decisions: int
