@@ -269,6 +269,10 @@ def report(
     _refuse_unlike(before, new_consensus)
     change = compare(before, new_consensus)
     names_in_doubt = before.items_in_doubt
+    # by the bound of before, since that of adjusted means moves with the labels
+    doubtful_now = {
+        name for name, doubt in new_consensus.doubts.items() if doubt > before.doubt_above
+    }
     sureness = []
     if before.method == "adjusted-mean" and names_in_doubt:
         error_before, error = (
@@ -286,7 +290,8 @@ def report(
         sections=[_table(change.items), _table(change.agents), *report.sections],
         conclusion=[
             f"new labels: {change.labels}; items with another likeliest label: {changed_label_count}",
-            f"items in doubt: {len(names_in_doubt)} before, {len(new_consensus.items_in_doubt)} now",
+            f"items in doubt: {len(names_in_doubt)} before, {len(doubtful_now)} now; of those before, "
+            f"{len(doubtful_now.intersection(names_in_doubt))} still are",
             *sureness,
             *report.conclusion,
         ],

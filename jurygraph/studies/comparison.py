@@ -711,8 +711,8 @@ def headline_sections(figures: Figures) -> ReportSections:
     changed_task_count = figures["tasks_with_changed_inputs"]
     if changed_task_count:
         yield (
-            f"{format_count(changed_task_count, 'task')} with another content or other responses in B; if the rows of "
-            "a table were reordered, score both with --id-column"
+            f"{format_count(changed_task_count, 'task')} with another content, which the config may give, such as a "
+            "rubric, or other responses in B; if the rows of a table were reordered, score both with --id-column"
         )
     gate_columns: Columns = {
         "gate": "condition",

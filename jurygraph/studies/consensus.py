@@ -337,11 +337,11 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
     constant_people = {name: row for name, row in people.items() if row.get("always") is not None}
     if constant_people:
         labels = [
-            f"{name} ({format_label(person['always'])} for all {person['labels']})"
+            f"{name} ({format_label(person['always']['label'])}: {person['always']['labels']} of {person['labels']})"
             for name, person in constant_people.items()
         ]
         yield (
-            f"Warning: gives every item the same label, where others differ: {join_names(labels)}; to leave out: "
+            f"Warning: gives nearly every item one label, where others differ: {join_names(labels)}; to leave out: "
             f"{without_option(constant_people)}"
         )
     people = {name: row for name, row in people.items() if name not in constant_people}
@@ -415,7 +415,8 @@ def _annotator_figures(
             row["offset"] = round(float(fitted_consensus.adjusted.leniency[code]), 9)
         row["agreement"] = None if math.isnan(agreements[code]) else agreements[code]
         row["rare"] = int(rare_counts[code])
-        row["always"] = constant_labels.get(code)
+        label, count = constant_labels.get(code, (None, 0))
+        row["always"] = None if label is None else {"label": label, "labels": count}
         if ballots.gold:
             right_count, label_count = gold_counts[code].tolist()
             row["gold"] = {"right": right_count, "labels": label_count}

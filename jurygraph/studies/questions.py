@@ -30,6 +30,7 @@ from jurygraph.views.agents import AgentDifference
 
 _Cell = str | int | float | None
 _DIGITS = 3
+_NO_GOLD = {"right": 0, "labels": 0}
 _TEXT_COLUMNS = ("item", "agent", "group", "prompt", "text")
 
 
@@ -157,11 +158,15 @@ def _annotator_table(figures_by_question: Mapping[str, Figures]) -> ReportTable:
     for question, figures in figures_by_question.items():
         measure = "correlation" if figures["values"] else "accuracy"
         header += [f"{question}: {measure} (95 %)", f"{question}: labels"]
+        if figures["counts"]["gold"]:
+            header.append(f"{question}: right on gold")
         for row in rows:
             person = figures["annotators"].get(row[0], {})
             value = person.get(measure)
             estimate = value if isinstance(value, dict) else IntervalCell(value, None, None)
             row += [estimate, person.get("labels")]
+            if figures["counts"]["gold"]:
+                row.append("{right} of {labels}".format_map(person.get("gold", _NO_GOLD)))
     return ReportTable(header, rows, digits=_DIGITS)
 
 

@@ -133,7 +133,8 @@ def test_doubtful_answers_are_found_labelled_again_and_refitted(tmp_path: Path) 
     assert result.conclusion[:2] == [
         f"new labels: {len(answers)}; items with another likeliest label: {len(other)}",
         f"items in doubt: {len(chosen)} before, "
-        f"{sum(value > HIGH_AMBIGUITY for value in now.values())} now",
+        f"{sum(value > HIGH_AMBIGUITY for value in now.values())} now; of those before, "
+        f"{sum(now[item.key] > HIGH_AMBIGUITY for item in chosen)} still are",
     ]
 
 

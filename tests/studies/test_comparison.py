@@ -440,7 +440,7 @@ def test_a_certain_difference_says_what_was_filled_in_and_that_other_things_were
     assert table.header[0] == "changed between the runs"
     assert table.rows == [["rubric.kappa", "A", "1.0"], ["", "B", "none"]]
     assert str(note).startswith(
-        "5 tasks with another content or other responses in B; if the rows of a "
+        "5 tasks with another content, which the config may give, such as a rubric, or other responses in B; if the "
     )
 
 

@@ -77,22 +77,27 @@ class Votes:
         """Return the number of labels of each annotator, [A]."""
         return np.bincount(self.annotator, minlength=len(self.annotators))
 
-    def constant_labels(self) -> dict[int, Any]:
-        """Return the class of each annotator, by code, who gives no other, where the others' labels make that unlikely.
+    def constant_labels(self) -> dict[int, tuple[Any, int]]:
+        """Return the class, and how often it is given, of each annotator who gives hardly another one, by code.
 
-        Those of the same items, with an imaginary one of this class and one of another, are taken as draws: as many as
-        this annotator's are all of the class with a probability below 1 %.
+        It is 95 % of the labels and more, where the others' labels make that unlikely: those of the same items, with an
+        imaginary one of this class and one of another, are taken as draws, which are of it so often with a probability
+        below 1 %.
         """
+        from scipy import special  # imported lazily: every `study` command would wait for it
+
         class_by_annotator = {}
         for code, label_count in enumerate(self.labels_by_annotator.tolist()):
             is_own = self.annotator == code
-            own_labels = np.unique(self.label[is_own])
             is_others = ~is_own & np.isin(self.item, self.item[is_own])
-            if len(own_labels) == 1 and label_count >= _MIN_CONSTANT_LABELS:
-                same_count = np.count_nonzero(self.label[is_others] == own_labels[0])
+            counts = np.bincount(self.label[is_own], minlength=len(self.classes))
+            commonest = int(counts.argmax())
+            count = int(counts[commonest])
+            if label_count >= _MIN_CONSTANT_LABELS and count >= _CONSTANT_SHARE * label_count:
+                same_count = np.count_nonzero(self.label[is_others] == commonest)
                 share = (same_count + 1) / (np.count_nonzero(is_others) + 2)
-                if share**label_count < _CONSTANT_LABELS_LEVEL:
-                    class_by_annotator[code] = self.classes[own_labels[0]]
+                if special.bdtrc(count - 1, label_count, share) < _CONSTANT_LABELS_LEVEL:
+                    class_by_annotator[code] = self.classes[commonest], count
         return class_by_annotator
 
     def agreement_by_annotator(self) -> Floats:
@@ -264,6 +269,7 @@ FitPreset = Literal["converged", "paper", "paper-synthetic"]
 _OBJECTIVE_RELATIVE_TOLERANCE = 1e-13
 _CONSTANT_LABELS_LEVEL = 0.01
 _MIN_CONSTANT_LABELS = 5
+_CONSTANT_SHARE = 0.95
 """Relative fall of the objective that is within rounding error, so that the step is still accepted."""
 
 

@@ -190,7 +190,7 @@ def test_the_widest_doubt_is_labelled_first_and_the_last_command_runs_with_files
     (command,) = re.findall("^next: jurygraph (.*)$", read.err, re.M)
     second = run(*shlex.split(command))
     assert second.code == 0, second.err
-    counts = "items in doubt: 2 before, 1 now\n"
+    counts = "items in doubt: 2 before, 1 now; of those before, "
     assert counts in second.out
     table(Path("new.jsonl"), {"item": "new", "agent": "bot", "annotator": "dee", "label": 4})
     refused = run(*shlex.split(command)).err

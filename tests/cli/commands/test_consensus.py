@@ -527,7 +527,10 @@ def test_stars_of_a_small_panel_are_labelled_again_where_their_adjusted_mean_is_
     second = (*named[:2], "new.csv", *named[2:], "--before", "c.json")
     moved = run(*second, "--labels-out", "labels.csv")
     assert moved.out.startswith("new labels: 1; items with another likeliest label: 0\n")
-    assert "\nitems in doubt: 2 before, 1 now\nstandard error of those that were in" in moved.out
+    assert (
+        "\nitems in doubt: 2 before, 1 now; of those before, 1 still are\nstandard error of those that were in"
+        in moved.out
+    )
     assert "item  label before  label  adjusted mean before  adjusted mean  standard" in moved.out
     assert "study judge RUN --labels labels.csv --target-column adjusted_mean\n" in moved.err
     assert "too few labels" not in moved.err

@@ -55,7 +55,7 @@ def test_each_question_has_a_consensus_and_one_table_shows_them_beside_the_judge
     ended = run(*command, "--labels-out", "labels-out.csv")
     assert ended.code == 0, ended.err
     assert (
-        "\naccuracy: Warning: gives every item the same label, where others differ: cy (yes for all 12)"
+        "\naccuracy: Warning: gives nearly every item one label, where others differ: cy (yes: 12 of 12)"
         in f"\n{ended.out}"
     )
     assert "; to leave out: --without cy\n" in ended.out
@@ -234,5 +234,5 @@ def test_one_label_is_no_habit_and_decisions_in_three_spellings_are_words(
     table(tmp_path / "v.csv", *rows)
     found = consensus_json(run, "v.csv")
     assert found["classes"] == ["no", "y", "yes"]
-    assert found["annotators"]["cy"]["always"] == "y"
+    assert found["annotators"]["cy"]["always"] == {"label": "y", "labels": 6}
     assert found["annotators"]["dee"]["always"] is None
