@@ -381,7 +381,26 @@ def _assign_fresh_reviewers(rated_before: Bools, per_item: int, rng: np.random.G
         ]
         assigned[item, preferred_reviewers] = True
         loads[preferred_reviewers] += 1
+    while _move_one_rating(assigned, rated_before):
+        pass
     return assigned
+
+
+def _move_one_rating(assigned: Bools, rated_before: Bools) -> bool:
+    """Let who has two ratings fewer than another take one of theirs, in place, unless that one rated it before.
+
+    Returns whether there was one to move.
+    """
+    loads = assigned.sum(axis=0)
+    for heavy in np.argsort(-loads, kind="stable"):
+        for light in np.argsort(loads, kind="stable"):
+            is_movable = assigned[:, heavy] & ~assigned[:, light]
+            is_movable &= rated_before[:, heavy] | ~rated_before[:, light]
+            if loads[heavy] - loads[light] >= 2 and is_movable.any():
+                item = is_movable.argmax()
+                assigned[item, [heavy, light]] = [False, True]
+                return True
+    return False
 
 
 def _swap_reviewers(assigned: Bools, codes: Ints, rng: np.random.Generator) -> None:

@@ -212,6 +212,9 @@ def select_ambiguous(
     if min_doubt is not None and len(rounds) > 1:
         raise InputError("--above: is of one question; save its consensus alone, by --dimension")
     item_by_key = {item.key: item for item in items}
+    for item in items:  # those of a run name the agent apart
+        named_item = item.model_copy(update={"agent": item.agent or item.author})
+        item_by_key.setdefault(named_item.key, named_item)
     dimensions_by_item: dict[str, list[str | None]] = {}
     rank_by_item: dict[str, int] = {}
     for earlier in rounds:

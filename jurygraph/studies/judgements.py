@@ -516,7 +516,11 @@ def find_judgements_of_question(run: RunJudgements, name: str) -> Judgements:
     several questions.
     """
     questions = {judge.question: None for judge in run.judgements_by_judge}
-    names = find_questions_by_name(name, questions)
+    names = find_questions_by_name(name, questions) or [
+        question
+        for question in questions
+        if find_questions_by_name(name.casefold(), [question.casefold()])
+    ]
     if len(names) > 1:
         raise InputError(
             f"{run.run}: {describe_question_name_problem(name, names, list(questions))}"

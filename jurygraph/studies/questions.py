@@ -100,7 +100,7 @@ def add_judged_agents(
 
     What a judge says is taken as the label that it is, with the credit of people's labels.
     """
-    response_by_item = _match_responses(_collect_texts(fits), run.judgements)
+    response_by_item = _match_responses(collect_texts(fits), run.judgements)
     rows: list[list[object]] = []
     conclusion = []
     notes = list(report.notes)
@@ -171,22 +171,23 @@ def _annotator_table(figures_by_question: Mapping[str, Figures]) -> ReportTable:
 
 
 def list_consensus_labels(
-    fit: FittedConsensus, question: str | None = None
+    fit: FittedConsensus,
+    texts_by_item: Mapping[str, Mapping[str, _Cell]],
+    question: str | None = None,
 ) -> list[dict[str, _Cell]]:
     """Return `item`, `agent` if votes name one, `label`, `spread` and `doubt` of each item, as the files name them.
 
     The label is the likeliest class, and none where several are as likely; of numbers there are also the `mean` of the
     labels and the `adjusted_mean`, the lowest first, and where that is the method its `standard_error`: the label is
     the class nearest to it. `labels` is their number, `spread` is that of its labels, `doubt` why it is in doubt, if it
-    is. The group, prompt and text follow where votes have them. All are of the `question`, if there is one.
+    is. The group, prompt and text follow, of the `texts_by_item`. All are of the `question`, if there is one.
     """
     columns = [] if has_words(fit.ballots.classes) else ["mean", "adjusted_mean"]
     if fit.method == "adjusted-mean":
         columns.append("standard_error")
-    texts_by_item = _collect_texts([fit])
     rows = []
     for key, item in describe_items(fit).items():
-        texts = texts_by_item[key]
+        texts = dict(texts_by_item[key])
         label = _find_likeliest_class(fit, item)
         row: dict[str, _Cell] = {"item": texts.pop("item")}
         if "agent" in texts:
@@ -217,13 +218,11 @@ def list_item_rows(
 
     Raises `InputError` if the run has no response that is an item, or no judge of any of the questions.
     """
-    texts_by_item = _collect_texts(fits)
+    texts_by_item = collect_texts(fits, run)
     response_by_item: Mapping[str, str | None] = {}
     judged: list[Judgements] = [{}] * len(fits)
     if run is not None:
         response_by_item = _match_responses(texts_by_item, run.judgements)
-        for item, response in response_by_item.items():
-            texts_by_item[item] = {**run.texts.get(response or "", {}), **texts_by_item[item]}
         judged = _find_judgements(fits, run.judgements)
     # by column, since a question may be of some of the items alone
     reasons: dict[str, list[str]] = {}
@@ -262,8 +261,13 @@ def list_item_rows(
     ]
 
 
-def _collect_texts(fits: Iterable[FittedConsensus]) -> dict[str, dict[str, _Cell]]:
-    """Return what is known of each item of any question, by its key: its name, agent, group, prompt and text."""
+def collect_texts(
+    fits: Iterable[FittedConsensus], run: JudgedAnswers | None = None
+) -> dict[str, dict[str, _Cell]]:
+    """Return what is known of each item of any question, by its key: its name, agent, group, prompt and text.
+
+    What no vote has is that of the response of a run. Raises `InputError` if no item is one.
+    """
     texts_by_item: dict[str, dict[str, _Cell]] = {}
     for fit in fits:
         ballots = fit.ballots
@@ -273,6 +277,9 @@ def _collect_texts(fits: Iterable[FittedConsensus]) -> dict[str, dict[str, _Cell
             texts = {"item": item, "agent": agent, **details}
             present_texts = {column: text for column, text in texts.items() if text is not None}
             texts_by_item.setdefault(key, {}).update(present_texts)
+    if run is not None:
+        for item, response in _match_responses(texts_by_item, run.judgements).items():
+            texts_by_item[item] = {**run.texts.get(response or "", {}), **texts_by_item[item]}
     return texts_by_item
 
 

@@ -65,6 +65,7 @@ from jurygraph.studies.fitted_consensus import ConsensusSettings, FittedConsensu
 from jurygraph.studies.questions import (
     JudgedAnswers,
     add_judged_agents,
+    collect_texts,
     list_consensus_labels,
     list_item_rows,
     read_judged_answers,
@@ -239,7 +240,7 @@ def consensus(
         ratings, columns, scales, gold, without, keep_last, settings.uses_paper_preset
     )
     questions = list_questions(votes.files, dimension)
-    names = [(name or votes.label_column).casefold() for name in questions]
+    names = [(name or votes.label_column).casefold() for name in list_questions(votes.files, None)]
     scaled_questions = [name.casefold() for name in filter(None, scales)]
     select_known_names("--classes: no label is of the question", scaled_questions, names)
     _refuse_for_several(
@@ -262,11 +263,11 @@ def consensus(
         )
     if artifact is not None:
         _write_confusions(artifact, fits[0], method is not None)
-    if labels_out is not None:
-        _write_labels(labels_out, fits, dimension)
     run = None
     if judged is not None:
         (run,) = read_from_each_run([judged], read_judged_answers)
+    if labels_out is not None:
+        _write_labels(labels_out, fits, dimension, run)
     if table is not None:
         write_table(table, list_item_rows(fits, run))
         print_message(f"wrote {table}")
@@ -379,12 +380,18 @@ def _write_confusions(path: Path, fitted: FittedConsensus, is_method_chosen: boo
     write_output(path, [confusions_to_json(confusions)])
 
 
-def _write_labels(path: Path, fits: Sequence[FittedConsensus], dimension: str | None) -> None:
+def _write_labels(
+    path: Path,
+    fits: Sequence[FittedConsensus],
+    dimension: str | None,
+    run: JudgedAnswers | None,
+) -> None:
     """Write the labels of all items, and say which column to use; each has its question, if there are several."""
     rows = []
+    texts_by_item = collect_texts(fits, run)
     for fit in fits:
         question = dimension if len(fits) == 1 else fit.ballots.dimension
-        rows += list_consensus_labels(fit, question)
+        rows += list_consensus_labels(fit, texts_by_item, question)
     write_table(path, rows)
     advice = ""
     if all(fit.method == "adjusted-mean" for fit in fits):

@@ -236,3 +236,27 @@ def test_one_label_is_no_habit_and_decisions_in_three_spellings_are_words(
     assert found["classes"] == ["no", "y", "yes"]
     assert found["annotators"]["cy"]["always"] == {"label": "y", "labels": 6}
     assert found["annotators"]["dee"]["always"] is None
+
+
+def test_sheets_of_a_run_join_labels_that_name_agents(run: Command, tmp_path: Path) -> None:
+    project = write_project(
+        tmp_path, TASKS, "evaluators: [maths.accuracy]\nreward: {accuracy: 1.0}\n"
+    )
+    assert run("score", project / "tasks.jsonl", "--out", "run").code == 0
+    rows = [
+        {"item": f"t{task}/{agent}", "agent": agent, "annotator": person, "label": label}
+        for task in range(6)
+        for agent in ("m1", "m2")
+        for person, label in (("ann", 1), ("bo", task % 2))
+    ]
+    table(tmp_path / "v.csv", *rows)
+    ended = run("consensus", "v.csv", "--run", "run", "--labels-out", "l.csv", "--json")
+    assert "no judge is of label" in ended.err
+    saved = run("consensus", "v.csv", "--json")
+    Path("saved.json").write_text(saved.out, encoding="utf-8")
+    out = ("--reviewers", "cy,dee", "--per-item", 1, "--out", "again")
+    made = run("assign", "run", "--ambiguous", "saved.json", *out)
+    assert made.code == 0, made.err
+    assert "6 items for 2 reviewers, each item 1 times; 3 for each" in made.out
+    with Path("again/key.jsonl").open(encoding="utf-8") as file:
+        assert {json.loads(line)["agent"] for line in file} == {"m1", "m2"}
