@@ -9,6 +9,7 @@ import json
 import logging
 import math
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -320,6 +321,10 @@ class _LabelRow(JudgedLabel):
     target: StrictBool | Number | None  # type: ignore[assignment]  # None in a row that nobody has labelled
 
 
+class _GoldRow(LabelledItem):
+    dimension: Id | None = None
+
+
 class _ItemText(RatedItem):
     text: str
 
@@ -398,16 +403,26 @@ def is_no_label(label: Label | None) -> bool:
     return isinstance(label, str) and DECISION_BY_WORD.get(label.strip().casefold(), False) is None
 
 
-def read_gold(path: StrPath, columns: NameByField = NO_NAMES) -> Mapping[str, LabelWithPlace]:
-    """Read the gold labels of items, by key. Rows without a label are left out.
+def read_gold(
+    path: StrPath, columns: NameByField = NO_NAMES
+) -> dict[str, Mapping[str, LabelWithPlace]]:
+    """Read the gold labels of items, by question and key. Rows without a label are left out.
 
-    Columns are `item`, `label`, and `agent`. Raises as `read_ratings` does, also if an item has two labels.
+    Columns are `item`, `label`, `agent`, and `dimension`, the question; else it is what the column of labels is called
+    by. Raises as `read_ratings` does, also if an item has two labels.
     """
-    file = read_validated_rows(path, LabelledItem, columns)
-    return {
-        key: LabelWithPlace(f"{path}, {position}", file.columns, label)
-        for key, (label, position) in unique_value_by_item(file, "label").items()
-    }
+    file = read_validated_rows(path, _GoldRow, columns)
+    rows_by_question = defaultdict(list)
+    for position, row in file.rows:
+        rows_by_question[row.dimension or file.columns["label"]].append((position, row))
+    gold: dict[str, Mapping[str, LabelWithPlace]] = {}
+    for question, rows in rows_by_question.items():
+        labels = unique_value_by_item(replace(file, rows=tuple(rows)), "label")
+        gold[question] = {
+            key: LabelWithPlace(f"{path}, {position}", file.columns, label)
+            for key, (label, position) in labels.items()
+        }
+    return gold
 
 
 def read_judged_labels(
@@ -718,7 +733,7 @@ def iter_file_columns(
     for path in paths:
         file_columns = dict(columns)
         for name, column in columns.items():
-            texts = [column] if column in all_columns else split_names(column)
+            texts = [column] if column in all_columns else split_names(column.removesuffix(","))
             missing_columns = all_columns - headers[path]
             present_texts = [
                 text for text in texts if split_column_subject(text)[0] not in missing_columns
@@ -961,7 +976,7 @@ def read_calibrations(path: StrPath) -> JsonFields:
 
 def read_json_object(path: StrPath, subject: str, hint: str) -> JsonFields:
     """Return the object in a JSON file. An `InputError` says `subject`, with its verb, and `hint` if there is none."""
-    if Path(path).suffix in (".xlsx", ".parquet"):
+    if Path(path).suffix.lower() in (".xlsx", ".parquet"):
         raise InputError(f"{path}: is a table; {subject} a JSON object; {hint}")
     with TextFile(path, str(path)) as file:
         try:

@@ -20,6 +20,7 @@ from jurygraph.messages import join_names, quote
 from jurygraph.schema.frozen_model import FrozenModel, JsonFields, Number, UnitInterval
 from jurygraph.schema.rating import Label
 from jurygraph.sources.files import validate_at_location
+from jurygraph.sources.label_words import LABEL_FIELDS
 from jurygraph.sources.ratings import read_json_object
 from jurygraph.sources.sheets import SheetItem
 from jurygraph.studies import consensus
@@ -162,19 +163,21 @@ def read_rounds(path: Path) -> list[SavedConsensus]:
 
 
 def select_round(
-    rounds: Sequence[SavedConsensus], question: str | None, column: str
+    rounds: Sequence[SavedConsensus], question: str | None, column: str, is_only_question: bool
 ) -> SavedConsensus | None:
-    """Return the earlier consensus of a question, or of labels that name none; None without any.
+    """Return the earlier consensus of a question; None without any.
 
-    `column` is what the column of labels is called by. Raises `InputError` if only others are there.
+    `column` is what the column of labels is called by. Labels that name no question, there or here, are of the only
+    one. Raises `InputError` if others are there.
     """
+    name = question or (None if column in LABEL_FIELDS else column)
     for earlier in rounds:
-        is_same_dimension = None in (question, earlier.dimension) or earlier.dimension == question
-        if is_same_dimension and (earlier.question or column) in (question or column, column):
+        is_nameless = None in (name, earlier.subject)
+        if earlier.subject == name or (is_nameless and is_only_question and len(rounds) == 1):
             return earlier
     if rounds:
-        names = join_names(earlier.dimension or earlier.question or "labels" for earlier in rounds)
-        raise InputError(f"--before: is of {names}, and has no consensus of {question or column}")
+        names = join_names(earlier.subject or "labels" for earlier in rounds)
+        raise InputError(f"--before: is of {names}, and has no consensus of {name or 'labels'}")
     return None
 
 

@@ -687,7 +687,7 @@ def describe_raters(
     shifted_names = []
     for name, cell in cells.items():
         finding = _classify_rater(cell, chance, half_way)
-        if finding == "guessing" and name in unsure_people:
+        if finding in ("guessing", "weak") and name in unsure_people:
             finding = "unsure"
         if finding is not None:
             names_by_finding[finding].append(name)

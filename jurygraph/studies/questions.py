@@ -14,6 +14,7 @@ from jurygraph.messages import join_names
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import Label, format_label
 from jurygraph.schema.task import chat_to_prompt_text
+from jurygraph.sources.ratings import parse_target_cell
 from jurygraph.studies.consensus import compare_agents
 from jurygraph.studies.fitted_consensus import FittedConsensus, describe_items
 from jurygraph.studies.judgements import (
@@ -117,10 +118,16 @@ def add_judged_agents(
         lead_by_pair = {frozenset((lead.first, lead.second)): lead for lead in leads}
         for lead in compare_agents(fit):
             judged = lead_by_pair.get(frozenset((lead.first, lead.second)))
-            rows.append([fit.question, lead.first, lead.second, lead, _turn(judged, lead.first)])
+            cells = (_turn(lead, lead.first), _turn(judged, lead.first))
+            rows.append([fit.question, lead.first, lead.second, *cells])
         conclusion += [f"{fit.question}, by the judge: {lead.sentence}" for lead in leads[:1]]
     header = ("question", "agent", "other", "ahead by people (95 %)", "ahead by the judge (95 %)")
-    figures = {"judged_agents": [dict(zip(header, row, strict=True)) for row in rows]}
+    if not rows:
+        notes.append(
+            "no row has an agent to compare; --table shows what the judge said of each item"
+        )
+    names = ("question", "agent", "other", "people", "judge")
+    figures = {"judged_agents": [dict(zip(names, row, strict=True)) for row in rows]}
     return replace(
         report,
         figures=report.figures | figures,
@@ -131,13 +138,17 @@ def add_judged_agents(
 
 
 def _credit_of_judgement(judgement: Judgement, fit: FittedConsensus) -> float:
-    """Return the credit of what a judge said, at its place of people's scale."""
+    """Return the credit of what a judge said: of numbers on people's scale as it is, else at its place of that."""
     classes: Any = fit.ballots.classes
     if has_words(classes):
         return float(fit.values[classes.index(_find_class(judgement, classes))])
-    place = _place_on_scale(judgement, len(classes))
-    number = classes[0] + place * (classes[-1] - classes[0])
-    return float(np.interp(number, classes, fit.values))
+    lowest, highest = min(classes), max(classes)
+    low, high = judgement.scale or UNIT_SCALE
+    number = judgement.native
+    if number is None or not low <= lowest < highest <= high:
+        number = lowest + _place_on_scale(judgement, len(classes)) * (highest - lowest)
+    numbers, values = zip(*sorted(zip(classes, fit.values, strict=True)), strict=True)
+    return float(np.interp(number, numbers, values))
 
 
 def _turn(lead: AgentDifference | None, first: str) -> IntervalCell | None:
@@ -233,6 +244,7 @@ def list_item_rows(
         "in doubt": {item: "; ".join(doubts) for item, doubts in reasons.items()}
     }
     for fit, judgements in zip(fits, judged, strict=True):
+        _refuse_taken_columns(fit, cells)
         cells |= _consensus_cells(fit)
         if judgements:
             cells[f"{fit.question} judge"] = {
@@ -241,12 +253,6 @@ def list_item_rows(
                 if response is not None and response in judgements
             }
         cells |= _person_cells(fit)
-    taken_columns = {*_TEXT_COLUMNS, "in doubt"}.intersection(fit.question for fit in fits)
-    if taken_columns:
-        raise InputError(
-            f"--table: has a column {taken_columns.pop()!r} of its own; call the question by another name, as "
-            "--target-column NAME=COLUMN"
-        )
     text_columns = [
         column
         for column in _TEXT_COLUMNS
@@ -316,6 +322,15 @@ def _find_likeliest_class(fit: FittedConsensus, item: Figures) -> Label | None:
     return None if is_tied else fit.ballots.classes[posterior.index(greatest)]
 
 
+def _refuse_taken_columns(fit: FittedConsensus, cells: Mapping[str, object]) -> None:
+    """Raise `InputError` if a table has columns that those of a question are called by, too."""
+    for column in {*_consensus_cells(fit), *_person_cells(fit)} & {*_TEXT_COLUMNS, *cells}:
+        raise InputError(
+            f"--table: has a column {column!r} already; call the question by another name, as --target-column "
+            "NAME=COLUMN"
+        )
+
+
 def _consensus_cells(fit: FittedConsensus) -> dict[str, Mapping[str, _Cell]]:
     """Return by column the consensus of a question on each item, how sure it is, and the number of its labels."""
     name = fit.question
@@ -334,10 +349,10 @@ def _consensus_cells(fit: FittedConsensus) -> dict[str, Mapping[str, _Cell]]:
     elif fit.method == "majority":
         counts = fit.model.votes.counts
         same_counts = counts[np.arange(len(counts)), fit.item_posteriors.likeliest_labels()]
-        shares = same_counts / np.maximum(counts.sum(axis=1), 1)
-        cells[f"{name} share of labels"] = dict(
-            zip(items, shares.round(_DIGITS).tolist(), strict=True)
-        )
+        shares = (same_counts / np.maximum(counts.sum(axis=1), 1)).round(_DIGITS).tolist()
+        cells[f"{name} share of labels"] = {
+            key: share for key, share in zip(items, shares, strict=True) if key in labelled_items
+        }
     else:
         cells[f"{name} probability"] = {
             key: round(max(item["posterior"]), _DIGITS) for key, item in items.items()
@@ -374,6 +389,9 @@ def format_judgement(judgement: Judgement, fit: FittedConsensus) -> Label:
 
 def _find_class(judgement: Judgement, classes: Sequence[Label]) -> Label:
     """Return the class at the place of a judge's answer on its scale, half way between two the higher one."""
+    decisions = [parse_target_cell(format_label(label)) for label in classes]
+    if judgement.decision is not None and sorted(map(str, decisions)) == ["False", "True"]:
+        return classes[decisions.index(bool(judgement.decision))]
     place = _place_on_scale(judgement, len(classes))
     return classes[math.floor(place * (len(classes) - 1) + 0.5)]
 

@@ -143,7 +143,7 @@ def test_a_column_may_be_mapped_by_either_of_its_two_names(tmp_path: Path) -> No
 @every_form
 def test_gold_labels_are_by_item_key_with_their_line(suffix: str, tmp_path: Path) -> None:
     rows = [{"item": "a", "agent": "m", "label": 1}, {"item": "b", "agent": None, "label": None}]
-    known = read_gold(table(tmp_path / f"gold{suffix}", *rows))
+    known = read_gold(table(tmp_path / f"gold{suffix}", *rows))["label"]
     assert list(known) == ["a_m"]
     assert float(known["a_m"].label) == 1.0
     assert known["a_m"].location.startswith(f"{tmp_path}/gold{suffix}, ")
@@ -151,7 +151,7 @@ def test_gold_labels_are_by_item_key_with_their_line(suffix: str, tmp_path: Path
 
 def test_an_item_has_one_gold_label(tmp_path: Path) -> None:
     same, other = {"item": "a", "label": 1}, {"item": "a", "label": 2}
-    assert list(read_gold(table(tmp_path / "g.jsonl", same, same))) == ["a"]
+    assert list(read_gold(table(tmp_path / "g.jsonl", same, same))["label"]) == ["a"]
     path = table(tmp_path / "h.jsonl", same, other)
     with pytest.raises(
         InputError, match=r"h.jsonl, line 2, field label: is not the label that item 'a' has in"

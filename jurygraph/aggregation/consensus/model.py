@@ -93,9 +93,11 @@ class Votes:
             counts = np.bincount(self.label[is_own], minlength=len(self.classes))
             commonest = int(counts.argmax())
             count = int(counts[commonest])
-            if label_count >= _MIN_CONSTANT_LABELS and count >= _CONSTANT_SHARE * label_count:
+            other_count = np.count_nonzero(is_others)
+            is_compared = min(label_count, other_count) >= _MIN_CONSTANT_LABELS
+            if is_compared and count >= _CONSTANT_SHARE * label_count:
                 same_count = np.count_nonzero(self.label[is_others] == commonest)
-                share = (same_count + 1) / (np.count_nonzero(is_others) + 2)
+                share = (same_count + 1) / (other_count + 2)
                 if special.bdtrc(count - 1, label_count, share) < _CONSTANT_LABELS_LEVEL:
                     class_by_annotator[code] = self.classes[commonest], count
         return class_by_annotator

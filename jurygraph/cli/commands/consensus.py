@@ -33,12 +33,13 @@ from jurygraph.errors import InputError
 from jurygraph.messages import (
     join_names,
     notes_on_similar_names,
+    quote,
     select_known_names,
     shell_quote,
     split_names,
 )
 from jurygraph.schema.rating import VoteOnText, format_label
-from jurygraph.sources.label_words import warn_of_reversed_decisions
+from jurygraph.sources.label_words import LABEL_FIELDS, warn_of_reversed_decisions
 from jurygraph.sources.ratings import (
     NUMERAL_PATTERN,
     ClassesByQuestion,
@@ -247,8 +248,10 @@ def consensus(
         questions,
         {"--values": values, "--artifact": artifact, "--plot": plot, "--compare": compare or None},
     )
+    _refuse_gold_of_none(votes, questions)
     earlier_by_question = {
-        name: select_round(earlier_rounds, name, votes.label_column) for name in questions
+        name: select_round(earlier_rounds, name, votes.label_column, len(questions) == 1)
+        for name in questions
     }
     fits = [
         _fit_question(
@@ -295,10 +298,25 @@ class _VoteFiles(NamedTuple):
         return self.files[0].columns.get("label", "label")
 
     def find_gold(self, question: str | None) -> Mapping[str, LabelWithPlace]:
-        """Return the gold labels of a question; of a single one without a name those that there are."""
-        if question is None:
-            return next(iter(self.gold.values()), {})
-        return self.gold.get(question, {})
+        """Return the gold labels of a question, or those that name none, which are of the only one."""
+        name = question or self.label_column
+        nameless_labels = (self.gold[field] for field in LABEL_FIELDS if field in self.gold)
+        return self.gold.get(name) or next(nameless_labels, {})
+
+
+def _refuse_gold_of_none(votes: _VoteFiles, questions: Sequence[str | None]) -> None:
+    """Raise `InputError` for gold labels of which nobody knows the question, or that are of none."""
+    names = [name or votes.label_column for name in list_questions(votes.files, None)]
+    for name in votes.gold:
+        if name in LABEL_FIELDS and len(questions) > 1:
+            raise InputError(
+                f"--gold: its labels name no question; call their column by one of {join_names(names)}, or choose one "
+                "by --dimension"
+            )
+        if name not in (*LABEL_FIELDS, *names):
+            raise InputError(
+                f"--gold: has labels of {name!r}, and the ratings are of {join_names(names)}"
+            )
 
 
 def _fit_question(
@@ -455,13 +473,19 @@ def _read_gold_labels(path: Path, columns: NameByField) -> dict[str, Mapping[str
     gold_columns = {name: columns[name] for name in ("item", "agent") if name in columns}
     if columns.get("agent") not in read_first_row(path):
         gold_columns.pop("agent", None)
-    gold_by_question = {}
+    gold_by_question: dict[str, dict[str, LabelWithPlace]] = {}
     for text in split_names(columns.get("label", "label").removesuffix(",")):
         column, first, second = split_column_subject(text)
-        gold_by_question[second or first or column] = read_gold(
-            path, {**gold_columns, "label": column}
-        )
-    return gold_by_question
+        found = read_gold(path, {**gold_columns, "label": column})
+        for question, labels in found.items():
+            name = (second or first or column) if question == column else question
+            known_labels = gold_by_question.setdefault(name, {})
+            for item, label in labels.items():
+                if known_labels.setdefault(item, label).label != label.label:
+                    raise InputError(
+                        f"{label.location}: {quote(item)} has another gold label of {name}"
+                    )
+    return dict(gold_by_question)
 
 
 def _notes_on_file(file: VotesFile) -> Iterator[str]:

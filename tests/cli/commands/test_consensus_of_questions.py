@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 
+from jurygraph.studies.fitted_consensus import ConsensusSettings, fit_consensus
+from jurygraph.studies.judgements import Judgement
+from jurygraph.studies.questions import _credit_of_judgement, format_judgement
+from jurygraph.studies.votes import collect_votes
 from tests.cli.commands.test_assign import TASKS
 from tests.cli.conftest import Command, write_project
 from tests.sources.test_ratings import table
+from tests.studies.consensus.made import votes_file
 
 COLUMNS = ("--target-column", "accuracy,tone,stars", "--classes", "tone=rude,neutral,kind")
 DOUBTFUL = "t3_m2"
@@ -172,8 +177,8 @@ def test_agents_are_compared_by_the_judge_as_by_people(run: Command, tmp_path: P
     found = consensus_json(run, "labels.csv", *COLUMNS, "--run", "run")
     row, *others = found["judged_agents"]
     assert (row["question"], row["agent"], row["other"]) == ("accuracy", "m1", "m2")
-    assert row["ahead by the judge (95 %)"]["value"] == 1.0
-    assert {other["ahead by the judge (95 %)"] for other in others} == {None}
+    assert row["judge"]["value"] == 1.0
+    assert {other["judge"] for other in others} == {None}
     assert "accuracy, by the judge: m1 is ahead of m2" in " ".join(found["conclusion"])
     alone = ("labels.csv", *COLUMNS, "--dimension", "tone", "--run", "run")
     assert "no judge is of tone; name questions as the run does" in run("consensus", *alone).err
@@ -260,3 +265,66 @@ def test_sheets_of_a_run_join_labels_that_name_agents(run: Command, tmp_path: Pa
     assert "6 items for 2 reviewers, each item 1 times; 3 for each" in made.out
     with Path("again/key.jsonl").open(encoding="utf-8") as file:
         assert {json.loads(line)["agent"] for line in file} == {"m1", "m2"}
+
+
+@pytest.mark.parametrize(
+    ("gold", "options", "counts"),
+    [
+        ({"label": "kind"}, ("--target-column", "tone"), {None: 1}),
+        ({"tone": "kind"}, ("--target-column", "tone"), {None: 1}),
+        ({"label": "kind"}, ("--target-column", "mood=tone"), {None: 1}),
+        ({"dimension": "tone", "label": "kind"}, COLUMNS[:2], {"accuracy": 0, "tone": 1}),
+        ({"label": "kind"}, COLUMNS[:2], "--gold: its labels name no question; call their column"),
+        ({"dimension": "ton", "label": "kind"}, COLUMNS[:2], "--gold: has labels of 'ton', and"),
+    ],
+)
+def test_gold_is_of_the_question_that_it_names_or_of_the_only_one(
+    run: Command, tmp_path: Path, gold: dict[str, str], options: tuple[str, ...], counts: Any
+) -> None:
+    table(tmp_path / "gold.csv", {"item": "t3", "agent": "m2", **gold})
+    command = ("labels.csv", *options, "--classes", "rude,neutral,kind", "--gold", "gold.csv")
+    if options == COLUMNS[:2]:
+        command = ("labels.csv", *COLUMNS, "--gold", "gold.csv")
+    if isinstance(counts, str):
+        assert counts in run("consensus", *command).err
+        return
+    found = consensus_json(run, *command)
+    for question, count in counts.items():
+        figures = found["questions"][question] if question else found
+        assert figures["counts"]["gold"] == count
+
+
+def test_a_judge_who_says_what_people_say_has_their_lead(run: Command, tmp_path: Path) -> None:
+    """Nobody gives the lowest of five stars, which the judge might; and decisions keep their meaning when turned."""
+    fit = fit_consensus(
+        collect_votes([votes_file(("a", "x", 2.0), ("a", "y", 4.0), ("b", "x", 5.0))]),
+        ConsensusSettings(method="majority"),
+    )
+    said = Judgement("t", "judged", score=0.25, native=2.0, scale=(1.0, 5.0))
+    assert _credit_of_judgement(said, fit) == fit.values[0]
+    words = collect_votes([votes_file(("a", "x", "yes"), ("a", "y", "no"))], classes=["yes", "no"])
+    decided = Judgement("t", "judged", score=0.0, decision=0.0)
+    assert format_judgement(decided, fit_consensus(words, ConsensusSettings())) == "no"
+
+
+def test_two_columns_of_one_name_are_refused(run: Command, tmp_path: Path) -> None:
+    rows = [
+        {"item": "a", "annotator": name, "stars": star, "stars mean": 3 - star % 2, "text": "A"}
+        for name, star in (("ann", 1), ("bo", 2), ("cy", 3))
+    ]
+    table(tmp_path / "v.csv", *rows)
+    command = ("v.csv", "--target-column", "stars,stars mean", "--table", "t.csv")
+    assert "--table: has a column 'stars mean' already; " in run("consensus", *command).err
+
+
+def test_labels_that_nobody_else_gave_an_item_make_nobody_constant(
+    run: Command, tmp_path: Path
+) -> None:
+    rows = [
+        {"item": f"{person}{item}", "annotator": person, "label": word if item else "bad"}
+        for person, word in (("ann", "good"), ("eli", "good"), ("bo", "ok"))
+        for item in range(person == "eli", 9)
+    ]
+    table(tmp_path / "v.csv", *rows)
+    found = consensus_json(run, "v.csv")
+    assert {row["always"] for row in found["annotators"].values()} == {None}
