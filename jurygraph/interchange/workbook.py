@@ -200,8 +200,7 @@ def write_workbook(responses: Sheet, agents: Sheet, table: ExportTable, path: Pa
     # The agents come first, so that the file opens on who is better.
     _add_sheet(workbook, "Agents", *agents, to_read)
     _add_sheet(workbook, "Rewards", *responses, to_read)
-    last_column = get_column_letter(len(responses[0]))
-    workbook["Rewards"].auto_filter.ref = f"A1:{last_column}{len(responses[1]) + 1}"
+    _filter_sheet(workbook, "Rewards", len(responses[0]), len(responses[1]))
     titles = [SheetColumn(name, 16) for name in names]
     _add_sheet(workbook, "Everything", titles, row_values, Alignment())
     workbook.save(path)
@@ -215,9 +214,13 @@ def write_sheet(titles: Sequence[str], rows: SheetRows, path: Path) -> None:
         for title in titles
     ]
     _add_sheet(workbook, "Items", columns, rows, Alignment(vertical="top", wrap_text=True))
-    last_column = get_column_letter(len(titles))
-    workbook["Items"].auto_filter.ref = f"A1:{last_column}{len(rows) + 1}"
+    _filter_sheet(workbook, "Items", len(columns), len(rows))
     workbook.save(path)
+
+
+def _filter_sheet(workbook: Workbook, title: str, columns: int, rows: int) -> None:
+    """Let who reads a sheet filter it by its titles; `rows` are those below them."""
+    workbook[title].auto_filter.ref = f"A1:{get_column_letter(columns)}{rows + 1}"
 
 
 def _add_sheet(

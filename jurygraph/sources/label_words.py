@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from jurygraph.errors import InputError
 from jurygraph.messages import (
     DECIMAL_COMMA_PATTERN,
     Problem,
@@ -13,6 +14,7 @@ from jurygraph.messages import (
     quote,
     select_known_names,
     shell_quote,
+    split_names,
 )
 from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.schema.rating import format_label
@@ -28,6 +30,36 @@ DECISION_BY_WORD: Mapping[str, bool | None] = {
     **dict.fromkeys(("", "n/a", "na", "#n/a", "unsure", "not sure", "?", "-", "–", "—")),
 }
 """How people write a decision in a cell, and that they made none."""
+
+
+ClassesByQuestion = Mapping[str, Sequence[str]]
+"""The labels of a question's scale, from low to high, by its name; by "" those of all others."""
+
+
+def parse_classes(texts: Sequence[str] | None) -> ClassesByQuestion:
+    """Return the classes that texts such as `A,B` or `QUESTION=A,B` name, joined by commas.
+
+    Raises `InputError` for a question that has two scales.
+    """
+    classes: dict[str, list[str]] = {}
+    for text in texts or ():
+        question, is_of_question, names = text.partition("=")
+        if not is_of_question or "," in question:  # then the sign is part of a label
+            question, names = "", text
+        question = question.strip()
+        if question in classes:
+            subject = f"names {quote(question)} twice" if question else "is of all questions twice"
+            raise InputError(
+                f"--classes: {subject}; write --classes QUESTION=LOWEST,…,HIGHEST once for each"
+            )
+        classes[question] = split_names(names)
+    return classes
+
+
+def select_classes(classes: ClassesByQuestion, question: str) -> Sequence[str]:
+    """Return the classes of a question, in any case: its own, or those of all others."""
+    by_folded_name = {name.casefold(): names for name, names in classes.items()}
+    return by_folded_name.get(question.casefold(), classes.get("", ()))
 
 
 class OpenClasses(list[Any]):
@@ -50,7 +82,7 @@ class LabelChoice:
     """
 
     is_chosen: Callable[[str], bool]
-    classes: Mapping[str, Sequence[str]]
+    classes: ClassesByQuestion
     open_classes: dict[str, OpenClasses] | None = None
     identify: Callable[[str], str] = str.casefold
     questions: set[str] = field(default_factory=set)
@@ -73,8 +105,8 @@ class LabelChoice:
 
 
 def fold_classes(
-    classes: Mapping[str, Sequence[str]], identify: Callable[[str], str] = str.casefold
-) -> Mapping[str, Sequence[str]]:
+    classes: ClassesByQuestion, identify: Callable[[str], str] = str.casefold
+) -> ClassesByQuestion:
     """Return classes by question as a `LabelChoice` has them; warns as `warn_of_reversed_decisions` does."""
     folded_classes = {}
     for question, names in classes.items():

@@ -54,11 +54,14 @@ from jurygraph.sources.files import (
 from jurygraph.sources.label_words import (
     DECISION_BY_WORD,
     LABEL_FIELDS,
+    ClassesByQuestion,
     LabelChoice,
     describe_invalid_label,
     fold_classes,
+    parse_classes,
     place_word,
     read_decisions,
+    select_classes,
 )
 from jurygraph.sources.table_rows import (
     RowWithPlace,
@@ -131,36 +134,6 @@ class FileRows(Generic[N]):
     @property
     def name(self) -> str:
         return Path(self.path).name
-
-
-ClassesByQuestion = Mapping[str, Sequence[str]]
-"""The labels of a question's scale, from low to high, by its name; by "" those of all others."""
-
-
-def parse_classes(texts: Sequence[str] | None) -> ClassesByQuestion:
-    """Return the classes that texts such as `A,B` or `QUESTION=A,B` name, joined by commas.
-
-    Raises `InputError` for a question that has two scales.
-    """
-    classes: dict[str, list[str]] = {}
-    for text in texts or ():
-        question, is_of_question, names = text.partition("=")
-        if not is_of_question or "," in question:  # then the sign is part of a label
-            question, names = "", text
-        question = question.strip()
-        if question in classes:
-            subject = f"names {quote(question)} twice" if question else "is of all questions twice"
-            raise InputError(
-                f"--classes: {subject}; write --classes QUESTION=LOWEST,…,HIGHEST once for each"
-            )
-        classes[question] = split_names(names)
-    return classes
-
-
-def select_classes(classes: ClassesByQuestion, question: str) -> Sequence[str]:
-    """Return the classes of a question, in any case: its own, or those of all others."""
-    by_folded_name = {name.casefold(): names for name, names in classes.items()}
-    return by_folded_name.get(question.casefold(), classes.get("", ()))
 
 
 def leave_out_raters(
@@ -381,8 +354,9 @@ def _read_labels(file: FileRows[V], scales: ClassesByQuestion) -> FileRows[V]:
     rows = []
     for position, vote in file.rows:
         label = vote.label
-        classes = select_classes(scales, vote.dimension or file.columns["label"])
-        if is_no_label(label) and str(label).casefold() not in map(str.casefold, classes):
+        if is_no_label(label) and not _is_class(
+            label, vote.dimension or file.columns["label"], scales
+        ):
             label = None
             empty_label_count += 1
         elif has_text_alone and label is not None and NUMERAL_PATTERN.fullmatch(str(label)):
@@ -396,6 +370,11 @@ def _read_labels(file: FileRows[V], scales: ClassesByQuestion) -> FileRows[V]:
                 raise_field_error(f"{file.path}, {position}", problem)
         rows.append((position, vote.model_copy(update={"label": label})))
     return replace(file, rows=tuple(rows), empty=empty_label_count)
+
+
+def _is_class(label: Label | None, question: str, scales: ClassesByQuestion) -> bool:
+    classes = select_classes(scales, question)
+    return str(label).casefold() in map(str.casefold, classes)
 
 
 def is_no_label(label: Label | None) -> bool:

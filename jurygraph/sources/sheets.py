@@ -394,9 +394,11 @@ def _move_one_rating(assigned: Bools, rated_before: Bools) -> bool:
     loads = assigned.sum(axis=0)
     for heavy in np.argsort(-loads, kind="stable"):
         for light in np.argsort(loads, kind="stable"):
+            if loads[heavy] - loads[light] < 2:
+                break  # nor has anybody after them
             is_movable = assigned[:, heavy] & ~assigned[:, light]
             is_movable &= rated_before[:, heavy] | ~rated_before[:, light]
-            if loads[heavy] - loads[light] >= 2 and is_movable.any():
+            if is_movable.any():
                 item = is_movable.argmax()
                 assigned[item, [heavy, light]] = [False, True]
                 return True

@@ -150,8 +150,7 @@ class ConsensusChange(NamedTuple):
 
 
 def read_rounds(path: Path) -> list[SavedConsensus]:
-    """Read what `consensus --json` printed, of each question. Raises `InputError` with file and field for anything
-    else."""
+    """Read what `consensus --json` printed, of each question. Raises `InputError` with file and field otherwise."""
     content = read_json_object(path, "a saved consensus is", _SAVE_CONSENSUS_HINT)
     questions = content.pop("questions", None)
     if not isinstance(questions, dict):

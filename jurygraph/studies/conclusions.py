@@ -150,13 +150,13 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     if not count:
         return [f"{name}: nothing can be said, because no labelled response has its judgement."]
     measure_symbol, agreement = _choose_agreement(judge)
+    counted = judge["as_counted"] or judge
+    counted_symbol, counted_agreement = _choose_agreement(counted)
     subject = name
     sentences = []
     test = judge["alternative_annotator"]
     is_tested = judge["reviewer"] is None and test.winning_rate is not None
     if is_tested:  # what most people want to know first
-        counted = judge["as_counted"] or judge
-        _, counted_agreement = _choose_agreement(counted)
         sentences.append(_describe_test_against_people(test, counted_agreement, judge))
         subject = "It"
     if judge["answers"] == 1:
@@ -170,12 +170,10 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
             )
         )
     sentences += _describe_hits(judge)
-    counted = judge["as_counted"]
-    if counted is not None:
-        measure_symbol, agreement = _choose_agreement(counted)
+    if counted is not judge:
         sentences.append(
             f"With {counted['n'] - count} more that are undecided or unsupported, as the reward counts "
-            f"them: {measure_symbol} {_cell_text(agreement)}, {counted['n']} labels."
+            f"them: {counted_symbol} {_cell_text(counted_agreement)}, {counted['n']} labels."
         )
     bias_side = side_of_bound(judge["bias"], 0.0)
     if bias_side and judge["scale"] != "binary":  # more than two values

@@ -374,8 +374,8 @@ def _annotator_figures(
     how much higher the labels surely are: numbers than in the middle of all annotators, were all items the same,
     and the credit of words than the others' (`shifts_from_others`). Adjusted means take out the `offset` of each
     annotator. `agreement` is the mean share of the others' labels of an item that are the same, `rare` how many labels
-    are of items whose majority is not the commonest class, `always` the label of who gives no other one
-    (`Votes.constant_labels`), else None, and `gold` how many labels of gold items are right.
+    are of items whose majority is not the commonest class, `always` the label of who gives hardly another one, and how
+    often (`Votes.constant_labels`), else None, and `gold` how many labels of gold items are right.
     """
     ballots = fitted_consensus.ballots
     model = fitted_consensus.model

@@ -19,12 +19,17 @@ from jurygraph.messages import quote, suggest_known_name
 from jurygraph.runs.export_table import ExportRow
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
-from jurygraph.sources.label_words import LABEL_FIELDS, TARGET_VALUE_HINT, LabelChoice, fold_classes
+from jurygraph.sources.label_words import (
+    LABEL_FIELDS,
+    TARGET_VALUE_HINT,
+    LabelChoice,
+    fold_classes,
+    parse_classes,
+)
 from jurygraph.sources.ratings import (
     NO_LABEL_DESCRIPTION,
     FileRows,
     PlacedLabel,
-    parse_classes,
     parse_target_cell,
     read_judged_labels,
 )

@@ -20,7 +20,6 @@ from jurygraph.studies.fitted_consensus import FittedConsensus, describe_items
 from jurygraph.studies.judgements import (
     UNIT_SCALE,
     Judgement,
-    Judgements,
     RunJudgements,
     find_judgements_of_question,
     read_judgements,
@@ -50,6 +49,45 @@ def read_judged_answers(run: Run, advance: ProgressCallback) -> JudgedAnswers:
         text = None if response is None else response.text
         texts[trace.response_id] = {"prompt": prompt, "text": text}
     return JudgedAnswers(read_judgements(run, advance), texts)
+
+
+class JudgedItems(NamedTuple):
+    """Items of several questions, by their keys: their `texts`, and of each question what its judge said, if any.
+
+    `unmatched` is the number of items that no response of the run is called by.
+    """
+
+    texts: Mapping[str, Mapping[str, _Cell]]
+    judgements: Sequence[Mapping[str, Judgement]]
+    unmatched: int = 0
+
+
+def match_items(fits: Sequence[FittedConsensus], run: JudgedAnswers | None = None) -> JudgedItems:
+    """Return the items of all questions with the judgements of a run, and its texts where votes have none.
+
+    Raises `InputError` if the run has no response that is an item, or no judge of any of the questions.
+    """
+    texts_by_item = _collect_texts(fits)
+    if run is None:
+        return JudgedItems(texts_by_item, [{}] * len(fits))
+    response_by_item = _match_responses(texts_by_item, run.judgements)
+    judged = [find_judgements_of_question(run.judgements, fit.question) for fit in fits]
+    if not any(judged):
+        names = join_names(fit.question for fit in fits)
+        problem = f"no judge is of {names}; name questions as the run does"
+        raise InputError(f"{run.judgements.run}: {problem}")
+    for item, response in response_by_item.items():
+        texts_by_item[item] = {**run.texts[response], **texts_by_item[item]}
+    judgements_by_item = [
+        {
+            item: judgements[response]
+            for item, response in response_by_item.items()
+            if response in judgements
+        }
+        for judgements in judged
+    ]
+    unmatched_count = len(texts_by_item) - len(response_by_item)
+    return JudgedItems(texts_by_item, judgements_by_item, unmatched_count)
 
 
 def report_questions(reports: Sequence[Report], fits: Sequence[FittedConsensus]) -> Report:
@@ -95,25 +133,23 @@ def report_questions(reports: Sequence[Report], fits: Sequence[FittedConsensus])
 
 
 def add_judged_agents(
-    report: Report, fits: Sequence[FittedConsensus], run: JudgedAnswers
+    report: Report, fits: Sequence[FittedConsensus], items: JudgedItems
 ) -> Report:
     """Return the report with the lead of each agent by the judge of a question, as far as it has one, beside people's.
 
     What a judge says is taken as the label that it is, with the credit of people's labels.
     """
-    response_by_item = _match_responses(collect_texts(fits), run.judgements)
     rows: list[list[object]] = []
     conclusion = []
     notes = list(report.notes)
-    unmatched_count = list(response_by_item.values()).count(None)
-    if unmatched_count:
-        notes.append(f"items that no response of the run is called by: {unmatched_count}")
-    for fit, judgements in zip(fits, _find_judgements(fits, run.judgements), strict=True):
-        credit = {}
-        for item, response in response_by_item.items():
-            judgement = judgements.get(response or "")
-            if judgement is not None and judgement.score is not None:
-                credit[item] = _credit_of_judgement(judgement, fit)
+    if items.unmatched:
+        notes.append(f"items that no response of the run is called by: {items.unmatched}")
+    for fit, judgements in zip(fits, items.judgements, strict=True):
+        credit = {
+            item: _credit_of_judgement(judgement, fit)
+            for item, judgement in judgements.items()
+            if judgement.score is not None
+        }
         leads = compare_agents(fit, credit) if credit else []
         lead_by_pair = {frozenset((lead.first, lead.second)): lead for lead in leads}
         for lead in compare_agents(fit):
@@ -217,9 +253,7 @@ def list_consensus_labels(
     return [row for _, row in rows]
 
 
-def list_item_rows(
-    fits: Sequence[FittedConsensus], run: JudgedAnswers | None = None
-) -> list[dict[str, _Cell]]:
+def list_item_rows(fits: Sequence[FittedConsensus], items: JudgedItems) -> list[dict[str, _Cell]]:
     """Return a row for each item: of each question the consensus, how sure it is, the judge, and each person's label.
 
     The consensus is the likeliest class, and none where several are as likely. How sure it is says its probability, of
@@ -227,14 +261,8 @@ def list_item_rows(
     people's are, of a scale of as many steps, and why there is none where it judged nothing. `in doubt` names each
     question of which the item is, and why.
 
-    Raises `InputError` if the run has no response that is an item, or no judge of any of the questions.
+    Raises `InputError` if two columns would have one name.
     """
-    texts_by_item = collect_texts(fits, run)
-    response_by_item: Mapping[str, str | None] = {}
-    judged: list[Judgements] = [{}] * len(fits)
-    if run is not None:
-        response_by_item = _match_responses(texts_by_item, run.judgements)
-        judged = _find_judgements(fits, run.judgements)
     # by column, since a question may be of some of the items alone
     reasons: dict[str, list[str]] = {}
     for fit in fits:
@@ -243,37 +271,35 @@ def list_item_rows(
     cells: dict[str, Mapping[str, _Cell]] = {
         "in doubt": {item: "; ".join(doubts) for item, doubts in reasons.items()}
     }
-    for fit, judgements in zip(fits, judged, strict=True):
-        _refuse_taken_columns(fit, cells)
-        cells |= _consensus_cells(fit)
+    for fit, judgements in zip(fits, items.judgements, strict=True):
+        cells_of_question = _consensus_cells(fit)
         if judgements:
-            cells[f"{fit.question} judge"] = {
-                item: format_judgement(judgements[response], fit)
-                for item, response in response_by_item.items()
-                if response is not None and response in judgements
+            cells_of_question[f"{fit.question} judge"] = {
+                item: format_judgement(judgement, fit) for item, judgement in judgements.items()
             }
-        cells |= _person_cells(fit)
+        cells_of_question |= _person_cells(fit)
+        for column in cells_of_question.keys() & {*_TEXT_COLUMNS, *cells}:
+            raise InputError(
+                f"--table: has a column {column!r} already; call the question by another name, as --target-column "
+                "NAME=COLUMN"
+            )
+        cells |= cells_of_question
     text_columns = [
         column
         for column in _TEXT_COLUMNS
-        if any(texts.get(column) is not None for texts in texts_by_item.values())
+        if any(texts.get(column) is not None for texts in items.texts.values())
     ]
     return [
         {
             **{column: texts.get(column) for column in text_columns},
             **{column: values.get(item) for column, values in cells.items()},
         }
-        for item, texts in texts_by_item.items()
+        for item, texts in items.texts.items()
     ]
 
 
-def collect_texts(
-    fits: Iterable[FittedConsensus], run: JudgedAnswers | None = None
-) -> dict[str, dict[str, _Cell]]:
-    """Return what is known of each item of any question, by its key: its name, agent, group, prompt and text.
-
-    What no vote has is that of the response of a run. Raises `InputError` if no item is one.
-    """
+def _collect_texts(fits: Iterable[FittedConsensus]) -> dict[str, dict[str, _Cell]]:
+    """Return what votes tell of each item of any question, by its key: its name, agent, group, prompt and text."""
     texts_by_item: dict[str, dict[str, _Cell]] = {}
     for fit in fits:
         ballots = fit.ballots
@@ -283,32 +309,21 @@ def collect_texts(
             texts = {"item": item, "agent": agent, **details}
             present_texts = {column: text for column, text in texts.items() if text is not None}
             texts_by_item.setdefault(key, {}).update(present_texts)
-    if run is not None:
-        for item, response in _match_responses(texts_by_item, run.judgements).items():
-            texts_by_item[item] = {**run.texts.get(response or "", {}), **texts_by_item[item]}
     return texts_by_item
-
-
-def _find_judgements(fits: Sequence[FittedConsensus], run: RunJudgements) -> list[Judgements]:
-    """Return what judges say of each question, if anything. Raises `InputError` if no judge is of any."""
-    judged = [find_judgements_of_question(run, fit.question) for fit in fits]
-    if not any(judged):
-        names = join_names(fit.question for fit in fits)
-        raise InputError(f"{run.run}: no judge is of {names}; name questions as the run does")
-    return judged
 
 
 def _match_responses(
     texts_by_item: Mapping[str, Mapping[str, _Cell]], run: RunJudgements
-) -> dict[str, str | None]:
-    """Return the response of each item: the one of its name, or of its key. Raises `InputError` if no item is one."""
+) -> dict[str, str]:
+    """Return the response of each item that has one, by its name or else its key. Raises `InputError` if none has."""
     names = run.response_by_name
-    name_by_item = {item: str(texts["item"]) for item, texts in texts_by_item.items()}
-    response_by_item = {
-        item: names.get(name) or names.get(item) for item, name in name_by_item.items()
-    }
-    if not any(response_by_item.values()):
-        items = join_names(dict.fromkeys(name_by_item.values()))
+    response_by_item = {}
+    for item, texts in texts_by_item.items():
+        response = names.get(str(texts["item"])) or names.get(item)
+        if response is not None:
+            response_by_item[item] = response
+    if not response_by_item:
+        items = join_names(dict.fromkeys(str(texts["item"]) for texts in texts_by_item.values()))
         hint = "an item is named as the response, or as its task, with --agent-column"
         raise InputError(f"{run.run}: no response is called {items}; {hint}")
     return response_by_item
@@ -320,15 +335,6 @@ def _find_likeliest_class(fit: FittedConsensus, item: Figures) -> Label | None:
     greatest = max(posterior)
     is_tied = posterior.count(greatest) > 1
     return None if is_tied else fit.ballots.classes[posterior.index(greatest)]
-
-
-def _refuse_taken_columns(fit: FittedConsensus, cells: Mapping[str, object]) -> None:
-    """Raise `InputError` if a table has columns that those of a question are called by, too."""
-    for column in {*_consensus_cells(fit), *_person_cells(fit)} & {*_TEXT_COLUMNS, *cells}:
-        raise InputError(
-            f"--table: has a column {column!r} already; call the question by another name, as --target-column "
-            "NAME=COLUMN"
-        )
 
 
 def _consensus_cells(fit: FittedConsensus) -> dict[str, Mapping[str, _Cell]]:
@@ -369,9 +375,9 @@ def _person_cells(fit: FittedConsensus) -> dict[str, Mapping[str, _Cell]]:
     cells: dict[str, dict[str, _Cell]] = {person: {} for person in sorted(set(ballots.annotator))}
     for item, person, label in zip(ballots.item, ballots.annotator, ballots.label, strict=True):
         if label is not None:
-            known = cells[person].get(item)
-            # who labelled it again, said both
-            cells[person][item] = label if known is None else f"{known}, {label}"
+            earlier_label = cells[person].get(item)
+            # who labelled it again, gave both
+            cells[person][item] = label if earlier_label is None else f"{earlier_label}, {label}"
     return {f"{fit.question} by {person}": labels for person, labels in cells.items()}
 
 

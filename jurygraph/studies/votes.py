@@ -212,8 +212,8 @@ def _find_gold_classes(
                 hint = "name the agent of each row in the column that the ratings have for it"
             raise InputError(f"{where}, field {columns['item']}: {problem}; {hint}")
         (key,) = answers
-        known = _label_to_scale_class(label, scale, f"{where}, field {columns['label']}")
-        if classes.setdefault(key, known) != known:
+        gold_class = _label_to_scale_class(label, scale, f"{where}, field {columns['label']}")
+        if classes.setdefault(key, gold_class) != gold_class:
             raise InputError(
                 f"{where}: {quote(key)} has another gold label, under its name with or without the agent; keep one"
             )

@@ -89,17 +89,17 @@ class Votes:
         class_by_annotator = {}
         for code, label_count in enumerate(self.labels_by_annotator.tolist()):
             is_own = self.annotator == code
-            is_others = ~is_own & np.isin(self.item, self.item[is_own])
             counts = np.bincount(self.label[is_own], minlength=len(self.classes))
             commonest = int(counts.argmax())
             count = int(counts[commonest])
-            other_count = np.count_nonzero(is_others)
-            is_compared = min(label_count, other_count) >= _MIN_CONSTANT_LABELS
-            if is_compared and count >= _CONSTANT_SHARE * label_count:
-                same_count = np.count_nonzero(self.label[is_others] == commonest)
-                share = (same_count + 1) / (other_count + 2)
-                if special.bdtrc(count - 1, label_count, share) < _CONSTANT_LABELS_LEVEL:
-                    class_by_annotator[code] = self.classes[commonest], count
+            if count < max(_MIN_CONSTANT_LABELS, _CONSTANT_SHARE * label_count):
+                continue
+            others_labels = self.label[~is_own & np.isin(self.item, self.item[is_own])]
+            same_count = np.count_nonzero(others_labels == commonest)
+            share = (same_count + 1) / (len(others_labels) + 2)
+            is_unlikely = special.bdtrc(count - 1, label_count, share) < _CONSTANT_LABELS_LEVEL
+            if len(others_labels) >= _MIN_CONSTANT_LABELS and is_unlikely:
+                class_by_annotator[code] = self.classes[commonest], count
         return class_by_annotator
 
     def agreement_by_annotator(self) -> Floats:

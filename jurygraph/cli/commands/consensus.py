@@ -39,10 +39,15 @@ from jurygraph.messages import (
     split_names,
 )
 from jurygraph.schema.rating import VoteOnText, format_label
-from jurygraph.sources.label_words import LABEL_FIELDS, warn_of_reversed_decisions
+from jurygraph.sources.label_words import (
+    LABEL_FIELDS,
+    ClassesByQuestion,
+    parse_classes,
+    select_classes,
+    warn_of_reversed_decisions,
+)
 from jurygraph.sources.ratings import (
     NUMERAL_PATTERN,
-    ClassesByQuestion,
     LabelWithPlace,
     NameByField,
     VotesFile,
@@ -51,10 +56,8 @@ from jurygraph.sources.ratings import (
     iter_file_columns,
     keep_last_labels,
     leave_out_raters,
-    parse_classes,
     read_gold,
     read_votes,
-    select_classes,
     select_dimension,
     split_column_subject,
 )
@@ -64,11 +67,11 @@ from jurygraph.studies.adjudication import SavedConsensus, read_rounds, select_r
 from jurygraph.studies.consensus import report
 from jurygraph.studies.fitted_consensus import ConsensusSettings, FittedConsensus, fit_consensus
 from jurygraph.studies.questions import (
-    JudgedAnswers,
+    JudgedItems,
     add_judged_agents,
-    collect_texts,
     list_consensus_labels,
     list_item_rows,
+    match_items,
     read_judged_answers,
     report_questions,
 )
@@ -266,15 +269,18 @@ def consensus(
         )
     if artifact is not None:
         _write_confusions(artifact, fits[0], method is not None)
-    run = None
-    if judged is not None:
-        (run,) = read_from_each_run([judged], read_judged_answers)
+    runs = read_from_each_run([*filter(None, [judged])], read_judged_answers)
+    items = JudgedItems({}, [])
+    if any((runs, labels_out, table)):  # else the texts of large files are not needed
+        items = match_items(fits, *runs)
     if labels_out is not None:
-        _write_labels(labels_out, fits, dimension, run)
+        _write_labels(labels_out, fits, items, dimension)
     if table is not None:
-        write_table(table, list_item_rows(fits, run))
+        write_table(table, list_item_rows(fits, items))
         print_message(f"wrote {table}")
-    result = _report_fits(fits, earlier_by_question.values(), run)
+    result = _report_fits(fits, earlier_by_question.values())
+    if runs:
+        result = add_judged_agents(result, fits, items)
     # `assign --ambiguous` prints it for what follows the labels that it asks for
     result.figures = {**result.figures, "command": _describe_command()}
     if labels_out is None and table is None:
@@ -352,12 +358,8 @@ def _refuse_for_several(
 def _report_fits(
     fits: Sequence[FittedConsensus],
     earlier_rounds: Iterable[SavedConsensus | None],
-    run: JudgedAnswers | None,
 ) -> Report:
-    """Return the reports of all questions as one, each compared with an earlier consensus if there is one.
-
-    Agents are compared by the judges of the run, too.
-    """
+    """Return the reports of all questions as one, each compared with an earlier consensus if there is one."""
     reports = []
     estimates = sum(fit.estimates for fit in fits)
     with progress("estimating again", estimates, "resamples") as advance:
@@ -366,8 +368,7 @@ def _report_fits(
                 reports.append(report(fit, advance))
             else:
                 reports.append(adjudication.report(fit, earlier, advance))
-    result = report_questions(reports, fits)
-    return result if run is None else add_judged_agents(result, fits, run)
+    return report_questions(reports, fits)
 
 
 _OUTPUT_OPTIONS = ("--table", "--run", "--labels-out", "--plot", "--html", "--artifact")
@@ -392,7 +393,7 @@ def _write_confusions(path: Path, fitted: FittedConsensus, is_method_chosen: boo
             f"{path}: not written, because {fitted.method} has no confusions; use --method stableval"
         )
         return
-    from jurygraph.judges.panel import to_confusions  # `assign` and `power` do not need it
+    from jurygraph.judges.panel import to_confusions  # few calls need it
 
     confusions = to_confusions(fitted.model, fitted.ballots.classes)
     write_output(path, [confusions_to_json(confusions)])
@@ -401,15 +402,14 @@ def _write_confusions(path: Path, fitted: FittedConsensus, is_method_chosen: boo
 def _write_labels(
     path: Path,
     fits: Sequence[FittedConsensus],
+    items: JudgedItems,
     dimension: str | None,
-    run: JudgedAnswers | None,
 ) -> None:
     """Write the labels of all items, and say which column to use; each has its question, if there are several."""
     rows = []
-    texts_by_item = collect_texts(fits, run)
     for fit in fits:
         question = dimension if len(fits) == 1 else fit.ballots.dimension
-        rows += list_consensus_labels(fit, texts_by_item, question)
+        rows += list_consensus_labels(fit, items.texts, question)
     write_table(path, rows)
     advice = ""
     if all(fit.method == "adjusted-mean" for fit in fits):
@@ -479,9 +479,9 @@ def _read_gold_labels(path: Path, columns: NameByField) -> dict[str, Mapping[str
         found = read_gold(path, {**gold_columns, "label": column})
         for question, labels in found.items():
             name = (second or first or column) if question == column else question
-            known_labels = gold_by_question.setdefault(name, {})
+            gold_labels = gold_by_question.setdefault(name, {})
             for item, label in labels.items():
-                if known_labels.setdefault(item, label).label != label.label:
+                if gold_labels.setdefault(item, label).label != label.label:
                     raise InputError(
                         f"{label.location}: {quote(item)} has another gold label of {name}"
                     )
