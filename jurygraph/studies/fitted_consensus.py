@@ -192,6 +192,12 @@ class FittedConsensus:
             return "there is one item or group, and resamples of it are all alike"
         return None
 
+    @property
+    def is_refitting_slow(self) -> bool:
+        """Return whether further fits would take long, and nobody asks for them."""
+        label_steps = len(self.model.votes.item) * self.model.iterations
+        return self.settings.bootstrap is None and label_steps > MAX_LABEL_STEPS_FOR_REFITS
+
     @cached_property
     def no_refits_reason(self) -> str | None:
         """The reason why nothing is fitted again; None if it is."""
@@ -202,8 +208,7 @@ class FittedConsensus:
             return "preset paper takes the resamples of Algorithm 1"
         if self.settings.resamples == 0:
             return "--bootstrap is 0"
-        is_refitting_slow = len(votes.item) * self.model.iterations > MAX_LABEL_STEPS_FOR_REFITS
-        if self.settings.bootstrap is None and is_refitting_slow:
+        if self.is_refitting_slow:
             return f"{REFIT_COUNT} refits would take long; --bootstrap {REFIT_COUNT} makes them"
         if self.has_one_resampling_unit:
             return "there is one item or group, and resamples of it are all alike"
