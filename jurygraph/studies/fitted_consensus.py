@@ -181,7 +181,7 @@ class FittedConsensus:
         agents = set(self.ballots.agent or ())
         annotators = len(self.model.votes.annotators)
         if not agents:
-            return "no row has an agent, and --compare needs agents, too"
+            return "no row has an agent, and --compare needs agents, too; without, --gold tells methods apart"
         if self.settings.subsets == 0:
             return "--subsets is 0"
         if len(agents) == 1:

@@ -284,12 +284,18 @@ def consensus(
     # `assign --ambiguous` prints it for what follows the labels that it asks for
     result.figures = {**result.figures, "command": _describe_command()}
     if labels_out is None and table is None:
-        next_step = (
-            "next: add --labels-out F for a label of each item, --table F for a table of all, --compare for other "
-            "methods"
-        )
-        result.notes = [*result.notes, next_step]
+        result.notes = [*result.notes, _suggest_next(fits, compare, gold)]
     return result
+
+
+def _suggest_next(fits: Sequence[FittedConsensus], compare: bool, gold: Path | None) -> str:
+    """Return the options that show more of these labels."""
+    text = "next: add --labels-out F for a label of each item, --table F for a table of all"
+    if fits[0].ballots.agent and len(fits) == 1 and not compare:
+        text += ", --compare for other methods"
+    if gold is None:
+        text += ", --gold F of known labels for which method is right"
+    return text
 
 
 class _VoteFiles(NamedTuple):
