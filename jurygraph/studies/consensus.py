@@ -88,6 +88,8 @@ _MAX_ROWS_LISTED = 10
 _MAX_ANNOTATORS_LISTED = 30
 _MIN_RARE_LABELS = 5
 """Fewer labels of items that are not of the commonest class tell nothing of who guesses: all could be slips."""
+_MIN_LABELS = 10
+"""Fewer labels tell nothing of who guesses, or is unlike the others."""
 _MAX_AGENTS_PLOTTED = 25
 _MAX_SCALE_CHARACTERS = 400
 _CONSENSUS_METHOD_LABELS = {
@@ -360,6 +362,9 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
     if not figures["values"]:
         measure, chance = "accuracy", 1.0 / len(figures["classes"])
         cells = {name: _accuracy_cell(person) for name, person in people.items()}
+    for name, person in people.items():
+        if person["labels"] < _MIN_LABELS:
+            del cells[name]
     shifts = {name: person["shift"] for name, person in people.items()}
     unit, baseline = "labels", SHIFT_FROM_MIDDLE
     if has_words(figures["classes"]):

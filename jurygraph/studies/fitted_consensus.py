@@ -242,7 +242,7 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
     model = consensus.fit(*columns, classes=classes, gold=gold, **changes)
     majority = consensus.majority_vote(*columns, tie_rule(settings), classes=classes, gold=gold)
     method, warnings = _choose_method(ballots, settings, model)
-    warnings += notes_on_similar_names(ballots.annotator)
+    warnings += notes_on_similar_names(ballots.annotator, ", or add --same-names")
     warnings += notes_on_similar_names(ballots.agent or ())
     warnings += notes_on_labels(ballots)
     credit_by_class: Sequence[Any] | None = settings.values or ballots.values or None
