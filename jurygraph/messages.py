@@ -152,16 +152,24 @@ def select_known_names(problem: str, names: Sequence[str], choices: Sequence[T])
     return tuple(choice for choice in choices if choice in names)
 
 
-def notes_on_similar_names(names: Iterable[str]) -> Iterator[str]:
-    """Yield a note on each two names of people, or of agents, that differ only in case, spaces or Unicode form."""
+def fold_name(name: str) -> str:
+    """Return what names have in common that differ only in case, spaces or Unicode form."""
+    return "".join(normalize("NFC", name).casefold().split())
+
+
+def notes_on_similar_names(names: Iterable[str], other_remedy: str = "") -> Iterator[str]:
+    """Yield a note on the names of people, or of agents, that differ only in case, spaces or Unicode form."""
     first: dict[str, str] = {}
+    pairs = []
     for name in sorted(set(names)):
-        other = first.setdefault("".join(normalize("NFC", name).casefold().split()), name)
+        other = first.setdefault(fold_name(name), name)
         if other != name:
-            yield (
-                f"{quote(other)} and {quote(name)} differ only in case, spaces or Unicode form, and count as two; "
-                "write one name if they are one"
-            )
+            pairs.append(f"{quote(other)} and {quote(name)}")
+    if pairs:
+        yield (
+            f"{join_names(pairs)} differ only in case, spaces or Unicode form, and count as two; write one name if "
+            f"they are one{other_remedy}"
+        )
 
 
 _RESPONSE_NAMES = ("completion", "output", "response")

@@ -80,6 +80,13 @@ def test_names_that_look_alike_are_told_apart_by_their_unicode_form() -> None:
     assert len(list(notes_on_similar_names([composed, decomposed]))) == 1
 
 
+def test_all_names_that_differ_in_case_alone_are_one_note() -> None:
+    assert list(notes_on_similar_names(["bo", "Bo", "ann", "Ann"], ", or add --x")) == [
+        "'Ann' and 'ann', 'Bo' and 'bo' differ only in case, spaces or Unicode form, and count as two; write one name "
+        "if they are one, or add --x"
+    ]
+
+
 def test_a_decimal_comma_is_named_with_the_number_that_is_meant() -> None:
     problem = validate(Criterion, {"id": "a", "text": "It is kind", "weight": "2,5"})
     assert str(problem) == "is '2,5', with a decimal comma; write 2.5"

@@ -165,6 +165,14 @@ KeepLastOption = Annotated[
         "--keep-last",
     ),
 ]
+SameNamesOption = Annotated[
+    bool,
+    option(
+        None,
+        "Names of people that differ only in case or blanks are one: the spelling of most labels.",
+        "--same-names",
+    ),
+]
 WithoutOption = Annotated[str | None, option("A,B", "Leave out what these people rated.")]
 LabelFilesOption = Annotated[
     list[str] | None,

@@ -9,7 +9,7 @@ import json
 import logging
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -28,6 +28,7 @@ from jurygraph.messages import (
     describe_decimal_comma,
     describe_value,
     did_you_mean,
+    fold_name,
     join_names,
     quote,
     select_known_names,
@@ -152,6 +153,25 @@ def leave_out_raters(
     if left_out and raters <= set(left_out):
         raise InputError(f"--without: is {names}, and nobody is left; leave out fewer")
     return _keep_rows(files, field, raters - set(left_out))
+
+
+def merge_names(files: Sequence[FileRows[N]], field: str) -> list[FileRows[N]]:
+    """Return the files with one name for people whose names differ only in case, spaces or Unicode form.
+
+    It is the spelling of most rows, of several the first one.
+    """
+    counts = Counter(getattr(row, field) for file in files for _, row in file.rows)
+    spelling_by_name: dict[str, str] = {}
+    for name, _ in counts.most_common():
+        spelling_by_name.setdefault(fold_name(name), name)
+    merged_files = []
+    for file in files:
+        rows = []
+        for position, row in file.rows:
+            name = spelling_by_name[fold_name(getattr(row, field))]
+            rows.append((position, row.model_copy(update={field: name})))
+        merged_files.append(replace(file, rows=tuple(rows)))
+    return merged_files
 
 
 def _keep_rows(

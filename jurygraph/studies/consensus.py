@@ -58,6 +58,7 @@ from jurygraph.studies.fitted_consensus import (
     describe_fit,
     tie_rule,
 )
+from jurygraph.studies.gold_items import hold_out_gold
 from jurygraph.studies.report import (
     Columns,
     FigureRows,
@@ -87,6 +88,8 @@ _MAX_ROWS_LISTED = 10
 _MAX_ANNOTATORS_LISTED = 30
 _MIN_RARE_LABELS = 5
 """Fewer labels of items that are not of the commonest class tell nothing of who guesses: all could be slips."""
+_MIN_LABELS = 10
+"""Fewer labels tell nothing of who guesses, or is unlike the others."""
 _MAX_AGENTS_PLOTTED = 25
 _MAX_SCALE_CHARACTERS = 400
 _CONSENSUS_METHOD_LABELS = {
@@ -112,7 +115,8 @@ def report(
     prompts, without or with the variance of refits (if the model scores them); by preset `paper`, percentiles of
     resamples. `pairs` are the differences of agents, whose intervals hold together. `findings` are what the posterior
     changes against the majority, and `further_labels` what more labels of the items in doubt would leave of it
-    (`expected_ambiguity`, `expected_errors`; empty without any). `decided_by_one` are the items whose majority
+    (`expected_ambiguity`, `expected_errors`; empty without any), and `held_out` how often methods are right on known
+    items that they are not told (`hold_out_gold`). `decided_by_one` are the items whose majority
     depends on a single vote (Proposition 1), and `ties` those for which several classes lead. `stability` is under
     subsets of the annotators, each on a resample of the items or prompts, which is left out by preset `paper`. `limits`
     say what was not measured, and why.
@@ -154,6 +158,7 @@ def report(
         ambiguity_source = model
     annotators = _annotator_figures(fitted_consensus, refits)
     limits = list(_list_limits(fitted_consensus, annotators))
+    held_out = hold_out_gold(fitted_consensus)
     figures = describe_fit(fitted_consensus) | {
         "bootstrap": settings.resamples,
         "prior": model.prior.tolist(),
@@ -172,6 +177,7 @@ def report(
         "iterations": model.iterations,
         "warnings": fitted_consensus.warnings,
         "limits": limits,
+        "held_out": held_out,
     }
     return Report(
         figures,
@@ -182,6 +188,7 @@ def report(
             *describe_slips(ballots),
             *_conclude_agents(figures, ballots),
             *conclude_annotators(figures),
+            *([held_out.describe()] if held_out else []),
             conclude_items(figures, len(fitted_consensus.doubts)),
             *conclude_forecast(figures),
         ],
@@ -199,6 +206,8 @@ def _list_limits(fitted_consensus: FittedConsensus, annotators: RowsByName) -> I
     # of adjusted means there is nothing to fit again
     if no_refits_reason is not None and fitted_consensus.method != "adjusted-mean":
         yield f"annotators have no intervals: {no_refits_reason}"
+    if fitted_consensus.is_refitting_slow and fitted_consensus.ballots.gold:
+        yield "known items are not held out, as fits would take long; --bootstrap 200 makes them"
     if fitted_consensus.method in ("majority", "dawid-skene"):
         yield "no forecast of further labels: only stableval and adjusted-mean have one"
     constant_names = [name for name, row in annotators.items() if row["accuracy_interval"] is None]
@@ -353,6 +362,9 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
     if not figures["values"]:
         measure, chance = "accuracy", 1.0 / len(figures["classes"])
         cells = {name: _accuracy_cell(person) for name, person in people.items()}
+    for name, person in people.items():
+        if person["labels"] < _MIN_LABELS:
+            del cells[name]
     shifts = {name: person["shift"] for name, person in people.items()}
     unit, baseline = "labels", SHIFT_FROM_MIDDLE
     if has_words(figures["classes"]):

@@ -181,7 +181,7 @@ class FittedConsensus:
         agents = set(self.ballots.agent or ())
         annotators = len(self.model.votes.annotators)
         if not agents:
-            return "no row has an agent, and --compare needs agents, too"
+            return "no row has an agent, and --compare needs agents, too; without, --gold tells methods apart"
         if self.settings.subsets == 0:
             return "--subsets is 0"
         if len(agents) == 1:
@@ -191,6 +191,12 @@ class FittedConsensus:
         if self.has_one_resampling_unit and not self.settings.uses_paper_preset:
             return "there is one item or group, and resamples of it are all alike"
         return None
+
+    @property
+    def is_refitting_slow(self) -> bool:
+        """Return whether further fits would take long, and nobody asks for them."""
+        label_steps = len(self.model.votes.item) * self.model.iterations
+        return self.settings.bootstrap is None and label_steps > MAX_LABEL_STEPS_FOR_REFITS
 
     @cached_property
     def no_refits_reason(self) -> str | None:
@@ -202,8 +208,7 @@ class FittedConsensus:
             return "preset paper takes the resamples of Algorithm 1"
         if self.settings.resamples == 0:
             return "--bootstrap is 0"
-        is_refitting_slow = len(votes.item) * self.model.iterations > MAX_LABEL_STEPS_FOR_REFITS
-        if self.settings.bootstrap is None and is_refitting_slow:
+        if self.is_refitting_slow:
             return f"{REFIT_COUNT} refits would take long; --bootstrap {REFIT_COUNT} makes them"
         if self.has_one_resampling_unit:
             return "there is one item or group, and resamples of it are all alike"
@@ -237,7 +242,7 @@ def fit_consensus(ballots: VoteColumns, settings: ConsensusSettings) -> FittedCo
     model = consensus.fit(*columns, classes=classes, gold=gold, **changes)
     majority = consensus.majority_vote(*columns, tie_rule(settings), classes=classes, gold=gold)
     method, warnings = _choose_method(ballots, settings, model)
-    warnings += notes_on_similar_names(ballots.annotator)
+    warnings += notes_on_similar_names(ballots.annotator, ", or add --same-names")
     warnings += notes_on_similar_names(ballots.agent or ())
     warnings += notes_on_labels(ballots)
     credit_by_class: Sequence[Any] | None = settings.values or ballots.values or None

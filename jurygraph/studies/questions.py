@@ -1,6 +1,7 @@
 """Several questions about the same items: the consensus of each in one report, and the labels of items as rows."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
@@ -100,10 +101,11 @@ def report_questions(reports: Sequence[Report], fits: Sequence[FittedConsensus])
     names = [fit.question for fit in fits]
     figures = {name: report.to_json() for name, report in zip(names, reports, strict=True)}
     conclusion = []
-    notes = []
+    questions_by_note = defaultdict(list)  # what is of several is said once
     for name, report in zip(names, reports, strict=True):
         conclusion += [f"{name}: {sentence}" for sentence in report.conclusion]
-        notes += [f"{name}: {note}" for note in report.notes]
+        for note in report.notes:
+            questions_by_note[note].append(name)
     items = {item for fit in fits for item in fit.ballots.item}
     items_in_doubt = {item for fit in fits for item in fit.doubts}
     conclusion.append(
@@ -127,7 +129,7 @@ def report_questions(reports: Sequence[Report], fits: Sequence[FittedConsensus])
             _annotator_table(figures),
             "the tables of a question: --dimension NAME",
         ],
-        notes,
+        [f"{', '.join(questions)}: {note}" for note, questions in questions_by_note.items()],
         conclusion=conclusion,
     )
 

@@ -19,6 +19,7 @@ from jurygraph.cli.options import (
     PlotFileOption,
     RatingsFilesArgument,
     ReviewerColumnOption,
+    SameNamesOption,
     ScoreColumnOption,
     WithoutOption,
     option,
@@ -56,6 +57,7 @@ from jurygraph.sources.ratings import (
     iter_file_columns,
     keep_last_labels,
     leave_out_raters,
+    merge_names,
     read_gold,
     read_votes,
     select_dimension,
@@ -108,6 +110,7 @@ def consensus(
     column: ColumnNamesOption = None,
     without: WithoutOption = None,
     keep_last: KeepLastOption = False,
+    same_names: SameNamesOption = False,
     gold: Annotated[
         Path | None,
         option("F", "Items with a known label, in the same columns, or `item` and `label`."),
@@ -241,7 +244,7 @@ def consensus(
         bootstrap=bootstrap,
     )
     votes = _read_votes(
-        ratings, columns, scales, gold, without, keep_last, settings.uses_paper_preset
+        ratings, columns, scales, gold, without, keep_last, same_names, settings.uses_paper_preset
     )
     questions = list_questions(votes.files, dimension)
     names = [(name or votes.label_column).casefold() for name in list_questions(votes.files, None)]
@@ -284,12 +287,18 @@ def consensus(
     # `assign --ambiguous` prints it for what follows the labels that it asks for
     result.figures = {**result.figures, "command": _describe_command()}
     if labels_out is None and table is None:
-        next_step = (
-            "next: add --labels-out F for a label of each item, --table F for a table of all, --compare for other "
-            "methods"
-        )
-        result.notes = [*result.notes, next_step]
+        result.notes = [*result.notes, _suggest_next(fits, compare, gold)]
     return result
+
+
+def _suggest_next(fits: Sequence[FittedConsensus], compare: bool, gold: Path | None) -> str:
+    """Return the options that show more of these labels."""
+    text = "next: add --labels-out F for a label of each item, --table F for a table of all"
+    if fits[0].ballots.agent and len(fits) == 1 and not compare:
+        text += ", --compare for other methods"
+    if gold is None:
+        text += ", --gold F of known labels for which method is right"
+    return text
 
 
 class _VoteFiles(NamedTuple):
@@ -443,6 +452,7 @@ def _read_votes(
     gold: Path | None,
     without: str | None,
     keep_last: bool,
+    same_names: bool,
     counts_repeats: bool,
 ) -> _VoteFiles:
     paths = [*ratings, *filter(None, [gold])]
@@ -453,6 +463,8 @@ def _read_votes(
         for path, file_columns in file_column_pairs
     ]
     print_messages(chain.from_iterable(map(_notes_on_file, files)))
+    if same_names:
+        files = merge_names(files, "annotator")
     if keep_last:
         files = keep_last_labels(select_dimension(files, None))
     elif not counts_repeats:  # which the published tables do

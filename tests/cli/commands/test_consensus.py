@@ -89,8 +89,10 @@ def test_the_agents_are_compared_by_all_methods(run: Command) -> None:
         "too few labels to learn how each annotator errs: the panel's depth is 12, and 75 is needed, which takes "
         "about 252 more labels, of new items (now 48)",
         "no stability of a ranking: --subsets is 0",
-        "next: add --labels-out F for a label of each item, --table F for a table of all, --compare for other methods",
+        "next: add --labels-out F for a label of each item, --table F for a table of all, --gold F of known labels for "
+        "which method is right",
     ]
+    assert ", --compare for other methods, --gold F of" in run("consensus", "votes.csv", *QUICK).err
 
 
 def test_methods_are_not_compared_without_agents_and_labels_that_are_words_name_the_rates(
@@ -99,7 +101,18 @@ def test_methods_are_not_compared_without_agents_and_labels_that_are_words_name_
     (tmp_path / "w.csv").write_text("item,annotator,label\na,x,mild\na,y,rude\nb,x,rude\nb,y\n")
     command = ("consensus", "w.csv", *QUICK, "--classes", "mild,rude", "--labels-out", "l.csv")
     ended = run(*command, "--compare", "--method", "stableval")
-    assert ": no row has an agent, and --compare needs agents, too\n" in ended.err
+    assert (
+        ": no row has an agent, and --compare needs agents, too; without, --gold tells methods apart\n"
+    ) in ended.err
+    table(tmp_path / "g.csv", {"item": "a", "label": "mild"})
+    known = run("consensus", "w.csv", *QUICK, "--classes", "mild,rude", "--gold", "g.csv")
+    assert (
+        "of 1 known item, each held out in turn: majority right 0, tied 1, wrong 0; " in known.out
+    )
+    assert (
+        "next: add --labels-out F for a label of each item, --table F for a table of all\n"
+        in known.err
+    )
     assert "w.csv: ends before a cell that is read, as an empty one: line 5\n" in caplog.text
     assert "next:" not in ended.err
     assert "\nleniency, strictness: share of rude, of mild given, were all classes" in ended.out

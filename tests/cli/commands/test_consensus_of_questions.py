@@ -328,3 +328,25 @@ def test_labels_that_nobody_else_gave_an_item_make_nobody_constant(
     table(tmp_path / "v.csv", *rows)
     found = consensus_json(run, "v.csv")
     assert {row["always"] for row in found["annotators"].values()} == {None}
+
+
+def test_names_that_differ_in_case_alone_are_noted_once_for_all_questions_and_can_be_one(
+    run: Command, tmp_path: Path
+) -> None:
+    rows = [
+        {"item": f"i{item}", "annotator": person, "tone": "kind", "help": (item + turn) % 3 == 0}
+        for item in range(6)
+        for turn, person in enumerate(("Ann" if item else "ann ", "bo", "Cy" if item < 4 else "CY"))
+    ]
+    table(tmp_path / "v.csv", *rows)
+    command = ("consensus", "v.csv", "--target-column", "tone,help", "--classes", "tone=rude,kind")
+    noted = run(*command)
+    (note,) = [line for line in noted.err.splitlines() if "differ only in case" in line]
+    assert note == (
+        "tone, help: 'CY' and 'Cy', 'Ann' and 'ann' differ only in case, spaces or Unicode form, and count as two; "
+        "write one name if they are one, or add --same-names"
+    )
+    saved = run(*command, "--same-names", "--json")
+    people = json.loads(saved.out)["questions"]["help"]["annotators"]
+    assert {name: row["labels"] for name, row in people.items()} == {"Ann": 6, "bo": 6, "Cy": 6}
+    assert "differ only in case" not in saved.err

@@ -536,6 +536,15 @@ def test_who_may_guess_by_too_few_labels_is_named_apart_from_who_surely_does() -
     ]
 
 
+@pytest.mark.parametrize(("label_count", "is_named"), [(9, False), (10, True)])
+def test_nobody_may_guess_by_a_handful_of_labels(label_count: int, is_named: bool) -> None:
+    rows = [(f"i{item}", name, float(item % 2)) for item in range(24) for name in ("ann", "bo")]
+    rows += [(f"i{item}", "new", float(item // 2 % 2)) for item in range(label_count)]
+    found = fit_consensus(collect_votes([votes_file(*rows)]), ConsensusSettings(bootstrap=0))
+    conclusion = consensus_study.report(found).conclusion
+    assert any("guessing is not ruled out" in text for text in conclusion) == is_named
+
+
 @pytest.mark.parametrize(
     ("odd", "rare"),
     [
