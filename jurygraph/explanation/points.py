@@ -243,7 +243,13 @@ def _judge_name(verdict: ExplainedVerdict) -> str:
 
 
 def _describe_answer(part: _ComponentPart) -> str:
-    """Return the judge's own answer if the part has the value of a verdict, and all such verdicts the same answer."""
+    """Return the judge's own answer if the part has the value of a verdict, and all such verdicts the same answer.
+
+    What is decided for the response loses a little where its judge is not sure: nobody should look for a fault there.
+    """
+    decisions = {verdict.verdict.met for verdict in part.verdicts if verdict.has_best_decision}
+    if len(decisions) == 1 and all(verdict.has_best_decision for verdict in part.verdicts):
+        return f"{'met' if decisions.pop() else 'not met'}, not certain"
     answers = {
         verdict.native
         for verdict in part.verdicts
