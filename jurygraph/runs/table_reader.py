@@ -217,6 +217,8 @@ def _describe(trace: Trace, response: Response | None, task: Task | None, texts:
         }
         if task and task.context:
             row["context"] = "\n\n".join(passage.text for passage in task.context)
+    if task and task.group is not None:
+        row["group"] = task.group
     metadata = {**(task.metadata if task else {}), **(response.metadata if response else {})}
     return row | {f"metadata.{name}": value for name, value in metadata.items()}
 
