@@ -141,9 +141,9 @@ class ExplainedVerdict:
 
     @property
     def worst_case_score(self) -> float | None:
-        """Return the score that counts instead of that of an unsupported finding; None of any other verdict."""
-        is_score_replaced = self.verdict.is_worst_case and self.direction
-        return float(self.direction < 0) if is_score_replaced else None
+        """Return the score that counts of an unsupported finding, or where a gate stopped; None of any other verdict."""
+        is_worst_case = self.verdict.is_worst_case or self.effect == "gated"
+        return float(self.direction < 0) if is_worst_case and self.direction else None
 
     @property
     def label(self) -> str:
