@@ -203,8 +203,10 @@ def mark_superseded(
 
 
 class _GatedText(NamedTuple):
-    """What gates read: a part of a response (its id) up to a turn, for a query with a reference. If an empty last
-    message `counts_alone`, it stops the whole conversation."""
+    """The text that gates read: a part of a response (its id) up to a turn, for a query with a reference.
+
+    If an empty last message `counts_alone`, it stops the whole conversation.
+    """
 
     response: str
     query: str

@@ -27,7 +27,7 @@ class HeldOutLabels(NamedTuple):
 
 
 class HeldOutGold(NamedTuple):
-    """What the majority and the model say of known `items` that they are not told.
+    """How often the majority and the model are right on known `items` that they are not told.
 
     A tie is half right: `better` is the method with more, and `p` the exact paired test that both have as much, None
     where they are right on the same items. `sure` are the labels to which the model gives .9 or more.
@@ -82,4 +82,4 @@ def _credit_labels(posterior: Floats, truth: Ints) -> Floats:
 
 
 def _count_labels(credit: Floats) -> HeldOutLabels:
-    return HeldOutLabels(*[np.count_nonzero(credit == value) for value in (1.0, 0.0, 0.5)])
+    return HeldOutLabels(*[int(np.count_nonzero(credit == value)) for value in (1.0, 0.0, 0.5)])
