@@ -703,7 +703,7 @@ class Run(ShortRepr):
                 names = join_names(trace.response_id for trace, _ in self.group_of(task_id))
                 hint = f"that is a task; its responses are {names}"
                 if is_number:  # in Excel the header is row 1
-                    hint = f"{names} are of row {int(response_id) + 1} of the sheet, row {response_id} below its header"
+                    hint = f"row {response_id} below the header, row {int(response_id) + 1} of the sheet, is {names}"
             hint = hint or "`jurygraph show RUN` lists them, with --agent those of an agent"
             raise InputError(f"{self.folder}: there is no response {response_id!r}; {hint}")
         return self.group(self.source.ledger.record_at(record.seq - record.content["group"]))

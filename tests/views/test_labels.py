@@ -69,6 +69,31 @@ def test_another_agent_may_lead_in_each_value_and_few_tasks_show_nothing(folder:
     assert similar.startswith("'DE' and 'de' differ only in case")
 
 
+def test_a_condition_chooses_a_label_and_columns_without_labels_are_refused(
+    folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "x.csv"
+    exported = run_command("export", folder, "--where", "label.language=en", "-o", out)
+    assert "24 of 56 responses" in exported.err
+    assert len(out.read_text("utf-8").splitlines()) == 25
+    unknown = run_command("show", folder, "--where", "label.language=eng")
+    assert "no response has the label language=eng; values of language:" in unknown.err
+    ignored = run_command("export", folder, "--label", "language=en", "-o", out)
+    assert (ignored.code, "--where label.NAME=VALUE" in ignored.err) == (2, True)
+    short = run_command("show", folder, "--columns", "langua")
+    assert "did you mean label.language?" in short.err
+
+
+def test_a_number_for_an_id_says_which_row_it_is(tmp_path: Path) -> None:
+    with jg.Jury(evaluators=[length], record=tmp_path / "run") as jury:
+        jury.score(
+            jg.Task(id="row-37", query="?"),
+            [jg.Response(id=f"row-37/{name}", agent=name, text="x") for name in "AB"],
+        )
+    refused = run_command("explain", tmp_path / "run", "--response", "37")
+    assert "row 37 below the header, row 38 of the sheet, is row-37/A, row-37/B" in refused.err
+
+
 def test_a_ranking_and_a_brief_show_the_values_of_a_label(folder: Path, tmp_path: Path) -> None:
     printed = run_command("study", "ranking", folder, "--by", "language")
     assert re.search(r"language\s+tasks\s+mean rewards\s+lead\s+that is", printed.out)
