@@ -110,7 +110,7 @@ WhereOption = Annotated[
     list[str] | None,
     option(
         "CONDITION",
-        "Only responses where this holds, such as faithful<0.5; repeat it for several.",
+        "Only responses where this holds: faithful<0.5, label.step=312; repeat it for several.",
         "--where",
     ),
 ]

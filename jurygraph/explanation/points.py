@@ -247,9 +247,8 @@ def _describe_answer(part: _ComponentPart) -> str:
 
     What is decided for the response loses a little where its judge is not sure: nobody should look for a fault there.
     """
-    decisions = {verdict.verdict.met for verdict in part.verdicts if verdict.has_best_decision}
-    if len(decisions) == 1 and all(verdict.has_best_decision for verdict in part.verdicts):
-        return f"{'met' if decisions.pop() else 'not met'}, not certain"
+    if part.verdicts and all(verdict.has_best_decision for verdict in part.verdicts):
+        return "met, not certain" if part.verdicts[0].verdict.met else "not met, not certain"
     answers = {
         verdict.native
         for verdict in part.verdicts

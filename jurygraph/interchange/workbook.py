@@ -6,6 +6,7 @@ No spreadsheet evaluates a text of a run; one that looks like a formula is marke
 import json
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,11 +23,13 @@ from jurygraph.messages import (
     shorten,
 )
 from jurygraph.runs.export_table import ExportTable, json_value_to_text
+from jurygraph.runs.reports.bill import CallBill, source_of_reply
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.runs.table_reader import TableOptions
+from jurygraph.schema import Call
 from jurygraph.schema.task import last_request_text
 from jurygraph.sources.ratings import escape_formulas
 from jurygraph.views.agents import (
@@ -135,8 +138,21 @@ def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
         rows.append((f"Not finished: {count} so far",))
     if listed_responses < len(rewards):
         rows.append((f"The other sheets have {listed_responses} of {len(rewards)} responses",))
+    rows.append(("Calls of models", _describe_calls(run)))
     rows.append(("Models", ", ".join(run.header.model_names) or "none"))
     return columns, rows
+
+
+def _describe_calls(run: Run) -> str:
+    """Return how many requests were sent to judges, and their cost in US dollars."""
+    bill = CallBill()
+    for group in read_stored_groups(run):
+        for content in chain.from_iterable(trace.body.get("calls", ()) for trace in group.traces):
+            call = Call.model_validate(content)
+            bill.add(call, source_of_reply(run, call))
+    sent = bill.costs_by_source["sent"]
+    text = f"{sent.number}, ${sent.cost:.4f}, {sent.unpriced} of unknown cost"
+    return text.removesuffix(", 0 of unknown cost")
 
 
 def _agent_cells(row: RankedAgent) -> SheetRow:

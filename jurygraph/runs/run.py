@@ -697,9 +697,13 @@ class Run(ShortRepr):
         if record is None:
             self._require_all_traces_if_closed(self.ledger.count_records("trace"))
             hint = did_you_mean(response_id, self.source.ledger.keys("trace"))
-            if self.source.ledger.find("group", response_id) is not None:
-                names = [trace.response_id for trace, _ in self.group_of(response_id)]
-                hint = f"that is a task; its responses are {join_names(names)}"
+            is_number = response_id.isdecimal()
+            task_id = f"row-{response_id}" if is_number else response_id
+            if self.source.ledger.find("group", task_id) is not None:
+                names = join_names(trace.response_id for trace, _ in self.group_of(task_id))
+                hint = f"that is a task; its responses are {names}"
+                if is_number:  # in Excel the header is row 1
+                    hint = f"row {response_id} below the header, row {int(response_id) + 1} of the sheet, is {names}"
             hint = hint or "`jurygraph show RUN` lists them, with --agent those of an agent"
             raise InputError(f"{self.folder}: there is no response {response_id!r}; {hint}")
         return self.group(self.source.ledger.record_at(record.seq - record.content["group"]))

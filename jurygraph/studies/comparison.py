@@ -762,7 +762,10 @@ def _detail_sections(figures: Figures) -> ReportSections:
     change_columns = {"largest changes": "response_id", "A": "a", "B": "b", "B - A": "delta"}
     for outcome in find_changed_outcomes(figures):
         change_columns[f"{outcome} in"] = f"{outcome}_in"
-    yield ReportTable.of(change_columns, figures["changes"])
+    changes = figures["changes"]
+    # those of another weight alone may all be of one size
+    if len(changes) < 2 or len({round(row["delta"], 4) for row in changes}) > 1:
+        yield ReportTable.of(change_columns, changes)
     statistics = []
     for name, text in STATISTIC_DESCRIPTIONS.items():
         value = _format_p(figures[name]) if name.endswith("_p") else figures[name]
@@ -786,6 +789,9 @@ def _flip_sections(figures: Figures) -> ReportSections:
             if flip[f"{outcome}_in"]:
                 decision += f", {outcome} in {flip[f'{outcome}_in']}"
         flips.append({**flip, "others": others or "-", "decision": decision})
+    if figures["flips"]:
+        verdicts = format_count(figures["judged_both"], "verdict")
+        yield f"On {verdicts} in both runs they agree on {1.0 - figures['flip_rate']:.1%}."
     columns = {"flipped": "question", "response": "response_id"}
     if any(flip["others"] != "-" for flip in flips):
         columns["against"] = "others"

@@ -52,7 +52,7 @@ from jurygraph.views.components import (
     compare_components,
     conclude_components,
 )
-from jurygraph.views.labels import compare_by_label, conclude_by_label, notes_on_values
+from jurygraph.views.labels import LabelComparison
 from jurygraph.views.members import MemberComparison, compare_members, has_members
 
 _SETTING_GRID_STEPS = 8
@@ -530,18 +530,17 @@ def measure_ranking(
     )
 
 
-def add_label(report: Report, run: Run, label: str) -> Report:
-    """Return the report of a ranking with the agents apart for each value of a label. Raises as `compare_by_label`."""
-    rows = compare_by_label(run, label)
-    agents = [agent_label(agent) for agent in rows[0].means]
-    header = [label, "tasks", *agents, "lead", "that is"]
-    cells = [[row.label, row.units, *row.means.values(), row.lead, row.outcome] for row in rows]
+def add_label(report: Report, by: LabelComparison) -> Report:
+    """Return the report of a ranking with the agents apart for each value of a label."""
+    header = [by.label, "tasks", "mean rewards", "lead", "that is"]
+    cells = [[row.value, row.units, row.means, row.lead, row.outcome] for row in by.rows]
+    values = [{**row._asdict(), "outcome": row.outcome} for row in by.rows]
     return replace(
         report,
-        figures={**report.figures, "by": {"label": label, "values": rows}},
+        figures={**report.figures, "by": {"label": by.label, "values": values}},
         sections=[*report.sections, ReportTable(header, cells)],
-        notes=[*report.notes, *notes_on_values(rows)],
-        conclusion=[*report.conclusion, conclude_by_label(label, rows)],
+        notes=[*report.notes, *by.notes],
+        conclusion=[*report.conclusion, by.conclusion],
     )
 
 

@@ -13,7 +13,6 @@ from jurygraph.explanation import Explanation
 from jurygraph.runs.calls import read_calls
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import Trace
-from jurygraph.studies.ranking import collect_decision_methods
 from jurygraph.viewer.documents import TemplateContext, render_document
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import run_overview_context
@@ -24,12 +23,11 @@ from jurygraph.viewer.shapes import (
     split_response_at_quotes,
 )
 from jurygraph.views.agents import RankedAgent
-from jurygraph.views.labels import compare_by_label, conclude_by_label, notes_on_values
+from jurygraph.views.labels import compare_by_label
 from jurygraph.views.trace import (
     TaskAndResponseView,
     build_task_and_response_view,
     build_trace_view,
-    criterion_texts,
 )
 
 DRAWN_RESPONSES = 10
@@ -42,8 +40,6 @@ LossRows = list[tuple[str, list[float]]]
 """By name, the points that each agent lost."""
 _MAX_LOSSES_LISTED = 5
 _MAX_TABLE_ROWS = 100
-_MAX_VALUES_LISTED = 8
-"""Values of a label in a brief, which is one page of paper."""
 SELECT_LOWEST_REWARDS_SQL = (
     "SELECT name FROM responses WHERE reward IS NOT NULL ORDER BY reward, number LIMIT ?"
 )
@@ -78,12 +74,7 @@ def render_run_report(
     context = {
         **overview,
         "losses": losses,
-        "criteria": _list_criteria(run) if overview["responses"] else [],
-        "by": by,
-        "most_values": _MAX_VALUES_LISTED,
-        "values": compare_by_label(run, by) if by else [],
-        "conclude_by_label": conclude_by_label,
-        "notes_on_values": notes_on_values,
+        "by": compare_by_label(run, by) if by else None,
         "most": most,
         "most_rows": _MAX_TABLE_ROWS,
         "most_losses": _MAX_LOSSES_LISTED,
@@ -96,14 +87,6 @@ def render_run_report(
         "head": run.ledger.record_at(index.records).link.hex(),
     }
     return render_document(template, run.folder.resolve().name, context)
-
-
-def _list_criteria(run: Run) -> list[tuple[str, float]]:
-    """Return the criteria that all rubrics share, with their words and weights."""
-    weights = collect_decision_methods(run).criteria
-    task_id = next(run.group_records()).key
-    texts = criterion_texts(run.decision_of(task_id), run.task(task_id)) if weights else {}
-    return [(text, weights[name]) for (_, name), text in texts.items() if name in weights]
 
 
 def _iter_traces_with_texts(

@@ -5,7 +5,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import islice
-from math import fsum
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -30,11 +29,12 @@ from jurygraph.schema import Trace
 from jurygraph.schema.frozen_model import JsonMapping
 
 if TYPE_CHECKING:
-    from jurygraph.runs.reports.summary import FailedRewards, FindingCounts
+    from jurygraph.runs.reports.summary import AgentRow, FailedRewards, FindingCounts
 
 T = TypeVar("T")
 LabelText = tuple[str, str]
 """The name of a label, and its value as text."""
+_LABEL_CONDITION_PATTERN = re.compile("label[.]([^<>=]+)=([^=].*)", re.DOTALL)
 
 
 class ComponentValue(NamedTuple):
@@ -126,8 +126,20 @@ class ResponseSelection(NamedTuple):
     agent: str | None = None
     sort: str | None = None
     limit: int | None = None
-    label: tuple[LabelText, ...] | None = None
+    label: Sequence[str] | None = None
     where: Sequence[str] | None = None
+
+    @property
+    def labels(self) -> list[LabelText]:
+        """Return the labels that are wanted, with those of conditions such as `label.step=312`."""
+        labels = []
+        for text in self.label or ():
+            name, separator, value = text.partition("=")
+            if not name or not separator:
+                raise InputError(f"--label: expected NAME=VALUE, such as step=312, got {text!r}")
+            labels.append((name, value))
+        conditions = filter(None, map(_LABEL_CONDITION_PATTERN.fullmatch, self.where or ()))
+        return [*labels, *((match[1], match[2]) for match in conditions)]
 
     def select(self, run: Run, content: Callable[[TraceWithoutTexts], T]) -> Iterable[T]:
         """Return the content of each selected response; without `sort`, one group at a time is in memory.
@@ -137,7 +149,7 @@ class ResponseSelection(NamedTuple):
         if self.sort is None:
             return islice(map(content, self._traces_that_meet_conditions(run)), self.limit)
         is_descending = self.sort.startswith("-") and self.sort not in _components_by_column(run)
-        column = _find_column(run, "--sort", self.sort[is_descending:], _make_score_readers(run))
+        column = find_column(run, "--sort", self.sort[is_descending:], make_score_readers(run))
         rows = [
             (column.sort_key(trace), content(trace))
             for trace in self._traces_that_meet_conditions(run)
@@ -150,11 +162,15 @@ class ResponseSelection(NamedTuple):
     def _traces_that_meet_conditions(self, run: Run) -> Iterator[TraceWithoutTexts]:
         conditions = []
         for text in self.where or ():
+            if _LABEL_CONDITION_PATTERN.fullmatch(text):
+                continue  # as `label`
             condition, _ = parse_threshold(text)
             if condition is None:
-                raise InputError(f"--where: {text!r} is no condition; write it as in 'reward<0.5'")
-            scores = _make_score_readers(run)
-            conditions.append((_find_column(run, "--where", condition.name, scores), condition))
+                raise InputError(
+                    f"--where: {text!r} is no condition; write it as in 'reward<0.5', or label.NAME=VALUE"
+                )
+            scores = make_score_readers(run)
+            conditions.append((find_column(run, "--where", condition.name, scores), condition))
         for trace in self._selected_traces(run):
             if all(column.meets(condition, trace) for column, condition in conditions):
                 yield trace
@@ -187,7 +203,7 @@ class ResponseSelection(NamedTuple):
 
     def _choose_wanted_labels(self, run: Run) -> set[LabelText]:
         """Return the labels to look for: that of the first session is not stored, and the only session has no other."""
-        wanted_labels = set(self.label or ())
+        wanted_labels = set(self.labels)
         first_session = ("session", "1")
         if first_session in wanted_labels and run.session_count == 1:
             wanted_labels.remove(first_session)
@@ -195,7 +211,7 @@ class ResponseSelection(NamedTuple):
 
     def _describe_missing_label(self, values_by_label: Mapping[str, Iterable[str]]) -> str:
         """Return which label no response has; or else that none has all of them."""
-        for name, text in self.label or ():
+        for name, text in self.labels:
             values = values_by_label.get(name, ())
             known_values_text = (
                 f"its labels: {', '.join(sorted(values_by_label)) or 'none; metadata is no label'}"
@@ -206,7 +222,7 @@ class ResponseSelection(NamedTuple):
                 known_values_text = f"values of {name}: {join_names(ordered_values)}"
             if text not in values:
                 return f"no response has the label {name}={text}; {known_values_text}"
-        names = join_names(f"{name}={text}" for name, text in self.label or ())
+        names = join_names(f"{name}={text}" for name, text in self.labels)
         return f"no response has all of the labels {names}; leave one out"
 
     def _includes_trace(self, trace: TraceWithoutTexts) -> bool:
@@ -216,7 +232,7 @@ class ResponseSelection(NamedTuple):
 
 
 class RewardTable(NamedTuple):
-    """The rewards of the selected responses: a row of values for each, and the reward itself, None where it failed.
+    """The rewards of the selected responses: a row of values for each, and the means of their agents.
 
     Columns of text come first. `left_out` describes the failed rewards, which the mean leaves out, and `findings` those
     of the whole run that need a quotation; without an unsupported one they are not counted.
@@ -224,18 +240,9 @@ class RewardTable(NamedTuple):
 
     columns: Sequence[RewardColumn]
     rows: Sequence[Sequence[Any]]
-    rewards: Sequence[float | None]
+    agents: "Mapping[str | None, AgentRow]"
     left_out: "FailedRewards"
     findings: "FindingCounts"
-
-    @property
-    def scored(self) -> list[float]:
-        return [reward for reward in self.rewards if reward is not None]
-
-    @property
-    def mean(self) -> float | None:
-        """Return the mean of the rewards that did not fail; None without any."""
-        return fsum(self.scored) / len(self.scored) if self.scored else None
 
 
 def build_reward_table(
@@ -247,6 +254,7 @@ def build_reward_table(
     a training where the responses are of several. Raises `InputError` for an unknown column or agent.
     """
     from jurygraph.runs.reports.summary import (  # lazily: it loads LangGraph
+        AgentRow,
         ComponentValuesByOutcome,
         FindingCounts,
         count_findings,
@@ -261,21 +269,22 @@ def build_reward_table(
         # without `best`, which most tables leave out
         if len(names) - 1 + len(predicted_columns) <= _MAX_TABLE_COLUMNS:
             names += predicted_columns
-    scores = _make_score_readers(run)
-    columns = [_find_column(run, "--columns", name, scores) for name in dict.fromkeys(names)]
+    scores = make_score_readers(run)
+    columns = [find_column(run, "--columns", name, scores) for name in dict.fromkeys(names)]
     columns.sort(key=lambda column: not column.is_text)
 
     def compute_row_values(trace: TraceWithoutTexts) -> tuple[list[Any], TraceWithoutTexts]:
         return [column.value(trace) for column in columns], trace
 
     rows = []
-    rewards = []
+    agents: dict[str | None, AgentRow] = {}
     parts = ComponentValuesByOutcome()
     responses = set()
     has_unsupported_verdict = False
     for row, trace in response_selection.select(run, compute_row_values):
         rows.append(row)
-        rewards.append(trace.value)
+        agent_row = agents.setdefault(trace.agent, AgentRow(trace.agent))
+        agent_row.add(trace.value, trace.status, trace.coverage)
         responses.add(trace.response_id)
         parts.add(trace.reward, trace.names)
         has_unsupported_verdict |= any(
@@ -291,7 +300,7 @@ def build_reward_table(
     return RewardTable(
         columns=columns,
         rows=rows,
-        rewards=rewards,
+        agents=agents,
         left_out=parts.failed,
         findings=findings,
     )
@@ -326,7 +335,8 @@ def predicted_score_column_names(reviewer_questions: Sequence[str]) -> list[str]
     return names
 
 
-def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> RewardColumn:
+def find_column(run: Run, option: str, name: str, scores: "ScoreReaders") -> RewardColumn:
+    """Return the column of a name. Raises `InputError` for the `option` where there is none."""
     if name in _COLUMNS:
         return _COLUMNS[name]
     if name == "query":
@@ -377,6 +387,9 @@ def _find_column(run: Run, option: str, name: str, scores: "_ScoreReaders") -> R
     ]
     short_question_names = [_short_question_name(question) for question in questions]
     hint = did_you_mean(name, [*columns, *short_question_names, *questions])
+    hint = hint or did_you_mean(
+        f"label.{name}", labels
+    )  # the prefix alone makes short names unlike
     hint = hint or f"known: {', '.join(columns)}, and each question"
     if name.startswith(("people.", "judge.")):  # which `export --labels` writes
         hint = f"it selects by the run's own columns, and not by people's labels; {hint}"
@@ -418,7 +431,7 @@ def make_trace_reader(run: Run) -> Callable[[tuple[int, str]], Trace]:
 _QuestionScoreReader = Callable[[tuple[int, str]], dict[str, float]]
 
 
-class _ScoreReaders(NamedTuple):
+class ScoreReaders(NamedTuple):
     """Functions that return the scores of questions, and what reviewers are predicted to give, of the response at an
     address."""
 
@@ -426,10 +439,10 @@ class _ScoreReaders(NamedTuple):
     predicted: _QuestionScoreReader
 
 
-def _make_score_readers(run: Run) -> _ScoreReaders:
+def make_score_readers(run: Run) -> ScoreReaders:
     """Return readers that all columns share: the scores of a response are made together."""
     read = make_trace_reader(run)
-    return _ScoreReaders(
+    return ScoreReaders(
         questions=lru_cache(maxsize=1)(lambda address: run.question_scores(read(address))),
         predicted=lru_cache(maxsize=1)(lambda address: run.predicted_scores(read(address))),
     )

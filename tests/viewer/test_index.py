@@ -370,7 +370,7 @@ def test_labels_are_columns_choices_and_words(tmp_path: Path) -> None:
         assert [facet.value for facet in facets["label.step"]] == in_order
         for text in in_order:
             query = TableQuery.from_url({"label.step": text, "columns": "label.by"})
-            selected = ResponseSelection(label=(("step", text),))
+            selected = ResponseSelection(label=[f"step={text}"])
             shown = list(selected.select(run, lambda trace: trace.response_id))
             assert [row.response for row in read_table_page(index, query).rows] == shown
             assert TableQuery.from_url(dict(parse_qsl(query.to_url()))) == query

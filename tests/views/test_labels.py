@@ -10,7 +10,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.views.labels import compare_by_label, conclude_by_label, notes_on_values
+from jurygraph.views.labels import compare_by_label
 from tests.command import run_command
 
 
@@ -42,10 +42,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_another_agent_may_lead_in_each_value_and_few_tasks_show_nothing(folder: Path) -> None:
     with Run.open(folder) as run:
-        rows = compare_by_label(run, "language")
-        with pytest.raises(InputError, match=r"no response has a label 'langage'; did you mean"):
+        by = compare_by_label(run, "language")
+        with pytest.raises(InputError, match=r"'label.langage'; did you mean label.language"):
             compare_by_label(run, "langage")
-    assert [(row.label, row.units) for row in rows] == [
+    rows = by.rows
+    assert [(row.value, row.units) for row in rows] == [
         ("de", 12),
         ("en", 12),
         ("DE", 1),
@@ -56,28 +57,51 @@ def test_another_agent_may_lead_in_each_value_and_few_tasks_show_nothing(folder:
     assert outcomes[0] == "bob is ahead of ann, by more than chance"
     assert outcomes[1] == "ann is ahead of bob, by more than chance"
     assert set(outcomes[2:]) == {"too few tasks of both"}
-    mean = rows[1].means["ann"]
-    assert mean is not None
-    assert mean.value == pytest.approx(0.75)
+    assert rows[1].means == "ann 0.7500, bob 0.4000"
     assert rows[0].lead is not None
     assert rows[0].lead.pairs == 2  # only of the values with enough tasks
-    assert conclude_by_label("language", rows) == (
+    assert by.conclusion == (
         "By language: bob is ahead of ann, by more than chance, in de; "
         "ann is ahead of bob, by more than chance, in en."
     )
-    correction, similar = notes_on_values(rows)
-    assert correction == "the leads in 2 values hold together with 95 % (Bonferroni)"
+    correction, similar = by.notes
+    assert correction == "the leads in all values hold together with 95 % (Bonferroni)"
     assert similar.startswith("'DE' and 'de' differ only in case")
+
+
+def test_a_condition_chooses_a_label_and_columns_without_labels_are_refused(
+    folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "x.csv"
+    exported = run_command("export", folder, "--where", "label.language=en", "-o", out)
+    assert "24 of 56 responses" in exported.err
+    assert len(out.read_text("utf-8").splitlines()) == 25
+    unknown = run_command("show", folder, "--where", "label.language=eng")
+    assert "no response has the label language=eng; values of language:" in unknown.err
+    ignored = run_command("export", folder, "--label", "language=en", "-o", out)
+    assert (ignored.code, "--where label.NAME=VALUE" in ignored.err) == (2, True)
+    short = run_command("show", folder, "--columns", "langua")
+    assert "did you mean label.language?" in short.err
+
+
+def test_a_number_for_an_id_says_which_row_it_is(tmp_path: Path) -> None:
+    with jg.Jury(evaluators=[length], record=tmp_path / "run") as jury:
+        jury.score(
+            jg.Task(id="row-37", query="?"),
+            [jg.Response(id=f"row-37/{name}", agent=name, text="x") for name in "AB"],
+        )
+    refused = run_command("explain", tmp_path / "run", "--response", "37")
+    assert "row 37 below the header, row 38 of the sheet, is row-37/A, row-37/B" in refused.err
 
 
 def test_a_ranking_and_a_brief_show_the_values_of_a_label(folder: Path, tmp_path: Path) -> None:
     printed = run_command("study", "ranking", folder, "--by", "language")
-    assert re.search(r"language\s+tasks\s+\w+\s+\w+\s+lead\s+that is", printed.out)
+    assert re.search(r"language\s+tasks\s+mean rewards\s+lead\s+that is", printed.out)
     assert re.search(r"\(no value\)\s+2\s.*too few tasks of both", printed.out)
     figures = json.loads(run_command("study", "ranking", folder, "--by", "language", "--json").out)
     assert figures["by"]["label"] == "language"
     first, *_ = figures["by"]["values"]
-    assert (first["value"], first["units"], first["lead"]["first"]) == ("de", 12, "bob")
+    assert (first["value"], first["units"], first["agents"][0]["agent"]) == ("de", 12, "bob")
     brief = tmp_path / "brief.html"
     assert run_command("report", folder, "--brief", "--by", "language", "-o", brief).code == 0
     page = brief.read_text("utf-8")
@@ -90,4 +114,4 @@ def test_a_ranking_and_a_brief_show_the_values_of_a_label(folder: Path, tmp_path
     )
     assert (refused.code, "leave out --set" in refused.err) == (2, True)
     refused = run_command("report", folder, "--brief", "--by", "color", "-o", brief)
-    assert (refused.code, "no response has a label 'color'" in refused.err) == (2, True)
+    assert (refused.code, "--by: there is no column 'label.color'" in refused.err) == (2, True)

@@ -1,6 +1,6 @@
 """`jurygraph show`, `explain` and `export`: print or convert the contents of a run."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Annotated, Literal, cast
@@ -50,7 +50,6 @@ from jurygraph.runs.export_table import import_library, json_value_to_text
 from jurygraph.runs.run import Run
 from jurygraph.runs.table_reader import TableOptions
 from jurygraph.views.rewards import (
-    LabelText,
     ResponseSelection,
     build_reward_table,
     make_trace_reader,
@@ -102,8 +101,7 @@ def show(
         jurygraph show run --response task-1/a --call criteria@kind
         jurygraph show run --json | jq .reward.value
     """
-    labels = _parse_label_options(label)
-    response_selection = ResponseSelection(status, agent, sort, limit, labels, where)
+    response_selection = ResponseSelection(status, agent, sort, limit, label, where)
     details = {"call": call, "verdict": verdict, "texts": texts or None}
     _refuse_contradictory_options(
         response, details, {"columns": columns, **response_selection._asdict()}, json
@@ -124,17 +122,6 @@ def show(
             names = None if columns is None else ["response", *split_names(columns)]
             print_reward_table(build_reward_table(stored_run, response_selection, names))
             print_if_run_unfinished(stored_run)
-
-
-def _parse_label_options(texts: Sequence[str] | None) -> tuple[LabelText, ...] | None:
-    """Return the names and values of the labels that are asked for; None without any."""
-    labels = []
-    for text in texts or ():
-        name, separator, value = text.partition("=")
-        if not name or not separator:
-            raise InputError(f"--label: expected NAME=VALUE, such as step=312, got {text!r}")
-        labels.append((name, value))
-    return tuple(labels) or None
 
 
 def _show_response(run: Run, response: str, texts: bool) -> None:
@@ -256,9 +243,7 @@ def explain(
         jurygraph explain run --response task-1/a --what-if
         jurygraph explain run --label step=312 --sort reward --limit 3
     """
-    response_selection = ResponseSelection(
-        status, agent, sort, limit, _parse_label_options(label), where
-    )
+    response_selection = ResponseSelection(status, agent, sort, limit, label, where)
     _refuse_contradictory_options(response, {}, response_selection._asdict(), json)
     with Run.open(run) as stored_run:
         if response is not None:
@@ -395,6 +380,10 @@ def export(
         jurygraph export run --to audit-bundle -o run.zip
     """
     output = None if output == "-" else output
+    if not labels and (item or target or reviewer or agent):
+        raise InputError(
+            "--agent and --label name columns of --labels F here; choose responses with --where label.NAME=VALUE"
+        )
     exporter = _choose_exporter(to, output)
     requested_export_options = {
         "texts": texts,

@@ -606,6 +606,7 @@ def ranking(
         add_label,
         measure_ranking,
     )
+    from jurygraph.views.labels import compare_by_label
 
     if by is not None and settings:
         raise InputError("--by shows rewards as they are; leave out --set, or rescore the run")
@@ -614,7 +615,7 @@ def ranking(
             ranker = AgentRanker(opened_run, read_packed_groups(opened_run, advance))
         with progress("searching", len(RELATIVE_CHANGE_SIZES), "sizes of a change") as advance:
             report = measure_ranking(ranker, settings or [], advance)
-        return report if by is None else add_label(report, opened_run, by)
+        return report if by is None else add_label(report, compare_by_label(opened_run, by))
 
 
 @register_study_command

@@ -11,8 +11,9 @@ from jurygraph.cli.render.text import (
     print_result_lines,
 )
 from jurygraph.display import format_number
-from jurygraph.messages import format_count
+from jurygraph.messages import format_count, join_names
 from jurygraph.runs.export_table import json_value_to_text
+from jurygraph.views.agents import agent_label
 from jurygraph.views.rewards import (
     PREDICTED_COLUMN_PREFIX,
     ComponentValue,
@@ -50,11 +51,13 @@ def _format_value(column: RewardColumn, value: Any) -> str:
 def _format_mean_line(table: RewardTable) -> str:
     if not table.rows:
         return "no response matches"
-    if table.mean is None:
+    scored = sum(row.scored for row in table.agents.values())
+    if not scored:
         return f"no mean reward: all {len(table.rows)} failed (--response ID shows why)"
-    scored = len(table.scored)
+    means = {agent_label(name): format_number(row.mean) for name, row in table.agents.items()}
+    texts = map(" ".join, means.items()) if len(means) > 1 else means.values()
+    line = f"mean reward of {format_count(scored, 'response')}: {join_names(texts)}"
     failed_response_count = len(table.rows) - scored
-    line = f"mean reward of {format_count(scored, 'response')}: {format_number(table.mean)}"
     if failed_response_count:
         line += f", {failed_response_count} left out because they failed"
     return line

@@ -64,7 +64,9 @@ def test_filled_in_values_are_marked_and_a_gate_s_zero_is_not(scored: Path, run:
         "salt/b    bob    ok, gated  0.1000    1.0000              0.5000   0.0000  0.0000   1.0000",
         "* filled in by the failure rule; --response shows what was judged",
     ]
-    assert "mean reward of 3 responses: 0.5167, 1 left out because they failed" in shown.err
+    means = "mean reward of 3 responses: alice 0.7250, bob 0.1000, 1 left out because they failed"
+    assert means in shown.err
+    assert "mean reward of 2 responses: 0.7250\n" in run("show", scored, "--agent", "alice").err
 
 
 def test_the_table_and_the_trace_agree(scored: Path, run: Command) -> None:
