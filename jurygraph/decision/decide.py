@@ -26,6 +26,7 @@ from jurygraph.decision.combiners import (
     Component,
     RowValuesByName,
     ScoreMatrix,
+    ValuesAndMask,
     raise_as_plan_error,
     totals,
     weighted_mean,
@@ -235,23 +236,40 @@ def _widest_bounds(*arrays: Floats) -> BoundArrays:
 ROUNDING_TOLERANCE = 1e-9
 
 
+class MeasuredTable(NamedTuple):
+    """The components of a table and what is missing of them: all that weights make rewards of. Arrays are [R].
+
+    `key` is the `measurement_key` of its decision. Components are in the order of its specs; `partial` are those if
+    verdicts that were not judged had never been requested. `dropped` are the questions left out for all. The rest is
+    empty or false where all verdicts were judged: `spans` are the least and greatest values of the components, and
+    `shares` what was judged of their requested weight; `undetermined` says where missing verdicts could change a
+    component, and `failed_by_rule` where the rule itself fails a reward: of `decisive`, if its bounds differ.
+    """
+
+    key: Sequence[Any]
+    components: Components
+    partial: Components
+    dropped: frozenset[str]
+    spans: Mapping[str, BoundArrays]
+    shares: Sequence[ValuesAndMask]
+    undetermined: Bools
+    failed_by_rule: Bools
+
+
 class GroupResult(NamedTuple):
     """Results for some responses before their rewards are built; arrays are [R].
 
-    `partial` is the result if verdicts that were not judged had never been requested; `low` and `high` bound the reward
-    over all values of the missing verdicts; `failed_by_rule` marks rewards that the rule itself fails; `dropped` are
-    the questions left out for all.
+    `partial_fused` is the result if verdicts that were not judged had never been requested; `low` and `high` bound the
+    reward over all values of the missing verdicts; `failed_by_rule` marks rewards that the rule itself fails.
     """
 
-    components: Components
+    measured: MeasuredTable
     fused: FusionResult
-    partial: Components
     partial_fused: FusionResult
     low: Floats
     high: Floats
     coverage: Floats
     failed_by_rule: Bools
-    dropped: frozenset[str]
 
 
 class RewardRow(NamedTuple):
@@ -353,6 +371,7 @@ def build_reward_rows(
     """Return the rewards of all rows. `counts` are those of a row's verdicts by status; `only_response_flags` marks
     rows with no response to be compared with."""
     rows = len(counts)
+    measured = result.measured
     coverage = result.coverage
     is_reward_failed = _has_failed_reward(decision, result)
     is_reward_undetermined = (
@@ -361,7 +380,7 @@ def build_reward_rows(
     lacks_full_coverage = coverage < 1.0 - ROUNDING_TOLERANCE
     is_only_response = np.array(only_response_flags, dtype=np.bool_)
     is_degraded = (
-        lacks_full_coverage | is_reward_undetermined | is_only_response | bool(result.dropped)
+        lacks_full_coverage | is_reward_undetermined | is_only_response | bool(measured.dropped)
     )
     status = np.where(is_reward_failed, "failed", np.where(is_degraded, "degraded", "ok")).tolist()
     is_failed_by_rule = result.failed_by_rule.tolist()
@@ -373,11 +392,11 @@ def build_reward_rows(
         strict=True,
     )
     notes = [
-        () if word == "ok" else _notes(decision, result.dropped, *row)
+        () if word == "ok" else _notes(decision, measured.dropped, *row)
         for word, row in zip(status, reasons, strict=True)
     ]
-    parts = {name: component.parts for name, component in result.components.items()}
-    diagnostics = {name: component.diagnostics for name, component in result.components.items()}
+    parts = {name: component.parts for name, component in measured.components.items()}
+    diagnostics = {name: component.diagnostics for name, component in measured.components.items()}
     gate_values = _named_values_by_row({"": result.fused.gate_values}, rows)
     columns = {
         "value": _numbers_or_none(result.fused.value, ~is_reward_failed),
@@ -385,8 +404,8 @@ def build_reward_rows(
         "partial": _numbers_or_none(result.partial_fused.value, coverage > 0.0),
         "coverage": coverage.tolist(),
         "range": zip(result.low.tolist(), result.high.tolist(), strict=True),
-        "components": _component_values_by_row(decision, result.partial),
-        "terms": _component_values_by_row(decision, result.components),
+        "components": _component_values_by_row(measured.partial),
+        "terms": _component_values_by_row(measured.components),
         "counts": counts,
         "parts": _named_values_by_row(parts, rows),
         "diagnostics": _named_values_by_row(diagnostics, rows),
@@ -419,17 +438,14 @@ class TableRewards(NamedTuple):
     judged: Floats
 
 
-def compute_reward_values(
-    decision: Decision, table: VerdictTable, combiners: Combiners
-) -> TableRewards:
+def compute_reward_values(decision: Decision, measured: MeasuredTable) -> TableRewards:
     """Return the values of the rewards of a table alone; the bits are those of its rewards.
 
-    Of several groups, `can_be_decided_together` must hold. Raises PlanError as `compute_rewards` does.
+    `measured` is of an equal `measurement_key`. Raises PlanError if a reward overflows.
     """
-    result = _compute_table_result(decision, table, combiners)
+    result = _fuse_measured_table(decision, measured)
     value = np.where(_has_failed_reward(decision, result), np.nan, result.fused.value)
-    components = [result.partial[spec.name] for spec in decision.specs]
-    judged = [np.where(part.present, part.value, np.nan) for part in components]
+    judged = [np.where(part.present, part.value, np.nan) for part in measured.partial.values()]
     return TableRewards(value, result.low, result.high, np.stack(judged, axis=1))
 
 
@@ -442,13 +458,8 @@ def _numbers_or_none(values: Floats, has_value: Bools) -> list[float | None]:
     ]
 
 
-def _component_values_by_row(
-    decision: Decision, components: Components
-) -> Iterable[tuple[float | None, ...]]:
-    columns = []
-    for spec in decision.specs:
-        component = components[spec.name]
-        columns.append(_numbers_or_none(component.value, component.present))
+def _component_values_by_row(components: Components) -> Iterable[tuple[float | None, ...]]:
+    columns = [_numbers_or_none(part.value, part.present) for part in components.values()]
     return zip(*columns, strict=True)
 
 
@@ -585,7 +596,9 @@ def possible_reward_bounds(group: GroupVerdicts, combiners: Combiners) -> BoundA
         FAILED_BY_INFRASTRUCTURE_CODE,
         kept=(NOT_APPLICABLE_CODE, NO_VARIANTS_CODE, JUDGED_NOT_APPLICABLE_CODE),
     )
-    result = _compute_table_result(group.decision, unjudged_table, combiners)
+    result = _fuse_measured_table(
+        group.decision, measure_table(group.decision, unjudged_table, combiners)
+    )
     return result.low, result.high
 
 
@@ -666,7 +679,7 @@ def _decide_together(
             is_only_response.append(
                 any(v.gated_by == GROUP_OF_ONE_GATE_NAME for v in response_verdicts)
             )
-    result = _compute_table_result(decision, table, combiners)
+    result = _fuse_measured_table(decision, measure_table(decision, table, combiners))
     rows = iter(build_reward_rows(decision, result, counts, is_only_response))
     rows_by_group = []
     for response_ids, group in zip(sorted_ids, groups, strict=True):
@@ -687,34 +700,47 @@ def has_independent_rows(
 def can_be_decided_together(
     decision: Decision, questions: Sequence[Question], combiners: Combiners
 ) -> bool:
-    """Return whether no reward depends on another response of its group, so that groups can be decided together."""
+    """Return whether each question is about one response as it is, and `computes_rows_apart` holds: then verdicts of
+    several groups make one table."""
     is_per_response = all(q.scope == "response" and not q.is_about_variants for q in questions)
-    are_combiners_batched = all(combiners[spec.combiner].batched for spec in decision.specs)
-    return is_per_response and are_combiners_batched and decision.group_rule is None
+    return is_per_response and computes_rows_apart(decision, combiners)
+
+
+def computes_rows_apart(decision: Decision, combiners: Combiners) -> bool:
+    """Return whether each row of a table is computed from itself alone, so that tables with the same columns can be
+    decided as one."""
+    return decision.group_rule is None and all(
+        combiners[spec.combiner].batched for spec in decision.specs
+    )
+
+
+def measurement_key(decision: Decision) -> Sequence[Any]:
+    """Return what `measure_table` reads of a decision: equal keys give equal results, whatever the components weigh."""
+    weightless_specs = [spec.model_copy(update={"weight": 0.0}) for spec in decision.specs]
+    effective_names = [spec.name for spec in decision.effective_specs]
+    return weightless_specs, effective_names, decision.rule, decision.group_rule
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _compute_table_result(
-    decision: Decision, table: VerdictTable, combiners: Combiners
-) -> GroupResult:
-    """Return the components, fused rewards, bounds and coverage of all rows of a table."""
+def measure_table(decision: Decision, table: VerdictTable, combiners: Combiners) -> MeasuredTable:
+    """Return the components of all rows of a table, and what is missing of them.
+
+    Of several groups, `computes_rows_apart` must hold. Raises PlanError as `compute_rewards` does.
+    """
     dropped_question_ids = dropped_questions(decision, table)
     retained_verdict_table = table.with_verdict_code(dropped_question_ids, ABSENT_CODE)
     components = _compute_components(decision, retained_verdict_table, combiners, "counted")
-    # Not for speed alone: as a quotient of sums of weights, the coverage of a complete row could be .9999….
     if _is_fully_judged(decision, table):
-        fused_rewards = fuse(decision, components)
-        value = fused_rewards.value
-        return GroupResult(
-            components=components,
-            fused=fused_rewards,
-            partial=components,
-            partial_fused=fused_rewards,
-            low=value,
-            high=value,
-            coverage=np.ones_like(value),
-            failed_by_rule=np.zeros_like(value, dtype=np.bool_),
-            dropped=dropped_question_ids,
+        nowhere = np.zeros(table.rows, dtype=np.bool_)
+        return MeasuredTable(
+            measurement_key(decision),
+            components,
+            components,
+            dropped_question_ids,
+            {},
+            (),
+            nowhere,
+            nowhere,
         )
     lacks_verdict = [
         lacks_score(verdict_code).any(axis=1)
@@ -732,34 +758,44 @@ def _compute_table_result(
     spans = _compute_value_bounds(
         decision, retained_verdict_table, combiners, components, lacks_any_verdict
     )
-    fused_rewards = fuse(decision, components, spans)
-    # Where nothing is missing and no span has a width, the bounds are the reward itself.
-    is_reward_undetermined = lacks_any_verdict | np.any(
-        [np.less(*span) for span in spans.values()], axis=0
-    )
-    present = {name: component.present for name, component in components.items()}
-    low, high = (
-        require_finite(
-            "a bound of the reward", np.where(is_reward_undetermined, bound, fused_rewards.value)
-        )
-        for bound in fuse_reward_bounds(decision, spans, present)
-    )
     requested_verdict_table = table.with_verdict_code(dropped_question_ids, ABSTAINED_CODE)
     # Failures of dropped questions fail the reward under `strict` too.
     table_for_failure_rule = table if decision.rule == "strict" else retained_verdict_table
-    is_failed_by_rule = _is_failed_by_rule(decision, table_for_failure_rule)
-    if decision.rule == "decisive":
-        is_failed_by_rule &= low < high
-    return GroupResult(
+    return MeasuredTable(
+        key=measurement_key(decision),
         components=_without_unjudged_diagnostics(decision, retained_verdict_table, components),
-        fused=fused_rewards,
         partial=partial,
-        partial_fused=fuse(decision, partial),
-        low=low,
-        high=high,
-        coverage=_compute_coverage(decision, requested_verdict_table),
-        failed_by_rule=is_failed_by_rule,
+        spans=spans,
+        shares=[_judged_weight_share(spec, requested_verdict_table) for spec in decision.specs],
+        undetermined=lacks_any_verdict
+        | np.any([np.less(*span) for span in spans.values()], axis=0),
+        failed_by_rule=_is_failed_by_rule(decision, table_for_failure_rule),
         dropped=dropped_question_ids,
+    )
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _fuse_measured_table(decision: Decision, measured: MeasuredTable) -> GroupResult:
+    """Return the fused rewards, bounds and coverage of all rows of a table."""
+    fused_rewards = fuse(decision, measured.components, measured.spans)
+    value = low = high = fused_rewards.value
+    partial_fused = fused_rewards
+    coverage = np.ones_like(value)
+    is_failed_by_rule = measured.failed_by_rule
+    # Not for speed alone: as a quotient of sums of weights, the coverage of a complete row could be .9999….
+    if measured.shares:
+        partial_fused = fuse(decision, measured.partial)
+        present = {name: component.present for name, component in measured.components.items()}
+        # Where nothing is missing and no span has a width, the bounds are the reward itself.
+        low, high = (
+            require_finite("a bound of the reward", np.where(measured.undetermined, bound, value))
+            for bound in fuse_reward_bounds(decision, measured.spans, present)
+        )
+        coverage = _compute_coverage(decision, measured.shares)
+        if decision.rule == "decisive":
+            is_failed_by_rule = is_failed_by_rule & (low < high)
+    return GroupResult(
+        measured, fused_rewards, partial_fused, low, high, coverage, is_failed_by_rule
     )
 
 
@@ -906,9 +942,8 @@ def _compute_value_bounds(
     return spans
 
 
-def _compute_coverage(decision: Decision, table: VerdictTable) -> Floats:
+def _compute_coverage(decision: Decision, judged_shares: Sequence[ValuesAndMask]) -> Floats:
     """Return the judged share of the absolute weight of the components that apply, [R]; 0 if none applies."""
-    judged_shares = [_judged_weight_share(spec, table) for spec in decision.specs]
     shares, is_applicable = zip(*judged_shares, strict=True)
     sizes = [abs(spec.weight) for spec in decision.specs]
     weights = np.where(np.stack(is_applicable, axis=1), sizes, 0.0)

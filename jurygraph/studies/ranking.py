@@ -226,8 +226,8 @@ class AgentRanker:
         self.agents: list[str] = agents.tolist()
         names = [unit_name(*task) for task in self.tables.tasks]
         self.units = units_label(names)
-        units = {name: number for number, name in enumerate(dict.fromkeys(names))}
-        self.unit = np.array([units[name] for name in names], dtype=np.int64)
+        # sorted, so that no sum over units depends on the order of the rows
+        _, self.unit = np.unique(np.array(names, dtype=object), return_inverse=True)
         tasks = (task for task, _ in self.tables.tasks)
         self.unit_by_task = dict(zip(tasks, self.unit.tolist(), strict=True))
         self._means: dict[str, dict[str, float]] = {}
@@ -616,8 +616,10 @@ def _notes(figures: Figures, others: int, ranker: AgentRanker) -> Iterator[str]:
 
 def _judged_values(ranker: AgentRanker, decided_rewards: DecidedRewards) -> Iterator[JudgedValues]:
     rewards, _, _, judged = decided_rewards.values
+    rows = np.argsort(ranker.unit, kind="stable")
     has_value_and_reward = ~np.isnan(judged.T + rewards)  # NaN, too, where the reward failed
-    for column, row in np.argwhere(has_value_and_reward).tolist():
+    for column, index in np.argwhere(has_value_and_reward[:, rows]).tolist():
+        row = rows[index]
         name = decided_rewards.components[column]
         agent = ranker.agents[ranker.agent[row]]
         yield JudgedValues(name, agent, int(ranker.unit[row]), 1, float(judged[row, column]))

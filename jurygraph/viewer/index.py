@@ -46,7 +46,7 @@ from jurygraph.studies.compared_responses import (
 )
 from jurygraph.views.rewards import largest_judge_difference
 
-INDEX_VERSION = 19
+INDEX_VERSION = 20
 """Version of the tables; an index of another one is made again."""
 _FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""

@@ -13,6 +13,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.deciding import read_packed_groups
 from jurygraph.sources.config import apply_settings
 from jurygraph.studies.ranking import (
     RELATIVE_CHANGE_SIZES,
@@ -258,6 +259,14 @@ def test_the_search_reports_its_progress_to_the_end(ranker: AgentRanker) -> None
     counts: list[int] = []
     measure_ranking(ranker, advance=counts.append)
     assert sum(counts) == len(RELATIVE_CHANGE_SIZES)
+
+
+def test_no_figure_depends_on_the_order_in_which_groups_are_read(ranker: AgentRanker) -> None:
+    groups = list(read_packed_groups(ranker.run))
+    for seed in range(3):
+        random.Random(seed).shuffle(groups)
+        shuffled = AgentRanker(ranker.run, groups)
+        assert measure_ranking(shuffled).to_json() == measure_ranking(ranker).to_json()
 
 
 def test_one_agent_has_no_components_to_compare(tmp_path: Path) -> None:

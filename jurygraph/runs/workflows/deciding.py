@@ -1,7 +1,8 @@
 """Decide a run again and again: its verdicts are read once, as tables, and any config is decided from these alone.
 
 `rescore` reads every verdict of a run, which takes most of its time. Here that is done once, so that a run of 100,000
-responses is decided in a tenth of a second. The bits are those of `rescore`.
+responses is decided in a tenth of a second; components are computed again only where more than weights, gates, scale
+and clip has changed. The bits are those of `rescore`.
 """
 
 from collections import Counter, defaultdict
@@ -15,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph.decision.combiners import Combiners
-from jurygraph.decision.decide import TableRewards, can_be_decided_together, compute_reward_values
+from jurygraph.decision.decide import (
+    MeasuredTable,
+    TableRewards,
+    compute_reward_values,
+    computes_rows_apart,
+    measure_table,
+    measurement_key,
+)
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.decision.table import (
     ScoreArrays,
@@ -34,9 +42,9 @@ from jurygraph.runs.workflows.rescoring import (
     require_task_content,
 )
 from jurygraph.schema import Config, Decision, Question, RecordedVerdict
-from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 
 _MAX_TASKS_IN_MEMORY = 512
+"""Tasks that are kept as they were read, and groups of a table whose components are kept, in 50 KB each at most."""
 _ROWS_PER_DECISION_BATCH = 8192
 """Rows from which a table is complete: a larger one is decided no faster, and takes more memory meanwhile."""
 
@@ -44,13 +52,12 @@ _ROWS_PER_DECISION_BATCH = 8192
 class DecisionKey(NamedTuple):
     """The digests that groups share if any config gives them one decision: of their tasks, survey and decision.
 
-    `group` is the number of a group that must be decided alone.
+    Without its texts, a task has no `inputs`: it cannot be told from others, and keeps the stored decision.
     """
 
     inputs: str | None
     survey: str
     decision: str
-    group: int | None
 
 
 _SCORE_RECORD_DTYPE = np.dtype(
@@ -62,8 +69,8 @@ class PackedGroupVerdicts(NamedTuple):
     """The verdicts of a group as bytes, ready to be decided with others; `task_cluster` is the `group` of its task.
 
     Its responses are in the sorted order of ids. The `cells` of its table are row by row, those of a question next to
-    each other; `widths` are their numbers. Cells of groups with the same questions and widths may follow each other:
-    they are one table.
+    each other; `cell_counts` are their numbers. Cells of groups with the same questions and numbers may follow each
+    other: they are one table.
     """
 
     plan: DecisionKey
@@ -95,18 +102,11 @@ def pack_group(
     survey = run.source.survey_without_texts(group.survey)
     content = run.stored_task_record(task)
     inputs = digest_decision_inputs(content, survey) if content else None
-    is_per_response = all(
-        question.scope == "response" and question.material == SUBMITTED_MATERIAL_NAME
-        for question in survey.questions
-    )
-    # Without its texts, a task cannot be told from others.
-    is_decided_alone = inputs is None or not is_per_response
-    number = group.record.seq if is_decided_alone else None
     traces = sorted(group.traces, key=lambda trace: trace.response_id)
     names = [trace.response_id for trace in traces]
     cell_counts, cells = _pack_table(build_verdict_table(survey.questions, names, verdicts))
     return PackedGroupVerdicts(
-        plan=DecisionKey(inputs, group.survey, group.decision, number),
+        plan=DecisionKey(inputs, group.survey, group.decision),
         task=task,
         task_cluster=content["task"].get("group") if content else None,
         responses=names,
@@ -119,29 +119,37 @@ def pack_group(
 class _DecisionBatch(NamedTuple):
     """Groups with the same questions and stored decision: the table of their verdicts, and the size of each group.
 
-    `inputs` has for each group the first task that gives a decision the same inputs.
+    `inputs` has for each group the first task that gives a decision the same inputs. `measured` has the components of
+    rows, by the ends of these: the next decision may differ in weights alone.
     """
 
     inputs: Sequence[str]
-    questions: Sequence[Question]
     table: VerdictTable
     sizes: Sequence[int]
+    measured: dict[tuple[int, int], MeasuredTable]
 
     def decide(self, by_inputs: Mapping[str, Decision], combiners: Combiners) -> TableRewards:
         """Return the rewards of all rows, at once where other words of the tasks change no decision."""
         decisions = [by_inputs[task] for task in self.inputs]
         first = decisions[0]
         is_decided_alike = all(by_inputs[task] == first for task in {*self.inputs})
-        if len(decisions) == 1 or (
-            is_decided_alike and can_be_decided_together(first, self.questions, combiners)
-        ):
-            return compute_reward_values(first, self.table, combiners)
+        if is_decided_alike and computes_rows_apart(first, combiners):
+            return self._decide_rows((0, self.table.rows), first, combiners)
         edges = np.cumsum([0, *self.sizes]).tolist()
-        tables = [self.table.select(slice(*ends)) for ends in pairwise(edges)]
         return _concatenate_rewards(
-            compute_reward_values(decision, table, combiners)
-            for decision, table in zip(decisions, tables, strict=True)
+            self._decide_rows(rows, decision, combiners)
+            for rows, decision in zip(pairwise(edges), decisions, strict=True)
         )
+
+    def _decide_rows(
+        self, rows: tuple[int, int], decision: Decision, combiners: Combiners
+    ) -> TableRewards:
+        measured = self.measured.get(rows)
+        if measured is None or measured.key != measurement_key(decision):
+            measured = measure_table(decision, self.table.select(slice(*rows)), combiners)
+            if rows in self.measured or len(self.measured) < _MAX_TASKS_IN_MEMORY:
+                self.measured[rows] = measured
+        return compute_reward_values(decision, measured)
 
 
 def _concatenate_rewards(parts: Iterable[TableRewards]) -> TableRewards:
@@ -208,7 +216,7 @@ class VerdictTables:
         cells = b"".join(group.cells for group in groups)
         table = _unpack_table(questions, sum(sizes), first.cell_counts, cells)
         inputs = [self._tasks_by_inputs.setdefault(group.plan, group.task) for group in groups]
-        self._batches.append(_DecisionBatch(inputs, questions, table, sizes))
+        self._batches.append(_DecisionBatch(inputs, table, sizes, {}))
 
     def decide(self, config: Config) -> DecidedRewards:
         """Return the rewards that `rescore` gives under a config. Raises as it does."""

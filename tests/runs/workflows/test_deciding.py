@@ -22,6 +22,8 @@ from tests.runs.sample_runs import traces_of
 SETTINGS = {
     "plain": (
         "reward.same={}",
+        "reward.same=-{}",
+        "reward.late=0",
         "reward={{same: {}}}",
         "scale={}",
         "failure.rule=strict",
@@ -41,7 +43,10 @@ SETTINGS = {
         "panel.min_confidence=0.{}",
         "panel.vote=all-seats",
         "reward.rubric={}",
+        "reward.place=-{}",
+        "reward.rank=0",
         "failure.rule=strict",
+        "failure.rule=decisive",
         "failure.group_rule=drop-criterion",
         "gates=[{{kind: format, component: place, below: 0.{}}}]",
     ),
@@ -119,14 +124,7 @@ def test_tasks_of_other_words_are_decided_at_once_where_no_decision_differs(
             task = jg.Task(id=name, query="?", stakeholders=tuple(stakeholders))
             data = {"items": [1] * (name != "b")}
             jury.score(task, [jg.Response(id=name, text=name, data=data)])
-    decided: list[int] = []
-    compute = deciding.compute_reward_values
-
-    def compute_and_count(decision: Any, table: Any, combiners: Any) -> Any:
-        decided.append(table.rows)
-        return compute(decision, table, combiners)
-
-    monkeypatch.setattr(deciding, "compute_reward_values", compute_and_count)
+    measured_rows = record_measured_rows(monkeypatch)
     with closing(Run.open(tmp_path / "run")) as run:
         tables = VerdictTables(run)
         for number, setting in enumerate(("weights.method=uniform", "weights.method=calibrated")):
@@ -135,4 +133,71 @@ def test_tasks_of_other_words_are_decided_at_once_where_no_decision_differs(
             folder = tmp_path / str(number)
             rescore(run, folder, changed, lambda count: None)
             assert rewards == {trace.response_id: trace.reward.value for trace in traces_of(folder)}
-    assert decided == [3, 1, 1, 1]
+    assert measured_rows == [3, 1, 1, 1]
+
+
+def record_measured_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that grows by the number of rows of each table whose components are computed."""
+    measured_rows: list[int] = []
+    measure = deciding.measure_table
+
+    def measure_and_count(decision: Any, table: Any, combiners: Any) -> Any:
+        measured_rows.append(table.rows)
+        return measure(decision, table, combiners)
+
+    monkeypatch.setattr(deciding, "measure_table", measure_and_count)
+    return measured_rows
+
+
+@pytest.mark.parametrize(
+    ("group_rule", "tables"),
+    [
+        ("null", [12]),  # also the questions about pairs and groups, and about variants
+        ("drop-criterion", [3, 3, 3, 3]),  # here a row depends on the others of its group
+    ],
+)
+def test_components_are_computed_once_for_all_weights(
+    group_rule: str, tables: list[int], rich: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured_rows = record_measured_rows(monkeypatch)
+    rule = f"failure.group_rule={group_rule}"
+    gate = "gates=[{kind: format, component: same, below: 0.5}]"
+    with closing(Run.open(rich)) as run:
+        tables_of_run = VerdictTables(run)
+
+        def decide(*settings: str) -> None:
+            tables_of_run.decide(apply_settings(run.config, [rule, *settings]))
+
+        for setting in ("reward.same=2", "reward.rubric=0.5", "scale=3", "clip=null", gate):
+            decide(setting)
+        assert measured_rows == tables
+        decide("rubric.kappa=3")
+        decide("rubric.kappa=3", "reward.same=2")
+        assert measured_rows == 2 * tables
+        decide("rubric.kappa=3", "reward.same=-2")  # what is missing of it is now the other worst
+        assert measured_rows == 3 * tables
+
+
+def test_what_was_decided_before_changes_no_reward(
+    rich: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of these differs from the next in one thing that components depend on."""
+    monkeypatch.setattr(deciding, "_ROWS_PER_DECISION_BATCH", 1)  # a table for each group
+    dropped = "failure.group_rule=drop-criterion"
+    gate = "gates=[{kind: format, component: tone, below: 0.5}]"
+    steps = [
+        ["reward.tone=1"],
+        ["reward.tone=-1"],
+        ["reward.tone=-1", "failure.rule=gear"],
+        ["reward.tone=-1"],
+        ["reward.tone=-1", dropped],
+        ["reward.tone=0", dropped],
+        ["reward.tone=0", dropped, gate],
+    ]
+    with closing(Run.open(rich)) as run:
+        tables = VerdictTables(run)
+        for settings in steps:
+            config = apply_settings(run.config, [*settings, "failure.min_coverage=0"])
+            expected = VerdictTables(run).decide(config).values
+            found = tables.decide(config).values
+            assert [part.tobytes() for part in found] == [part.tobytes() for part in expected]
