@@ -82,4 +82,4 @@ def _credit_labels(posterior: Floats, truth: Ints) -> Floats:
 
 
 def _count_labels(credit: Floats) -> HeldOutLabels:
-    return HeldOutLabels(*[np.count_nonzero(credit == value) for value in (1.0, 0.0, 0.5)])
+    return HeldOutLabels(*[int((credit == value).sum()) for value in (1.0, 0.0, 0.5)])
