@@ -153,6 +153,8 @@ def collect_votes(
         or not all(isinstance(_label_to_class_value(label), str) for label in found)
     )
     scale = _parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
+    if classes:
+        _refuse_classes_of_others(files, votes, classes)
     values = None
     if not classes and has_class_order:
         values = [0.0, 1.0]
@@ -190,6 +192,25 @@ def collect_votes(
             dict.fromkeys(chain.from_iterable(file.unread_columns for file in files))
         ),
     )
+
+
+def _refuse_classes_of_others(
+    files: Sequence[VotesFile], votes: Sequence[_LocatedVote], classes: Sequence[str]
+) -> None:
+    """Raise `InputError` for classes that are no label of the votes, but labels of another question."""
+    names = ",".join(classes)
+    words = names.casefold().split(",")
+    questions = [
+        vote.dimension
+        for file in files
+        for _, vote in file.rows
+        if format_label(vote.label or "").casefold() in words
+    ]
+    if questions and votes[0].vote.dimension not in questions:
+        raise InputError(
+            f"{_subject_text(votes)}: none is one of --classes {names}, which are of another question: --classes "
+            f"{questions[0]}={names}"
+        )
 
 
 def _find_gold_classes(
@@ -315,10 +336,16 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> S
         return decisions
     if has_class_order and texts:
         # a word rather than a number that is written as text, and a slip rather than a decision such as yes
-        word = max(texts, key=lambda text: _rank_as_word(str(text.vote.label)))
+        odd = max(texts, key=lambda text: _rank_as_word(str(text.vote.label)))
+        problem = "and only numbers have an order by themselves; write a number"
+        numbers = [vote for vote in votes if isinstance(vote.vote.label, float)]
+        if 0 < len(numbers) < len(texts):
+            odd = numbers[0]
+            problem = "where most labels are words; write one"
+        label: Any = odd.vote.label
         raise InputError(
-            f"{word.label_location}: is {describe_value(word.vote.label)}, and only numbers have an order by "
-            "themselves; write a number, or name all labels from low to high with --classes"
+            f"{odd.label_location}: is {quote(format_label(label))}, {problem}, or name all labels from low to high "
+            f"with --classes {_name_question(votes)}LOWEST,…,HIGHEST"
         )
     classes = sorted(_list_spellings(labels))
     class_count = len(classes)

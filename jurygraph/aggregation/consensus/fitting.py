@@ -52,8 +52,7 @@ _MIN_REFIT_SPREAD = 0.003
 _MIN_LABELS_FOR_TWO_RARE = 100
 """Above this, two labels of a class are less than 2 %."""
 _MAX_NAMES_SHOWN = 5
-_MAX_ITEMS_HELD_OUT_ALONE = 20
-_HELD_OUT_PARTS = 10
+_MAX_HELD_OUT_PARTS = 10
 
 
 def fit(
@@ -165,10 +164,10 @@ def _set_gold_posteriors(posterior: Floats, gold: Ints) -> None:
 def held_out_posteriors(fitted: Consensus, items: Ints) -> Floats:
     """Return the posteriors of gold items [G], each fitted as if its class were not known, [G,K].
 
-    Up to 20 items are held out one by one, more in ten parts. Each fit has the usual start: that of all gold items
+    Up to ten items are held out one by one, more in ten parts. Each fit has the usual start: that of all gold items
     would tell their classes.
     """
-    part_count = len(items) if len(items) <= _MAX_ITEMS_HELD_OUT_ALONE else _HELD_OUT_PARTS
+    part_count = min(len(items), _MAX_HELD_OUT_PARTS)
     posteriors = np.empty((len(items), len(fitted.classes)))
     for part in range(part_count):
         held_out_items = items[part::part_count]

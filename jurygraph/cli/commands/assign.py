@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from string import digits
 from typing import Annotated, NamedTuple
 
 from jurygraph.cli.options import (
@@ -42,6 +43,8 @@ from jurygraph.studies.adjudication import (
 from jurygraph.studies.agreement import MIN_SHARED_ITEMS
 from jurygraph.studies.consensus import conclude_annotators
 
+_SLIP_SIMILARITY = 0.8
+"""From this on, a name is taken for a slip; numbers at the end, as of p1 and p2, tell people apart."""
 _FILE_NAME_PATTERN = re.compile(r"\w[\w.@+ -]*")
 
 
@@ -253,6 +256,13 @@ def _notes_on_consensus(
         if name in left_out:
             yield f"{quote(name)} was left out of {path} by --without, and so are new labels; name others"
         elif raters and name not in raters:
+            others = [rater for rater in raters if rater.rstrip(digits) != name.rstrip(digits)]
+            slip = did_you_mean(name, others, _SLIP_SIMILARITY)
+            if slip:
+                raise InputError(
+                    f"--reviewers: {quote(name)} has rated nothing in {path}; {slip} Whoever is new needs a name that "
+                    "is less alike"
+                )
             hint = did_you_mean(name, raters) or "check the name, unless somebody is new"
             yield f"{quote(name)} has rated nothing in {path}; {hint}"
 

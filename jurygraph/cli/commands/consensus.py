@@ -483,8 +483,17 @@ def _read_votes(
 def _read_gold_labels(path: Path, columns: NameByField) -> dict[str, Mapping[str, LabelWithPlace]]:
     """Read the gold labels of each question, by columns that votes have; gold need not name agents."""
     gold_columns = {name: columns[name] for name in ("item", "agent") if name in columns}
-    if columns.get("agent") not in read_first_row(path):
+    header = read_first_row(path)
+    if columns.get("agent") not in header:
         gold_columns.pop("agent", None)
+    item_column = gold_columns.get("item", "item")
+    if header and item_column not in header:
+        gold_columns["item"] = "id"
+        if "id" not in header:
+            raise InputError(
+                f"{path}: has no column {quote(item_column)}, as the ratings have, nor `item` or `id`; call the column "
+                f"of its items so (there are {join_names(header)})"
+            )
     gold_by_question: dict[str, dict[str, LabelWithPlace]] = {}
     for text in split_names(columns.get("label", "label").removesuffix(",")):
         column, first, second = split_column_subject(text)

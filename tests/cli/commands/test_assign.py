@@ -439,11 +439,17 @@ def test_reviewers_see_the_prompt_and_may_write_classes_in_any_case(
     assert first.code == 0, first.err
     Path("consensus.json").write_text(first.out, encoding="utf-8")
     doubtful = ("--ambiguous", "consensus.json", *named, "--above", 1e-9, "--per-item", 1)
-    made = run("assign", "items.csv", *doubtful, "--reviewers", "b+o@acme.io,boo", "-o", "out")
+    refused = run("assign", "items.csv", *doubtful, "--reviewers", "boo", "-o", "out")
+    assert refused.err.endswith(
+        "error: --reviewers: 'boo' has rated nothing in consensus.json; did you mean bo? Whoever is new needs a name "
+        "that is less alike\n"
+    )
+    assert not Path("out").exists()
+    made = run("assign", "items.csv", *doubtful, "--reviewers", "b+o@acme.io,bo2", "-o", "out")
     assert made.code == 0, made.err
     assert "items.csv: reviewers do not see 'bot'" in made.err
     assert "'b+o@acme.io' has rated nothing in consensus.json" in made.err
-    assert "'boo' has rated nothing in consensus.json; did you mean bo?\n" in made.err
+    assert "'bo2' has rated nothing in consensus.json; did you mean bo?\n" in made.err
     for asked, problem in (
         (("--limit", 1), "--limit: the 1 most doubtful of "),
         (

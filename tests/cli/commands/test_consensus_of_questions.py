@@ -350,3 +350,23 @@ def test_names_that_differ_in_case_alone_are_noted_once_for_all_questions_and_ca
     people = json.loads(saved.out)["questions"]["help"]["annotators"]
     assert {name: row["labels"] for name, row in people.items()} == {"Ann": 6, "bo": 6, "Cy": 6}
     assert "differ only in case" not in saved.err
+
+
+def test_gold_may_call_its_items_item_or_id_whatever_the_ratings_do(
+    run: Command, tmp_path: Path
+) -> None:
+    rows = [
+        {"Reply ID": f"i{item}", "annotator": name, "tone": ("kind", "rude")[item % 2]}
+        for item in range(4)
+        for name in ("ann", "bo")
+    ]
+    table(tmp_path / "v.csv", *rows)
+    command = ("v.csv", "--id-column", "Reply ID", "--target-column", "tone", "--gold", "gold.csv")
+    for column in ("Reply ID", "item", "id"):
+        table(tmp_path / "gold.csv", {column: "i0", "tone": "kind"})
+        assert consensus_json(run, *command)["counts"]["gold"] == 1
+    table(tmp_path / "gold.csv", {"reply_id": "i0", "tone": "kind"})
+    assert run("consensus", *command).err == (
+        "error: gold.csv: has no column 'Reply ID', as the ratings have, nor `item` or `id`; call the column of its "
+        "items so (there are reply_id, tone)\n"
+    )

@@ -165,12 +165,26 @@ def test_gold_labels_are_converted_to_classes() -> None:
         (
             votes_file(("a", "x", "good"), ("b", "x", "bad"), agent=["m", "m"]),
             {},
-            "v.csv, line 2 (a_m, x), field label: is the text 'good', and only numbers have an order by themselves; ",
+            "v.csv, line 2 (a_m, x), field label: is 'good', and only numbers have an order by themselves; ",
         ),
         (
             votes_file(("a", "x", "1"), ("b", "x", "nan"), ("c", "x", "2")),
             {},
-            "v.csv, line 3 (b, x), field label: is the text 'nan', and only numbers have an order by themselves; ",
+            "v.csv, line 3 (b, x), field label: is 'nan', and only numbers have an order by themselves; ",
+        ),
+        (
+            votes_file(
+                *(("a", name, "yes") for name in "xyz"), ("b", "x", 3.0), dimension=["ok"] * 4
+            ),
+            {},
+            "v.csv, line 5 (b, x), field label: is '3', where most labels are words; write one, or name all labels "
+            "from low to high with --classes ok=LOWEST,…,HIGHEST",
+        ),
+        (
+            votes_file(("a", "x", "yes"), ("a", "x", "Harm"), dimension=["ok", "safety"]),
+            {"dimension": "ok", "classes": ["safe", "harm"]},
+            "v.csv, labels of ok: none is one of --classes safe,harm, which are of another question: --classes "
+            "safety=safe,harm",
         ),
         (
             votes_file(*((f"i{n}", "x", float(n * n)) for n in range(12))),
