@@ -506,6 +506,10 @@ def _describe_fold(seeds: Sequence[RunPredictions]) -> str:
         return ""
     use, *_ = next(iter(seeds[0].inputs.values()))
     least = f" of a confidence from {100 * use.min_confidence:g}" if use.min_confidence else ""
+    verdicts = chain.from_iterable(chain.from_iterable(run.verdicts.values()) for run in seeds)
+    unsupported = sum(verdict.is_worst_case for verdict in verdicts)
+    if unsupported:
+        least += f" without {unsupported} that lack a quotation, the worst in the reward"
     return f"{use.reduce or 'mean'} of {answers} answers{least}"
 
 
