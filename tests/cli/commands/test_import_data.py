@@ -323,9 +323,9 @@ def test_a_label_unlike_all_others_is_said_with_its_place(run: Command, tmp_path
     command = ("import", "wide", "wide.csv", "--rater-columns", "ann,bo", "--out", "r.jsonl")
     notes = run(*command).err.splitlines()[1:4]
     assert [note.partition(":")[0] for note in notes] == [
-        "23 of 24 labels are numbers, and these are words, without a place on the scale",
-        "far from all other labels, which go from 1 to 5",
-        "all other labels are whole numbers",
+        "words among numbers, without a place on the scale",
+        "far from all other labels",
+        "fractions among whole numbers",
     ]
     for note, label in zip(
         notes,
@@ -409,8 +409,8 @@ def test_a_table_of_ratings_counts_labels_and_says_which_rows_are_repeated(
     assert caplog.messages == [f"rated.csv: {copies}"]
     assert ended.err.splitlines()[:4] == [
         "4 tasks, 4 responses, 6 votes, 3 annotators, 2 omitted",
-        "5 of 6 labels are numbers, and these are words, without a place on the scale: 'five' (c, ann, line 9); write "
-        "a number, or nothing, and import again",
+        "words among numbers, without a place on the scale: 'five' (c, ann, line 9); write another number, or nothing, "
+        "and import again",
         "omitted answers have no label (an empty cell, or n/a, NA, unsure, ? or -), or several",
         "votes that repeat an item and annotator, and count, too, unless they repeat all else: 1, on b by bo; "
         "keep one of each, or import the "
