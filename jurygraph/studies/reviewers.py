@@ -580,13 +580,13 @@ def report(
     and `coverage` of its ratings, and on the `n` that all answered which answered any `alpha`, `rmse` and `mae`;
     `curve`, the same for each number of examples; `differences` of two judges' absolute errors (`first` less `second`),
     with intervals and p-values (Student's t, Holm; the planned pair's for itself) over reviewers and items, or groups
-    of items, and for how many reviewers the first is nearer or farther, of the `n` ratings that all answered, or both
-    of the planned pair; `reviewers`, each with every judge's error, and the error of `aggregate` less that of
-    `personalized` (`gain`), on the `gain_n` ratings that both answered, with its interval over the reviewer's items and
-    p-value (Holm, over reviewers), and of the last `judge`, the personalized one where there is one, its `bias` (judge
-    less person), its `rank_correlation`, and its error less that of `own-history` (`above_own_mean`), with intervals
-    over the reviewer's items; and `reasons`: the correlation of agreement with similar reasons, of reviewers or
-    those of a judge for them, over `pairs` of reviewers.
+    of items, and `of_these` reviewers alone, over items; and for how many reviewers the first is nearer or farther, of
+    the `n` ratings that all answered, or both of the planned pair; `reviewers`, each with every judge's error, and the
+    error of `aggregate` less that of `personalized` (`gain`), on the `gain_n` ratings that both answered, with its
+    interval over the reviewer's items and p-value (Holm, over reviewers), and of the last `judge`, the personalized one
+    where there is one, its `bias` (judge less person), its `rank_correlation`, and its error less that of `own-history`
+    (`above_own_mean`), with intervals over the reviewer's items; and `reasons`: the correlation of agreement with
+    similar reasons, of reviewers or those of a judge for them, over `pairs` of reviewers.
     `matches` say how near a judge's reasons are to those of the person that it predicts (`own`), and to `others`' of
     the same item, and `side_by_side` has both texts.
     `alternative_annotator` of a judge is the alternative-annotator test. Errors are in units of the scores. For alpha a
@@ -716,6 +716,7 @@ def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) ->
         gaps[np.abs(gaps) < _ROUNDING_ERROR] = 0.0
         reviewer = part.reviewer[is_compared]
         estimate = crossed_interval(gaps, reviewer, part.group[is_compared])
+        estimate_of_these = mean_with_cluster_interval(gaps, part.group[is_compared])
         sums = np.bincount(reviewer, gaps)
         rows.append(
             {
@@ -726,6 +727,7 @@ def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) ->
                 "ratings": len(part.score),
                 "absolute": as_interval(estimate),
                 "absolute_p": t_test_p(estimate),
+                "of_these": as_interval(estimate_of_these),
                 "nearer": (sums < 0).sum(),
                 "farther": (sums > 0).sum(),
             }

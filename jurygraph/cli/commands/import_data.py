@@ -249,15 +249,15 @@ def _import_ratings(
         )
     _refuse_non_jsonl_suffix(ratings)
     refuse_unwritable(ratings, *files)
+    votes = [vote for vote in table.votes if vote.label is not None]
     lines_by_path = {
         tasks: list(_to_json_lines(table.tasks)),
-        ratings: list(_to_json_lines(table.votes)),
+        ratings: list(_to_json_lines(votes)),
     }
     for path, lines in lines_by_path.items():  # before either is written
         _refuse_lost_rows(path, lines)
     for path, lines in lines_by_path.items():
         _write_lines(path, lines)
-    votes = [vote for vote in table.votes if vote.label is not None]
     counts = {
         "tasks": len(table.tasks),
         "responses": sum(len(task.responses) for task in table.tasks),

@@ -22,7 +22,7 @@ GAP = np.nan
 
 
 PERSON = dict.fromkeys(("gain", "gain_p", "bias", "rank_correlation", "above_own_mean"))
-PERSONS = {"all": [{**PERSON, "judge": "personalized", "n": 0}] * 3}
+PERSONS = {"all": [{**PERSON, "judge": "personalized", "n": 0, "gain_n": 0}] * 3}
 
 
 def two_reviewers(domains: tuple[str, ...] = ("",)) -> DimensionRatings:
@@ -55,6 +55,12 @@ def test_all_judges_are_measured_on_the_ratings_that_all_predict() -> None:
         ("food", "own-history", 3),
         ("food", "item-mean", 3),
     ]
+
+
+def test_ratings_without_a_domain_count_in_all_alone() -> None:
+    part = two_reviewers(("", "food"))
+    found = report([(part, [Predictions("item-mean", None, part.score[None])])])
+    assert [(row.domain, row.n) for row in figures_of(found).judges] == [(None, 8), ("food", 4)]
 
 
 def test_a_judge_without_any_prediction_is_named_and_the_others_are_compared() -> None:
@@ -313,6 +319,7 @@ def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
     absolute = IntervalCell(0.4, 0.2, 0.6)
     pair: dict[str, Any] = {"first": "personalized", "second": "aggregate", "absolute": absolute}
     pair |= {"dimension": None, "absolute_p": 0.01, "n": 9, "ratings": 9}
+    pair["of_these"] = IntervalCell(0.4, 0.3, 0.5)
     words = " ".join(conclude_reviewers(judges, [pair], PERSONS))
     assert words.count("mean difference of errors") == 1
     assert "(a judge for each reviewer): mean difference of errors 0.40 (0.20" in words
@@ -325,6 +332,16 @@ def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
     words, *_ = conclude_reviewers(judges, [wide], PERSONS)
     in_proportion = "more reviewers (and items in proportion) like these would tell with"
     assert f". About 3 {in_proportion}" in words
+    assert (
+        "Of these reviewers alone, over items, the error of personalized less that of aggregate is 0.40 (0.30 to 0.50)."
+        in words
+    )
+    first, *others = PERSONS["all"]
+    gain = {"reviewer": "ann", "gain": IntervalCell(0.1, -0.1, 0.3), "gain_n": 20}
+    persons = [{**first, **gain}, *others]
+    (words, *_) = conclude_reviewers(judges, [wide], {"all": persons})
+    (number,) = re.findall(r"would tell with a chance of 80%: of ann about (\d+)\.", words)
+    assert int(number) > 4 * 20  # for half the width, and more for a power of 0.8
     (words, *_) = conclude_reviewers(
         [{**judges[0], "alpha": IntervalCell(0.4, -0.2, 1.0)}], [], PERSONS
     )
