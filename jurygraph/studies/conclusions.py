@@ -499,7 +499,7 @@ def _conclude_dimension(
         yield (
             f"{subject} predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
             f"{total}, those that all predict. {limiting['judge']} leaves out most: "
-            f"{_describe_omissions(limiting['left_out'])}."
+            f"{describe_omissions(limiting['left_out'])}."
         )
     alpha = best["alpha"]
     threshold = MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS
@@ -525,7 +525,7 @@ _OMISSION_REMEDIES = {
 """What counts the ratings that a judge leaves out, by the start of the reason."""
 
 
-def _describe_omissions(left_out: Mapping[str, int]) -> str:
+def describe_omissions(left_out: Mapping[str, int]) -> str:
     """Return why a judge leaves ratings out, and what counts them: the most frequent reason first."""
     reasons = []
     for reason, count in Counter(left_out).most_common():

@@ -69,6 +69,7 @@ from jurygraph.studies.alternative_annotator import (
 from jurygraph.studies.conclusions import (
     PLANNED_PAIR,
     conclude_reviewers,
+    describe_omissions,
     has_equal_predictions,
     name_with_examples,
 )
@@ -978,12 +979,8 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
             if prediction.answered.any():
                 yield from omission_notes(prediction.left_out, origin)
                 continue
-            reasons = ", ".join(f"{count} {why}" for why, count in prediction.left_out.items())
-            remedy = "; try --min-confidence 0" if "confidence" in reasons else ""
-            yield (
-                f"{origin}predicts none of {len(part.score)} ratings "
-                f"({reasons or 'no others to go by'}){remedy}"
-            )
+            reasons = describe_omissions(prediction.left_out)
+            yield f"{origin}predicts none of {len(part.score)} ratings: {reasons}"
 
 
 def _plots(figures: Figures) -> Iterator[Plot]:

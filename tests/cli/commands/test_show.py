@@ -375,6 +375,25 @@ def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_pr
     ]
 
 
+def test_a_reviewer_alone_names_what_the_judge_of_the_reward_predicts(
+    tmp_path: Path, run: Command
+) -> None:
+    response = {"id": "a", "text": "A cat sat."}
+    task = {"id": "cats", "query": "Write.", "reviewers": ["ann"], "responses": [response]}
+    dimensions = "{dimensions: {appeal: {text: How good it is., scale: [1, 5]}}, samples: 1}"
+    evaluators = f"""
+evaluators:
+  - {{use: zero-shot, params: {dimensions}}}
+  - {{use: zero-shot, name: other, params: {dimensions}}}
+"""
+    for reward, code in (("{other: 1}", 0), ("{zero-shot: 1, other: 1}", 2)):
+        config = f"{evaluators}reward: {reward}\n"
+        project = write_project(tmp_path / str(code), [task], config)
+        run("score", project / "tasks.jsonl", "--out", project / "run")
+        for name, expected in (("ann", code), ("zero-shot/appeal@ann", 0)):
+            assert run("show", project / "run", "--columns", f"predicted.{name}").code == expected
+
+
 @pytest.mark.usefixtures("own_cache")
 def test_an_explained_prediction_says_where_its_examples_are(tmp_path: Path, run: Command) -> None:
     tasks = [

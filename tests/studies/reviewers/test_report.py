@@ -73,8 +73,10 @@ def test_a_judge_without_any_prediction_is_named_and_the_others_are_compared() -
     assert [(row["first"], row["second"]) for row in found.figures["differences"]] == [
         ("own-history", "item-mean")
     ]
-    problem = "zero-shot: predicts none of 8 ratings (8 confidence below 80)"
-    assert [note for note in found.notes if problem in note and "; try --min-confidence 0" in note]
+    problem = (
+        "predicts none of 8 ratings: 8 confidence below 80 (`--min-confidence 0` counts these)"
+    )
+    assert f"taste, zero-shot: {problem}" in found.notes
 
 
 def test_it_is_said_when_few_ratings_are_predicted_by_all_judges_and_what_helps() -> None:
@@ -112,7 +114,7 @@ def test_a_judge_of_own_scores_has_no_number_of_examples_and_alone_is_compared_w
     part = two_reviewers()
     silent = [Predictions("own-history", shots, part.score[None] * GAP) for shots in (1, None)]
     assert report([(part, silent)]).notes[-2:] == [
-        f"taste, {name}: predicts none of 8 ratings (no others to go by)"
+        f"taste, {name}: predicts none of 8 ratings: it has no others to go by"
         for name in ("own-history with 1 example", "own-history")
     ]
 
