@@ -6,7 +6,7 @@ counts may be named by a user, and an answer of several values is no label.
 
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -21,6 +21,7 @@ from jurygraph.messages import (
     describe_decimal_comma,
     join_names,
     quote,
+    select_known_names,
     shell_quote,
     validate,
 )
@@ -180,7 +181,12 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
         )
     rows = leave_out_copies(path, read_rows(path))
     person_by_column = dict(map(_parse_rater, columns.raters))
-    reason_columns = _match_reason_columns(columns.reasons, person_by_column.values())
+    people = list(dict.fromkeys(person for person, _ in person_by_column.values()))
+    reason_columns = {subject: column for column, subject in map(_parse_rater, columns.reasons)}
+    people_with_reasons = [person for person, _ in reason_columns]
+    select_known_names(
+        "--reason-columns PERSON=COLUMN: nobody in --rater-columns is", people_with_reasons, people
+    )
     read_names = {
         *person_by_column,
         *reason_columns.values(),
@@ -194,7 +200,7 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
         unread_names = sorted(row.keys() - read_names)
         if unread_names:
             message = "%s: not read: %s; %s--column agent=C names one of agent, domain, group, text, prompt"
-            reason_hint = _suggest_reason_columns(unread_names, person_by_column)
+            reason_hint = _suggest_reason_columns(unread_names, people)
             _LOGGER.warning(message, path, join_names(unread_names), reason_hint)
     read_decimal_commas(path, rows, person_by_column)
     for position, row in rows:
@@ -208,6 +214,7 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
             value = get_export_field(location, row, column, "--rater-columns")
             answer_fields = others
             reason_column = reason_columns.get((person, dimension))
+            reason_column = reason_column or reason_columns.get((person, None))
             if reason_column is not None:
                 reason = get_export_field(location, row, reason_column, "--reason-columns")
                 if reason not in (None, ""):
@@ -223,34 +230,8 @@ def _parse_rater(text: str) -> tuple[str, _RaterSubject]:
     return column, (person or column, dimension or None)
 
 
-def _match_reason_columns(
-    texts: Sequence[str], raters: Collection[_RaterSubject]
-) -> Mapping[_RaterSubject, str]:
-    """Return the columns of reasons by person and dimension; one without a dimension is of all that the person rated.
-
-    Raises `InputError` for reasons of nobody who has a column of labels.
-    """
-    reason_columns = {}
-    for text in texts:
-        column, (person, dimension) = _parse_rater(text)
-        subjects = [
-            rater for rater in raters if rater[0] == person and dimension in (None, rater[1])
-        ]
-        if not subjects:
-            people = join_names(dict.fromkeys(rater[0] for rater in raters))
-            raise InputError(
-                f"--reason-columns: {quote(text)} is of nobody in --rater-columns; write PERSON=COLUMN, with one of "
-                f"{people}"
-            )
-        reason_columns.update(dict.fromkeys(subjects, column))
-    return reason_columns
-
-
-def _suggest_reason_columns(
-    names: Iterable[str], person_by_column: Mapping[str, _RaterSubject]
-) -> str:
+def _suggest_reason_columns(names: Iterable[str], people: Iterable[str]) -> str:
     """Return the option that reads the columns that are called like a rater and a word, such as "ann comment"."""
-    people = dict.fromkeys(person for person, _ in person_by_column.values())
     pairs = []
     for person, name in product(people, names):
         is_of_person = re.match(rf"{re.escape(person)}[\W_]", name, re.IGNORECASE)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol, get_args
 
 from jurygraph.display import ProgressCallback, ignore_progress
@@ -158,6 +159,8 @@ def _reward_columns_and_rows(
         columns |= dict.fromkeys(numbers_of_response, "double")
     columns |= {f"{kind}.{key}": "double" for kind, names in numbers.items() for key in names}
     columns |= _column_types(*(f"reason.{key}" for key in reasons), *_VERDICT_COUNT_COLUMNS)
+    if reviewer_questions:
+        columns |= _column_types("unsupported")
 
     def rows(trace: Trace) -> Iterator[ExportRow]:
         row = _reward_row(trace, reasons)
@@ -165,6 +168,10 @@ def _reward_columns_and_rows(
         row |= {f"question.{name}": scores[name] for name in questions if name in scores}
         predictions = run.predicted_scores(trace) if reviewer_questions else {}
         row |= {f"predicted.{name}": value for name, value in predictions.items()}
+        if reviewer_questions:  # the reward counts as the worst what `predicted` leaves out
+            worst_cases = filter(attrgetter("is_worst_case"), verdicts_about_response(trace))
+            questions_of_worst_cases = dict.fromkeys(map(attrgetter("question"), worst_cases))
+            row["unsupported"] = ", ".join(questions_of_worst_cases) or None
         if options.parts:
             row |= _part_cells(trace, run.decision_of(trace.task_id))
         yield row | options.numbers.get(trace.response_id, {})

@@ -109,6 +109,8 @@ _WIDE_TABLE_HINT = (
     "if each person has a column, or a file, make a label of each cell by `jurygraph import wide FILE --rater-columns "
     "PERSON=COLUMN`"
 )
+_WIDE_TABLE_COLUMNS = ("item", "label", "score", "annotator", "reviewer")
+"""What a file lacks in which each person has a column."""
 NUMERAL_PATTERN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -803,7 +805,7 @@ def _rating_column_error(
     if "responses" in present_columns:
         return InputError(f"{location}: has `responses`, as TASKS; name the file of their RATINGS")
     error = missing_column_error(location, columns, present_columns, option)
-    if option is None or columns[-1] not in ("item", "label", "annotator"):
+    if option is None or columns[-1] not in _WIDE_TABLE_COLUMNS:
         return error
     return InputError(f"{error}; or {_WIDE_TABLE_HINT}")
 

@@ -192,7 +192,8 @@ class TableColumns(FrozenModel):
                     raise ValueError(
                         f"`{role}` is missing; "
                         "a table needs a column of prompts and one of responses, or one of messages; "
-                        "without one, make one, of a constant text if need be"
+                        "without one, make one, of a constant text if need be; where people rated texts without a "
+                        'prompt, give JSON lines with `"query": ""`, and `metadata: {domain: …}`, as they were judged'
                     )
         elif self.prompt or self.response:
             role = "prompt" if self.prompt else "response"

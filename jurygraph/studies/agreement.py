@@ -84,11 +84,12 @@ class DimensionRatings(NamedTuple):
         return self.dimension or "all"
 
     def split_by_domain(self) -> Iterator[tuple[str | None, Bools]]:
-        """Yield a mask of all ratings [n], under None, and one of each domain if there are several."""
+        """Yield a mask of all ratings [n], under None, and one of each named domain if there are several."""
         yield None, np.ones(len(self.score), dtype=np.bool_)
         if len(self.domains) > 1:
             for index, name in enumerate(self.domains):
-                yield name or "none", self.domain == index
+                if name:
+                    yield name, self.domain == index
 
 
 def read_parts(

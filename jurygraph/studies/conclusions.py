@@ -66,21 +66,28 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str, tes
     The interval is one of as many as there are `tests`, which hold together. The sentence begins with a space, and is
     empty where the value is the bound, or the interval is on one side of it.
     """
+    additional_count = _additional_count(cell, bound, count, tests)
+    if additional_count is None:
+        return ""
+    if additional_count == math.inf:
+        return (
+            f" More {noun} would hardly tell: it would take over {MAX_SAMPLE_FACTOR} times as many."
+        )
+    others = "; more items of the same ones would not" if noun == "reviewers" else ""
+    return f" About {additional_count:,.0f} more {noun} like these would tell with a chance of 80%{others}."
+
+
+def _additional_count(cell: object, bound: float, count: int, tests: int) -> float | None:
+    """Return what `describe_needed_count` says, to two digits; None if nothing, infinity for too many to propose."""
     estimate = as_interval(cell)
     if estimate is None or side_of_bound(cell, bound) != 0 or estimate.value == bound:
-        return ""
+        return None
     value, low, high = (end or 0.0 for end in estimate[:3])
     half_width = value - low if value > bound else high - value
     needed_count = needed_count_for_difference(
         abs(value - bound), half_width, count, MAX_SAMPLE_FACTOR * count, tests
     )
-    if needed_count is None:
-        return (
-            f" More {noun} would hardly tell: it would take over {MAX_SAMPLE_FACTOR} times as many."
-        )
-    additional_count = float(f"{needed_count - count:.2g}")
-    others = "; more items of the same ones would not" if noun == "reviewers" else ""
-    return f" About {additional_count:,.0f} more {noun} like these would tell with a chance of 80%{others}."
+    return math.inf if needed_count is None else float(f"{needed_count - count:.2g}")
 
 
 def _needed_count_clause(cell: object, bound: float, count: int, noun: str) -> str:
@@ -492,7 +499,7 @@ def _conclude_dimension(
         yield (
             f"{subject} predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
             f"{total}, those that all predict. {limiting['judge']} leaves out most: "
-            f"{_describe_omissions(limiting['left_out'])}."
+            f"{describe_omissions(limiting['left_out'])}."
         )
     alpha = best["alpha"]
     threshold = MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS
@@ -518,7 +525,7 @@ _OMISSION_REMEDIES = {
 """What counts the ratings that a judge leaves out, by the start of the reason."""
 
 
-def _describe_omissions(left_out: Mapping[str, int]) -> str:
+def describe_omissions(left_out: Mapping[str, int]) -> str:
     """Return why a judge leaves ratings out, and what counts them: the most frequent reason first."""
     reasons = []
     for reason, count in Counter(left_out).most_common():
@@ -575,7 +582,12 @@ def _describe_planned_pair(row: Figures, judges: FigureRows, persons: FigureRows
             f"only {shared} of {total} ratings are predicted by both {first} and {second}: no conclusion on which is "
             "nearer; what is left out most, and what counts it, follows."
         )
-    return " ".join([_describe_nearer_judge(row, len(persons)), *_describe_gains(persons)])
+    of_these = (
+        f"Of these reviewers alone, over items, the error of {row['first']} less that of {row['second']} is "
+        f"{_cell_text(row['of_these'])}."
+    )
+    sentences = [_describe_nearer_judge(row, len(persons)), of_these, *_describe_gains(persons)]
+    return " ".join(sentences)
 
 
 def has_equal_predictions(row: Figures) -> bool:
@@ -631,6 +643,14 @@ def _describe_gains(persons: FigureRows) -> Iterator[str]:
         yield f"personalized is surely {relation} than aggregate for {names}."
     if not clear_gains:
         yield "For no single reviewer is personalized surely nearer or farther."
+    needs = []
+    for row in persons:
+        more = _additional_count(row["gain"], 0.0, row["gain_n"], len(persons))
+        if more is not None:
+            number = "too many" if more == math.inf else f"about {more:,.0f}"
+            needs.append(f"of {row['reviewer']} {number}")
+    if needs:
+        yield f"So many more ratings would tell with a chance of 80%: {join_names(needs)}."
 
 
 def _join_names_by_side(

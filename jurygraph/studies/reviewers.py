@@ -69,6 +69,7 @@ from jurygraph.studies.alternative_annotator import (
 from jurygraph.studies.conclusions import (
     PLANNED_PAIR,
     conclude_reviewers,
+    describe_omissions,
     has_equal_predictions,
     name_with_examples,
 )
@@ -506,6 +507,10 @@ def _describe_fold(seeds: Sequence[RunPredictions]) -> str:
         return ""
     use, *_ = next(iter(seeds[0].inputs.values()))
     least = f" of a confidence from {100 * use.min_confidence:g}" if use.min_confidence else ""
+    verdicts = chain.from_iterable(chain.from_iterable(run.verdicts.values()) for run in seeds)
+    unsupported = sum(verdict.is_worst_case for verdict in verdicts)
+    if unsupported:
+        least += f" without {unsupported} that lack a quotation, the worst in the reward"
     return f"{use.reduce or 'mean'} of {answers} answers{least}"
 
 
@@ -576,13 +581,13 @@ def report(
     and `coverage` of its ratings, and on the `n` that all answered which answered any `alpha`, `rmse` and `mae`;
     `curve`, the same for each number of examples; `differences` of two judges' absolute errors (`first` less `second`),
     with intervals and p-values (Student's t, Holm; the planned pair's for itself) over reviewers and items, or groups
-    of items, and for how many reviewers the first is nearer or farther, of the `n` ratings that all answered, or both
-    of the planned pair; `reviewers`, each with every judge's error, and the error of `aggregate` less that of
-    `personalized` (`gain`), on the `gain_n` ratings that both answered, with its interval over the reviewer's items and
-    p-value (Holm, over reviewers), and of the last `judge`, the personalized one where there is one, its `bias` (judge
-    less person), its `rank_correlation`, and its error less that of `own-history` (`above_own_mean`), with intervals
-    over the reviewer's items; and `reasons`: the correlation of agreement with similar reasons, of reviewers or
-    those of a judge for them, over `pairs` of reviewers.
+    of items, and `of_these` reviewers alone, over items; and for how many reviewers the first is nearer or farther, of
+    the `n` ratings that all answered, or both of the planned pair; `reviewers`, each with every judge's error, and the
+    error of `aggregate` less that of `personalized` (`gain`), on the `gain_n` ratings that both answered, with its
+    interval over the reviewer's items and p-value (Holm, over reviewers), and of the last `judge`, the personalized one
+    where there is one, its `bias` (judge less person), its `rank_correlation`, and its error less that of `own-history`
+    (`above_own_mean`), with intervals over the reviewer's items; and `reasons`: the correlation of agreement with
+    similar reasons, of reviewers or those of a judge for them, over `pairs` of reviewers.
     `matches` say how near a judge's reasons are to those of the person that it predicts (`own`), and to `others`' of
     the same item, and `side_by_side` has both texts.
     `alternative_annotator` of a judge is the alternative-annotator test. Errors are in units of the scores. For alpha a
@@ -712,6 +717,7 @@ def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) ->
         gaps[np.abs(gaps) < _ROUNDING_ERROR] = 0.0
         reviewer = part.reviewer[is_compared]
         estimate = crossed_interval(gaps, reviewer, part.group[is_compared])
+        estimate_of_these = mean_with_cluster_interval(gaps, part.group[is_compared])
         sums = np.bincount(reviewer, gaps)
         rows.append(
             {
@@ -722,6 +728,7 @@ def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) ->
                 "ratings": len(part.score),
                 "absolute": as_interval(estimate),
                 "absolute_p": t_test_p(estimate),
+                "of_these": as_interval(estimate_of_these),
                 "nearer": (sums < 0).sum(),
                 "farther": (sums > 0).sum(),
             }
@@ -972,12 +979,8 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
             if prediction.answered.any():
                 yield from omission_notes(prediction.left_out, origin)
                 continue
-            reasons = ", ".join(f"{count} {why}" for why, count in prediction.left_out.items())
-            remedy = "; try --min-confidence 0" if "confidence" in reasons else ""
-            yield (
-                f"{origin}predicts none of {len(part.score)} ratings "
-                f"({reasons or 'no others to go by'}){remedy}"
-            )
+            reasons = describe_omissions(prediction.left_out)
+            yield f"{origin}predicts none of {len(part.score)} ratings: {reasons}"
 
 
 def _plots(figures: Figures) -> Iterator[Plot]:

@@ -356,8 +356,14 @@ def find_column(run: Run, option: str, name: str, scores: "ScoreReaders") -> Rew
     questions = run.questions()
     if name.startswith(PREDICTED_COLUMN_PREFIX):
         reviewer_questions = run.reviewer_questions()
+        # a reviewer alone means what the judge of the reward predicts
+        rewarded_questions = [
+            question
+            for question in reviewer_questions
+            if question.partition("/")[0] in run.config.reward
+        ]
         wanted_question = find_question_id(
-            name.removeprefix(PREDICTED_COLUMN_PREFIX), reviewer_questions
+            name.removeprefix(PREDICTED_COLUMN_PREFIX), rewarded_questions or reviewer_questions
         )
         if wanted_question in reviewer_questions:
             return RewardColumn(

@@ -57,10 +57,10 @@ RATING_FORMATS = (*VOTE_READERS, *EXPORT_READERS)
 IMPORT_FORMATS = (*TASK_READERS, *RATING_FORMATS, RATINGS_FORMAT)
 FORMATS_WITH_COLUMNS = (*EXPORT_READERS, RATINGS_FORMAT)
 """Formats whose columns a user may name."""
-_MIN_LABELS_PER_SLIP = 5
+_MIN_LABELS_PER_WORD = 5
 """Words among numbers are slips if there are no more than one in so many labels."""
-_MIN_WHOLE_NUMBERS_PER_SLIP = 20
-"""Fractions are slips if there are no more than one in so many numbers: on a scale of halves they are more."""
+_MIN_LABELS_PER_FRACTION = 20
+"""Fractions among whole numbers are: on a scale of halves there are more."""
 ImportSelection = Literal["tasks", "answered"]
 
 
@@ -249,15 +249,15 @@ def _import_ratings(
         )
     _refuse_non_jsonl_suffix(ratings)
     refuse_unwritable(ratings, *files)
+    votes = [vote for vote in table.votes if vote.label is not None]
     lines_by_path = {
         tasks: list(_to_json_lines(table.tasks)),
-        ratings: list(_to_json_lines(table.votes)),
+        ratings: list(_to_json_lines(votes)),
     }
     for path, lines in lines_by_path.items():  # before either is written
         _refuse_lost_rows(path, lines)
     for path, lines in lines_by_path.items():
         _write_lines(path, lines)
-    votes = [vote for vote in table.votes if vote.label is not None]
     counts = {
         "tasks": len(table.tasks),
         "responses": sum(len(task.responses) for task in table.tasks),
@@ -303,25 +303,19 @@ def _notes_on_odd_labels(votes: Sequence[Vote]) -> Iterator[str]:
     for labels in group_by(votes, attrgetter("dimension")).values():
         words = [vote for vote in labels if isinstance(vote.label, str)]
         numbers = [vote for vote in labels if not isinstance(vote.label, str)]
-        if 0 < _MIN_LABELS_PER_SLIP * len(words) <= len(labels):
-            yield (
-                f"{len(numbers)} of {len(labels)} labels are numbers, and these are words, without a place on the "
-                f"scale: {_name_votes(words)}; write a number, or nothing, and import again"
-            )
         values: list[Any] = [vote.label for vote in numbers]
-        near_scale, far_values = split_far_labels(sorted(set(values)), values)
-        if far_values:
-            far_votes = [vote for vote in numbers if vote.label in far_values]
-            yield (
-                f"far from all other labels, which go from {near_scale[0]:g} to {near_scale[-1]:g}: "
-                f"{_name_votes(far_votes)}; correct them, and import again"
-            )
-        fractions = [vote for vote in numbers if not float(vote.label or 0).is_integer()]
-        if 0 < _MIN_WHOLE_NUMBERS_PER_SLIP * len(fractions) <= len(numbers):
-            yield (
-                f"all other labels are whole numbers: {_name_votes(fractions)}; if they are slips, correct them, and "
-                "import again"
-            )
+        _, far_values = split_far_labels(sorted(set(values)), values)
+        far_votes = [vote for vote in numbers if vote.label in far_values]
+        fractions = [vote for vote in numbers if vote.label and vote.label % 1]
+        findings = (
+            ("words among numbers, without a place on the scale", words, _MIN_LABELS_PER_WORD),
+            ("far from all other labels", far_votes, 1),
+            ("fractions among whole numbers", fractions, _MIN_LABELS_PER_FRACTION),
+        )
+        for finding, odd_votes, min_labels in findings:
+            if 0 < min_labels * len(odd_votes) <= len(labels):
+                names = _name_votes(odd_votes)
+                yield f"{finding}: {names}; write another number, or nothing, and import again"
 
 
 def _name_votes(votes: Iterable[Vote]) -> str:

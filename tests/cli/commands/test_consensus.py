@@ -326,6 +326,8 @@ def test_a_column_for_each_person_is_named_with_the_way(
         "make a label of each cell by `jurygraph import wide FILE --rater-columns PERSON=COLUMN`\n"
     )
     assert remedy in refused.err
+    Path("scores.csv").write_text("item,ann,bo\na,1,2\n")
+    assert remedy in run("study", "reviewers", "scores.csv").err
 
 
 def test_labels_are_written_for_study_judge_and_words_for_none_are_said(

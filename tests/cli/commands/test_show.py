@@ -346,6 +346,55 @@ def test_what_a_reviewer_would_give_is_a_row_and_a_column_on_the_reviewers_scale
 
 
 @pytest.mark.usefixtures("own_cache")
+def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_predicted(
+    tmp_path: Path, run: Command
+) -> None:
+    """Else the reward is not the mean of the predictions beside it, and nothing says why."""
+    texts = {"a": "A cat sat.", "b": "No cat sat."}
+    task = {
+        "id": "cats",
+        "query": "Write about cats.",
+        "reviewers": ["ann"],
+        "responses": [{"id": name, "text": text} for name, text in texts.items()],
+    }
+    project = write_project(tmp_path / "project", [task], PERSONALIZED)
+
+    def answer(body: dict[str, Any], number: int) -> Answer:
+        is_misquoted = texts["a"] in response_in(body)
+        return prediction_reply(body, 4, quotes=["A dog sat."] if is_misquoted else None)
+
+    with run_server(answer) as server:
+        model = f"openai-compatible:{server.url}#m"
+        run("score", project / "tasks.jsonl", "--out", project / "run", "--model", model)
+    rows = DictReader(run("export", project / "run", "--to", "csv").out.splitlines())
+    question = "zero-shot/appeal@ann"
+    columns = ("status", "reward", f"predicted.{question}", "unsupported")
+    assert [[row[name] for name in columns] for row in rows] == [
+        ["ok", "0.0", "", question],
+        ["ok", "0.75", "4.0", ""],
+    ]
+
+
+def test_a_reviewer_alone_names_what_the_judge_of_the_reward_predicts(
+    tmp_path: Path, run: Command
+) -> None:
+    response = {"id": "a", "text": "A cat sat."}
+    task = {"id": "cats", "query": "Write.", "reviewers": ["ann"], "responses": [response]}
+    dimensions = "{dimensions: {appeal: {text: How good it is., scale: [1, 5]}}, samples: 1}"
+    evaluators = f"""
+evaluators:
+  - {{use: zero-shot, params: {dimensions}}}
+  - {{use: zero-shot, name: other, params: {dimensions}}}
+"""
+    for reward, code in (("{other: 1}", 0), ("{zero-shot: 1, other: 1}", 2)):
+        config = f"{evaluators}reward: {reward}\n"
+        project = write_project(tmp_path / str(code), [task], config)
+        run("score", project / "tasks.jsonl", "--out", project / "run")
+        for name, expected in (("ann", code), ("zero-shot/appeal@ann", 0)):
+            assert run("show", project / "run", "--columns", f"predicted.{name}").code == expected
+
+
+@pytest.mark.usefixtures("own_cache")
 def test_an_explained_prediction_says_where_its_examples_are(tmp_path: Path, run: Command) -> None:
     tasks = [
         {"id": "cats", "query": "Write.", "reviewers": ["ann"]}

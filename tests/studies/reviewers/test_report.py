@@ -22,7 +22,7 @@ GAP = np.nan
 
 
 PERSON = dict.fromkeys(("gain", "gain_p", "bias", "rank_correlation", "above_own_mean"))
-PERSONS = {"all": [{**PERSON, "judge": "personalized", "n": 0}] * 3}
+PERSONS = {"all": [{**PERSON, "judge": "personalized", "n": 0, "gain_n": 0}] * 3}
 
 
 def two_reviewers(domains: tuple[str, ...] = ("",)) -> DimensionRatings:
@@ -57,6 +57,12 @@ def test_all_judges_are_measured_on_the_ratings_that_all_predict() -> None:
     ]
 
 
+def test_ratings_without_a_domain_count_in_all_alone() -> None:
+    part = two_reviewers(("", "food"))
+    found = report([(part, [Predictions("item-mean", None, part.score[None])])])
+    assert [(row.domain, row.n) for row in figures_of(found).judges] == [(None, 8), ("food", 4)]
+
+
 def test_a_judge_without_any_prediction_is_named_and_the_others_are_compared() -> None:
     part = two_reviewers()
     unsure = Predictions("zero-shot", 0, part.score[None] * GAP, {"confidence below 80": 8})
@@ -67,8 +73,10 @@ def test_a_judge_without_any_prediction_is_named_and_the_others_are_compared() -
     assert [(row["first"], row["second"]) for row in found.figures["differences"]] == [
         ("own-history", "item-mean")
     ]
-    problem = "zero-shot: predicts none of 8 ratings (8 confidence below 80)"
-    assert [note for note in found.notes if problem in note and "; try --min-confidence 0" in note]
+    problem = (
+        "predicts none of 8 ratings: 8 confidence below 80 (`--min-confidence 0` counts these)"
+    )
+    assert f"taste, zero-shot: {problem}" in found.notes
 
 
 def test_it_is_said_when_few_ratings_are_predicted_by_all_judges_and_what_helps() -> None:
@@ -106,7 +114,7 @@ def test_a_judge_of_own_scores_has_no_number_of_examples_and_alone_is_compared_w
     part = two_reviewers()
     silent = [Predictions("own-history", shots, part.score[None] * GAP) for shots in (1, None)]
     assert report([(part, silent)]).notes[-2:] == [
-        f"taste, {name}: predicts none of 8 ratings (no others to go by)"
+        f"taste, {name}: predicts none of 8 ratings: it has no others to go by"
         for name in ("own-history with 1 example", "own-history")
     ]
 
@@ -313,6 +321,7 @@ def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
     absolute = IntervalCell(0.4, 0.2, 0.6)
     pair: dict[str, Any] = {"first": "personalized", "second": "aggregate", "absolute": absolute}
     pair |= {"dimension": None, "absolute_p": 0.01, "n": 9, "ratings": 9}
+    pair["of_these"] = IntervalCell(0.4, 0.3, 0.5)
     words = " ".join(conclude_reviewers(judges, [pair], PERSONS))
     assert words.count("mean difference of errors") == 1
     assert "(a judge for each reviewer): mean difference of errors 0.40 (0.20" in words
@@ -325,6 +334,16 @@ def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
     words, *_ = conclude_reviewers(judges, [wide], PERSONS)
     in_proportion = "more reviewers (and items in proportion) like these would tell with"
     assert f". About 3 {in_proportion}" in words
+    assert (
+        "Of these reviewers alone, over items, the error of personalized less that of aggregate is 0.40 (0.30 to 0.50)."
+        in words
+    )
+    first, *others = PERSONS["all"]
+    gain = {"reviewer": "ann", "gain": IntervalCell(0.1, -0.1, 0.3), "gain_n": 20}
+    persons = [{**first, **gain}, *others]
+    (words, *_) = conclude_reviewers(judges, [wide], {"all": persons})
+    (number,) = re.findall(r"would tell with a chance of 80%: of ann about (\d+)\.", words)
+    assert int(number) > 4 * 20  # for half the width, and more for a power of 0.8
     (words, *_) = conclude_reviewers(
         [{**judges[0], "alpha": IntervalCell(0.4, -0.2, 1.0)}], [], PERSONS
     )

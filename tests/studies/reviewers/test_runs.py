@@ -113,6 +113,8 @@ PAPER = {"": [ComponentInput(questions=(), weights=(), reduce="majority", min_co
 
 def recorded(answer: tuple[float, float | None] | str) -> RecordedVerdict:
     """Return the verdict of a score and its confidence, or one with a status."""
+    if answer == "unquoted":
+        return recorded((1, 0.9)).model_copy(update={"unsupported": "worst-case"})
     if answer == "failed":
         return RecordedVerdict.fail("late", "late")
     if answer == "abstained":
@@ -183,6 +185,13 @@ def test_unsure_answers_go_and_the_majority_of_three_seeds_stays(
         ("min", 0.0, [(3, 0.9), (2, 0.2), (5, 0.9)], 2.0, "min of 3 answers"),
         ("majority", 0.0, [(1, 0.9), (2, 0.2), (5, 0.9)], None, "majority of 3 answers"),
         ("majority", 0.0, [(4, 0.1)], 4.0, ""),
+        (
+            "median",
+            0.0,
+            [(4, 0.9), "unquoted", (5, 0.9)],
+            4.5,
+            "median of 3 answers without 1 that lack a quotation, the worst in the reward",
+        ),
     ],
 )
 def test_a_prediction_is_what_the_reward_of_the_run_counts(
