@@ -32,6 +32,7 @@ from jurygraph.interchange.readers import (
     SCALED_READERS_BY_FORMAT,
     TRIAL_READERS,
     VOTE_READERS,
+    find_trial_format,
 )
 from jurygraph.interchange.rows import ImportNote, ImportResult, describe_notes
 from jurygraph.messages import (
@@ -185,7 +186,14 @@ def import_(
         _import_votes(files, target, json, votes)
     else:
         reader = TASK_READERS[form] if scale is None else SCALED_READERS_BY_FORMAT[form][scale]
-        _import_tasks(reader(*files), target, only, json)
+        try:
+            _import_tasks(reader(*files), target, only, json)
+        except InputError as error:
+            trial_format = find_trial_format(files[0])
+            if trial_format not in (None, form):
+                command = f"jurygraph import {trial_format} {shell_quote(files[0])}"
+                error.add_note(f"it can be read as {trial_format}: {command} --out {target}")
+            raise
 
 
 def _check_options(form: str, files: Sequence[str], only: ImportSelection | None) -> None:
