@@ -41,6 +41,7 @@ from jurygraph.schema import (
     digest_of,
 )
 from jurygraph.schema.frozen_model import JsonFields, ParamsModel, RawParams
+from jurygraph.schema.verdict import GATED_LAYERS
 from jurygraph.sources.user_modules import (
     FolderModules,
     current_folder_modules,
@@ -177,6 +178,13 @@ def load_evaluators(config: Config) -> dict[str, Evaluator]:
             raise ConfigError(
                 f"evaluators[{index}].if_missing: {quote(evaluator.name)} names nothing that a task has to have; "
                 "leave it out, or use `when`"
+            )
+        if use.reference is not None and (
+            evaluator.layer not in GATED_LAYERS or "reference" in evaluator.task_fields
+        ):
+            reason = "needs it" if evaluator.task_fields else "is no judge by a model"
+            raise ConfigError(
+                f"evaluators[{index}].reference: {quote(evaluator.name)} {reason}; leave `reference` out"
             )
     return dict(sorted(evaluators.items()))
 

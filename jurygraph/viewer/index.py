@@ -451,7 +451,7 @@ class RunIndex:
 def _turn_rows(
     traces: Iterable[TraceWithoutTexts], questions: Sequence[int]
 ) -> Iterator[tuple[int, int, int, float]]:
-    """Yield the mean score of each question on each turn of a response, 1 where a gate stopped it: the worst of a fault.
+    """Yield the mean score of each question on each turn of a response; a gate that stops it finds every fault (1).
 
     Empty turns of a conversation are left out, as the mean of a fault does.
     """

@@ -155,9 +155,7 @@ def test_an_empty_turn_is_no_fault_and_no_merit(
     judge = ScriptedJudge({"kind": is_kind, "rude": lambda text: not is_kind(text)})
     rude = {"use": "criteria", "name": "rude", "params": {"criteria": {"rude": "It is rude."}}}
     for sees in ("last_reply", "without_reasoning"):
-        uses = [
-            {**use, "scope": "turn", "turns": "mean", "sees": sees} for use in (CRITERIA, rude)
-        ]
+        uses = [{**use, "scope": "turn", "turns": "mean", "sees": sees} for use in (CRITERIA, rude)]
         config = {"evaluators": uses, "reward": {"rubric": 1.0, "rude": -1.0}}
         with jg.Jury.from_config(config, model=judge) as jury:
             (trace,) = jury.score(TASK, [respond(messages)])
