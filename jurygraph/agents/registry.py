@@ -30,7 +30,7 @@ from jurygraph.agents.isolation import IsolatedEvaluator, open_request_handler
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiners import Combiner
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import Problem, did_you_mean, quote, validate
+from jurygraph.messages import Problem, did_you_mean, locate_user_code, quote, validate
 from jurygraph.schema import (
     Config,
     DeriverUse,
@@ -428,9 +428,11 @@ def _import_object(role: str, path: str, names: Collection[str]) -> Any:
                 where += f" in {folder_modules.folder.resolve()}"
             hint = f"module {missing!r} {where}, and is not installed: check its name"
             raise ConfigError(_unknown_name_message(role, path, names, hint)) from error
+        # Anything in the module may be at fault, and not what the config names first of it.
+        remedy = "install what it needs, or fix it" if isinstance(error, ImportError) else "fix it"
         raise ConfigError(
-            f"{role} {path!r} cannot be imported: {type(error).__name__}: {error}; "
-            "install what it needs, or fix it"
+            f"module {module_name!r} cannot be imported{locate_user_code(error)}: "
+            f"{type(error).__name__}: {error}; {remedy}"
         ) from error
     if not hasattr(module, attribute):
         hint = did_you_mean(attribute, dir(module), 0.5) or "name something that it defines"
