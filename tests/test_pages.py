@@ -802,8 +802,23 @@ def answer_by_words(body: dict[str, Any], number: int) -> Answer:
 @pytest.mark.landing
 def test_a_judge_is_tested_with_pytest(script: Script, outcome: str, tmp_path: Path) -> None:
     """An outage skips the tests, and passes none of them."""
-    (code,) = blocks(PYTEST, "python")
+    code, _ = blocks(PYTEST, "python")
     with run_server(script) as server:
         (tmp_path / "test_judge.py").write_text(code.replace(SERVER, server.url), "utf-8")
         typed = type_line("python -m pytest -q -p no:cacheprovider test_judge.py", tmp_path)
     assert outcome in typed.printed, typed.printed
+
+
+def test_a_config_with_a_gate_is_tested_without_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "jury.yaml").write_text(
+        "evaluators: [criteria, maths.format]\n"
+        "task_defaults: {rubric: {criteria: [It is polite.]}}\n"
+        "reward: {rubric: 1}\ngates: [{kind: format, component: format, below: 0.5}]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    _, code = blocks(PYTEST, "python")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    names["test_a_missing_format_takes_all"]()

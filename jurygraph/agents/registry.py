@@ -30,7 +30,7 @@ from jurygraph.agents.isolation import IsolatedEvaluator, open_request_handler
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiners import Combiner
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import Problem, did_you_mean, quote, validate
+from jurygraph.messages import Problem, did_you_mean, locate_user_code, quote, validate
 from jurygraph.schema import (
     Config,
     DeriverUse,
@@ -41,6 +41,7 @@ from jurygraph.schema import (
     digest_of,
 )
 from jurygraph.schema.frozen_model import JsonFields, ParamsModel, RawParams
+from jurygraph.schema.verdict import GATED_LAYERS
 from jurygraph.sources.user_modules import (
     FolderModules,
     current_folder_modules,
@@ -177,6 +178,13 @@ def load_evaluators(config: Config) -> dict[str, Evaluator]:
             raise ConfigError(
                 f"evaluators[{index}].if_missing: {quote(evaluator.name)} names nothing that a task has to have; "
                 "leave it out, or use `when`"
+            )
+        if use.reference is not None and (
+            evaluator.layer not in GATED_LAYERS or "reference" in evaluator.task_fields
+        ):
+            reason = "needs it" if evaluator.task_fields else "is no judge by a model"
+            raise ConfigError(
+                f"evaluators[{index}].reference: {quote(evaluator.name)} {reason}; leave `reference` out"
             )
     return dict(sorted(evaluators.items()))
 
@@ -420,9 +428,11 @@ def _import_object(role: str, path: str, names: Collection[str]) -> Any:
                 where += f" in {folder_modules.folder.resolve()}"
             hint = f"module {missing!r} {where}, and is not installed: check its name"
             raise ConfigError(_unknown_name_message(role, path, names, hint)) from error
+        # Anything in the module may be at fault, and not what the config names first of it.
+        remedy = "install what it needs, or fix it" if isinstance(error, ImportError) else "fix it"
         raise ConfigError(
-            f"{role} {path!r} cannot be imported: {type(error).__name__}: {error}; "
-            "install what it needs, or fix it"
+            f"module {module_name!r} cannot be imported{locate_user_code(error)}: "
+            f"{type(error).__name__}: {error}; {remedy}"
         ) from error
     if not hasattr(module, attribute):
         hint = did_you_mean(attribute, dir(module), 0.5) or "name something that it defines"

@@ -141,7 +141,7 @@ class ExplainedVerdict:
 
     @property
     def worst_case_score(self) -> float | None:
-        """Return the score that counts of an unsupported finding, or where a gate stopped; None of any other."""
+        """Return the score that counts of an unsupported finding, or of a gate; None of any other verdict."""
         is_worst_case = self.verdict.is_worst_case or self.effect == "gated"
         return float(self.direction < 0) if is_worst_case and self.direction else None
 

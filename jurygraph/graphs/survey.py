@@ -300,6 +300,8 @@ def _configured_question_fields(use: EvaluatorUse, question: Question, key: str)
     shown_part = use.sees or question.shown_part
     if use.scope == "turn" and question.layer in GATED_LAYERS and shown_part != "last_reply":
         changes["names_turn"] = True
+    if use.reference == "hidden":
+        changes["hides_reference"] = True
     if use.all_judges:
         changes["judges"] = use.all_judges
     if use.if_missing is None and question.missing is not None:

@@ -4,7 +4,10 @@ A format is a module next to this one, and an entry here. What reads raises `Inp
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 
+from jurygraph.errors import InputError
 from jurygraph.interchange.argilla import read_argilla_answers
 from jurygraph.interchange.chats import Chat
 from jurygraph.interchange.exports import AnswerReader, read_wide_table_answers
@@ -56,6 +59,16 @@ SCALED_READERS_BY_FORMAT: Mapping[str, Mapping[str, TaskReader]] = {
     "writingbench": {"position": ImportedQuery.read, "tenths": QueryInTenths.read},
 }
 """Readers of formats whose values are scored in several ways, by format and way."""
+
+
+def find_trial_format(path: StrPath) -> str | None:
+    """Return the format of recorded conversations by which a file has a task; None if it has by none."""
+    for name, read in TRIAL_READERS.items() if Path(path).is_file() else ():
+        with suppress(InputError):
+            if any(result.task is not None for result in read(path)):
+                return name
+    return None
+
 
 VOTE_READERS: Mapping[str, Callable[[Sequence[StrPath]], Iterator[Vote]]] = {
     "qags": read_qags,

@@ -141,9 +141,17 @@ def _to_task(trials: Sequence[Trial]) -> ImportResult:
 def _find_shared_beginning(queries: Sequence[Conversation]) -> Conversation:
     shortest_conversation = min(queries, key=len)
     for index, message in enumerate(shortest_conversation):
-        if any(query[index] != message for query in queries):
+        plain_message = _with_plain_text(message)
+        if any(_with_plain_text(query[index]) != plain_message for query in queries):
             return shortest_conversation[:index]
     return shortest_conversation
+
+
+def _with_plain_text(message: ChatMessage) -> ChatMessage:
+    """Return a message with its parts as one text, if they are no images or the like."""
+    if any(kind != "text" for kind, _ in message.parts()):
+        return message
+    return message.model_copy(update={"content": message.text})
 
 
 def _collect_task_fields(trials: Sequence[Trial]) -> JsonFields:

@@ -236,7 +236,8 @@ class EvaluatorUse(_EvaluatorOrDeriverUse):
     where those of `first` are `unsure`, or `disagree`. `sees` is the part of a conversation that it is shown:
     `last_reply`, the default of checks, `without_reasoning`, that of models, or `full_trace`. With `scope: turn` it
     judges each turn of an assistant, and sees no later one; `turns` makes one value of them, by default the mean. With
-    `if_missing: not_applicable` it leaves out tasks without what it needs, such as a reference or a rubric.
+    `if_missing: not_applicable` it leaves out tasks without what it needs, such as a reference or a rubric. With
+    `reference: hidden` it does not see the task's reference, which others do.
     """
 
     when: Condition | None = None
@@ -250,6 +251,7 @@ class EvaluatorUse(_EvaluatorOrDeriverUse):
     scope: Literal["turn"] | None = OMITTED_IF_NONE
     turns: TurnReduction | None = OMITTED_IF_NONE
     if_missing: Literal["not_applicable"] | None = OMITTED_IF_NONE
+    reference: Literal["hidden"] | None = OMITTED_IF_NONE
 
     @property
     def all_judges(self) -> tuple[str, ...]:

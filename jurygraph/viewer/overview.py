@@ -89,7 +89,7 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
     """Return counts of responses and calls, costs, times in milliseconds, and the mean of each component.
 
     The means are over responses that have a reward, as its own mean is, and so are the numbers of values below 0.5, by
-    component and agent.
+    component and agent, with those in which a fault was found, and for faults of turns in how many of all turns.
 
     `findings` are the counts of those that need a quotation; None where each has one.
     `means_warning` is None where failed rewards are not known to differ from the others.
@@ -113,10 +113,15 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
         " GROUP BY component ORDER BY component"
     )
     below_half = index.fetch_rows(
-        "SELECT names.name, coalesce(agents.name, ''), count(*) FILTER (WHERE judged < 0.5) FROM components"
+        "WITH faults AS (SELECT component, response, sum(has_fault) AS number, count(*) AS turns FROM"
+        " (SELECT component, response, max(score >= 0.5) AS has_fault FROM turns JOIN inputs USING (question)"
+        " GROUP BY component, response, turn) GROUP BY component, response)"
+        " SELECT names.name, coalesce(agents.name, ''), count(*) FILTER (WHERE judged < 0.5),"
+        " count(*) FILTER (WHERE coalesce(faults.number > 0, judged >= 0.5)), sum(faults.number), sum(faults.turns)"
+        " FROM components LEFT JOIN faults USING (component, response)"
         " JOIN names ON names.number = component JOIN responses ON responses.number = components.response"
         " LEFT JOIN names AS agents ON agents.number = agent"
-        " WHERE reward IS NOT NULL GROUP BY component, agent"
+        " WHERE reward IS NOT NULL AND judged IS NOT NULL GROUP BY component, agent"
     )
     findings = None
     if responses["unsupported"]:

@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from jurygraph.decision.decide import NO_MAJORITY_DIAGNOSTIC, SAMPLE_SPREAD_DIAGNOSTIC
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.explanation.terms import Ballot, ExplainedTerm, ExplainedTrace
 from jurygraph.messages import join_names
-from jurygraph.schema import ComponentSpec, Trace
+from jurygraph.schema import ComponentSpec, Decision, Trace
 from jurygraph.schema.frozen_model import JsonFields, JsonMapping
 
 
@@ -101,6 +102,8 @@ def build_term_view(explained_trace: ExplainedTrace, term: ExplainedTerm) -> Ter
     trace = explained_trace.trace
     reward_term = term.term
     remarks = list(term.combiner.describe_inputs(term.params))
+    if term.spec is not None and not reward_term.weight:
+        remarks += _describe_readers(explained_trace.decision, term.spec)
     if term.combiner.ranks_contrasts:
         remarks += _describe_contrasts(trace, term)
     return TermView(
@@ -116,6 +119,18 @@ def build_term_view(explained_trace: ExplainedTrace, term: ExplainedTerm) -> Ter
         votes=list(_describe_votes(term.majority_votes)),
         diagnostics=_view_diagnostics(term),
     )
+
+
+def _describe_readers(decision: Decision, spec: ComponentSpec) -> Iterator[str]:
+    """Yield what a component of weight 0 is for: the gates that read it, and components that count its questions."""
+    readers = [f"the {gate.kind} gate" for gate in decision.gates if gate.component == spec.name]
+    questions = set(chain.from_iterable(use.questions for use in spec.inputs.values()))
+    for other in decision.specs:
+        other_questions = chain.from_iterable(use.questions for use in other.inputs.values())
+        if other.weight and not questions.isdisjoint(other_questions):
+            readers.append(f"component {other.name}")
+    if readers:
+        yield f"its weight is 0; it counts in {join_names(readers)}"
 
 
 def _describe_term_parts(term: ExplainedTerm) -> str:

@@ -255,13 +255,17 @@ def test_an_unknown_combiner_is_told_which_there_are() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("import not_installed_anywhere", "No module named 'not_installed_anywhere'"),
+        (
+            "import not_installed_anywhere",
+            "No module named 'not_installed_anywhere'; install what it needs, or fix it",
+        ),
         ("from mine import nothing_there", "cannot import name 'nothing_there' from 'mine'"),
         (
             "from mine.mod import nothing_there",
             "cannot import name 'nothing_there' from 'mine.mod'",
         ),
-        ("def tone(:", "invalid syntax"),
+        ("def tone(:", "invalid syntax .*; fix it"),
+        ("class Other:\n    prompt = 1 / 0\n", "division by zero; fix it"),
     ],
 )
 def test_a_module_whose_own_import_fails_shows_that_failure(
@@ -270,9 +274,11 @@ def test_a_module_whose_own_import_fails_shows_that_failure(
     (tmp_path / "mine" / "broken.py").write_text(f"{source}\n")
     importlib.invalidate_caches()
     with pytest.raises(
-        ConfigError, match=f"evaluator 'mine.broken.tone' cannot be imported: .*{message}"
-    ):
+        ConfigError, match=rf"^module 'mine.broken' cannot be imported( \(.*\))?: .*{message}"
+    ) as raised:
         evaluator("mine.broken.tone")
+    place = " (broken.py, line 2, in Other): ZeroDivisionError"
+    assert (place in str(raised.value)) == ("Other" in source)
 
 
 def test_a_class_that_raises_on_construction_is_reported(tmp_path: Path) -> None:

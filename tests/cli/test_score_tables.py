@@ -550,3 +550,16 @@ def test_a_table_of_a_run_has_the_group_of_each_task(folder: Path, run: Command)
     table = list(csv.DictReader(run("export", "run", "--to", "csv").out.splitlines()))
     assert [(row["task"], row["group"]) for row in table] == [("row-1", "soup"), ("row-2", "cake")]
     assert "group" in run("export", "run", "--to", "verdicts").out.splitlines()[0].split(",")
+
+
+def test_an_exception_that_data_caused_names_the_row(folder: Path, run: Command) -> None:
+    (folder / "checks.py").write_text(
+        "import jurygraph as jg\n\n\n@jg.evaluator\ndef last(task, response):\n"
+        "    return task.reference[3] == 'x'\n"
+    )
+    (folder / "jury.yaml").write_text("evaluators: [checks.last]\n")
+    (folder / "data.csv").write_text("q,a,wanted\n?,yes,abcx\n?,no,ab\n")
+    columns = ("--prompt-column", "q", "--response-column", "a", "--reference-column", "wanted")
+    ended = run("score", "data.csv", *columns, "--config", "jury.yaml", "--out", "run")
+    where = "(checks.py, line 6, in last), of response 'row-2' to task 'row-2'"
+    assert f"string index out of range {where}" in ended.err

@@ -121,3 +121,55 @@ def test_an_evaluator_that_needs_nothing_of_a_task_has_nothing_to_leave_out() ->
     problem = r"evaluators\[0\].if_missing: 'maths.length' names nothing"
     with pytest.raises(ConfigError, match=problem):
         jg.Jury.from_config({"evaluators": [use]})
+
+
+def test_one_judge_may_not_see_the_reference_that_others_see(tmp_path: Path) -> None:
+    """Its questions are asked together as ever, and the requests of others stay the same to the byte."""
+    polite = {"criteria": [*RUBRIC["criteria"], {"id": "calm", "text": "It is calm.", "weight": 1}]}
+    tasks = write_tasks(tmp_path, TASKS[1:])
+
+    def score(name: str, **fields: Any) -> tuple[ScriptedJudge, Path]:
+        judge = ScriptedJudge({"kind": 1.0, "calm": 0.5, "short": 1.0})
+        short = {
+            "use": "criteria",
+            "name": "short",
+            "params": {"criteria": {"short": "It is short."}},
+        }
+        config = {
+            "evaluators": [{**short, **fields}, {"use": "criteria", **fields}, "maths.accuracy"],
+            "model": "scripted",
+            "task_defaults": {"rubric": polite},
+            "reward": {"accuracy": 1, "rubric": 0.5, "short": 0.5},
+        }
+        config["evaluators"][0].pop("reference", None)
+        with scored_session(tmp_path / name, tasks, config, model=judge) as scored:
+            assert scored.summary.failed == 0
+        return judge, tmp_path / name
+
+    def prompts(judge: ScriptedJudge) -> list[str]:
+        return sorted(request.model_dump_json() for request in judge.requests)
+
+    seeing, seen = score("seen")
+    hiding, hidden = score("hidden", reference="hidden")
+    assert [text.count("#### 4") for text in prompts(seeing)] == [1, 1]
+    assert sorted(text.count("#### 4") for text in prompts(hiding)) == [0, 1]
+    assert len(set(prompts(seeing)) & set(prompts(hiding))) == 1
+    assert verify_deeply(hidden).recomputed == 4
+    (trace,) = traces_of(hidden)
+    assert trace.reward.value == traces_of(seen)[0].reward.value
+    plan = Run.open(hidden).plan_of("sum")
+    assert {q.evaluator: q.hides_reference for q in plan.survey.questions} == {
+        "criteria": True,
+        "maths.accuracy": False,
+        "short": False,
+    }
+    assert Run.open(seen).plan_of("sum").model_dump_json().count("hides_reference") == 0
+
+
+def test_who_needs_the_reference_or_asks_no_model_cannot_hide_it() -> None:
+    for name, problem in {
+        "maths.accuracy": "needs it",
+        "maths.length": "is no judge by a model",
+    }.items():
+        with pytest.raises(ConfigError, match=rf"evaluators\[0\].reference: '{name}' {problem}"):
+            jg.Jury.from_config({"evaluators": [{"use": name, "reference": "hidden"}]})

@@ -72,6 +72,23 @@ def test_runs_of_langsmith_answer_their_example() -> None:
     assert notes == {"runs": ["r2"], "rows": ["r5"], "conversations": ["r6/r6"]}
 
 
+def test_a_beginning_is_the_same_as_a_text_and_as_a_part(tmp_path: Path) -> None:
+    part = [{"type": "text", "text": "Ships?"}]
+    rows = [
+        {
+            "id": f"r{number}",
+            "run_type": "llm",
+            "reference_example_id": "ex",
+            "inputs": {"messages": [{"role": "user", "content": content}]},
+            "outputs": {"messages": [{"role": "assistant", "content": "Three."}]},
+        }
+        for number, content in enumerate(["Ships?", part, "Ships?"])
+    ]
+    tasks, notes = import_file("langsmith", write_rows(tmp_path / "in.jsonl", *rows))
+    assert (tasks["ex"].query, notes) == ("Ships?", {})
+    assert [response.text for response in tasks["ex"].responses] == ["Three."] * 3
+
+
 def test_epochs_of_inspect_are_trials() -> None:
     tasks, notes = import_file("inspect", ROWS / "inspect.json")
     assert list(tasks) == ["7", "s1"]

@@ -3,10 +3,9 @@
 Each archive below tests/data/stored_runs was made by one version of the code, and is never made again. Whoever changes
 what a run stores adds another one; the old ones must be opened, verified, gone on with and shown for good.
 
-`hub` has no conversations. `empty-replies.zip` in the folder `early` is one run of the last code for which an empty
-last message stopped a judge of the whole conversation, and every question about that turn (see `make_empty_replies`).
-`chat-labels` is of the last code that read the `tools` of a file of chats as labels;
-`conversations` of the first with a column for them whose archive was stored.
+`hub` has no conversations. `chat-labels` is of the last code that read the `tools` of a file of chats as labels;
+`conversations` of the first with a column for them whose archive was stored. `early/empty-replies.zip` is a run of the
+last code for which an empty last message stopped a judge of the whole conversation, and had each fault.
 """
 
 import io

@@ -389,3 +389,26 @@ def test_a_part_of_a_conversation_is_headed_as_in_show_and_a_fault_is_found(
         "[2] assistant",
     ]
     assert ("found in 1 of 1" in overview, "found in 0 of 1" in overview) == (True, True)
+
+
+def test_a_fault_of_one_turn_is_found_in_the_response(tmp_path: Path, browser: Browser) -> None:
+    """The mean of its turns would be below one half."""
+    chat = [{"role": "assistant", "content": words} for words in ("rude", "kind", "", "kind")]
+    rude = {"use": "criteria", "name": "rude", "params": {"criteria": {"rude": "It is rude."}}}
+    config = {
+        "evaluators": [
+            {**rude, "scope": "turn"},
+            {"use": "maths.length", "name": "long"},
+        ],
+        "reward": {"rude": -1, "long": 1},
+    }
+    judge = ScriptedJudge({"rude": lambda text: text.endswith("rude")})
+    with jg.Jury.from_config(config, model=judge, record=tmp_path / "run") as jury:
+        answers = [
+            jg.Response(id="a", messages=chat, agent="A"),
+            jg.Response(id="b", messages=chat[1:], agent="B"),
+        ]
+        jury.score(jg.Task(id="t", query="Salt?"), answers)
+    (overview,) = browser.open_all(["/a/"], tmp_path / "run")
+    assert "found in 1 of 1, in 1 of 3 turns" in overview
+    assert "found in 0 of 1, in 0 of 2 turns" in overview

@@ -15,7 +15,7 @@ from jurygraph.runs.run import Run
 def report(
     run: RunFolderArgument,
     output: Annotated[
-        str, option("F.html", "File to write; F.md with --response, as Markdown.", "-o", "--out")
+        str, option("F.html", "File to write; F.md, of one --response, is Markdown.", "-o", "--out")
     ],
     response: Annotated[
         str | None, option("ID", "Write this response: prompts, replies, evidence and sums.")

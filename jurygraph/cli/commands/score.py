@@ -45,7 +45,7 @@ from jurygraph.cli.scoring import (
 )
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import InputError
-from jurygraph.messages import format_count, shell_quote, shorten
+from jurygraph.messages import format_count, quote, shell_quote, shorten
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -337,7 +337,10 @@ def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -
         example = shorten(row.message, 320)
         counts = [f"{name} {number}" for name, number in sorted(row.evaluators.items())]
         counts += [f"judge {name} {number}" for name, number in sorted(row.judges.items())]
-        label = "evaluator errors" if row.cause == "evaluator" else "failed verdicts"
+        label = "failed verdicts"
+        if row.cause == "evaluator":
+            label = "evaluator errors"
+            example += f", of response {quote(row.response)} to task {quote(row.task)}"
         print_message(
             f"{label}: {row.verdicts} of kind {row.kind} ({', '.join(counts)}), for example: "
             f"{example}"

@@ -77,7 +77,7 @@ RecordTextsReader = Callable[[], RecordTexts]
 
 @dataclass
 class FailureRow:
-    """Verdicts that failed with the same cause and kind, by evaluator; `message` is that of one on `response`.
+    """Verdicts that failed with the same cause and kind, by evaluator; `message` is that of one on `response` to `task`.
 
     `judges` counts those of judges that are named.
     """
@@ -86,6 +86,7 @@ class FailureRow:
     kind: str
     message: str
     response: str
+    task: str
     verdicts: int = 0
     evaluators: Counter[str] = field(default_factory=Counter)
     judges: Counter[str] = field(default_factory=Counter)
@@ -416,12 +417,13 @@ class Summary:
             cause, kind = verdict["failure"]
             self.infrastructure_failures += cause == "infrastructure"
             row = self._failure_rows.setdefault(
-                (cause, kind), FailureRow(cause, kind, "", response)
+                (cause, kind), FailureRow(cause, kind, "", response, "")
             )
             # the same response, in whatever order groups end
             if not row.verdicts or response < row.response:
                 row.message = unpack_failure_message(verdict, read_texts())
                 row.response = response
+                row.task = self._last_task_id or ""
             row.verdicts += 1
             row.evaluators[question.evaluator] += 1
             if "judge" in verdict:

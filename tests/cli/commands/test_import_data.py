@@ -22,6 +22,7 @@ from tests.interchange.published import (
 )
 from tests.interchange.test_qags import CNN, XSUM
 from tests.interchange.test_rated_table import RATED
+from tests.interchange.test_trials import ROWS
 from tests.rows import all_rows
 
 RENAMED = ("--column", "label=stars", "--column", "annotator=who", "--column", "prompt=question")
@@ -49,6 +50,18 @@ def test_import_writes_tasks_and_prints_the_next_command(run: Command, tmp_path:
     ended = run("import", "judgebench", "in.jsonl", "--out", "t.jsonl", "--json")
     counted = {"tasks": 2, "responses": 4, "tasks_with_responses": 2, "omitted": 0, "notes": {}}
     assert json.loads(ended.out) == {"tasks_file": "t.jsonl", **counted}
+
+
+def test_a_file_of_another_form_is_led_to_it(run: Command, tmp_path: Path) -> None:
+    content = (ROWS / "langsmith.jsonl").read_bytes()
+    (tmp_path / "in.jsonl").write_bytes(content)
+    ended = run("import", "inspect", "in.jsonl", "--out", "tasks.jsonl")
+    assert ended.code == 2
+    assert ended.err.splitlines()[1:] == [
+        "it can be read as langsmith: jurygraph import langsmith in.jsonl --out tasks.jsonl"
+    ]
+    (tmp_path / "in.jsonl").write_text("{}")
+    assert "can be read as" not in run("import", "inspect", "in.jsonl", "--out", "t.jsonl").err
 
 
 def test_a_name_ending_in_gz_is_compressed_reproducibly_and_a_dash_is_standard_output(

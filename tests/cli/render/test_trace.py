@@ -160,6 +160,21 @@ def test_a_verdict_of_a_gate_is_shown_and_exported_with_the_value_that_counts(
     assert ["chat", "rude/rude", "0.0", "false", "", ""] in cells
 
 
+def test_a_term_of_weight_0_says_what_counts_it(tmp_path: Path, run: Command) -> None:
+    config = {
+        "evaluators": ["maths.format", "maths.length", "maths.calculation"],
+        "components": {"both": {"inputs": {"a": "maths.length", "b": "maths.format"}}},
+        "reward": {"both": 1},
+        "gates": [{"kind": "format", "component": "format", "below": 0.5}],
+    }
+    with jg.Jury.from_config(config, record=tmp_path / "run") as jury:
+        jury.score(jg.Task(id="t", query="2 + 2?"), [jg.Response(id="a", text="4")])
+    shown = show(run, tmp_path / "run", "a")
+    assert "format: its weight is 0; it counts in the format gate, component both\n" in shown
+    assert "length: its weight is 0; it counts in component both\n" in shown
+    assert "calculation: its weight" not in shown
+
+
 def test_a_verdict_has_every_field_of_the_trace(scored_once: Path, run: Command) -> None:
     trace = json.loads(show(run, scored_once, "bob/a", "--json"))
     on_question = [
