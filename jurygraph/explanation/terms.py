@@ -462,9 +462,13 @@ class ExplainedTerm:
         is_gated = any(verdict.effect == "gated" for verdict in verdicts)
         if is_gated or (matrix.judged | ~matrix.applicable).all():
             return ""
-        votes = [missing_vote(verdict) for verdict in verdicts if verdict.effect != "not_applicable"]
+        votes = [
+            missing_vote(verdict) for verdict in verdicts if verdict.effect != "not_applicable"
+        ]
         reasons = sorted(set(filter(None, votes)))
-        share = f" in {len(votes) - votes.count('')} of {len(votes)} verdicts" if "" in votes else ""
+        share = (
+            f" in {len(votes) - votes.count('')} of {len(votes)} verdicts" if "" in votes else ""
+        )
         is_undecided = share and use.reduce == "majority"
         return "without a majority" if is_undecided else f"{' or '.join(reasons)}{share}"
 

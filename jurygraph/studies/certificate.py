@@ -12,10 +12,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import share_with_cluster_interval
 from jurygraph.messages import shell_quote
+from jurygraph.runs.integrity.record_check import require_records_as_written
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.studies import credit, judge_report, reliability, symbols
@@ -136,10 +137,11 @@ def certify(
     """Return the page about runs of one judge, with `figures`, a list of `CertifiedFigure`s.
 
     `people` are those of the labels, if there are some, and `attacks` is a file with the output of
-    `jurygraph attack --json`. Raises InputError for a run that cannot be read, or labels or attacks of another form.
+    `jurygraph attack --json`. Raises InputError for a run that cannot be read, or labels or attacks of another form,
+    and TraceMismatch for a run whose records were changed.
     """
-    # A run that cannot be read is an error, and no figure that is missing.
-    judges = dict.fromkeys(chain.from_iterable(read(runs, lambda run, _: run.judges)))
+    # A run that cannot be read, or was changed, is an error, and no figure that is missing.
+    judges = dict.fromkeys(chain.from_iterable(read(runs, _read_judges)))
     # What the user names a file for has to be measured.
     source_by_section = {AGREEMENT_SECTION: people, ATTACKS_SECTION: attacks}
     quoted_runs = " ".join(map(shell_quote, runs))
@@ -207,6 +209,11 @@ def certify(
         conclusion=[*verdicts_on_judges, *summary],
         symbol_meanings=symbols.CERTIFICATE_SYMBOL_MEANINGS,
     )
+
+
+def _read_judges(run: Run, advance: ProgressCallback) -> Sequence[str]:
+    require_records_as_written(run, ignore_progress)
+    return run.judges
 
 
 def _summary_sentences(judges: str, figures: Sequence[CertifiedFigure]) -> list[str]:

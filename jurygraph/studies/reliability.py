@@ -107,9 +107,10 @@ def read_scores(run: Run, advance: ProgressCallback = ignore_progress) -> RunSco
     """Return the rewards and scores of a run; `advance` is called with 1 for each task.
 
     A re-scored run gives its own rewards. An unsupported finding counts as in the reward, by the worst case: otherwise
-    a judge that invents quotations now and then would look the more reliable. Left out and counted are responses whose reward failed, and verdicts without
-    a score or set by a gate. Comparisons of two responses and judgements of variants are no samples of a response. Nor
-    are its turns: they have one value for each sample of a judge, as the reward counts them.
+    a judge that invents quotations now and then would look the more reliable. Left out and counted are responses whose
+    reward failed, and verdicts without a score or set by a gate. Comparisons of two responses and judgements of
+    variants are no samples of a response. Nor are its turns: they have one value for each sample of a judge, as the
+    reward counts them.
 
     Raises `InputError` for fewer than two tasks with a reward, and `TraceMismatch` if a record has been changed.
     """

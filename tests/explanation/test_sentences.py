@@ -539,7 +539,9 @@ def test_a_component_consists_of_its_parts(
     assert points_of(explanation.sentences()) == lines
 
 
-def test_a_prerequisite_that_is_unsupported_in_a_sample_counts_as_unmet_and_the_line_says_so() -> None:
+def test_a_prerequisite_that_is_unsupported_in_a_sample_counts_as_unmet_and_the_line_says_so() -> (
+    None
+):
     """Its own score is the mean of its samples; for what depends on it the unsupported one decides."""
     samples = [verdict("a", score=0.8, sample=sample) for sample in range(2)]
     samples.append(verdict("a", score=0.0, sample=2, unsupported="worst-case"))
@@ -556,8 +558,9 @@ def test_a_prerequisite_that_is_unsupported_spares_no_penalty_and_the_line_says_
     unsupported = verdict("a", score=0.0, unsupported="worst-case")
     rubric = chain("gear", ("a", 1.0), ("bad", -1.0), kept=0.0)
     lines = point_lines(Decision(specs=(rubric,)), unsupported, verdict("bad", score=0.9))
-    assert "penalty bad 0.9, weight -1; a is unsupported: it counts as met for what depends on it" in (
-        "".join(lines)
+    assert (
+        "penalty bad 0.9, weight -1; a is unsupported: it counts as met for what depends on it"
+        in ("".join(lines))
     )
 
 

@@ -93,7 +93,9 @@ def test_an_unsupported_sample_counts_as_in_the_reward_by_the_worst_case(
     assert len(judge.values) == 4 * 6
     printed = reliability.report(scores)
     assert not printed.figures["left_out"]
-    assert "unsupported verdicts: 4; they count as in the reward, by the worst case" in printed.notes
+    assert (
+        "unsupported verdicts: 4; they count as in the reward, by the worst case" in printed.notes
+    )
     found = next(judgements for name, judgements in judged.items() if name.question == "judge")
     # `study judge` lists such a response apart, with what the reward counts of its three samples
     assert (found["a/0"].status, found["a/1"].status) == ("unsupported", "judged")
