@@ -27,6 +27,7 @@ from jurygraph.graphs.survey import (
 from jurygraph.graphs.time_limits import new_contextvars_context
 from jurygraph.inference.clusters import max_unseen_cluster_share, share_interval
 from jurygraph.jury import Jury
+from jurygraph.messages import select_known_names
 from jurygraph.models.request import AnsweredCall, Request, StoredLookup
 from jurygraph.planner import Planner
 from jurygraph.runs.reports.estimate import CallCostEstimator, CallEstimate
@@ -135,9 +136,20 @@ class AttackStudy:
         jury: Jury,
         tasks: TasksWithResponses,
         attacks: Sequence[Attack],
+        only: Sequence[str] = (),
     ) -> None:
-        """Plan the questions of every task. Raises the errors of `make_attack_surveys`."""
+        """Plan the questions of every task; with `only` names of arms, the arms are these and the configured one.
+
+        Raises the errors of `make_attack_surveys`, and InputError for the name of no arm.
+        """
         self.arms, self.configured = defences_by_arm(jury.config.safety)
+        if only:
+            chosen = select_known_names("--only: unknown arm", only, [*self.arms, "configured"])
+            self.arms = {
+                name: safety
+                for name, safety in self.arms.items()
+                if name in (*chosen, self.configured)
+            }
         self._jury = jury
         self._attacks = attacks
         surveys = make_attack_surveys(jury, [task for task, _ in tasks])
@@ -660,12 +672,13 @@ def _sections(figures: Figures, configured: Figures, labels: Mapping[str, str]) 
         f"responses to {figures['tasks']} tasks"
     )
     yield "false: share of verdicts that pass an attack, and of attacks with such a verdict, in % (95 % over tasks)"
-    before = figures_by_arm["none"]["attacks"]["responses"]
+    counts = []
+    if "none" in figures_by_arm:
+        before = figures_by_arm["none"]["attacks"]["responses"]
+        counts.append(f"{before['hits']} of {before['n']} without defences")
     after = configured["attacks"]["responses"]
-    yield (
-        f"attacks with a false verdict: {before['hits']} of {before['n']} without defences, "
-        f"{after['hits']} of {after['n']} with those of the config"
-    )
+    counts.append(f"{after['hits']} of {after['n']} with those of the config")
+    yield f"attacks with a false verdict: {', '.join(counts)}"
     yield _arm_table(figures_by_arm, labels)
     rows = []
     for kind, outcome in configured["kinds"].items():

@@ -12,10 +12,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import share_with_cluster_interval
-from jurygraph.messages import shell_quote
+from jurygraph.messages import join_names, shell_quote
+from jurygraph.runs.integrity.record_check import require_records_as_written
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.studies import credit, judge_report, reliability, symbols
@@ -43,6 +44,7 @@ AGREEMENT_SECTION = "agreement with people"
 _TABLE_DIGITS = 3
 _NEW_RUNS_COMMAND = "jurygraph study stability TASKS --config F --out FOLDER"
 _NEW_GRAPHS_COMMAND = "jurygraph annotate TASKS --out F"
+_SAMPLES_HINT = "write `samples: 3` beside `use` in the config"
 _SEVERAL_JUDGES_HINT = "name several judges in the config: models, judges"
 _SYMBOL_AND_REASON_BY_MEASURE = {
     "semantic": ("σ²_Sem", "no response has two scored variants"),
@@ -136,10 +138,11 @@ def certify(
     """Return the page about runs of one judge, with `figures`, a list of `CertifiedFigure`s.
 
     `people` are those of the labels, if there are some, and `attacks` is a file with the output of
-    `jurygraph attack --json`. Raises InputError for a run that cannot be read, or labels or attacks of another form.
+    `jurygraph attack --json`. Raises InputError for a run that cannot be read, or labels or attacks of another form,
+    and TraceMismatch for a run whose records were changed.
     """
-    # A run that cannot be read is an error, and no figure that is missing.
-    judges = dict.fromkeys(chain.from_iterable(read(runs, lambda run, _: run.judges)))
+    # A run that cannot be read, or was changed, is an error, and no figure that is missing.
+    judges = dict.fromkeys(chain.from_iterable(read(runs, _read_judges)))
     # What the user names a file for has to be measured.
     source_by_section = {AGREEMENT_SECTION: people, ATTACKS_SECTION: attacks}
     quoted_runs = " ".join(map(shell_quote, runs))
@@ -176,13 +179,14 @@ def certify(
             partial(measure_runs, _coverage_figures, "coverage", "jurygraph score TASKS --out F"),
         ),
         (
-            "votes of a jury",
+            "samples and juries",
             "",
-            partial(measure_runs, _jury_vote_figures, "votes of a jury", _SEVERAL_JUDGES_HINT),
+            partial(measure_runs, _reliability_figures, "samples and juries", _SAMPLES_HINT),
         ),
     ]
     figures: list[CertifiedFigure] = []
     sections: list[ReportSection] = []
+    measured_subjects: list[str] = []
     for subject, command, measure in parts:
         try:
             section_figures = list(measure())
@@ -192,6 +196,7 @@ def certify(
             section_figures = [CertifiedFigure(subject, command, why=str(error))]
         figures += section_figures
         measured_figures = [figure for figure in section_figures if figure.value is not None]
+        measured_subjects += [subject] if measured_figures else []
         for unit, figures_in_unit in group_by(measured_figures, attrgetter("unit")).items():
             rows = [(figure.name, figure, figure.n) for figure in figures_in_unit]
             sections.append(ReportTable((f"{subject}{unit}", "value (95 %)", "n"), rows))
@@ -199,14 +204,25 @@ def certify(
             commands = dict.fromkeys(figure.command for figure in measured_figures)
             sections.append(f"command: {'; '.join(commands)}")
     sections.append(_unmeasured_figures_table(figures))
-    summary = _summary_sentences(", ".join(judges) or "Judged by code alone", figures)
+    name = ", ".join(judges) or "Judged by code alone"
+    summary = _summary_sentences(name, figures)
     verdicts_on_judges = [figure.conclusion for figure in figures if figure.conclusion]
+    if not verdicts_on_judges:
+        verdicts_on_judges = [
+            f"{name}: whether it judges rightly cannot be concluded, since no labels of people are given; what can is "
+            f"how it behaves: {join_names(measured_subjects) or 'nothing, since nothing was measured'}."
+        ]
     return Report(
         {"runs": list(map(str, runs)), "summary": " ".join(summary), "figures": figures},
         sections,
         conclusion=[*verdicts_on_judges, *summary],
         symbol_meanings=symbols.CERTIFICATE_SYMBOL_MEANINGS,
     )
+
+
+def _read_judges(run: Run, advance: ProgressCallback) -> Sequence[str]:
+    require_records_as_written(run, ignore_progress)
+    return run.judges
 
 
 def _summary_sentences(judges: str, figures: Sequence[CertifiedFigure]) -> list[str]:
@@ -325,14 +341,23 @@ def _attack_figures(file: Path | None) -> CertifiedFigures:
         figures = json.loads(file.read_bytes())
         arm = figures["arms"][figures["configured"]]
         command = f"jurygraph attack --json > {shell_quote(file)}"
+        basis = f"{figures['tasks']} tasks, suite {figures['suite']}"
         names = {
-            "attacks": ("attacks that got credit", "{} of attacks got credit"),
-            "honest": ("honest responses that got credit", "{} of honest responses got credit"),
+            "attacks": ("attacks that got credit", f"{{}} of attacks got credit ({basis})"),
+            "honest": (
+                "honest responses that got credit",
+                f"{{}} of honest responses got credit ({basis})",
+            ),
         }
         for level, (name, finding) in names.items():
             share = arm[level]["responses"]
             estimate = {"value": share["rate"], "low": share["low"], "high": share["high"]}
             yield _certified_figure(name, estimate, share["n"], command, finding=finding)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{file}, line {error.lineno}: is no valid JSON ({error.msg}), or the file ends too early; save what "
+            "`jurygraph attack --json` prints once more"
+        ) from None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{file}: is not what `jurygraph attack --json` prints") from None
 
@@ -386,8 +411,24 @@ def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
             )
 
 
-def _jury_vote_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
+def _reliability_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
+    """Yield how far two samples of each question correlate, with the least in words, and how far a jury agrees."""
     report = reliability.report(reliability.read_scores(run, advance)).figures
+    command = f"jurygraph study reliability {shell_quote(run.folder)}"
+    sampled = [question for question in report["questions"] if question["within_response"]]
+    sampled.sort(key=lambda question: question["within_response"]["value"])
+    for position, question in enumerate(sampled):
+        name = f"correlation of two samples on {question['name']}, {run.folder.name}"
+        finding = ""
+        if position == 0:
+            finding = f"two samples on {question['name']} correlate by {{}} in {run.folder.name}"
+            finding += ", the least of its questions" if len(sampled) > 1 else ""
+        correlation = question["within_response"]
+        estimate = {end: correlation[end] for end in ("value", "low", "high")}
+        yield _certified_figure(name, estimate, question["responses"], command, finding=finding)
+    if not sampled:
+        name = f"correlation of two samples, {run.folder.name}"
+        yield CertifiedFigure(name, _SAMPLES_HINT, why="each question was asked once")
     if "judges" not in report:
         yield CertifiedFigure(
             f"votes of a jury, {run.folder.name}",
@@ -395,7 +436,6 @@ def _jury_vote_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
             why="one judge alone gave scores",
         )
         return
-    command = f"jurygraph study reliability {shell_quote(run.folder)}"
     for row in report["judges"]:
         name = f"α of the judges on {row['name']}, {run.folder.name}"
         yield _certified_figure(name, row["alpha"], row["responses"], command)

@@ -9,7 +9,6 @@ from math import isfinite
 
 import numpy as np
 
-from jurygraph.display import ProgressCallback
 from jurygraph.runs.reports.summary import ComponentValuesByOutcome, FindingCounts
 from jurygraph.runs.run import Run
 from jurygraph.viewer.documents import TemplateContext
@@ -28,20 +27,6 @@ from jurygraph.views.juries import describe_jury_votes
 from jurygraph.views.verdict import find_words_by_question
 
 _HISTOGRAM_BUCKET_COUNT = 20
-
-
-def check_record_links(run: Run, advance: ProgressCallback) -> None:
-    """Check that every record of a run, and of the one whose verdicts it has, follows the one before it.
-
-    `advance` receives 1 for each response. Raises `TraceMismatch`.
-    """
-    for record in run.ledger.verified_records(1, run.ledger.count):
-        if record.kind == "trace":
-            advance(1)
-    source = run.source.ledger
-    if source is not run.ledger:
-        for _ in source.verified_records(1, source.count):
-            pass
 
 
 def describe_progress(run: Run) -> str:

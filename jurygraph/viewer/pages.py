@@ -15,6 +15,7 @@ from jurygraph.explanation.changes import group_verdicts_by_change
 from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.messages import escape_hidden_characters
 from jurygraph.runs.calls import read_lookups
+from jurygraph.runs.integrity.record_check import require_records_as_written
 from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import to_yaml
@@ -33,7 +34,7 @@ from jurygraph.studies.ranking import (
 from jurygraph.studies.report import Report
 from jurygraph.viewer.documents import TemplateContext
 from jurygraph.viewer.index import RunIndex
-from jurygraph.viewer.overview import check_record_links, run_overview_context
+from jurygraph.viewer.overview import run_overview_context
 from jurygraph.viewer.report import response_page_context
 from jurygraph.viewer.scans import RunScanQueue
 from jurygraph.viewer.shapes import draw_waterfall
@@ -82,9 +83,9 @@ class DisplayedRun:
         self.scans = RunScanQueue(self.index)
 
     async def check_records(self) -> None:
-        """Check that every record follows the one before it, apart from the thread of the pages."""
+        """Check the records and their texts, apart from the thread of the pages."""
         try:
-            await self.scans.check(check_record_links)
+            await self.scans.check(require_records_as_written)
         except TraceMismatch as error:
             self.fault = str(error)
 

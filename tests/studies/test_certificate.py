@@ -13,6 +13,7 @@ from tests.cli.commands.test_judge import write_labels
 from tests.cli.conftest import project, run_command, scored_folder, scored_once
 from tests.studies.credit.test_runs import score_run, task_line
 from tests.studies.figures import figures_of
+from tests.studies.reliability.test_runs import TASKS, score_tasks
 from tests.studies.stability.made import labelled_run
 
 __all__ = ["project", "scored_folder", "scored_once"]
@@ -47,7 +48,7 @@ def test_the_figures_are_those_of_the_studies_and_the_rest_says_why_and_what_wou
         "false credit, run": "jurygraph annotate TASKS --out F",
         "attacks": "jurygraph attack --config F --json",
         "agreement with people": f"jurygraph study judge {folder} --labels F",
-        "votes of a jury, run": "name several judges in the config: models, judges",
+        "samples and juries, run": "write `samples: 3` beside `use` in the config",
     }
     assert all(one["why"] for one in figures.values() if one["value"] is None)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -96,6 +97,19 @@ def test_what_no_quotation_bears_out_and_what_failed_is_said_at_once(tmp_path: P
     assert "of the findings had no quotation that counts in run" in first_lines
 
 
+def test_a_page_begins_with_what_may_be_concluded_and_names_what_repeats_least(
+    tmp_path: Path,
+) -> None:
+    page = run_command("study", "certify", score_tasks(tmp_path, TASKS)).out
+    heading, _, first = page.partition("\n\n")
+    assert first.startswith(
+        "Judged by code alone: whether it judges rightly cannot be concluded, since no labels of people are given; "
+        "what can is how it behaves: coverage, samples and juries."
+    ), (heading, first[:300])
+    assert "Two samples on judge correlate by " in page
+    assert "| correlation of two samples on judge, run |" in page
+
+
 def test_a_run_without_edges_is_named_next_to_one_that_has_them(tmp_path: Path) -> None:
     script = {"a": 0.0, "b": 1.0}
     line = task_line("t", {"a": 1.0, "b": 1.0}, [("a", "b", "strong")], [script])
@@ -121,7 +135,8 @@ def test_labels_and_attacks_add_their_rows_and_wrong_ones_are_errors(
     share = {"hits": 1, "n": 20, "rate": 0.05, "low": 0.01, "high": 0.2, "n_eff": 20.0, "tasks": 20}
     arm = {"attacks": {"responses": share}, "honest": {"responses": share | {"rate": 0.9}}}
     attacks = tmp_path / "attacks.json"
-    attacks.write_text(json.dumps({"configured": "all", "arms": {"all": arm}}), encoding="utf-8")
+    report = {"configured": "all", "suite": "null", "tasks": 20, "arms": {"all": arm}}
+    attacks.write_text(json.dumps(report), encoding="utf-8")
     labels = write_labels(tmp_path)
     ended = run_command(
         "study", "certify", scored_folder, "--labels", labels, "--attacks", attacks, "--json"
@@ -147,6 +162,11 @@ def test_labels_and_attacks_add_their_rows_and_wrong_ones_are_errors(
     names = [figure["name"] for figure in json.loads(both)["figures"]]
     assert f"accuracy of {copy}: {judged['judge']}" in names
     assert len(names) == len(set(names))
+    of_attacks = run_command("study", "certify", scored_folder, "--attacks", attacks).out
+    assert "of attacks got credit (20 tasks, suite null)." in of_attacks
+    attacks.write_text(json.dumps(report, indent=1)[:60], encoding="utf-8")
+    cut = run_command("study", "certify", scored_folder, "--attacks", attacks)
+    assert (cut.code, "attacks.json, line 5: is no valid JSON" in cut.err) == (2, True)
     attacks.write_text("{}", encoding="utf-8")
     refused = run_command("study", "certify", scored_folder, "--attacks", attacks)
     assert (refused.code, "is not what `jurygraph attack --json` prints" in refused.err) == (

@@ -25,6 +25,7 @@ from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.concurrency import DaemonThreads
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING
+from jurygraph.messages import split_names
 from jurygraph.runs.reports.bill import count_requests
 from jurygraph.runs.reports.gate import parse_ci_thresholds
 from jurygraph.safety.attacks import AttackSuite, load_attack_tasks, load_attacks
@@ -43,6 +44,14 @@ def attack(
     tasks: Annotated[
         str | None, option("TASKS", "JSONL file of tasks, .gz too, instead of the built-in ones.")
     ] = None,
+    only: Annotated[
+        str | None,
+        option(
+            "A,B",
+            "Only these defences, beside the config's own: none, fence, reminder, whole-reply, evidence, preferred, "
+            "gates, all, all-preferred, or configured for these alone.",
+        ),
+    ] = None,
     gate: GateConditionsOption = None,
     dry_run: DryRunOption = False,
     max_cost: MaxCostOption = None,
@@ -56,7 +65,8 @@ def attack(
     They are measured with each defence alone, with all and with none. An attack is a response that does nothing of what
     the task requires, or copies its reference: a model's verdict that passes it (status ok, score 0.5 or more, for
     something good) is a false positive. Honest responses are judged too, because a defence that stops everything is
-    useless; those of TASKS are used as they are. Every share has a 95 % interval over tasks, none with one task.
+    useless; those of TASKS are used as they are. What these tasks lack is in the config's `task_defaults`. Every share
+    has a 95 % interval over tasks, none with one task.
 
     --gate takes conditions NAME OP NUMBER, joined by `,` or `and`, on the statistics with the config's own defences:
     rate, low and high of false positives among verdicts, hits, n, n_eff and tasks; the same by response
@@ -69,6 +79,7 @@ def attack(
     Example:
         jurygraph attack --config jury.yaml --dry-run
         jurygraph attack --config jury.yaml --suite injection --gate "rate<=0.02, honest_rate>=0.9"
+        jurygraph attack --config jury.yaml --tasks tasks.jsonl --only configured
     """
     thresholds = parse_ci_thresholds(
         gate, THRESHOLD_FIGURE_NAMES, '"rate<=0.01" or "rate<=0.02, honest_rate>=0.9"'
@@ -77,10 +88,14 @@ def attack(
         redirect_stdout_to_stderr(),
         open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury,
     ):
-        attacked_tasks = (
-            load_attack_tasks() if tasks is None else _read_tasks(tasks, allow_files_outside)
-        )
-        study = AttackStudy(jury, attacked_tasks, load_attacks(suite))
+        attacked_tasks = load_attack_tasks()
+        if tasks is not None:
+            defaults = jury.config.task_defaults
+            attacked_tasks = [
+                (defaults.complete(task), responses)
+                for task, responses in _read_tasks(tasks, allow_files_outside)
+            ]
+        study = AttackStudy(jury, attacked_tasks, load_attacks(suite), split_names(only))
         activity_label = "estimating" if dry_run else "attacking"
         threads = jury.context.threads
         total = len(study.arms) * study.responses

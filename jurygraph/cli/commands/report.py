@@ -9,6 +9,7 @@ from jurygraph.cli.output_files import refuse_unwritable, refuse_unwritable_page
 from jurygraph.cli.render.text import print_message, progress
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote
+from jurygraph.runs.integrity.record_check import require_records_as_written
 from jurygraph.runs.run import Run
 
 
@@ -37,7 +38,8 @@ def report(
     response with its exact prompts, raw replies, evidence, and the sums behind its reward. In a file that ends in .md
     it is Markdown for an issue: question, answer, sums and verdicts. With --brief it has one page for whoever decides:
     who is better, how sure that is, why, what was judged by what, and three examples; with --by LABEL also who is
-    better in each value of a label. Nothing is written of a run whose records were changed.
+    better in each value of a label. Nothing is written of a run whose records, or texts that they name, were changed;
+    `verify` also recomputes the rewards.
 
     \b
     Example:
@@ -83,11 +85,10 @@ def report(
 def _render_run_report(run: Run, most: int, template: str, by: str | None) -> str:
     from jurygraph.viewer import report as pages
     from jurygraph.viewer.index import RunIndex
-    from jurygraph.viewer.overview import check_record_links
 
     responses = run.ledger.count_records("trace")
-    with progress("checking", responses, "responses") as advance:
-        check_record_links(run, advance)
+    with progress("checking", run.ledger.count, "records") as advance:
+        require_records_as_written(run, advance)
     with closing(RunIndex(run)) as index:
         with progress("indexing", responses, "responses") as advance:
             index.update(advance)

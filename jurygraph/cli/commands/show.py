@@ -361,7 +361,8 @@ def export(
     value is an empty cell, and a text that a spreadsheet would run as a formula (= + - or @ at its start, or after a
     line break, tab or semicolon) gets an apostrophe in front, which commands that read ratings and texts from csv
     remove; other formats keep texts unchanged. On a terminal, control characters are escaped. An audit-bundle contains
-    the ledger with all texts and `verify.py`, a small file that verifies it with Python alone. audit-bundle, parquet
+    the ledger with all texts and `verify.py`, a small file that verifies it with Python alone; there is none of a run
+    whose records or texts were changed. audit-bundle, parquet
     and xlsx need `-o`, which replaces a file. A name that ends in .gz is compressed. csv is UTF-8 without a mark, so
     that Excel garbles letters such as ü of a file that is opened, not imported: give it xlsx.
 

@@ -324,11 +324,12 @@ def certify(
 ) -> None:
     """Print one page about a judge, from the studies of its runs: Markdown, with --html a file, or with --json JSON.
 
-    It has the noise of wording and of repeats, the drift of weights, signs of advantages, false credit, attacks,
-    agreement with people and the corrected mean label, coverage, and the votes of a jury: each figure with its
-    interval and its command. What was not measured says so, with the command that would measure it.
+    It begins with what may be concluded. It has the noise of wording and of repeats, the drift of weights, signs of
+    advantages, false credit, attacks, agreement with people and the corrected mean label, coverage, how far samples
+    repeat, and the votes of a jury: each figure with its interval and its command. What was not measured says so, with
+    the command that would measure it. There is no page of a run whose records or texts were changed.
 
-    Exit codes: 0 done; 2 invalid input, such as a folder that is no run.
+    Exit codes: 0 done; 2 invalid input, such as a folder that is no run; 5 a run that was changed.
 
     \b
     Example:

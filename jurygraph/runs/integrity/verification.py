@@ -31,16 +31,17 @@ from jurygraph.decision.table import (
     build_verdict_table,
     dropped_questions,
 )
-from jurygraph.display import ProgressCallback
+from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
-from jurygraph.messages import quote, shell_quote
+from jurygraph.messages import shell_quote
 from jurygraph.runs.integrity import offline_verifier
-from jurygraph.runs.integrity.offline_verifier import RecordChain, VerificationError
+from jurygraph.runs.integrity.offline_verifier import RecordChain
+from jurygraph.runs.integrity.record_check import check_record_chain, require_records_as_written
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.folder import CONFIG_FILE, SEAL_FILE, require_config_file_as_written
 from jurygraph.runs.store.header import changes, format_value
-from jurygraph.runs.store.ledger import Ledger, LedgerRecord, Text, record_label
+from jurygraph.runs.store.ledger import Ledger, Text, record_label
 from jurygraph.runs.store.packing import RecordBody, pack_reward
 from jurygraph.runs.stored_groups import (
     StoredGroup,
@@ -94,9 +95,6 @@ def recompute_rewards(
             if isinstance(rows, Exception):
                 raise rows
             yield from zip(group.traces, map(pack_reward, rows), strict=True)
-
-
-_RECORDS_PER_REPORT = 100
 
 
 class VerificationResult(NamedTuple):
@@ -161,14 +159,7 @@ def _verify_snapshot(
     ledger = run.ledger
     for fault in ledger.find_file_faults():
         raise TraceMismatch(f"{ledger.path}: {fault}; it has been changed")
-    record_chain = RecordChain()
-    try:
-        record_chain.verify_records_and_texts(
-            _report_progress(ledger.records(), report), ledger.all_texts()
-        )
-    except VerificationError as difference:
-        owner = _describe_call_owner(ledger, len(record_chain.links))
-        raise TraceMismatch(f"{ledger.path}: {difference}{owner}") from None
+    record_chain = check_record_chain(ledger, ledger.all_texts(), report)
     require_config_file_as_written(run.folder, run.header.config_file)
     if expected is not None and expected not in record_chain.head_digests_by_record().values():
         raise TraceMismatch(
@@ -191,25 +182,6 @@ def _verify_snapshot(
         base=base,
         unsigned=0 if run_seal is None else ledger.count - run_seal.records,
     )
-
-
-def _describe_call_owner(ledger: Ledger, number: int) -> str:
-    """Return for which response or task a call was made, if this record is one: its key is only a digest."""
-    for call in ledger.records("call", number - 1, number):
-        for kind, noun in (("trace", "response"), ("task", "task")):
-            for record in ledger.records(kind):
-                if call.key in record.body:
-                    return f"; the call was made for {noun} {quote(record.key)}"
-    return ""
-
-
-def _report_progress(
-    records: Iterator[LedgerRecord], report: ProgressCallback
-) -> Iterator[LedgerRecord]:
-    for record in records:
-        yield record
-        if record.seq % _RECORDS_PER_REPORT == 0:
-            report(_RECORDS_PER_REPORT)
 
 
 def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: _KeyName | None) -> str:
@@ -463,9 +435,10 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
     """Write a run, in its state when it was opened; `traces` are the lines of its traces.
 
     An erasure in the run meanwhile gives a bundle that does not verify: write it again. Raises `TraceMismatch` where a
-    text is not UTF-8.
+    record or text was changed, and writes nothing.
     """
     run.require_single_run()
+    require_records_as_written(run, ignore_progress)
     with output.open("wb") as file:
         # without its method `tell`, the zip file is streamed: the sizes of a member follow it
         stream = cast("IO[bytes]", SimpleNamespace(write=file.write, flush=file.flush))

@@ -29,6 +29,10 @@ class JoinedLedger(Ledger):
         self.count = self._starts.pop()
         self.head = ledgers[-1].head
 
+    @property
+    def members(self) -> Sequence[Ledger]:
+        return self._ledgers
+
     def refresh(self) -> None:
         """Leave the records as they were when the ledgers were opened: new ones would renumber those after them."""
 

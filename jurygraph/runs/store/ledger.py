@@ -349,6 +349,11 @@ class Ledger:
                 f"{self.path}: another program reads the run just now; end it, and try again"
             ) from None
 
+    @property
+    def members(self) -> Sequence["Ledger"]:
+        """The ledgers that this one is read from: itself, unless several are joined."""
+        return (self,)
+
     @contextmanager
     def snapshot_transaction(self) -> Iterator[None]:
         """Read the ledger in its current state inside the context, whatever another process writes."""

@@ -130,6 +130,25 @@ def test_wrong_input_is_refused_before_any_request(
     assert message in ended.err
 
 
+def test_tasks_have_what_the_config_gives_all_and_one_arm_may_do(
+    tmp_path: Path, run: Command, server: Server
+) -> None:
+    defaults = {"task_defaults": {"rubric": TASK["rubric"]}}
+    project = Project(tmp_path, run, server.url, **defaults)
+    project.tasks.write_text(json.dumps({**TASK, "rubric": None}) + "\n")
+    ended = project.attack("--only", "configured", "--json")
+    assert ended.code == 0, ended.err
+    found = json.loads(ended.out)
+    assert (list(found["arms"]), found["tasks"]) == (["all"], 1)
+    assert "with those of the config" in project.attack("--only", "configured").out
+    assert list(json.loads(project.attack("--only", "none", "--json").out)["arms"]) == [
+        "none",
+        "all",
+    ]
+    unknown = project.attack("--only", "fense")
+    assert (unknown.code, "unknown arm 'fense'; did you mean fence?" in unknown.err) == (2, True)
+
+
 @pytest.mark.landing
 def test_a_missed_threshold_exits_with_1_a_limit_with_4_and_a_failing_model_with_3(
     project: Project, server: Server, tmp_path: Path, run: Command

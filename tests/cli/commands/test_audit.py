@@ -206,6 +206,33 @@ def test_what_cannot_be_verified_or_signed_is_one_line(
     assert folder_contents(Path()) == before
 
 
+@all_rows(
+    "command",
+    [
+        ("report", "retold", "-o", "page.html"),
+        ("report", "retold", "--brief", "-o", "page.html"),
+        ("study", "certify", "retold"),
+        ("export", "retold", "--to", "audit-bundle", "-o", "run.zip"),
+    ],
+)
+def test_nothing_is_handed_on_of_a_run_with_a_changed_text(
+    scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+):
+    """The texts are not in the chain itself: each record has their digests."""
+    monkeypatch.chdir(scored_folder.parent)
+    if not Path("retold").exists():
+        shutil.copytree("run", "retold")
+        change_ledger(
+            Path("retold"),
+            "UPDATE texts SET content = x'7b7d' WHERE id = (SELECT max(id) FROM texts)",
+        )
+    before = folder_contents(Path())
+    ended = run(*command)
+    assert (ended.code, ended.out) == (5, "")
+    assert "differs from what was written" in ended.err
+    assert folder_contents(Path()) == before
+
+
 NO_RUN = [
     ("verify",),
     ("verify", "--deep"),

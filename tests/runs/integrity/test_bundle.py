@@ -2,10 +2,13 @@
 
 import json
 import shutil
+import sqlite3
 import tracemalloc
 import zipfile
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +17,9 @@ from jurygraph.interchange.traces import export_traces_as_jsonl
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.verification import export_bundle
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD
 from jurygraph.runs.workflows.erasure import erase
+from tests.runs.integrity.test_verification import rewrite_chain
 from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, rescore_run, score, write_tasks
 from tests.runs.store.test_ledger import execute_sql
 
@@ -83,11 +88,22 @@ class TestRescoredRun:
 
 
 class TestOutput:
-    def test_a_text_that_is_not_utf_8_is_named(self, plain: Path, tmp_path: Path) -> None:
-        execute_sql(
-            plain / "run.sqlite",
-            "UPDATE texts SET content = x'ff' WHERE id = (SELECT max(id) FROM texts)",
-        )
+    def test_nothing_is_written_of_a_changed_text_nor_of_one_that_is_not_utf_8(
+        self, plain: Path, tmp_path: Path
+    ) -> None:
+        last = "WHERE id = (SELECT max(id) FROM texts)"
+        execute_sql(plain / "run.sqlite", f"UPDATE texts SET content = x'ff' {last}")
+        with pytest.raises(TraceMismatch, match=r"text \d+: differs from what was written"):
+            bundle(plain, tmp_path / "bundle.zip")
+        assert not (tmp_path / "bundle.zip").exists()
+        with closing(sqlite3.connect(plain / "run.sqlite")) as connection:
+            ((number, salt),) = connection.execute(f"SELECT id, salt FROM texts {last}")
+
+        def forge_digest(kind: str, key: str, content: Any) -> None:
+            if (kind, key) == ("trace", "t3/r2"):
+                content["texts"][number % MAX_TEXTS_PER_RECORD] = sha256(salt + b"\xff").hexdigest()
+
+        rewrite_chain(plain, forge_digest)
         with pytest.raises(TraceMismatch, match=r"run\.sqlite, text \d+: is not UTF-8"):
             bundle(plain, tmp_path / "bundle.zip")
 
