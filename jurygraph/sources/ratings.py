@@ -163,15 +163,15 @@ def merge_names(files: Sequence[FileRows[N]], field: str) -> list[FileRows[N]]:
     It is the spelling of most rows, of several the first one.
     """
     counts = Counter(getattr(row, field) for file in files for _, row in file.rows)
-    spelling_by_name: dict[str, str] = {}
+    spelling: dict[str, str] = {}
     for name, _ in counts.most_common():
-        spelling_by_name.setdefault(fold_name(name), name)
+        spelling.setdefault(fold_name(name), name)
     merged_files = []
     for file in files:
-        rows = []
-        for position, row in file.rows:
-            name = spelling_by_name[fold_name(getattr(row, field))]
-            rows.append((position, row.model_copy(update={field: name})))
+        rows = (
+            (position, row.model_copy(update={field: spelling[fold_name(getattr(row, field))]}))
+            for position, row in file.rows
+        )
         merged_files.append(replace(file, rows=tuple(rows)))
     return merged_files
 
@@ -271,21 +271,21 @@ def keep_last_labels(files: Sequence[FileRows[N]]) -> list[FileRows[N]]:
     `drop_repeated_labels`, which takes an answer that was changed, and changed back, for a copy of the first.
     """
     last_row_by_subject: dict[object, N] = {}
+    labelled_subjects = []
     for file in files:
         for _, row in file.rows:
             subject = tuple(getattr(row, name, None) for name in _SUBJECT_FIELDS)
-            labels = {getattr(row, name, None) for name in LABEL_FIELDS}
-            if subject not in last_row_by_subject or labels != {None}:
+            has_label = {getattr(row, name, None) for name in LABEL_FIELDS} != {None}
+            if has_label:
+                labelled_subjects.append(subject)
+            if has_label or subject not in last_row_by_subject:
                 last_row_by_subject[subject] = row
     kept_rows = set(map(id, last_row_by_subject.values()))  # equal rows are several
     kept_files = []
     for file in files:
         rows = tuple(row for row in file.rows if id(row[1]) in kept_rows)
         kept_files.append(replace(file, rows=rows))
-    dropped_rows = [row for file in files for _, row in file.rows if id(row) not in kept_rows]
-    count = sum(
-        {getattr(row, name, None) for name in LABEL_FIELDS} != {None} for row in dropped_rows
-    )
+    count = len(labelled_subjects) - len(set(labelled_subjects))
     if count:
         _LOGGER.warning(
             "--keep-last: labels left out, since the person labelled the item again: %d", count

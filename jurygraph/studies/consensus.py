@@ -358,13 +358,12 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
         name for name, row in people.items() if row.get("rare", _MIN_RARE_LABELS) < _MIN_RARE_LABELS
     }
     measure, chance = "correlation", 0.0
-    cells = {name: person["correlation"] for name, person in people.items()}
     if not figures["values"]:
         measure, chance = "accuracy", 1.0 / len(figures["classes"])
-        cells = {name: _accuracy_cell(person) for name, person in people.items()}
+    cells = {}
     for name, person in people.items():
-        if person["labels"] < _MIN_LABELS:
-            del cells[name]
+        if person["labels"] >= _MIN_LABELS:
+            cells[name] = person["correlation"] if figures["values"] else _accuracy_cell(person)
     shifts = {name: person["shift"] for name, person in people.items()}
     unit, baseline = "labels", SHIFT_FROM_MIDDLE
     if has_words(figures["classes"]):
@@ -551,6 +550,9 @@ def _sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSect
         yield from _doubtful_item_sections(figures, fitted_consensus)
     else:
         yield _ambiguity_table(figures)
+        if consensus.too_small(fitted_consensus.model.votes) is not None:
+            mean_probability = 1.0 - figures["findings"]["mean_ambiguity"]
+            yield f"probabilities, {mean_probability:.3f} on average, are too sure: the model has too few labels"
     forecasts = figures["further_labels"]
     header: tuple[str, ...] = (
         "further labels of each ambiguous item",

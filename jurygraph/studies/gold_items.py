@@ -4,33 +4,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jurygraph.aggregation.consensus.fitting import PublishedMethod, held_out_posteriors, vote
+from jurygraph.aggregation.consensus.fitting import PublishedMethod, held_out_posteriors
 from jurygraph.arrays import Floats, Ints
 from jurygraph.inference.sign_flips import sign_flip_p
 from jurygraph.messages import format_count
 from jurygraph.studies.alternative_annotator import SIGNIFICANCE_LEVEL
 from jurygraph.studies.fitted_consensus import FittedConsensus
 
-_SURE_PROBABILITY = 0.9
-
 
 class HeldOutLabels(NamedTuple):
-    """How many likeliest labels of known items are right, wrong, and none, because several classes lead."""
+    """Of how many known items the likeliest label is wrong, several classes lead, and it is right."""
 
-    right: int
     wrong: int
     tied: int
+    right: int
 
     def __str__(self) -> str:
-        tied_text = f", tied {self.tied}" if self.tied else ""
-        return f"right {self.right}{tied_text}, wrong {self.wrong}"
+        return f"right {self.right}, tied {self.tied}, wrong {self.wrong}"
 
 
 class HeldOutGold(NamedTuple):
-    """How often the majority and the model are right on known `items` that they are not told.
+    """Labels by the majority and the model of known `items` that they are not told.
 
     A tie is half right: `better` is the method with more, and `p` the exact paired test that both have as much, None
-    where they are right on the same items. `sure` are the labels to which the model gives .9 or more.
+    where they are right on the same items.
     """
 
     items: int
@@ -38,11 +35,10 @@ class HeldOutGold(NamedTuple):
     stableval: HeldOutLabels
     better: PublishedMethod
     p: float | None
-    sure: HeldOutLabels
 
     def describe(self) -> str:
         """Return how often each method is right, and which one to take if the items tell."""
-        verdict = "so few cannot tell which is right more often"
+        verdict = "too few to tell which is right more often"
         if self.p is not None and self.p < SIGNIFICANCE_LEVEL:
             verdict = f"surely right more often (exact paired test, p = {self.p:.2g}): --method {self.better}"
         return (
@@ -58,28 +54,21 @@ def hold_out_gold(fitted: FittedConsensus) -> HeldOutGold | None:
     if not len(items) or fitted.is_refitting_slow:
         return None
     truth = model.gold[items]
-    posterior = held_out_posteriors(model, items)
-    majority = vote(model.votes, "shared", np.full_like(model.gold, -1))
-    majority_credit = _credit_labels(majority.posterior[items], truth)
-    credit = _credit_labels(posterior, truth)
-    gain = credit - majority_credit
+    majority = _credit_labels(model.votes.counts[items], truth)
+    stableval = _credit_labels(held_out_posteriors(model, items), truth)
+    gain = stableval - majority
     return HeldOutGold(
         len(items),
-        _count_labels(majority_credit),
-        _count_labels(credit),
-        "stableval" if gain.sum() > 0.0 else "majority",
+        HeldOutLabels(*np.bincount(majority, minlength=3).tolist()),
+        HeldOutLabels(*np.bincount(stableval, minlength=3).tolist()),
+        "stableval" if gain.sum() > 0 else "majority",
         sign_flip_p(gain),
-        _count_labels(credit[posterior.max(axis=1) >= _SURE_PROBABILITY]),
     )
 
 
-def _credit_labels(posterior: Floats, truth: Ints) -> Floats:
-    """Return 1 for the items whose likeliest class is the true one, 0 for another, and .5 for a tie, [G]."""
+def _credit_labels(weights: Floats | Ints, truth: Ints) -> Ints:
+    """Return 2 for the items whose true class has the greatest weight, 0 if another has, and 1 for a tie, [G]."""
     # equal probabilities can differ in their last bits
-    is_leading = posterior > posterior.max(axis=1, keepdims=True) - 1e-9
+    is_leading = weights > weights.max(axis=1, keepdims=True) - 1e-9
     is_right = is_leading[np.arange(len(truth)), truth]
-    return np.where(is_leading.sum(axis=1) > 1, 0.5, is_right)
-
-
-def _count_labels(credit: Floats) -> HeldOutLabels:
-    return HeldOutLabels(*[int(np.count_nonzero(credit == value)) for value in (1.0, 0.0, 0.5)])
+    return np.where(is_leading.sum(axis=1) > 1, 1, 2 * is_right)

@@ -4,7 +4,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -249,10 +248,10 @@ def list_consensus_labels(
         row["labels"] = str(item["labels"])
         row["spread"] = f"{item['spread']:.3g}"
         row["doubt"] = fit.doubts.get(key)
-        adjusted_mean = item["adjusted_mean"]
-        rows.append((math.inf if adjusted_mean is None else adjusted_mean, row | texts))
-    rows.sort(key=itemgetter(0))
-    return [row for _, row in rows]
+        rows.append(row | texts)
+    if fit.adjusted is not None:
+        rows.sort(key=lambda row: float(row["adjusted_mean"] or math.inf))
+    return rows
 
 
 def list_item_rows(fits: Sequence[FittedConsensus], items: JudgedItems) -> list[dict[str, _Cell]]:

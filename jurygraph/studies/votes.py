@@ -153,8 +153,7 @@ def collect_votes(
         or not all(isinstance(_label_to_class_value(label), str) for label in found)
     )
     scale = _parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
-    if classes:
-        _refuse_classes_of_others(files, votes, classes)
+    _refuse_classes_of_others(files, votes, classes)
     values = None
     if not classes and has_class_order:
         values = [0.0, 1.0]
@@ -204,7 +203,7 @@ def _refuse_classes_of_others(
         vote.dimension
         for file in files
         for _, vote in file.rows
-        if format_label(vote.label or "").casefold() in words
+        if vote.label is not None and format_label(vote.label).casefold() in words
     ]
     if questions and votes[0].vote.dimension not in questions:
         raise InputError(

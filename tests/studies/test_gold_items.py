@@ -42,13 +42,13 @@ def test_a_model_that_is_told_of_two_liars_is_right_where_their_majority_is_wron
     lies = [1.0 - label for label in truth]
     fitted = fit_labels({"ada": truth, "bo": lies, "cy": lies}, truth[:known_count])
     found = held_out(fitted)
-    assert (found.majority, found.stableval) == ((0, known_count, 0), (known_count, 0, 0))
+    assert (found.majority, found.stableval) == ((known_count, 0, 0), (0, 0, known_count))
     assert found.p == pytest.approx(2.0 ** (1 - known_count))
     report = consensus_study.report(fitted)
     assert (
-        f"of {known_count} known items, each held out in turn: majority right 0, wrong {known_count}; model "
-        f"(stableval) right {known_count}, wrong 0; surely right more often (exact paired test, p = {found.p:.2g}): "
-        "--method stableval"
+        f"of {known_count} known items, each held out in turn: majority right 0, tied 0, wrong {known_count}; model "
+        f"(stableval) right {known_count}, tied 0, wrong 0; surely right more often (exact paired test, p = "
+        f"{found.p:.2g}): --method stableval"
     ) in report.conclusion
     assert report.to_json()["held_out"]["stableval"]["right"] == known_count
     assert fitted.method == "majority", "the items inform, and choose nothing"
@@ -61,7 +61,7 @@ def test_ties_are_said_apart_and_few_items_tell_nothing() -> None:
     assert found.describe().startswith(
         "of 2 known items, each held out in turn: majority right 1, tied 1, wrong 0; model (stableval) "
     )
-    assert found.describe().endswith("; so few cannot tell which is right more often")
+    assert found.describe().endswith("; too few to tell which is right more often")
 
 
 def test_an_item_that_is_held_out_does_not_tell_its_own_class() -> None:
@@ -69,7 +69,7 @@ def test_an_item_that_is_held_out_does_not_tell_its_own_class() -> None:
     (posterior,) = held_out_posteriors(fitted.model, fitted.model.votes.item[:1])
     assert fitted.model.posterior[0].tolist() == [0.0, 1.0]
     assert posterior[0] > 0.9
-    assert held_out(fitted).sure == HeldOutLabels(right=0, wrong=1, tied=0)
+    assert held_out(fitted).stableval == HeldOutLabels(right=0, wrong=1, tied=0)
 
 
 def test_nothing_is_held_out_without_known_items_or_if_fits_take_long(

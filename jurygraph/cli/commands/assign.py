@@ -263,8 +263,7 @@ def _notes_on_consensus(
                     f"--reviewers: {quote(name)} has rated nothing in {path}; {slip} Whoever is new needs a name that "
                     "is less alike"
                 )
-            hint = did_you_mean(name, raters) or "check the name, unless somebody is new"
-            yield f"{quote(name)} has rated nothing in {path}; {hint}"
+            yield f"{quote(name)} has rated nothing in {path}; check the name, unless somebody is new"
 
 
 def _read_sheet_items(

@@ -247,7 +247,7 @@ def consensus(
         ratings, columns, scales, gold, without, keep_last, same_names, settings.uses_paper_preset
     )
     questions = list_questions(votes.files, dimension)
-    names = [(name or votes.label_column).casefold() for name in list_questions(votes.files, None)]
+    names = list(map(str.casefold, votes.question_names))
     scaled_questions = [name.casefold() for name in filter(None, scales)]
     select_known_names("--classes: no label is of the question", scaled_questions, names)
     _refuse_for_several(
@@ -312,6 +312,10 @@ class _VoteFiles(NamedTuple):
     def label_column(self) -> str:
         return self.files[0].columns.get("label", "label")
 
+    @property
+    def question_names(self) -> list[str]:
+        return [name or self.label_column for name in list_questions(self.files, None)]
+
     def find_gold(self, question: str | None) -> Mapping[str, LabelWithPlace]:
         """Return the gold labels of a question, or those that name none, which are of the only one."""
         name = question or self.label_column
@@ -321,7 +325,7 @@ class _VoteFiles(NamedTuple):
 
 def _refuse_gold_of_none(votes: _VoteFiles, questions: Sequence[str | None]) -> None:
     """Raise `InputError` for gold labels of which nobody knows the question, or that are of none."""
-    names = [name or votes.label_column for name in list_questions(votes.files, None)]
+    names = votes.question_names
     for name in votes.gold:
         if name in LABEL_FIELDS and len(questions) > 1:
             raise InputError(

@@ -449,7 +449,7 @@ def test_reviewers_see_the_prompt_and_may_write_classes_in_any_case(
     assert made.code == 0, made.err
     assert "items.csv: reviewers do not see 'bot'" in made.err
     assert "'b+o@acme.io' has rated nothing in consensus.json" in made.err
-    assert "'bo2' has rated nothing in consensus.json; did you mean bo?\n" in made.err
+    assert "'bo2' has rated nothing in consensus.json; check the name, " in made.err
     for asked, problem in (
         (("--limit", 1), "--limit: the 1 most doubtful of "),
         (

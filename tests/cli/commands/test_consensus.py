@@ -85,6 +85,10 @@ def test_the_agents_are_compared_by_all_methods(run: Command) -> None:
     assert ended.code == 0
     assert ended.out.startswith(PRINTED)
     assert "\nmost ambiguous items  ambiguity  posterior  class  adjusted mean\n" in ended.out
+    assert (
+        "\nprobabilities, 1.000 on average, are too sure: the model has too few labels\n"
+        in ended.out
+    )
     assert ended.err.splitlines() == [
         "too few labels to learn how each annotator errs: the panel's depth is 12, and 75 is needed, which takes "
         "about 252 more labels, of new items (now 48)",
