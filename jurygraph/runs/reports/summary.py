@@ -77,7 +77,7 @@ RecordTextsReader = Callable[[], RecordTexts]
 
 @dataclass
 class FailureRow:
-    """Verdicts that failed with the same cause and kind, by evaluator; `message` is that of one on `response` to `task`.
+    """Verdicts that failed with the same cause and kind, by evaluator; `message` is of one on `response` to `task`.
 
     `judges` counts those of judges that are named.
     """
