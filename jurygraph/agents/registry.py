@@ -182,9 +182,9 @@ def load_evaluators(config: Config) -> dict[str, Evaluator]:
         if use.reference is not None and (
             evaluator.layer not in GATED_LAYERS or "reference" in evaluator.task_fields
         ):
-            reason = "needs it" if evaluator.task_fields else "is no judge by a model"
             raise ConfigError(
-                f"evaluators[{index}].reference: {quote(evaluator.name)} {reason}; leave `reference` out"
+                f"evaluators[{index}].reference: {quote(evaluator.name)} needs it, or is no judge by a model; "
+                "leave `reference` out"
             )
     return dict(sorted(evaluators.items()))
 

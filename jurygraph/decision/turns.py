@@ -73,7 +73,7 @@ def questions_counted_as_met(decision: Decision) -> set[str]:
     names: set[str] = set()
     for spec in decision.specs:
         if spec.combiner in (HardLocal.name, HardTransitive.name):
-            names.update(*(use.questions for use in spec.inputs.values()))
+            names.update(spec.questions)
         params: Mapping[str, Any] = spec.params
         if "cap" in params:
             for input_name, positions in params["hard"].items():

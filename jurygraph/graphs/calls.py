@@ -214,17 +214,13 @@ def _make_evaluator_inputs(
     judge_client = context.client_by_judge.get(judge)
     undeclared_client = UndeclaredClient(name)
     inputs = []
-    # One object for each view, as for those with a reference: judges ask together what they are shown alike.
-    views_without_reference: dict[str, TaskView] = {}
     for judgement in judgements:
         client: Any = undeclared_client
         call_log = CallLog()
         question = judgement.question
         view = survey.views[question.view]
-        if question.hides_reference:
-            view = views_without_reference.setdefault(
-                question.view, view.model_copy(update={"reference": None})
-            )
+        if question.reference == "hidden":
+            view = view.model_copy(update={"reference": None})
         if evaluator.uses_model:
             investigator = _make_investigator(evaluator, view, judgement.responses, context)
             client = judge_client and judge_client.with_call_logs(

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, combinations, permutations, product
 from operator import ge, gt, le, lt
 from typing import NamedTuple
@@ -202,18 +203,9 @@ def mark_superseded(
     return marked_verdicts
 
 
-class _GatedText(NamedTuple):
-    """The text that gates read: a part of a response (its id) up to a turn, for a query with a reference.
-
-    If an empty last message `counts_alone`, it stops the whole conversation.
-    """
-
-    response: str
-    query: str
-    reference: str | None
-    sees: VisiblePart
-    turn: int | None
-    counts_alone: bool
+_GatedText = tuple[str, str, str | None, VisiblePart, int | None, bool]
+"""What gates read: the id of a response, the query and the reference, the part that is shown up to a turn, and whether
+its last message counts alone."""
 
 
 @dataclass(slots=True)
@@ -450,38 +442,42 @@ class _WorkCollector:
         if question.layer not in GATED_LAYERS or not self.survey.gates:
             return None
         view = self.survey.views[question.view]
-        query = query_to_text(view.query)
         key = VerdictKey(question.id, response.id, (), 0, turn=turn)
         was_stopped = key in self.reused_results.stopped_as_empty
-        counts_alone = turn is not None or was_stopped
-        text = _GatedText(
-            response.id, query, view.reference, question.shown_part, turn, counts_alone
-        )
-        result = self._find_stopping_gate(text, response)
+        find_gate = partial(self._find_stopping_gate, view, response)
+        result = find_gate(question.shown_part, turn, turn is not None or was_stopped)
         if result is None:
             return None
-        if result.gate == "empty-response" and turn is not None and not was_stopped:
-            # Who never says or does anything is stopped in every turn.
-            conversation = text._replace(sees="without_reasoning", turn=None, counts_alone=False)
-            if self._find_stopping_gate(conversation, response) != result:
-                return RecordedVerdict(
-                    score=0.0, met=False, gated_by=EMPTY_TURN_GATE, reason=result.reason
-                )
+        is_empty_turn = result.gate == "empty-response" and turn is not None and not was_stopped
+        # Who never says or does anything is stopped in every turn.
+        if is_empty_turn and find_gate("without_reasoning", None, False) != result:
+            return RecordedVerdict(
+                score=0.0, met=False, gated_by=EMPTY_TURN_GATE, reason=result.reason
+            )
         is_penalty = _is_penalty_criterion(view)
         return RecordedVerdict(
             score=float(is_penalty), met=is_penalty, gated_by=result.gate, reason=result.reason
         )
 
-    def _find_stopping_gate(self, text: _GatedText, response: Response) -> TextGateResult | None:
-        if text not in self.gated:
-            self.gated[text] = find_stopping_gate(
-                response.view(text.sees, text.turn).text,
+    def _find_stopping_gate(
+        self,
+        view: TaskView,
+        response: Response,
+        sees: VisiblePart,
+        turn: int | None,
+        last_message_counts_alone: bool,
+    ) -> TextGateResult | None:
+        query = query_to_text(view.query)
+        key = response.id, query, view.reference, sees, turn, last_message_counts_alone
+        if key not in self.gated:
+            self.gated[key] = find_stopping_gate(
+                response.view(sees, turn).text,
                 self.survey.gates,
-                query=text.query,
-                reference=text.reference,
-                last_message_counts_alone=text.counts_alone,
+                query=query,
+                reference=view.reference,
+                last_message_counts_alone=last_message_counts_alone,
             )
-        return self.gated[text]
+        return self.gated[key]
 
     def _screening_verdict(
         self, when: Condition, response: Response, turn: int | None

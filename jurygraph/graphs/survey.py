@@ -293,15 +293,13 @@ def _check_turn_question(name: str, evaluator: Evaluator, question: Question, ke
 def _configured_question_fields(use: EvaluatorUse, question: Question, key: str) -> JsonFields:
     """Return the fields of a question that the config sets. Raises ConfigError if its judges can never disagree."""
     changes = {}
-    for field in ("when", "samples", "material", "escalate", "sees", "scope"):
+    for field in ("when", "samples", "material", "escalate", "sees", "scope", "reference"):
         value = getattr(use, field)
         if value is not None:
             changes[field] = value
     shown_part = use.sees or question.shown_part
     if use.scope == "turn" and question.layer in GATED_LAYERS and shown_part != "last_reply":
         changes["names_turn"] = True
-    if use.reference == "hidden":
-        changes["hides_reference"] = True
     if use.all_judges:
         changes["judges"] = use.all_judges
     if use.if_missing is None and question.missing is not None:

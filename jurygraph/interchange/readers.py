@@ -4,8 +4,7 @@ A format is a module next to this one, and an entry here. What reads raises `Inp
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
+from contextlib import contextmanager, suppress
 
 from jurygraph.errors import InputError
 from jurygraph.interchange.argilla import read_argilla_answers
@@ -61,13 +60,17 @@ SCALED_READERS_BY_FORMAT: Mapping[str, Mapping[str, TaskReader]] = {
 """Readers of formats whose values are scored in several ways, by format and way."""
 
 
-def find_trial_format(path: StrPath) -> str | None:
-    """Return the format of recorded conversations by which a file has a task; None if it has by none."""
-    for name, read in TRIAL_READERS.items() if Path(path).is_file() else ():
-        with suppress(InputError):
-            if any(result.task is not None for result in read(path)):
-                return name
-    return None
+@contextmanager
+def naming_trial_format(form: str, path: StrPath) -> Iterator[None]:
+    """Add to an `InputError` the other format of recorded conversations by which a file has a task, if there is one."""
+    try:
+        yield
+    except InputError as error:
+        for name, read in TRIAL_READERS.items():
+            with suppress(InputError):
+                if name != form and any(result.task for result in read(path)):
+                    error.add_note(f"it has the form of {name}: jurygraph import {name} {path}")
+        raise
 
 
 VOTE_READERS: Mapping[str, Callable[[Sequence[StrPath]], Iterator[Vote]]] = {

@@ -16,7 +16,7 @@ from jurygraph.interchange.rows import ImportNote, ImportResult, describe_notes,
 from jurygraph.messages import FieldPath as FieldPath
 from jurygraph.messages import Problem, quote, validate
 from jurygraph.schema import FrozenModel, TaskLine
-from jurygraph.schema.conversation import ChatMessage
+from jurygraph.schema.conversation import ChatMessage, render_with_turn_headers
 from jurygraph.schema.frozen_model import JsonFields, JsonMapping, StrPath
 from jurygraph.schema.task import TranscriptMessages
 from jurygraph.sources.files import TextFile, raise_field_error
@@ -141,17 +141,10 @@ def _to_task(trials: Sequence[Trial]) -> ImportResult:
 def _find_shared_beginning(queries: Sequence[Conversation]) -> Conversation:
     shortest_conversation = min(queries, key=len)
     for index, message in enumerate(shortest_conversation):
-        plain_message = _with_plain_text(message)
-        if any(_with_plain_text(query[index]) != plain_message for query in queries):
+        words = str(render_with_turn_headers([message]))  # of a text, and of a part
+        if any(render_with_turn_headers([query[index]]) != words for query in queries):
             return shortest_conversation[:index]
     return shortest_conversation
-
-
-def _with_plain_text(message: ChatMessage) -> ChatMessage:
-    """Return a message with its parts as one text, if they are no images or the like."""
-    if any(kind != "text" for kind, _ in message.parts()):
-        return message
-    return message.model_copy(update={"content": message.text})
 
 
 def _collect_task_fields(trials: Sequence[Trial]) -> JsonFields:

@@ -529,14 +529,12 @@ def _gate_conversation(
         found = find_stopping_gate(words, grader_address_gates, query=query, reference=reference)
         if found is not None:
             return found._replace(reason=f"{lead}{found.reason}")
-    answering_turns = []
+    last_message = max((turn.message for turn in assistant_turns), default=None)
     if not last_message_counts_alone:
         for turn in assistant_turns:
-            is_visible_text = turn.kind == "text" and not _check_empty(text[turn.start : turn.end])
-            if turn.kind == "call" or is_visible_text:
-                answering_turns.append(turn)
-    answering_turns = answering_turns or assistant_turns
-    last = [turn for turn in assistant_turns if turn.message == answering_turns[-1].message]
+            if turn.kind == "call" or _check_empty(_join_turn_texts(text, [turn])) is None:
+                last_message = turn.message
+    last = [turn for turn in assistant_turns if turn.message == last_message]
     if any(turn.kind == "call" for turn in last):
         return None
     reply = _join_turn_texts(text, last)

@@ -115,8 +115,8 @@ class Question(FrozenModel):
     that each answer it, by their sorted names; none means the config's `model`. With `escalate` only some of them
     answer first. `sees` is the part of a conversation that is shown; None is the default of the layer. With
     `names_turn`, prompts say which message is judged: of a question about turns that shows what came before, unless it
-    was planned before prompts did. One with `missing` does not apply, as its task lacks that. With `hides_reference`
-    its evaluator gets the view without the task's reference. `tools` are those that the model may call, in at most
+    was planned before prompts did. One with `missing` does not apply, as its task lacks that. With a hidden
+    `reference` its evaluator gets the view without the task's reference. `tools` are those that the model may call, in at most
     `max_steps` requests with results of `max_tokens`, before its verdict.
     """
 
@@ -140,7 +140,7 @@ class Question(FrozenModel):
     sees: VisiblePart | None = OMITTED_IF_NONE
     names_turn: StrictBool = Field(default=False, exclude_if=is_empty_value)
     missing: str | None = OMITTED_IF_NONE
-    hides_reference: StrictBool = Field(default=False, exclude_if=is_empty_value)
+    reference: Literal["hidden"] | None = OMITTED_IF_NONE
     tools: tuple[ToolSpec, ...] = OMITTED_IF_EMPTY
     max_steps: PositiveInt | None = OMITTED_IF_NONE
     max_tokens: PositiveInt | None = OMITTED_IF_NONE
@@ -360,6 +360,11 @@ class ComponentSpec(FrozenModel):
     def implementation(self) -> Any:
         """Return the combiner; None if the spec was read from a file or another process."""
         return self._implementation.value
+
+    @property
+    def questions(self) -> list[str]:
+        """Return the ids of the questions of all inputs."""
+        return list(chain.from_iterable(use.questions for use in self.inputs.values()))
 
     @property
     def met_from(self) -> float:

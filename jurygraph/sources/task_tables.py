@@ -10,7 +10,7 @@ import re
 import tempfile
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,8 +141,8 @@ _TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
 
 _MAX_FURTHER_FAULTS_LISTED = 19
 """Most bad rows of a table that are listed after the first."""
-_MAX_FAULTS_OF_A_KIND = 3
-"""Most bad rows with the same fault that are listed by themselves: a wrong option is a fault of every row."""
+_PARTS_OF_A_ROW_PATTERN = re.compile(r"'[^']*'|\d+")
+"""What differs between the same faults of two rows."""
 
 _TASK_COLUMN_ROLES = ("tools", "reference_actions", "reference_messages")
 """Columns that a table of messages is read with, as JSON, if it has them."""
@@ -372,7 +372,7 @@ def convert_table(
     count = 0
     first_position = None
     converted_rows = _ConvertedRows(path, tasks, responses)
-    faults: dict[str, None] = {}
+    faults: _FaultsByKind = defaultdict(dict)
     with _collect_faults(faults):  # that of a line which is no JSON is the last
         for count, (position, values) in enumerate(read_rows(path), start=1):
             columns = _columns_of_row(path, file_columns, values)
@@ -384,7 +384,9 @@ def convert_table(
                 _require_columns(path, position, columns, values, first_position)
                 converted_rows.add(count, position, values, columns)
     if faults:
-        first_fault, *others = _collapse_faults(path, faults)
+        # what many rows share, as by a wrong option, hides nothing else
+        kinds = sorted(faults.values(), key=len)
+        first_fault, *others = [_join_faults(path, list(kind)) for kind in kinds]
         error = InputError(first_fault)
         for fault in list_first(others, _MAX_FURTHER_FAULTS_LISTED):
             error.add_note(fault)
@@ -396,37 +398,24 @@ def convert_table(
         lines.finish(digest, unit)
 
 
+_FaultsByKind = defaultdict[str, dict[str, None]]
+
+
 @contextmanager
-def _collect_faults(faults: dict[str, None]) -> Iterator[None]:
+def _collect_faults(faults: _FaultsByKind) -> Iterator[None]:
     """Keep the message of an `InputError` and go on; rows that share a fault of the header have one."""
     try:
         yield
     except InputError as error:
-        faults[str(error)] = None
+        kind = _PARTS_OF_A_ROW_PATTERN.sub("", str(error))
+        faults[kind][str(error)] = None
 
 
-_PARTS_OF_A_ROW_PATTERN = re.compile(r"'[^']*'|\d+")
-"""What differs between the same faults of two rows."""
-
-
-def _collapse_faults(path: Path, faults: Iterable[str]) -> list[str]:
-    """Return the faults, those that many rows share last and as one, with their number and the first places."""
-    kinds = {
-        fault: _PARTS_OF_A_ROW_PATTERN.sub("", fault.removeprefix(str(path))) for fault in faults
-    }
-    faults_by_kind = defaultdict(list)
-    for fault, kind in kinds.items():
-        faults_by_kind[kind].append(fault)
-    listed_faults = [
-        fault for fault, kind in kinds.items() if len(faults_by_kind[kind]) <= _MAX_FAULTS_OF_A_KIND
-    ]
-    for first, *others in faults_by_kind.values():
-        if len(others) >= _MAX_FAULTS_OF_A_KIND:
-            places = [
-                re.split("[,:]", fault.removeprefix(f"{path}, "), maxsplit=1)[0] for fault in others
-            ]
-            listed_faults.append(f"{first} (and {len(others)} more: {join_names(places)})")
-    return listed_faults
+def _join_faults(path: Path, faults: Sequence[str]) -> str:
+    """Return faults of one kind as one line: the first, the number of the others, and their first places."""
+    first, *others = faults
+    places = [re.split("[,:]", fault.removeprefix(f"{path}, "), maxsplit=1)[0] for fault in others]
+    return f"{first} (and {len(others)} more: {join_names(places)})" if others else first
 
 
 @dataclass(frozen=True)

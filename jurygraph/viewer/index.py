@@ -13,7 +13,6 @@ from functools import lru_cache
 from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 from zlib import compress, decompress
 
@@ -38,7 +37,6 @@ from jurygraph.runs.workflows.deciding import DecisionKey, PackedGroupVerdicts, 
 from jurygraph.schema import Question
 from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.schema.task import chat_to_prompt_text
-from jurygraph.schema.verdict import EMPTY_TURN_GATE
 from jurygraph.sources.files import create_private_file
 from jurygraph.studies.compared_responses import (
     ComparedResponse,
@@ -71,16 +69,13 @@ CREATE TABLE components (
     PRIMARY KEY (component, response)) WITHOUT ROWID;
 CREATE TABLE verdicts (
     response INTEGER NOT NULL, question INTEGER NOT NULL, position INTEGER NOT NULL, score REAL, failure INTEGER,
-    PRIMARY KEY (response, question, position)) WITHOUT ROWID;
+    turn INTEGER, gate TEXT, PRIMARY KEY (response, question, position)) WITHOUT ROWID;
 CREATE INDEX verdicts_of_a_failure ON verdicts (failure, response) WHERE failure IS NOT NULL;
 CREATE TABLE labels (
     label INTEGER NOT NULL, response INTEGER NOT NULL, text TEXT NOT NULL, value NUMERIC NOT NULL,
     PRIMARY KEY (label, response)) WITHOUT ROWID;
 CREATE TABLE inputs (component INTEGER NOT NULL, question INTEGER NOT NULL, PRIMARY KEY (component, question))
     WITHOUT ROWID;
-CREATE TABLE turns (
-    response INTEGER NOT NULL, question INTEGER NOT NULL, turn INTEGER NOT NULL, score REAL NOT NULL,
-    PRIMARY KEY (response, question, turn)) WITHOUT ROWID;
 CREATE TABLE groups (
     number INTEGER PRIMARY KEY, plan TEXT NOT NULL, cells BLOB NOT NULL, rewards TEXT NOT NULL, verdicts BLOB NOT NULL);
 CREATE TABLE units (task INTEGER PRIMARY KEY, name TEXT NOT NULL);
@@ -345,7 +340,6 @@ class RunIndex:
             counted_scores = {index: column[row] for index, column in scores.items()}
             verdicts.append(self._verdict_rows(trace, numbers, counted_scores))
         self._insert_index_rows("verdicts", chain.from_iterable(verdicts))
-        self._insert_index_rows("turns", _turn_rows(traces, numbers))
         calls = chain.from_iterable(trace.body.get("calls", ()) for trace in traces)
         # Several responses may share a call, under enough of its digest to tell it apart.
         call_rows = (
@@ -369,7 +363,7 @@ class RunIndex:
         rows = []
         for spec in self.run.decision(decision).specs:
             component = self._intern_name("component", spec.name)
-            for name in chain.from_iterable(use.questions for use in spec.inputs.values()):
+            for name in spec.questions:
                 if name in questions:
                     rows.append((component, questions[name]))
         self._insert_index_rows("inputs", rows)
@@ -387,7 +381,6 @@ class RunIndex:
                 "components.response",
                 "labels.response",
                 "verdicts.response",
-                "turns.response",
                 "responses.number",
             ):
                 table, _, _ = column.partition(".")
@@ -445,25 +438,9 @@ class RunIndex:
                 position,
                 score_by_question_index.get(verdict["question"], verdict.get("score")),
                 None if failure is None else self._intern_name("failure", " ".join(failure)),
+                verdict.get("turn"),
+                verdict.get("gated_by"),
             )
-
-
-def _turn_rows(
-    traces: Iterable[TraceWithoutTexts], questions: Sequence[int]
-) -> Iterator[tuple[int, int, int, float]]:
-    """Yield the mean score of each question on each turn of a response; a gate that stops it finds every fault (1).
-
-    Empty turns of a conversation are left out, as the mean of a fault does.
-    """
-    for trace in traces:
-        scores = defaultdict(list)
-        for verdict in _verdicts_not_superseded(trace):
-            gate = verdict.get("gated_by")
-            if "turn" in verdict and "score" in verdict and gate != EMPTY_TURN_GATE:
-                score = verdict["score"] if gate is None else 1.0
-                scores[questions[verdict["question"]], verdict["turn"]].append(score)
-        for (question, turn), turn_scores in scores.items():
-            yield trace.record.seq, question, turn, fmean(turn_scores)
 
 
 def _verdicts_not_superseded(trace: TraceWithoutTexts) -> Iterator[JsonMapping]:

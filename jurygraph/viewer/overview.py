@@ -99,7 +99,9 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
     )
     below_half = index.fetch_rows(
         "WITH faults AS (SELECT component, response, sum(has_fault) AS number, count(*) AS turns FROM"
-        " (SELECT component, response, max(score >= 0.5) AS has_fault FROM turns JOIN inputs USING (question)"
+        " (SELECT component, response, max(gate IS NOT NULL OR score >= 0.5) AS has_fault"
+        " FROM verdicts JOIN inputs USING (question)"
+        " WHERE turn IS NOT NULL AND score IS NOT NULL AND gate IS NOT 'empty-turn'"
         " GROUP BY component, response, turn) GROUP BY component, response)"
         " SELECT names.name, coalesce(agents.name, ''), count(*) FILTER (WHERE judged < 0.5),"
         " count(*) FILTER (WHERE coalesce(faults.number > 0, judged >= 0.5)), sum(faults.number), sum(faults.turns)"

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 from jurygraph.decision.decide import NO_MAJORITY_DIAGNOSTIC, SAMPLE_SPREAD_DIAGNOSTIC
@@ -124,10 +123,8 @@ def build_term_view(explained_trace: ExplainedTrace, term: ExplainedTerm) -> Ter
 def _describe_readers(decision: Decision, spec: ComponentSpec) -> Iterator[str]:
     """Yield what a component of weight 0 is for: the gates that read it, and components that count its questions."""
     readers = [f"the {gate.kind} gate" for gate in decision.gates if gate.component == spec.name]
-    questions = set(chain.from_iterable(use.questions for use in spec.inputs.values()))
     for other in decision.specs:
-        other_questions = chain.from_iterable(use.questions for use in other.inputs.values())
-        if other.weight and not questions.isdisjoint(other_questions):
+        if other.weight and {*spec.questions} & {*other.questions}:
             readers.append(f"component {other.name}")
     if readers:
         yield f"its weight is 0; it counts in {join_names(readers)}"

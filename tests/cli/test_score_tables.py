@@ -473,10 +473,6 @@ def test_all_bad_rows_of_a_table_are_told_at_once_and_nothing_is_written(
     assert second.startswith("chats.jsonl, line 24: is not valid JSON")
     assert last.startswith("chats.jsonl, line 2, column messages: has no reply to judge: ")
     assert last.endswith(" (and 21 more: line 3, line 4, line 5, line 6, line 7, 16 more)")
-    words = {"messages": [{"role": "user", "content": "Salt?"}, {"role": "bot"}], "id": 1}
-    different = [json.dumps({**words, f"a{number}": []}) for number in range(3)]
-    (folder / "chats.jsonl").write_text("\n".join(different))
-    assert len(run("score", "chats.jsonl", "--dry-run").err.splitlines()) == 3
     (folder / "chats.jsonl").write_text("\n".join(lines[:2] + lines[-1:]))
     assert "chats.jsonl, line 3: is not valid JSON" in run("score", "chats.jsonl", "--dry-run").err
     (folder / "data.csv").write_text("question,anwser\na,b\nc,d\n")  # of a header once

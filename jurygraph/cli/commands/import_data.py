@@ -3,7 +3,6 @@
 import json as json_module
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
@@ -33,7 +32,7 @@ from jurygraph.interchange.readers import (
     SCALED_READERS_BY_FORMAT,
     TRIAL_READERS,
     VOTE_READERS,
-    find_trial_format,
+    naming_trial_format,
 )
 from jurygraph.interchange.rows import ImportNote, ImportResult, describe_notes
 from jurygraph.messages import (
@@ -211,21 +210,8 @@ def import_(
         _import_votes(files, target, json, votes)
     else:
         reader = TASK_READERS[form] if scale is None else SCALED_READERS_BY_FORMAT[form][scale]
-        with _lead_to_trial_format(form, files[0], target):
+        with naming_trial_format(form, files[0]):
             _import_tasks(reader(*files), target, only, json)
-
-
-@contextmanager
-def _lead_to_trial_format(form: str, file: str, target: str) -> Iterator[None]:
-    """Add to an InputError by which other format a file of recorded conversations can be read."""
-    try:
-        yield
-    except InputError as error:
-        trial_format = find_trial_format(file)
-        if trial_format not in (None, form):
-            command = f"jurygraph import {trial_format} {shell_quote(file)} --out {target}"
-            error.add_note(f"it can be read as {trial_format}: {command}")
-        raise
 
 
 def _check_options(form: str, files: Sequence[str], only: ImportSelection | None) -> None:

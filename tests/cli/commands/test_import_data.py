@@ -58,10 +58,10 @@ def test_a_file_of_another_form_is_led_to_it(run: Command, tmp_path: Path) -> No
     ended = run("import", "inspect", "in.jsonl", "--out", "tasks.jsonl")
     assert ended.code == 2
     assert ended.err.splitlines()[1:] == [
-        "it can be read as langsmith: jurygraph import langsmith in.jsonl --out tasks.jsonl"
+        "it has the form of langsmith: jurygraph import langsmith in.jsonl"
     ]
     (tmp_path / "in.jsonl").write_text("{}")
-    assert "can be read as" not in run("import", "inspect", "in.jsonl", "--out", "t.jsonl").err
+    assert "has the form of" not in run("import", "inspect", "in.jsonl", "--out", "t.jsonl").err
 
 
 def test_a_name_ending_in_gz_is_compressed_reproducibly_and_a_dash_is_standard_output(
