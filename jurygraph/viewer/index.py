@@ -44,7 +44,7 @@ from jurygraph.studies.compared_responses import (
     SampleMeanVerdict,
     compared_responses,
 )
-from jurygraph.views.rewards import largest_judge_difference
+from jurygraph.views.rewards import largest_disagreement
 
 INDEX_VERSION = 20
 """Version of the tables; an index of another one is made again."""
@@ -414,7 +414,7 @@ class RunIndex:
             sum("unsupported" in verdict for verdict in verdicts),
             len(calls),
             sum(costs) if costs else None,
-            largest_judge_difference(trace),
+            largest_disagreement(trace),
             trace.current_run_record.at,
         )
 

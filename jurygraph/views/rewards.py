@@ -22,6 +22,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import (
     ERASED_PLACEHOLDER,
     compare_judges_by_question,
+    spread_of_samples,
     unpack_response_text,
 )
 from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
@@ -74,10 +75,12 @@ def _count_unsupported_verdicts(trace: TraceWithoutTexts) -> int:
     return sum("unsupported" in verdict and not verdict.get("superseded") for verdict in verdicts)
 
 
-def largest_judge_difference(trace: TraceWithoutTexts) -> float | None:
-    """Return how far two judges of a question are apart, where they are farthest; None without several judges."""
-    compared = compare_judges_by_question(trace.body["verdicts"])
-    return max((difference for difference, _ in compared), default=None)
+def largest_disagreement(trace: TraceWithoutTexts) -> float | None:
+    """Return how far two judges of a question are apart, where they are farthest, or without several judges two samples
+    of one; None without either."""
+    verdicts = trace.body["verdicts"]
+    differences = [difference for difference, _ in compare_judges_by_question(verdicts)]
+    return max(differences or spread_of_samples(verdicts), default=None)
 
 
 _COLUMNS = {
@@ -96,7 +99,7 @@ _COLUMNS = {
         RewardColumn("gates", lambda trace: ", ".join(trace.gates) or None, True),
         RewardColumn(
             "disagreement",
-            largest_judge_difference,
+            largest_disagreement,
         ),
         RewardColumn("unsupported", _count_unsupported_verdicts),
     )

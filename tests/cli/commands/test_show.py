@@ -18,6 +18,7 @@ from tests.models.judge_scripts import response_in
 from tests.models.server import Answer, run_server
 from tests.rows import all_rows
 from tests.runs import investigations
+from tests.studies.reliability.test_runs import score_tasks, task
 
 
 def test_show_is_a_table_of_rewards_with_their_components(scored_folder: Path, run: Command):
@@ -425,3 +426,14 @@ def test_explain_tells_what_was_looked_up_and_found(tmp_path: Path, run: Command
     investigations.judge(investigations.Investigator(look), tmp_path / "run")
     lines = run("explain", tmp_path / "run", "--response", "trip/a").out.splitlines()
     assert 'c1, tool:1 price {"item": "room"} → The room is 120 euros a night.' in lines
+
+
+def test_responses_on_which_the_samples_of_one_judge_differ_most_come_first(
+    tmp_path: Path, run: Command
+) -> None:
+    tasks = [task(f"t{n}", ([0.5, 0.5 + n / 10, 0.5], 1.0)) for n in (1, 4, 2)]
+    ended = run(
+        "show", score_tasks(tmp_path, tasks), "--columns", "disagreement", "--sort", "-disagreement"
+    )
+    rows = [line.split() for line in ended.out.splitlines() if line.startswith("t")]
+    assert rows == [["t4/0", "0.4000"], ["t2/0", "0.2000"], ["t1/0", "0.1000"]]
