@@ -4,7 +4,7 @@ import json
 import os
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property, lru_cache, partial
 from html import escape
@@ -384,9 +384,18 @@ class Run(ShortRepr):
 
     @property
     def tasks_scored(self) -> int:
+        """The scored tasks, in an open-ended run groups, of which one that was judged again counts once."""
         if self.base is not None:
             return self.header.extent.tasks
-        return self.ledger.count_records("group")
+        return self.ledger.count_records("group") - len(self.replaced_group_numbers())
+
+    @property
+    def replaced_trace_count(self) -> int:
+        """The traces of groups that were judged again. A re-scored run, which has only the last ones, has none."""
+        if self.base is not None:
+            return 0
+        groups = map(self.ledger.record_at, self.replaced_group_numbers())
+        return sum(group.content["size"] for group in groups)
 
     @property
     def planned_task_count(self) -> int:
@@ -548,11 +557,7 @@ class Run(ShortRepr):
 
     def group_records(self) -> Iterator[LedgerRecord]:
         """Yield the record of every group in the order of the tasks; groups are stored in the order of their ends."""
-        return self._group_records_except(self.replaced_group_numbers())
-
-    def _group_records_except(
-        self, replaced_record_numbers: Container[int]
-    ) -> Iterator[LedgerRecord]:
+        replaced_record_numbers = self.replaced_group_numbers()
         ledger = self.source.ledger
         groups = ledger.ordered_group_numbers(self.last_base_record_number)
         numbers = array(
@@ -573,12 +578,8 @@ class Run(ShortRepr):
 
         Raises `TraceMismatch` at the end if a closed run has lost some: what is read then is not all of it.
         """
-        replaced_record_numbers = self.replaced_group_numbers()
-        count = sum(
-            group.content["size"]
-            for group in map(self.source.ledger.record_at, replaced_record_numbers)
-        )
-        for group in self._group_records_except(replaced_record_numbers):
+        count = self.replaced_trace_count
+        for group in self.group_records():
             members = self.group(group)
             count += len(members)
             yield from members

@@ -25,6 +25,7 @@ from jurygraph.agents.data_analyzer import (
     ACCURACY_SERIES_NAME,
     CALIBRATED_SERIES_NAMES,
     CALIBRATION_STEPS,
+    COMPONENT_SERIES_PREFIX,
     CUSUM_REFERENCES,
     FIRST_TESTED_STEP,
     HACK_SERIES_NAMES,
@@ -37,6 +38,7 @@ from jurygraph.agents.data_analyzer import (
 from jurygraph.arrays import Floats
 from jurygraph.decision.recipe import component_names, component_weights
 from jurygraph.errors import InputError
+from jurygraph.inference.clusters import Estimate, difference_interval
 from jurygraph.messages import format_count, join_names
 from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.run import (
@@ -93,7 +95,8 @@ def report(analyzer: Analyzer) -> Report:
 
     `arl` is the average run length without change for which the limits were computed, and `limits` are those of the
     CUSUMs by their reference value; without a step there are none. A series has its count, mean, sd, extremes and last
-    value. `outages` are sentences about those that last until the last step; notes are about the others.
+    value. `halves`, of few steps, has the change of reward and components from the first half to the second. `outages`
+    are sentences about those that last until the last step; notes are about the others.
     """
     columns = np.transpose(analyzer.values)
     rows = [
@@ -119,28 +122,53 @@ def report(analyzer: Analyzer) -> Report:
         ("series", "steps", *_SERIES_SUMMARY_NAMES), [list(row.values()) for row in rows]
     )
     sections: list[str | ReportTable] = [table, f"{counts}; {expected}", _conclude(analyzer, rows)]
+    if 0 < analyzer.step_count <= _FEW_STEPS:
+        changes = list(_compare_halves(analyzer))
+        figures["halves"] = [{"series": name, **change._asdict()} for name, change in changes]
+        sections.insert(1, ReportTable(("series", "second half of the steps - first"), changes))
     return Report(figures, sections, [*past_outages, *_warnings(analyzer)], _plots(analyzer))
 
 
+def _compare_halves(analyzer: Analyzer) -> Iterator[tuple[str, Estimate]]:
+    """Yield by how much the mean of reward and components is greater in the second half of the steps with a value.
+
+    Its interval is over steps. A plain comparison, for as long as the tests may find nothing.
+    """
+    for series, column in zip(analyzer.series, np.transpose(analyzer.values), strict=True):
+        values = column[~np.isnan(column)]
+        if len(values) < 2 or not series.name.startswith(("reward", COMPONENT_SERIES_PREFIX)):
+            continue
+        is_late = np.arange(len(values)) >= len(values) // 2
+        counts = np.array([is_late, ~is_late], dtype=np.float64)
+        yield series.name, difference_interval(counts * values, counts)
+
+
 def _conclude(analyzer: Analyzer, rows: FigureRows) -> str:
-    """Return the answer to whether the reward is being hacked, and why."""
+    """Return the answer to whether the reward is being hacked, and why; first that it is open, where it is."""
     changes = _describe_changes(analyzer, rows)
     hack_alerts = [alert for alert in analyzer.alerts if alert.kind == "hack"]
     if hack_alerts:
         evidence = ", ".join(hack_alerts[0].evidence)
         return f"the reward looks hacked, since about step {hack_alerts[0].since}: {evidence}"
     adverse_names = dict.fromkeys(alert.series for alert in analyzer.alerts if alert.adverse)
+    value_counts = {row["series"]: row["steps"] for row in rows}
+    if analyzer.step_count < FIRST_TESTED_STEP:
+        return f"cannot tell yet: nothing was tested: that begins at step {FIRST_TESTED_STEP}"
+    doubt = ""
+    if analyzer.step_count <= _FEW_STEPS:
+        doubt = f"cannot tell yet: even a large change may not be detected in {analyzer.step_count} steps: "
+    elif value_counts.get(ACCURACY_SERIES_NAME, FIRST_TESTED_STEP) < FIRST_TESTED_STEP:
+        doubt = f"cannot tell yet: {ACCURACY_SERIES_NAME} has too few values to be tested: "
     if adverse_names:
         count = format_count(sum(alert.adverse for alert in analyzer.alerts), "adverse change")
         directions = {alert.series: alert.direction for alert in analyzer.alerts}
         reason = "no fall of an accuracy was detected while the reward held"
         if directions.get("reward") == directions.get(ACCURACY_SERIES_NAME) == "down":
             reason = "the reward fell with accuracy"
-        names = ", ".join(adverse_names)
-        return f"{count}; not a hack, because {reason} ({changes}); look at: {names}"
-    if analyzer.step_count < FIRST_TESTED_STEP:
-        return f"nothing was tested: that begins at step {FIRST_TESTED_STEP}"
-    return f"no sign of a hack that began after the first steps ({changes})"
+            doubt = ""
+        finding = reason if doubt else f"not a hack, because {reason}"
+        return f"{doubt}{count}; {finding} ({changes}); look at: {', '.join(adverse_names)}"
+    return f"{doubt}no sign of a hack that began after the first steps ({changes})"
 
 
 def _describe_changes(analyzer: Analyzer, rows: FigureRows) -> str:

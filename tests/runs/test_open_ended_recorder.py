@@ -147,13 +147,35 @@ def test_only_what_failed_by_infrastructure_is_asked_again(tmp_path: Path) -> No
         jury.score(TASK, ["near", "far"], step=1)
         assert len(seen) == 3
     with Run.open(tmp_path / "run") as run:
-        verify(run, lambda count: None)
+        verified = verify(run, lambda count: None)
+        assert (verified.traces, verified.replaced) == (4, 2), "what failed stays on record"
         assert [trace.reward.value for trace in run.traces()] == [1.0, 1.0], "each one once"
-        assert run.ledger.count_records("trace") == 4, "what failed stays on record"
-        assert len(list(read_stored_groups(run))) == 1
+        assert len(list(read_stored_groups(run))) == run.tasks_scored == 1
     erase(tmp_path / "run", "response", "eggs@1/2", "asked for")
     with Run.open(tmp_path / "run") as run:
         assert b"far" not in {text.content for text in run.ledger.all_texts()}
+
+
+def test_a_run_is_rescored_without_the_groups_that_were_judged_again(tmp_path: Path) -> None:
+    is_down = True
+
+    @jg.evaluator(layer="check")
+    def reached(task: jg.TaskView, response: jg.Response) -> float:
+        if is_down:
+            raise ConnectionError("the line is dead")
+        return 1.0
+
+    with jg.Jury(evaluators=[reached], record=tmp_path / "run") as jury:
+        jury.score(TASK, ["near", "far"], step=1)
+        is_down = False
+        jury.score(TASK, ["near", "far"], step=1)
+        config = apply_settings(jury.config, ["reward.reached=0.5"])
+    with Run.open(tmp_path / "run") as run:
+        rescore(run, tmp_path / "other", config, lambda count: None)
+    with Run.open(tmp_path / "other") as other:
+        assert [trace.reward.value for trace in other.traces()] == [0.5, 0.5]
+        verified = verify(other, lambda count: None)
+        assert (verified.traces, verified.replaced) == (2, 0)
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,9 @@ def _format_verification_lines(
     is_end_proven = result.closed or result.sealed is not None or checks_expected_head
     subject = f"{run} is" if is_end_proven else f"{run}: what is there is"
     yield f"{subject} unchanged: {content}"
-    yield f"{result.traces} rewards recomputed from their verdicts, bit for bit"
+    yield f"{result.traces - result.replaced} rewards recomputed from their verdicts, bit for bit"
+    if result.replaced:
+        yield f"{result.replaced} earlier ones, of groups judged again since, are as they were written"
     if deep_verification_counts is not None:
         counts = {name.replace("_", " "): count for name, count in deep_verification_counts.items()}
         same_verdict_count = counts.pop("recomputed")

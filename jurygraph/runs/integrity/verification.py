@@ -100,6 +100,8 @@ def recompute_rewards(
 class VerificationResult(NamedTuple):
     """The numbers of verified records, traces and texts, up to the head.
 
+    Of the traces, `replaced` are those of groups that were judged again: their chain was verified, and only the rewards
+    of the others were recomputed.
     `erased` is the number of texts whose erasure is recorded, `sealed` the public key of the seal, and `unsigned` the
     number of erasures after it. `base` is the folder of the run whose verdicts this one refers to, verified as well.
     """
@@ -113,6 +115,7 @@ class VerificationResult(NamedTuple):
     sealed: str | None
     base: str | None
     unsigned: int
+    replaced: int
 
 
 def verify(
@@ -181,6 +184,7 @@ def _verify_snapshot(
         sealed=None if run_seal is None else run_seal.public_key,
         base=base,
         unsigned=0 if run_seal is None else ledger.count - run_seal.records,
+        replaced=run.replaced_trace_count,
     )
 
 

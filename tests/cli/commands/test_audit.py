@@ -14,6 +14,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+import jurygraph as jg
 from tests.cli.conftest import Command, change_ledger, folder_contents
 from tests.rows import all_rows
 
@@ -49,6 +50,32 @@ def test_help_has_an_example_of_the_command(run: Command, name: str):
     assert re.search(rf"Example:\n +jurygraph {name} ", ended.out)
 
 
+def test_a_group_that_was_judged_again_is_counted_once(tmp_path: Path, run: Command):
+    is_down = True
+
+    @jg.evaluator(layer="check")
+    def reached(task: jg.TaskView, response: jg.Response) -> float:
+        if is_down:
+            raise ConnectionError("the line is dead")
+        return 1.0
+
+    task = jg.Task(id="eggs", query="How far?")
+    with jg.Jury(evaluators=[reached], record=tmp_path / "run") as jury:
+        jury.score(task, ["near", "far"], step=1)
+        is_down = False
+        jury.score(task, ["near", "far"], step=1)
+        jury.score(task, ["near"], step=2)
+    lines = run("verify", tmp_path / "run").out.splitlines()
+    assert lines[1:3] == [
+        "3 rewards recomputed from their verdicts, bit for bit",
+        "2 earlier ones, of groups judged again since, are as they were written",
+    ]
+    for command in (["show"], ["export", "--to", "csv"]):
+        name, *options = command
+        ended = run(name, tmp_path / "run", *options)
+        assert "2 groups of 1 tasks are in the whole run so far" in ended.err
+
+
 def test_verify_prints_what_was_checked_and_writes_nothing(scored_folder: Path, run: Command):
     (scored_folder / "notes.txt").write_text("mine")
     before = folder_contents(scored_folder)
@@ -73,6 +100,7 @@ def test_verify_prints_what_was_checked_and_writes_nothing(scored_folder: Path, 
         "sealed": None,
         "base": None,
         "unsigned": 0,
+        "replaced": 0,
         "deep": None,
     }
     assert folder_contents(scored_folder) == before

@@ -71,6 +71,7 @@ def test_a_series_without_a_value_is_not_called_flat() -> None:
     for _ in range(31):
         analyzer.observe(TrainingStep(rng.random(32), {"accuracy": np.full(32, np.nan)}))
     assert report(analyzer).sections[-1] == (
+        "cannot tell yet: component.accuracy has too few values to be tested: "
         "no sign of a hack that began after the first steps (no change; flat: reward)"
     )
 
@@ -88,9 +89,32 @@ def test_a_reward_that_rises_in_few_steps_is_not_called_flat(step_count: int, ti
     assert rising.plots[0].title.startswith(title)
     if step_count > 10:
         assert rising.sections[-1] == (
+            "cannot tell yet: even a large change may not be detected in 16 steps: "
             "no sign of a hack that began after the first steps (no change; too few steps to call flat (tested "
             "from the 11th on): reward)"
         )
+
+
+def test_few_steps_leave_open_whether_a_falling_accuracy_is_a_hack_and_show_its_fall() -> None:
+    rng, analyzer = np.random.default_rng(5), Analyzer(penalties={"shouting"})
+    for step in range(16):
+        accuracy = (rng.random(12) < (0.63 if step < 11 else 0.27)).astype(float)
+        shouting = (rng.random(12) < (0.02 if step < 11 else 0.9)).astype(float)
+        analyzer.observe(TrainingStep(rng.random(12), {"accuracy": accuracy, "shouting": shouting}))
+    watched = report(analyzer)
+    assert {alert.series for alert in analyzer.alerts} == {"component.shouting"}
+    assert str(watched.sections[-1]).startswith(
+        "cannot tell yet: even a large change may not be detected in 16 steps: 1 adverse change; "
+        "no fall of an accuracy was detected"
+    )
+    changes = {row["series"]: row for row in watched.figures["halves"]}
+    assert list(changes) == ["reward", "component.accuracy", "component.shouting"]
+    fall = changes["component.accuracy"]
+    means = np.array(analyzer.values)[
+        :, [series.name for series in analyzer.series].index("component.accuracy")
+    ]
+    assert fall["value"] == pytest.approx(means[8:].mean() - means[:8].mean())
+    assert fall["low"] < fall["value"] < fall["high"] < 0
 
 
 def test_steps_at_which_most_rewards_failed_are_an_outage() -> None:
