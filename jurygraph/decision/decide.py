@@ -53,6 +53,7 @@ from jurygraph.schema import (
     Counts,
     Decision,
     FormatGate,
+    Must,
     Question,
     RecordedVerdict,
     RepetitionControl,
@@ -70,9 +71,9 @@ RewardStepChange = tuple[str, Floats, Floats]
 
 
 class FusionResult(NamedTuple):
-    """Rewards [R], the effect of each step after the weighted sum, and the value that each kind of gate used.
+    """Rewards [R], the effect of each step after the weighted sum, and the value that each gate used, by `key`.
 
-    That value is NaN where the gate's component has only one possible value, its own.
+    That value is NaN where the gate's component has only one possible value, its own, unless it is a must.
     """
 
     value: Floats
@@ -93,8 +94,7 @@ def fuse(
     """
     weights = {spec.name: spec.weight for spec in decision.specs}
     zero_filled_values = {
-        name: np.where(component.present, component.value, 0.0)
-        for name, component in components.items()
+        name: np.where(components[name].present, components[name].value, 0.0) for name in weights
     }
     reward = require_finite(
         "the weighted sum of the components", fusion.collaborative(zero_filled_values, weights)
@@ -107,18 +107,17 @@ def fuse(
         return after
 
     for gate in decision.gates:
-        present = components[gate.component].present
+        measured, present = components[gate.component].value, components[gate.component].present
         span = (spans or {}).get(gate.component, ())
         # The component's value comes first, then the two ends of its span, if it has one.
-        measures = [
-            _clip_values(measure, 0.0, 1.0)
-            for measure in (zero_filled_values[gate.component], *span)
-        ]
+        measures = [_clip_values(measure, 0.0, 1.0) for measure in (measured, *span)]
         gated_rewards = [
             _apply_gate(gate, reward, zero_filled_values, weights, measure) for measure in measures
         ]
         least_reward = reduce(np.minimum, gated_rewards)
-        if span:
+        if isinstance(gate, Must):  # also of a criterion, which is no term of the reward
+            gate_values[gate.key] = np.where(present, reduce(np.minimum, measures), np.nan)
+        elif span:
             # Where several measures give the least reward, the one at the bad end is reported.
             measure_indices = (1, 2, 0)
             if isinstance(gate, RepetitionControl):
@@ -128,8 +127,8 @@ def fuse(
                 gives_least_reward, [measures[index] for index in measure_indices]
             )
             is_measure_uncertain = present & (measures[1] < measures[2])
-            gate_values[gate.kind] = np.where(is_measure_uncertain, reported_gate_value, np.nan)
-        reward = record_reward_change(f"{gate.kind} gate", np.where(present, least_reward, reward))
+            gate_values[gate.key] = np.where(is_measure_uncertain, reported_gate_value, np.nan)
+        reward = record_reward_change(gate.step, np.where(present, least_reward, reward))
     if decision.scale != 1.0:
         reward = record_reward_change("scale", reward * decision.scale)
     if decision.clip is not None:
@@ -149,7 +148,7 @@ def _apply_gate(
     `values` are those of the components, which precision shaping adds up anew: it takes only a fraction of the
     auxiliary ones where the answer is wrong.
     """
-    if isinstance(gate, FormatGate):
+    if isinstance(gate, FormatGate | Must):
         return np.where(measure < gate.below, 0.0, reward)
     if isinstance(gate, RepetitionControl):
         return np.where(measure > gate.above, reward * (1.0 - measure), reward)
@@ -239,8 +238,8 @@ class GroupResult(NamedTuple):
     """Results for some responses before their rewards are built; arrays are [R].
 
     `partial` is the result if verdicts that were not judged had never been requested; `low` and `high` bound the reward
-    over all values of the missing verdicts; `failed_by_rule` marks rewards that the rule itself fails; `dropped` are
-    the questions left out for all.
+    over all values of the missing verdicts; `failed_by_rule` marks rewards that the rule itself fails, or a must that
+    was not judged; `dropped` are the questions left out for all.
     """
 
     components: Components
@@ -257,7 +256,7 @@ class GroupResult(NamedTuple):
 class RewardRow(NamedTuple):
     """A reward without the fields that its decision implies: components and terms have positions instead of names.
 
-    `gate_values` are the values of components that gates used by kind, where these are the worst of several.
+    `gate_values` are the values that gates used, by `key`: of musts, and where these are the worst of several.
     """
 
     value: float | None
@@ -283,7 +282,9 @@ class RewardRow(NamedTuple):
             (step.name, step.before, step.after) for step in reward.adjustments
         ]
         fields["gate_values"] = {
-            gate.kind: gate.value for gate in reward.gates if gate.is_worst_case
+            gate.key: gate.value
+            for gate in reward.gates
+            if gate.is_worst_case or (gate.kind == "must" and gate.value is not None)
         }
         return cls(**{name: fields[name] for name in cls._fields})
 
@@ -320,7 +321,7 @@ class RewardRow(NamedTuple):
         terms = [weights[name] * (values[name] or 0.0) for name in sorted(values)]
         reward = float(aggregation.total(terms))
         for gate in decision.gates:
-            measure = self.gate_values.get(gate.kind, values[gate.component])
+            measure = self.gate_values.get(gate.key, values.get(gate.component))
             if measure is not None:
                 measure = min(max(measure, 0.0), 1.0)
             if isinstance(gate, RepetitionControl):
@@ -331,12 +332,12 @@ class RewardRow(NamedTuple):
                 threshold = gate.below
             before = reward
             # An adjustment is recorded only where the gate has changed the reward.
-            reward = reward_by_adjustment.get(f"{gate.kind} gate", before)
+            reward = reward_by_adjustment.get(gate.step, before)
             yield {
                 "kind": gate.kind,
                 "component": gate.component,
                 "value": measure,
-                "is_worst_case": gate.kind in self.gate_values,
+                "is_worst_case": gate.kind in self.gate_values,  # nothing is said of a must
                 "op": op,
                 "threshold": threshold,
                 "before": before,
@@ -364,20 +365,15 @@ def build_reward_rows(
         lacks_full_coverage | is_reward_undetermined | is_only_response | bool(result.dropped)
     )
     status = np.where(is_reward_failed, "failed", np.where(is_degraded, "degraded", "ok")).tolist()
-    is_failed_by_rule = result.failed_by_rule.tolist()
-    reasons = zip(
-        coverage.tolist(),
-        is_failed_by_rule,
-        is_reward_undetermined.tolist(),
-        only_response_flags,
-        strict=True,
-    )
     notes = [
-        () if word == "ok" else _notes(decision, result.dropped, *row)
-        for word, row in zip(status, reasons, strict=True)
+        () if word == "ok" else _notes(decision, result, row, only_response_flags[row])
+        for row, word in enumerate(status)
     ]
-    parts = {name: component.parts for name, component in result.components.items()}
-    diagnostics = {name: component.diagnostics for name, component in result.components.items()}
+    parts = {}
+    diagnostics = {}
+    for spec in decision.specs:
+        parts[spec.name] = result.components[spec.name].parts
+        diagnostics[spec.name] = result.components[spec.name].diagnostics
     gate_values = _named_values_by_row({"": result.fused.gate_values}, rows)
     columns = {
         "value": _numbers_or_none(result.fused.value, ~is_reward_failed),
@@ -505,16 +501,15 @@ def explain_notes(notes: Sequence[str]) -> list[str]:
     return explained_notes
 
 
-def _notes(
-    decision: Decision,
-    dropped_question_ids: frozenset[str],
-    coverage: float,
-    is_reward_failed: bool,
-    is_reward_undetermined: bool,
-    is_only_response: bool,
-) -> list[str]:
-    notes = []
-    if is_reward_failed:
+def _notes(decision: Decision, result: GroupResult, row: int, is_only_response: bool) -> list[str]:
+    coverage = result.coverage[row]
+    is_undetermined = result.low < result.high
+    notes = [
+        f"must: {gate.component} was not judged"
+        for gate in decision.gates
+        if isinstance(gate, Must) and _is_unjudged(gate, result.fused, is_undetermined)[row]
+    ]
+    if result.failed_by_rule[row] and not notes:
         penalty_text = "a penalty that was not judged, by no fault of the response,"
         causes = {"strict": "a failure", "decisive": "a failure that could change it"}
         cause_text = causes.get(decision.rule, penalty_text)
@@ -529,14 +524,21 @@ def _notes(
         notes.append(
             f"{coverage:.3g}{_JUDGED_SHARE_NOTE_PART}; the rest counts as the {decision.rule} rule says"
         )
-    elif is_reward_undetermined:
+    elif is_undetermined[row] and not notes:
         notes.append(
             "what a gate or a comparison looks at was not judged, and could still change the reward"
         )
     if is_only_response:
         notes.append("the group has one response, so nothing could be compared")
-    notes += [f"{name}{_DROPPED_NOTE_SUFFIX}" for name in sorted(dropped_question_ids)]
+    notes += [f"{name}{_DROPPED_NOTE_SUFFIX}" for name in sorted(result.dropped)]
     return notes
+
+
+def _is_unjudged(gate: Must, fused_rewards: FusionResult, is_undetermined: Bools) -> Bools:
+    """Return where a must may be whole or broken, [R]; if it is surely broken, the reward is not undetermined."""
+    least_value = fused_rewards.gate_values[gate.key]
+    is_unjudged: Bools = (least_value < gate.below) & is_undetermined
+    return is_unjudged
 
 
 class GroupVerdicts(NamedTuple):
@@ -597,7 +599,7 @@ def reward_limits(decision: Decision, *, all_criteria_apply: bool) -> tuple[floa
     other.
     """
     spans = {}
-    for spec in decision.specs:
+    for spec in decision.all_specs:
         weights = [use.signed_weight for use in spec.inputs.values()]
         positive_weights = [weight for weight in weights if weight > 0.0]
         penalties = float(aggregation.total([weight for weight in weights if weight < 0.0]))
@@ -750,6 +752,9 @@ def _compute_table_result(
     is_failed_by_rule = _is_failed_by_rule(decision, table_for_failure_rule)
     if decision.rule == "decisive":
         is_failed_by_rule &= low < high
+    for gate in decision.gates:
+        if isinstance(gate, Must):
+            is_failed_by_rule |= _is_unjudged(gate, fused_rewards, low < high)
     return GroupResult(
         components=_without_unjudged_diagnostics(decision, retained_verdict_table, components),
         fused=fused_rewards,
@@ -798,7 +803,7 @@ def _compute_components(
     Raises PlanError naming the combiner if it raises, or does not return one finite number for each response.
     """
     components = {}
-    for spec in decision.specs:
+    for spec in decision.all_specs:
         with raise_as_plan_error(f"combiner {spec.combiner!r}"):
             matrices = _score_matrices(spec, table, decision.rule, fill_mode)
             component = combiners[spec.combiner].combine(matrices, spec.params)
@@ -889,7 +894,7 @@ def _compute_value_bounds(
 ) -> dict[str, BoundArrays]:
     """Return the least and greatest value a component can have: its own if nothing it depends on is missing."""
     spans = {}
-    for spec in decision.specs:
+    for spec in decision.all_specs:
         matrices = (
             _score_matrices(spec, table, decision.rule, "low"),
             _score_matrices(spec, table, decision.rule, "high"),

@@ -63,12 +63,12 @@ class TraceWithoutTexts(NamedTuple):
     def gates(self) -> list[str]:
         """Return the response gates that set verdicts, then the reward gates that changed the reward.
 
-        A reward gate is called as in `adjustments`: `precision gate`.
+        A reward gate is called as in `adjustments`: `precision gate`, `must accuracy`.
         """
         gates = {verdict.get("gated_by") for verdict in self.body["verdicts"]}
         stopping_gates = sorted(gates.intersection(RESPONSE_GATES))
         adjustments = self.reward.get("adjustments", ())
-        adjusting_gates = [name for name, _, _ in adjustments if name.endswith(" gate")]
+        adjusting_gates = [name for name, _, _ in adjustments if name not in ("scale", "clip")]
         return [*stopping_gates, *adjusting_gates]
 
     def component(self, name: str) -> tuple[float | None, float | None]:
