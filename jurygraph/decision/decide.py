@@ -337,7 +337,8 @@ class RewardRow(NamedTuple):
                 "kind": gate.kind,
                 "component": gate.component,
                 "value": measure,
-                "is_worst_case": gate.kind in self.gate_values,  # nothing is said of a must
+                "is_worst_case": gate.kind in self.gate_values
+                or _unjudged_note(gate) in self.notes,
                 "op": op,
                 "threshold": threshold,
                 "before": before,
@@ -505,7 +506,7 @@ def _notes(decision: Decision, result: GroupResult, row: int, is_only_response: 
     coverage = result.coverage[row]
     is_undetermined = result.low < result.high
     notes = [
-        f"must: {gate.component} was not judged"
+        _unjudged_note(gate)
         for gate in decision.gates
         if isinstance(gate, Must) and _is_unjudged(gate, result.fused, is_undetermined)[row]
     ]
@@ -532,6 +533,10 @@ def _notes(decision: Decision, result: GroupResult, row: int, is_only_response: 
         notes.append("the group has one response, so nothing could be compared")
     notes += [f"{name}{_DROPPED_NOTE_SUFFIX}" for name in sorted(result.dropped)]
     return notes
+
+
+def _unjudged_note(gate: RewardGate) -> str:
+    return f"{gate.title}: {gate.component} was not judged"
 
 
 def _is_unjudged(gate: Must, fused_rewards: FusionResult, is_undetermined: Bools) -> Bools:

@@ -656,7 +656,7 @@ def describe_gate_state(gate: GateResult, reward: Reward) -> str:
     name = f"{gate.title}: {gate.component}"
     if gate.value is None:
         return f"{name} not applicable"
-    if f"{name} was not judged" in reward.notes:
+    if gate.is_worst_case and gate.kind == "must":
         return f"{name} not judged"
     measure = format_number_for_sentence(gate.value)
     value = {term.name: term.value for term in reward.terms}.get(gate.component, gate.value)

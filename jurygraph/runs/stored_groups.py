@@ -44,6 +44,17 @@ class TraceWithoutTexts(NamedTuple):
     decision: Decision
 
     @property
+    def comparable_names(self) -> Sequence[str | None]:
+        """Return the names of its components, None for one that a failed reward has lower than its verdicts are.
+
+        A judged criterion counts less there for a prerequisite that was not judged.
+        """
+        if self.value is not None:
+            return self.names
+        specs = self.decision.specs
+        return [None if spec.params.get("parents") else spec.name for spec in specs]
+
+    @property
     def best(self) -> float:
         """Return the reward with every component that applies at its best, before gates."""
         terms = zip(self.decision.specs, self.reward["terms"], strict=True)

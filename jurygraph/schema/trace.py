@@ -65,7 +65,7 @@ class GateResult(NamedGate):
 
     The gate acts if the component's `value`, in [0, 1], is below or above (`op`) its `threshold`; `value` is None if
     the component is not applicable. If missing verdicts could change the component, `is_worst_case` is true, and
-    `value` is the possible one that leads to the lowest reward; so it is, without that, for a must.
+    `value` is the possible one that leads to the lowest reward; of a must, if they could break it.
     """
 
     kind: Literal["format", "precision", "repetition", "must"]

@@ -277,7 +277,7 @@ def build_reward_table(
         rows.append(row)
         rewards.append(trace.value)
         responses.add(trace.response_id)
-        parts.add(trace.reward, trace.names)
+        parts.add(trace.reward, trace.comparable_names)
         has_unsupported_verdict |= any(
             "unsupported" in verdict for verdict in trace.body["verdicts"]
         )
