@@ -297,12 +297,16 @@ class _ComponentSpecBuilder:
             record = self.records[evaluator]
             component = default_component_name(evaluator, record.audience)
             criteria[component] = {name: name in record.musts for name in record.shares}
-        config = {name: criterion.must for name, criterion in self.config.criteria.items()}
+        musts_of_config = {
+            name: settings.must
+            for name, settings in self.config.criteria.items()
+            if settings.must is not None
+        }
         musts = []
         names = {spec.name for spec in specs}
         for spec in specs:
             for name, is_must in criteria.get(spec.name, {}).items():
-                if not (is_must if config.get(name) is None else config[name]):
+                if not musts_of_config.get(name, is_must):
                     continue
                 spec_input = spec.inputs.get(name)
                 # A component of the config's own may have other inputs than the criteria.

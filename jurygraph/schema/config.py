@@ -370,7 +370,7 @@ class RubricConfig(FrozenModel):
 
 
 class CriterionConfig(FrozenModel):
-    """What counts of a criterion in place of its rubric's: the size of its `weight`, and whether it is a `must`.
+    """Replace what the rubric says of a criterion: the size of its `weight`, and whether it is a `must`.
 
     The sign of the weight is part of the question, and stays.
     """
