@@ -417,6 +417,9 @@ _EXAMPLE_BY_ERROR_AND_FIELD: Mapping[tuple[str, str | None], str] = {
 """What is said of the type that a field should have, by error and name."""
 
 
+_WORDS_FOR_MUST = ("veto", "critical", "required", "mandatory", "essential", "knockout", "hard")
+
+
 def _count_path_indices(path: FieldPath) -> int:
     return sum(isinstance(step, int) for step in path)
 
@@ -454,6 +457,8 @@ def _describe_unknown_field(
     hint = did_you_mean(name, names)
     if name == "penalty" and "weight" in names:
         hint = "a penalty has a negative weight: `weight: -1`"
+    if name in _WORDS_FOR_MUST and "must" in names:
+        hint = "a fault there costs everything with `must: true`"
     return Problem(path, "unknown", hint or names_hint)
 
 
@@ -462,7 +467,10 @@ def _describe_wrong_choice(
 ) -> Problem:
     context = error.get("ctx", {})
     expected = str(context.get("expected", context.get("expected_tags")))
-    similar_choice = nearest_name(str(value), re.findall(r"'([^']*)'", expected))
+    choices = re.findall(r"'([^']*)'", expected)
+    similar_choice = nearest_name(str(value), choices)
+    if value in _WORDS_FOR_MUST and "must" in choices:
+        similar_choice = "must"
     hint = f"did you mean {similar_choice}? " if similar_choice else ""
     return Problem(path, f"is {describe_value(value)}", f"{hint}write {expected}")
 

@@ -211,8 +211,8 @@ class Evaluator(Configurable, ABC):
     from the config, which sets them after `__init__` received them; they are part of every question, so other params
     give another question; `Configurable` says how they are validated. `timeout` is the time limit of a call in seconds,
     unless the config sets another; None is the default of its kind: none if its class `bounds_its_time`, which says
-    that its calls end in time by themselves, else 60 without a model. `combiner` and `shares` describe how the
-    evaluator's questions form a component of their own. `depends_on` names what the questions depend on besides the
+    that its calls end in time by themselves, else 60 without a model. `combiner`, `shares` and `musts` describe how
+    the evaluator's questions form a component of their own. `depends_on` names what the questions depend on besides the
     params; a run then keeps it fixed (see `EvaluatorRecord`). `sees` is the part of a conversation that is the text of
     the response which it gets; None is the default of its layer (`Question.shown_part`). One that `reads_context` shows
     a model the task's passages. One that `judges_whole_conversation` judges no single turns. It
@@ -231,6 +231,7 @@ class Evaluator(Configurable, ABC):
     needs: tuple[str, ...] = ()
     combiner = "mean"
     shares: Mapping[str, float] = MappingProxyType({})
+    musts: tuple[str, ...] = ()
     depends_on = ""
     rarely_has_majority = False
     """Whether it gives several samples on a scale of more than three steps, which seldom agree."""
@@ -266,6 +267,7 @@ class Evaluator(Configurable, ABC):
             audience=self.audience,
             combiner=self.combiner,
             shares=dict(self.shares),
+            musts=self.musts,
             depends_on=self.depends_on,
         )
 

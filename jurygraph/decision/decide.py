@@ -54,6 +54,7 @@ from jurygraph.schema import (
     Counts,
     Decision,
     FormatGate,
+    Must,
     Question,
     RecordedVerdict,
     RepetitionControl,
@@ -71,9 +72,9 @@ RewardStepChange = tuple[str, Floats, Floats]
 
 
 class FusionResult(NamedTuple):
-    """Rewards [R], the effect of each step after the weighted sum, and the value that each kind of gate used.
+    """Rewards [R], the effect of each step after the weighted sum, and the value that each gate used, by `key`.
 
-    That value is NaN where the gate's component has only one possible value, its own.
+    That value is NaN where the gate's component has only one possible value, its own, unless it is a must.
     """
 
     value: Floats
@@ -94,8 +95,7 @@ def fuse(
     """
     weights = {spec.name: spec.weight for spec in decision.specs}
     zero_filled_values = {
-        name: np.where(component.present, component.value, 0.0)
-        for name, component in components.items()
+        name: np.where(components[name].present, components[name].value, 0.0) for name in weights
     }
     reward = require_finite(
         "the weighted sum of the components", fusion.collaborative(zero_filled_values, weights)
@@ -108,18 +108,17 @@ def fuse(
         return after
 
     for gate in decision.gates:
-        present = components[gate.component].present
+        measured, present = components[gate.component].value, components[gate.component].present
         span = (spans or {}).get(gate.component, ())
         # The component's value comes first, then the two ends of its span, if it has one.
-        measures = [
-            _clip_values(measure, 0.0, 1.0)
-            for measure in (zero_filled_values[gate.component], *span)
-        ]
+        measures = [_clip_values(measure, 0.0, 1.0) for measure in (measured, *span)]
         gated_rewards = [
             _apply_gate(gate, reward, zero_filled_values, weights, measure) for measure in measures
         ]
         least_reward = reduce(np.minimum, gated_rewards)
-        if span:
+        if isinstance(gate, Must):  # also of a criterion, which is no term of the reward
+            gate_values[gate.key] = np.where(present, reduce(np.minimum, measures), np.nan)
+        elif span:
             # Where several measures give the least reward, the one at the bad end is reported.
             measure_indices = (1, 2, 0)
             if isinstance(gate, RepetitionControl):
@@ -129,8 +128,8 @@ def fuse(
                 gives_least_reward, [measures[index] for index in measure_indices]
             )
             is_measure_uncertain = present & (measures[1] < measures[2])
-            gate_values[gate.kind] = np.where(is_measure_uncertain, reported_gate_value, np.nan)
-        reward = record_reward_change(f"{gate.kind} gate", np.where(present, least_reward, reward))
+            gate_values[gate.key] = np.where(is_measure_uncertain, reported_gate_value, np.nan)
+        reward = record_reward_change(gate.step, np.where(present, least_reward, reward))
     if decision.scale != 1.0:
         reward = record_reward_change("scale", reward * decision.scale)
     if decision.clip is not None:
@@ -150,7 +149,7 @@ def _apply_gate(
     `values` are those of the components, which precision shaping adds up anew: it takes only a fraction of the
     auxiliary ones where the answer is wrong.
     """
-    if isinstance(gate, FormatGate):
+    if isinstance(gate, FormatGate | Must):
         return np.where(measure < gate.below, 0.0, reward)
     if isinstance(gate, RepetitionControl):
         return np.where(measure > gate.above, reward * (1.0 - measure), reward)
@@ -239,7 +238,7 @@ ROUNDING_TOLERANCE = 1e-9
 class MeasuredTable(NamedTuple):
     """The components of a table and what is missing of them: all that weights make rewards of. Arrays are [R].
 
-    `key` is the `measurement_key` of its decision. Components are in the order of its specs; `partial` are those if
+    `key` is the `measurement_key` of its decision. Components are those of `all_specs`; `partial` are those if
     verdicts that were not judged had never been requested. `dropped` are the questions left out for all. The rest is
     empty or false where all verdicts were judged: `spans` are the least and greatest values of the components, and
     `shares` what was judged of their requested weight; `undetermined` says where missing verdicts could change a
@@ -260,7 +259,8 @@ class GroupResult(NamedTuple):
     """Results for some responses before their rewards are built; arrays are [R].
 
     `partial_fused` is the result if verdicts that were not judged had never been requested; `low` and `high` bound the
-    reward over all values of the missing verdicts; `failed_by_rule` marks rewards that the rule itself fails.
+    reward over all values of the missing verdicts; `failed_by_rule` marks rewards that the rule itself fails, or a must
+    that was not judged.
     """
 
     measured: MeasuredTable
@@ -275,7 +275,7 @@ class GroupResult(NamedTuple):
 class RewardRow(NamedTuple):
     """A reward without the fields that its decision implies: components and terms have positions instead of names.
 
-    `gate_values` are the values of components that gates used by kind, where these are the worst of several.
+    `gate_values` are the values that gates used, by `key`: of musts, and where these are the worst of several.
     """
 
     value: float | None
@@ -301,7 +301,9 @@ class RewardRow(NamedTuple):
             (step.name, step.before, step.after) for step in reward.adjustments
         ]
         fields["gate_values"] = {
-            gate.kind: gate.value for gate in reward.gates if gate.is_worst_case
+            gate.key: gate.value
+            for gate in reward.gates
+            if gate.is_worst_case or (gate.kind == "must" and gate.value is not None)
         }
         return cls(**{name: fields[name] for name in cls._fields})
 
@@ -338,7 +340,7 @@ class RewardRow(NamedTuple):
         terms = [weights[name] * (values[name] or 0.0) for name in sorted(values)]
         reward = float(aggregation.total(terms))
         for gate in decision.gates:
-            measure = self.gate_values.get(gate.kind, values[gate.component])
+            measure = self.gate_values.get(gate.key, values.get(gate.component))
             if measure is not None:
                 measure = min(max(measure, 0.0), 1.0)
             if isinstance(gate, RepetitionControl):
@@ -349,12 +351,13 @@ class RewardRow(NamedTuple):
                 threshold = gate.below
             before = reward
             # An adjustment is recorded only where the gate has changed the reward.
-            reward = reward_by_adjustment.get(f"{gate.kind} gate", before)
+            reward = reward_by_adjustment.get(gate.step, before)
             yield {
                 "kind": gate.kind,
                 "component": gate.component,
                 "value": measure,
-                "is_worst_case": gate.kind in self.gate_values,
+                "is_worst_case": gate.kind in self.gate_values
+                or _unjudged_note(gate) in self.notes,
                 "op": op,
                 "threshold": threshold,
                 "before": before,
@@ -383,20 +386,15 @@ def build_reward_rows(
         lacks_full_coverage | is_reward_undetermined | is_only_response | bool(measured.dropped)
     )
     status = np.where(is_reward_failed, "failed", np.where(is_degraded, "degraded", "ok")).tolist()
-    is_failed_by_rule = result.failed_by_rule.tolist()
-    reasons = zip(
-        coverage.tolist(),
-        is_failed_by_rule,
-        is_reward_undetermined.tolist(),
-        only_response_flags,
-        strict=True,
-    )
     notes = [
-        () if word == "ok" else _notes(decision, measured.dropped, *row)
-        for word, row in zip(status, reasons, strict=True)
+        () if word == "ok" else _notes(decision, result, row, only_response_flags[row])
+        for row, word in enumerate(status)
     ]
-    parts = {name: component.parts for name, component in measured.components.items()}
-    diagnostics = {name: component.diagnostics for name, component in measured.components.items()}
+    parts = {}
+    diagnostics = {}
+    for spec in decision.specs:
+        parts[spec.name] = measured.components[spec.name].parts
+        diagnostics[spec.name] = measured.components[spec.name].diagnostics
     gate_values = _named_values_by_row({"": result.fused.gate_values}, rows)
     columns = {
         "value": _numbers_or_none(result.fused.value, ~is_reward_failed),
@@ -404,8 +402,8 @@ def build_reward_rows(
         "partial": _numbers_or_none(result.partial_fused.value, coverage > 0.0),
         "coverage": coverage.tolist(),
         "range": zip(result.low.tolist(), result.high.tolist(), strict=True),
-        "components": _component_values_by_row(measured.partial),
-        "terms": _component_values_by_row(measured.components),
+        "components": _component_values_by_row(decision, measured.partial),
+        "terms": _component_values_by_row(decision, measured.components),
         "counts": counts,
         "parts": _named_values_by_row(parts, rows),
         "diagnostics": _named_values_by_row(diagnostics, rows),
@@ -445,7 +443,8 @@ def compute_reward_values(decision: Decision, measured: MeasuredTable) -> TableR
     """
     result = _fuse_measured_table(decision, measured)
     value = np.where(_has_failed_reward(decision, result), np.nan, result.fused.value)
-    judged = [np.where(part.present, part.value, np.nan) for part in measured.partial.values()]
+    components = [measured.partial[spec.name] for spec in decision.specs]
+    judged = [np.where(part.present, part.value, np.nan) for part in components]
     return TableRewards(value, result.low, result.high, np.stack(judged, axis=1))
 
 
@@ -458,8 +457,13 @@ def _numbers_or_none(values: Floats, has_value: Bools) -> list[float | None]:
     ]
 
 
-def _component_values_by_row(components: Components) -> Iterable[tuple[float | None, ...]]:
-    columns = [_numbers_or_none(part.value, part.present) for part in components.values()]
+def _component_values_by_row(
+    decision: Decision, components: Components
+) -> Iterable[tuple[float | None, ...]]:
+    columns = []
+    for spec in decision.specs:
+        component = components[spec.name]
+        columns.append(_numbers_or_none(component.value, component.present))
     return zip(*columns, strict=True)
 
 
@@ -516,16 +520,15 @@ def explain_notes(notes: Sequence[str]) -> list[str]:
     return explained_notes
 
 
-def _notes(
-    decision: Decision,
-    dropped_question_ids: frozenset[str],
-    coverage: float,
-    is_reward_failed: bool,
-    is_reward_undetermined: bool,
-    is_only_response: bool,
-) -> list[str]:
-    notes = []
-    if is_reward_failed:
+def _notes(decision: Decision, result: GroupResult, row: int, is_only_response: bool) -> list[str]:
+    coverage = result.coverage[row]
+    is_undetermined = result.low < result.high
+    notes = [
+        _unjudged_note(gate)
+        for gate in decision.gates
+        if isinstance(gate, Must) and _is_unjudged(gate, result.fused, is_undetermined)[row]
+    ]
+    if result.failed_by_rule[row] and not notes:
         penalty_text = "a penalty that was not judged, by no fault of the response,"
         causes = {"strict": "a failure", "decisive": "a failure that could change it"}
         cause_text = causes.get(decision.rule, penalty_text)
@@ -540,14 +543,25 @@ def _notes(
         notes.append(
             f"{coverage:.3g}{_JUDGED_SHARE_NOTE_PART}; the rest counts as the {decision.rule} rule says"
         )
-    elif is_reward_undetermined:
+    elif is_undetermined[row] and not notes:
         notes.append(
             "what a gate or a comparison looks at was not judged, and could still change the reward"
         )
     if is_only_response:
         notes.append("the group has one response, so nothing could be compared")
-    notes += [f"{name}{_DROPPED_NOTE_SUFFIX}" for name in sorted(dropped_question_ids)]
+    notes += [f"{name}{_DROPPED_NOTE_SUFFIX}" for name in sorted(result.measured.dropped)]
     return notes
+
+
+def _unjudged_note(gate: RewardGate) -> str:
+    return f"{gate.title}: {gate.component} was not judged"
+
+
+def _is_unjudged(gate: Must, fused_rewards: FusionResult, is_undetermined: Bools) -> Bools:
+    """Return where a must may be whole or broken, [R]; if it is surely broken, the reward is not undetermined."""
+    least_value = fused_rewards.gate_values[gate.key]
+    is_unjudged: Bools = (least_value < gate.below) & is_undetermined
+    return is_unjudged
 
 
 class GroupVerdicts(NamedTuple):
@@ -610,7 +624,7 @@ def reward_limits(decision: Decision, *, all_criteria_apply: bool) -> tuple[floa
     other.
     """
     spans = {}
-    for spec in decision.specs:
+    for spec in decision.all_specs:
         weights = [use.signed_weight for use in spec.inputs.values()]
         positive_weights = [weight for weight in weights if weight > 0.0]
         penalties = float(aggregation.total([weight for weight in weights if weight < 0.0]))
@@ -716,7 +730,7 @@ def computes_rows_apart(decision: Decision, combiners: Combiners) -> bool:
 
 def measurement_key(decision: Decision) -> Sequence[Any]:
     """Return what `measure_table` reads of a decision: equal keys give equal results, whatever the components weigh."""
-    weightless_specs = [spec.model_copy(update={"weight": 0.0}) for spec in decision.specs]
+    weightless_specs = [spec.model_copy(update={"weight": 0.0}) for spec in decision.all_specs]
     effective_names = [spec.name for spec in decision.effective_specs]
     return weightless_specs, effective_names, decision.rule, decision.group_rule
 
@@ -794,6 +808,10 @@ def _fuse_measured_table(decision: Decision, measured: MeasuredTable) -> GroupRe
         coverage = _compute_coverage(decision, measured.shares)
         if decision.rule == "decisive":
             is_failed_by_rule = is_failed_by_rule & (low < high)
+        for gate in decision.gates:
+            if isinstance(gate, Must):
+                is_unjudged = _is_unjudged(gate, fused_rewards, low < high)
+                is_failed_by_rule = is_failed_by_rule | is_unjudged
     return GroupResult(
         measured, fused_rewards, partial_fused, low, high, coverage, is_failed_by_rule
     )
@@ -834,7 +852,7 @@ def _compute_components(
     Raises PlanError naming the combiner if it raises, or does not return one finite number for each response.
     """
     components = {}
-    for spec in decision.specs:
+    for spec in decision.all_specs:
         with raise_as_plan_error(f"combiner {spec.combiner!r}"):
             matrices = _score_matrices(spec, table, decision.rule, fill_mode)
             component = combiners[spec.combiner].combine(matrices, spec.params)
@@ -925,7 +943,7 @@ def _compute_value_bounds(
 ) -> dict[str, BoundArrays]:
     """Return the least and greatest value a component can have: its own if nothing it depends on is missing."""
     spans = {}
-    for spec in decision.specs:
+    for spec in decision.all_specs:
         matrices = (
             _score_matrices(spec, table, decision.rule, "low"),
             _score_matrices(spec, table, decision.rule, "high"),

@@ -21,6 +21,7 @@ from jurygraph.schema import (
     Decision,
     EvaluatorRecord,
     InputConfig,
+    Must,
     PrecisionShaping,
     Question,
     RepetitionControl,
@@ -115,10 +116,10 @@ def check_recipe(config: Config, records: Mapping[str, EvaluatorRecord]) -> None
         raise ConfigError(
             "reward: the sum of the weights is larger than any number; make them smaller"
         )
-    kinds = [gate.kind for gate in config.gates]
+    keys = [gate.key for gate in config.gates]
     for index, gate in enumerate(config.gates):
-        if kinds.count(gate.kind) > 1:
-            raise ConfigError(f"gates: there are two of kind {gate.kind!r}; keep one")
+        if keys.count(gate.key) > 1:
+            raise ConfigError(f"gates: there are two of kind {gate.key!r}; keep one")
         for name in _components_of_gate(gate):
             _refuse_unknown_component(f"gates[{index}]", name, names)
 
@@ -186,11 +187,20 @@ def build_decision(
     """
     builder = _ComponentSpecBuilder(task, survey, config, records, combiners)
     specs = builder.build_component_specs(weights, difficulty)
-    order = ("precision", "format", "repetition")
-    gates = sorted(config.gates, key=lambda gate: order.index(gate.kind))
+    musts = builder.build_criterion_musts(specs)
+    order = ("precision", "format", "repetition", "must")
+    gates = sorted(
+        (*config.gates, *(Must(component=spec.name) for spec in musts)),
+        key=lambda gate: (order.index(gate.kind), gate.key),
+    )
     failure = config.failure.model_dump(include={"rule", "min_coverage", "group_rule"})
     decision = Decision(
-        specs=specs, gates=tuple(gates), scale=config.scale, clip=config.clip, **failure
+        specs=specs,
+        musts=musts,
+        gates=tuple(gates),
+        scale=config.scale,
+        clip=config.clip,
+        **failure,
     )
     if all(combiners[spec.combiner].has_fixed_weights for spec in decision.effective_specs):
         return decision
@@ -209,7 +219,9 @@ def decision_key(
     criteria = []
     edges = []
     if rubric is not None:
-        criteria = [(criterion.id, criterion.weight) for criterion in rubric.criteria]
+        criteria = [
+            (criterion.id, criterion.weight, criterion.must) for criterion in rubric.criteria
+        ]
         edges = [edge.model_dump_json() for edge in rubric.edges]
     people = []
     for person in task.stakeholders:
@@ -274,6 +286,40 @@ class _ComponentSpecBuilder:
                 "complete the task, or leave it out"
             )
         return tuple(sorted(specs, key=lambda spec: spec.name))
+
+    def build_criterion_musts(self, specs: Sequence[ComponentSpec]) -> list[ComponentSpec]:
+        """Return each criterion that is a must as a spec of its own. Raises PlanError for one that cannot be one."""
+        rubric = self.task.rubric
+        criteria = {
+            RUBRIC_COMPONENT_NAME: {c.id: c.must for c in rubric.criteria} if rubric else {}
+        }
+        for evaluator in self.config.evaluators_with_criteria:
+            record = self.records[evaluator]
+            component = default_component_name(evaluator, record.audience)
+            criteria[component] = {name: name in record.musts for name in record.shares}
+        musts_of_config = {
+            name: settings.must
+            for name, settings in self.config.criteria.items()
+            if settings.must is not None
+        }
+        musts = []
+        names = {spec.name for spec in specs}
+        for spec in specs:
+            for name, is_must in criteria.get(spec.name, {}).items():
+                if not musts_of_config.get(name, is_must):
+                    continue
+                spec_input = spec.inputs.get(name)
+                # A component of the config's own may have other inputs than the criteria.
+                if not spec_input or spec_input.weights[0] * spec.direction < 0 or name in names:
+                    raise PlanError(
+                        f"task {self.task.id!r}: criterion {name!r} cannot be a must: it is a penalty (say what has to "
+                        f"hold instead), another must or component has its name, or {spec.name!r} is a component of "
+                        "the config (make a gate: `{kind: must, component: NAME}`)"
+                    )
+                names.add(name)
+                spec_input = spec_input.model_copy(update={"input_weight": 1.0})
+                musts.append(self._build_component_spec(name, "mean", {name: spec_input}, {}))
+        return musts
 
     def _refuse_absent_components(self, present: set[str]) -> None:
         weighted_names = [name for name, weight in self.weight.items() if weight]
@@ -377,16 +423,16 @@ class _ComponentSpecBuilder:
 
     def _criterion_weight(self, name: str, weight: float) -> float:
         """Return the weight of a criterion, or the one that the config gives it. Raises PlanError for another sign."""
-        weight_in_config = self.config.criteria.get(name)
-        if weight_in_config is None:
+        criterion = self.config.criteria.get(name)
+        if criterion is None or criterion.weight is None:
             return weight
-        if (weight_in_config.weight > 0) != (weight > 0):
+        if (criterion.weight > 0) != (weight > 0):
             # its judge was told whether the criterion is a penalty, so its verdicts say something else
             raise PlanError(
-                f"task {self.task.id!r}: criteria.{name}.weight is {weight_in_config.weight:g} and has another sign "
+                f"task {self.task.id!r}: criteria.{name}.weight is {criterion.weight:g} and has another sign "
                 f"than {weight:g} in the rubric, which changes the question; keep the sign here, or change the rubric"
             )
-        return weight_in_config.weight
+        return criterion.weight
 
     def _evaluator_spec(self, component: str, evaluator_name: str) -> ComponentSpec:
         """Return the component of one evaluator: an input for each reviewer, for each of its shares, or one for all."""
@@ -603,7 +649,7 @@ class _ComponentSpecBuilder:
             if error.args and not str(error).startswith("task "):
                 error.args = (f"task {self.task.id!r}, component {name!r}: {error}",)
             raise
-        weight = self.weight[name]
+        weight = self.weight.get(name, 0.0)
         is_penalty = any(
             isinstance(gate, RepetitionControl) and gate.component == name
             for gate in self.config.gates

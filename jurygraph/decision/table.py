@@ -764,17 +764,24 @@ def _median(value: Floats, count: Floats) -> Floats:
 
 
 def dropped_questions(decision: Decision, table: VerdictTable) -> frozenset[str]:
-    """Return the questions dropped for the group under `drop-criterion`: they count, and a response lacks a verdict."""
+    """Return the questions dropped for the group under `drop-criterion`: they count, and a response lacks a verdict.
+
+    Those of a must are not: it would be met by all where it was not judged for one.
+    """
     if decision.group_rule != "drop-criterion":
         return frozenset()
     dropped_question_ids = set()
+    kept_question_ids: set[str] = set()
+    musts = {gate.component for gate in decision.gates if gate.kind == "must"}
     for spec in decision.effective_specs:
         for spec_input in spec.inputs.values():
+            if spec.name in musts:
+                kept_question_ids.update(spec_input.questions)
             for name in spec_input.questions:
                 verdict_code = table.effective_columns(name, spec_input).verdict_code
                 if lacks_score(verdict_code).any():
                     dropped_question_ids.add(name)
-    return frozenset(dropped_question_ids)
+    return frozenset(dropped_question_ids - kept_question_ids)
 
 
 def _is_below_min_confidence(columns: ScoreArrays, spec_input: ComponentInput) -> Bools:

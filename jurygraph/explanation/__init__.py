@@ -53,7 +53,7 @@ class Explanation(ShortRepr):
         self.explained = ExplainedTrace(trace, decision, questions)
         self.questions = questions
         self._group = group
-        self._combiners = combiners or partial(_find_combiners, decision.specs)
+        self._combiners = combiners or partial(_find_combiners, decision.all_specs)
 
     @cached_property
     def lines(self) -> tuple[PointsLine, ...]:

@@ -142,8 +142,8 @@ def find_what_if_changes(
         rest = tuple(other for other in current_decision.gates if other is not gate)
         value = decide(current_decision.model_copy(update={"gates": rest}), recorded_verdicts)
         limit = f"{OPPOSITE_OPERATOR[result.op]} {format_number_for_sentence(result.threshold)}"
-        condition = f"the {gate.kind} gate were passed ({result.component} {limit})"
-        add("reward gate", f"{gate.kind} gate", condition, value)
+        condition = f"the {gate.title} were passed ({result.component} {limit})"
+        add("reward gate", gate.step, condition, value)
     return sorted(
         changes,
         key=lambda change: (-(change.gain or 0.0), -(change.value or 0.0), change.condition),

@@ -680,10 +680,13 @@ def describe_scale_and_clip(explained_trace: ExplainedTrace) -> Iterator[str]:
 
 def describe_gate_state(gate: GateResult, reward: Reward) -> str:
     """Return what closes a gate or leaves it open, such as `precision gate: rubric 0.2446 < 0.5`."""
+    name = f"{gate.title}: {gate.component}"
     if gate.value is None:
-        return f"{gate.kind} gate: {gate.component} not applicable"
+        return f"{name} not applicable"
+    if gate.is_worst_case and gate.kind == "must":
+        return f"{name} not judged"
     measure = format_number_for_sentence(gate.value)
-    (value,) = (term.value for term in reward.terms if term.name == gate.component)
+    value = {term.name: term.value for term in reward.terms}.get(gate.component, gate.value)
     counted = ""
     if gate.is_worst_case:
         counted = " at worst (verdicts are missing)"
@@ -691,7 +694,7 @@ def describe_gate_state(gate: GateResult, reward: Reward) -> str:
         counted = f" (its {format_number_for_sentence(value)} counts as {measure})"
     sign = gate.op if _is_closed(gate, gate.value) else OPPOSITE_OPERATOR[gate.op]
     threshold = format_factor_for_sentence(gate.threshold)
-    return f"{gate.kind} gate: {gate.component} {measure}{counted} {sign} {threshold}"
+    return f"{name} {measure}{counted} {sign} {threshold}"
 
 
 def _is_closed(gate: GateResult, value: float) -> bool:
@@ -701,12 +704,15 @@ def _is_closed(gate: GateResult, value: float) -> bool:
 def _describe_gate(gate: GateResult, explained_trace: ExplainedTrace) -> str:
     state = describe_gate_state(gate, explained_trace.trace.reward)
     state = f"{state[0].upper()}{state[1:]}"
+    if state.endswith("not judged"):
+        return f"{state}: no reward without it."
     if gate.value is None or not _is_closed(gate, gate.value):
         return f"{state}: no effect."
     effect = f"reward {format_number_for_sentence(gate.after)} (before: {format_number_for_sentence(gate.before)})"
-    (component,) = (term for term in explained_trace.terms if term.term.name == gate.component)
+    specs = {spec.name: spec for spec in explained_trace.decision.all_specs}
+    verdicts = explained_trace.verdicts_of_inputs(specs[gate.component].inputs.values())
     # The reason of a verdict that decided for the response is none for a gate.
-    costly_verdicts = [v for v in component.verdicts if not v.has_best_decision]
+    costly_verdicts = [v for v in verdicts if not v.has_best_decision]
     reason = describe_losses(costly_verdicts)
     if reason:
         effect += f" ({reason})"

@@ -316,6 +316,10 @@ class ExplainedTrace:
                     found.append(explained_verdict)
         return found
 
+    def verdicts_of_inputs(self, inputs: Iterable[ComponentInput]) -> list[ExplainedVerdict]:
+        names = chain.from_iterable(use.questions for use in inputs)
+        return self.verdicts_of_questions(dict.fromkeys(names))
+
     def ballots(self, question: str, use: ComponentInput) -> Iterator[Ballot]:
         """Yield the votes on a question, those on each turn for themselves; gates leave nothing to vote on."""
         voting_verdicts = self.verdicts_of_questions([question], use.judge)
@@ -417,8 +421,7 @@ class ExplainedTerm:
 
     @cached_property
     def verdicts(self) -> list[ExplainedVerdict]:
-        names = chain.from_iterable(use.questions for use in self.inputs.values())
-        return self._explained_trace.verdicts_of_questions(dict.fromkeys(names))
+        return self._explained_trace.verdicts_of_inputs(self.inputs.values())
 
     @cached_property
     def majority_votes(self) -> Sequence[Ballot]:

@@ -94,12 +94,12 @@ def _make_task_view(
     task: Task, audience: Audience, about: Stakeholder | Criterion | Reviewer | None
 ) -> TaskView:
     """Return the view of one member, without what belongs to the decision: the weights and roles of constraints and of
-    criteria, except for the sign of a criterion's weight."""
+    criteria, and which are musts, except for the sign of a criterion's weight."""
     if isinstance(about, Stakeholder):
         about = _equalize_constraint_restrictiveness(about)
     if isinstance(about, Criterion):
         sign = 1.0 if about.weight > 0 else -1.0
-        about = about.model_copy(update={"weight": sign, "role": None})
+        about = about.model_copy(update={"weight": sign, "role": None, "must": False})
     people: tuple[Stakeholder, ...] = ()
     if audience == "everyone":
         people = tuple(map(_equalize_constraint_restrictiveness, sort_by_id(task.stakeholders)))

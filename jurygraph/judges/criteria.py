@@ -614,6 +614,7 @@ class Criteria(JudgeEvaluator):
         if self._own:
             self.audience = "task"
             self.shares = {name: criterion.weight for name, criterion in self._own.items()}
+            self.musts = tuple(name for name, criterion in self._own.items() if criterion.must)
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         if not self._own:
@@ -621,7 +622,7 @@ class Criteria(JudgeEvaluator):
         params = {name: value for name, value in self.params.items() if name != "criteria"}
         questions = []
         for name, criterion in self._own.items():
-            content = criterion.model_dump(mode="json", exclude={"weight", "role"})
+            content = criterion.model_dump(mode="json", exclude={"weight", "role", "must"})
             criterion_params = {**params, "criterion": content}
             questions.append(self.question(view, name, params=criterion_params))
         return questions

@@ -44,6 +44,17 @@ class TraceWithoutTexts(NamedTuple):
     decision: Decision
 
     @property
+    def comparable_names(self) -> Sequence[str | None]:
+        """Return the names of its components, None for one that a failed reward has lower than its verdicts are.
+
+        A judged criterion counts less there for a prerequisite that was not judged.
+        """
+        if self.value is not None:
+            return self.names
+        specs = self.decision.specs
+        return [None if spec.params.get("parents") else spec.name for spec in specs]
+
+    @property
     def best(self) -> float:
         """Return the reward with every component that applies at its best, before gates."""
         terms = zip(self.decision.specs, self.reward["terms"], strict=True)
@@ -63,12 +74,12 @@ class TraceWithoutTexts(NamedTuple):
     def gates(self) -> list[str]:
         """Return the response gates that set verdicts, then the reward gates that changed the reward.
 
-        A reward gate is called as in `adjustments`: `precision gate`.
+        A reward gate is called as in `adjustments`: `precision gate`, `must accuracy`.
         """
         gates = {verdict.get("gated_by") for verdict in self.body["verdicts"]}
         stopping_gates = sorted(gates.intersection(RESPONSE_GATES))
         adjustments = self.reward.get("adjustments", ())
-        adjusting_gates = [name for name, _, _ in adjustments if name.endswith(" gate")]
+        adjusting_gates = [name for name, _, _ in adjustments if name not in ("scale", "clip")]
         return [*stopping_gates, *adjusting_gates]
 
     def component(self, name: str) -> tuple[float | None, float | None]:

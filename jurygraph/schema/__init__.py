@@ -47,6 +47,7 @@ from jurygraph.schema.plan import (
     EvaluatorScope as EvaluatorScope,
     FormatGate as FormatGate,
     GraphBranchName as GraphBranchName,
+    Must as Must,
     Plan as Plan,
     PrecisionShaping as PrecisionShaping,
     Question as Question,

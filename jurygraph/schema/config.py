@@ -100,7 +100,8 @@ class EvaluatorRecord(FrozenModel):
 
     `combiner` is the combiner of that component. `shares` are the weights of its questions by the first part of their
     subject, up to a slash; when empty, all questions weigh the same. Questions about a stakeholder with a share of 0
-    count in no utility, and 1 in a component of the config that names the evaluator. `depends_on` is the digest of
+    count in no utility, and 1 in a component of the config that names the evaluator. `musts` are those of its criteria
+    whose faults cost everything. `depends_on` is the digest of
     further inputs of its questions, such as a history that it read; empty without any.
     """
 
@@ -108,6 +109,7 @@ class EvaluatorRecord(FrozenModel):
     audience: Audience
     combiner: Id = "mean"
     shares: dict[Id, NonNegativeNumber] = EMPTY_OBJECT
+    musts: tuple[Id, ...] = OMITTED_IF_EMPTY
     depends_on: str = ""
 
 
@@ -370,13 +372,17 @@ class RubricConfig(FrozenModel):
 
 
 class CriterionConfig(FrozenModel):
-    """Another size of a criterion's weight than in its rubric; the sign is part of the question, and stays."""
+    """Replace what the rubric says of a criterion: the size of its `weight`, and whether it is a `must`.
 
-    weight: Number
+    The sign of the weight is part of the question, and stays.
+    """
+
+    weight: Number | None = OMITTED_IF_NONE
+    must: StrictBool | None = OMITTED_IF_NONE
 
     @field_validator("weight")
     @classmethod
-    def _refuse_zero(cls, weight: float) -> float:
+    def _refuse_zero(cls, weight: float | None) -> float | None:
         if weight == 0:
             raise ValueError("is 0, so the criterion would not count; write a small weight")
         return weight
@@ -597,8 +603,8 @@ class Config(ModelWithCode):
     """The config of a jury. Unknown keys are refused; `reward` may be left out if there is one component.
 
     `models` are further models, by the names that evaluators give in `judges`; all else is for `model`. `criteria` have
-    other weights of criteria, by their ids, in every rubric that has them. `calibration` has a map for questions, by
-    their ids, whose scores count calibrated. `workspaces` is the folder of the responses' files.
+    other weights of criteria, and musts, by their ids, in every rubric that has them. `calibration` has a map for
+    questions, by their ids, whose scores count calibrated. `workspaces` is the folder of the responses' files.
     """
 
     code_field = "model"

@@ -379,7 +379,27 @@ class ComponentSpec(FrozenModel):
         return dict(sorted(inputs.items()))
 
 
-class FormatGate(FrozenModel):
+class NamedGate(FrozenModel):
+    """The names of a reward gate, and of what it did to a reward. There is one gate of a kind, but several musts."""
+
+    kind: str
+    component: Id
+
+    @property
+    def title(self) -> str:
+        return "must" if self.kind == "must" else f"{self.kind} gate"
+
+    @property
+    def step(self) -> str:
+        """Return the name of its step from the sum to the reward."""
+        return f"must {self.component}" if self.kind == "must" else self.title
+
+    @property
+    def key(self) -> str:
+        return self.step.removesuffix(" gate")
+
+
+class FormatGate(NamedGate):
     """The reward is 0 if the component is below a threshold (MACRM, our reading of F)."""
 
     kind: Literal["format"] = "format"
@@ -387,7 +407,7 @@ class FormatGate(FrozenModel):
     below: UnitInterval
 
 
-class PrecisionShaping(FrozenModel):
+class PrecisionShaping(NamedGate):
     """The auxiliary components count a fraction of their weight if the answer is wrong (MACRM, our reading)."""
 
     kind: Literal["precision"] = "precision"
@@ -399,7 +419,7 @@ class PrecisionShaping(FrozenModel):
     fraction: UnitInterval
 
 
-class RepetitionControl(FrozenModel):
+class RepetitionControl(NamedGate):
     """The reward is multiplied by 1 - R_rep if repetition is above a threshold (MACRM, our reading)."""
 
     kind: Literal["repetition"] = "repetition"
@@ -407,17 +427,28 @@ class RepetitionControl(FrozenModel):
     above: UnitInterval
 
 
+class Must(NamedGate):
+    """The reward is 0 if the component is below a threshold, and fails where that was not judged."""
+
+    kind: Literal["must"] = "must"
+    below: UnitInterval = 0.5
+
+
 RewardGate = Annotated[
-    FormatGate | PrecisionShaping | RepetitionControl, Field(discriminator="kind")
+    FormatGate | PrecisionShaping | RepetitionControl | Must, Field(discriminator="kind")
 ]
 FailureRule = Literal["conservative", "gear", "strict", "decisive"]
 GroupFailureRule = Literal["drop-criterion"]
 
 
 class Decision(FrozenModel):
-    """The rules by which verdicts become a reward: weights, combiners, gates, scale, clip and the failure rule."""
+    """The rules by which verdicts become a reward: weights, combiners, gates, scale, clip and the failure rule.
+
+    `musts` are single criteria that gates read, of weight 0: they are no components of the reward.
+    """
 
     specs: tuple[ComponentSpec, ...]
+    musts: tuple[ComponentSpec, ...] = OMITTED_IF_EMPTY
     gates: tuple[RewardGate, ...] = ()
     scale: PositiveNumber = 1.0
     clip: NumberRange | None = None
@@ -427,10 +458,14 @@ class Decision(FrozenModel):
     weights_fixed: StrictBool = True
 
     @property
+    def all_specs(self) -> tuple[ComponentSpec, ...]:
+        return (*self.musts, *self.specs)
+
+    @property
     def effective_specs(self) -> tuple[ComponentSpec, ...]:
         """Return the specs that can change a reward: those with a weight other than 0, and those that a gate reads."""
         gates = {gate.component for gate in self.gates}
-        return tuple(spec for spec in self.specs if spec.weight != 0 or spec.name in gates)
+        return tuple(spec for spec in self.all_specs if spec.weight != 0 or spec.name in gates)
 
 
 class Plan(FrozenModel):

@@ -39,6 +39,7 @@ from jurygraph.schema.conversation import (
     Turn,
     VisiblePart,
     assistant_turn_indices,
+    is_empty_value,
     is_none,
     is_single_reply,
     render,
@@ -56,6 +57,7 @@ from jurygraph.schema.frozen_model import (
     Number,
     PositiveNumber,
     RisingRange,
+    StrictBool,
     UnitInterval,
     decode_json_strictly,
     digest_of,
@@ -78,7 +80,8 @@ class Part(FrozenModel):
 class Criterion(FrozenModel):
     """One criterion of a rubric. A negative weight makes it a penalty: its score is that of the violation.
 
-    It is binary, or scored on a `scale`, of which `anchors` describe values or ranges ("7-8"), or by its `parts`.
+    It is binary, or scored on a `scale`, of which `anchors` describe values or ranges ("7-8"), or by its `parts`. If it
+    is a `must`, a fault there costs everything: the reward is 0 below a score of 0.5, or above it for a penalty.
     """
 
     id: Id
@@ -88,6 +91,7 @@ class Criterion(FrozenModel):
     scale: RisingRange | None = None
     anchors: dict[Id, str] = EMPTY_OBJECT
     parts: tuple[Part, ...] = Field(default=(), max_length=20)
+    must: StrictBool = Field(default=False, exclude_if=is_empty_value)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

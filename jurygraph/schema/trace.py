@@ -26,7 +26,7 @@ from jurygraph.schema.frozen_model import (
     digest_of,
 )
 from jurygraph.schema.lookup import Lookup
-from jurygraph.schema.plan import Plan, Question
+from jurygraph.schema.plan import NamedGate, Plan, Question
 from jurygraph.schema.verdict import Call, Material, RecordedVerdict
 
 
@@ -60,15 +60,15 @@ class Adjustment(FrozenModel):
     after: Number
 
 
-class GateResult(FrozenModel):
-    """The effect of a reward gate: the component that it reads, and the reward before and after it.
+class GateResult(NamedGate):
+    """The effect of a reward gate: the component (or criterion) that it reads, and the reward before and after it.
 
     The gate acts if the component's `value`, in [0, 1], is below or above (`op`) its `threshold`; `value` is None if
     the component is not applicable. If missing verdicts could change the component, `is_worst_case` is true, and
-    `value` is the possible one that leads to the lowest reward.
+    `value` is the possible one that leads to the lowest reward; of a must, if they could break it.
     """
 
-    kind: Literal["format", "precision", "repetition"]
+    kind: Literal["format", "precision", "repetition", "must"]
     component: str
     value: UnitInterval | None
     op: Literal["<", ">"]

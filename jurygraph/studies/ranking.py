@@ -158,7 +158,7 @@ def list_settings(config: Config, decided_by: DecisionMethods) -> Iterator[Tried
     for name, weight in decided_by.criteria.items():
         criterion_config = config.criteria.get(name)
         if criterion_config is not None:
-            weight = criterion_config.weight
+            weight = criterion_config.weight or weight
         # It keeps its sign: without a weight it would be no criterion.
         low, high = abs(weight) / 1000.0, max(5.0, 4.0 * abs(weight))
         if weight <= 0:
@@ -190,7 +190,7 @@ def list_settings(config: Config, decided_by: DecisionMethods) -> Iterator[Tried
         )
     for index, gate in enumerate(config.gates):
         name, off_value = ("above", 1) if gate.kind == "repetition" else ("below", 0)
-        label = f"{gate.kind} gate, where {gate.component} is {name} ({off_value} is off)"
+        label = f"{gate.title}, where {gate.component} is {name} ({off_value} is off)"
         yield _number_setting(f"gates.{index}.{name}", label, getattr(gate, name), 0.0, 1.0)
     failure = config.failure
     yield _make_choice_setting(

@@ -133,8 +133,12 @@ def _warn_of_failed_rewards(index: RunIndex, number_failed: int) -> str | None:
         " JOIN names ON names.number = component JOIN responses ON responses.number = response"
         " WHERE judged IS NOT NULL ORDER BY component, response"
     )
+    # as `StoredTrace.comparable_names`
+    specs = itertools.chain.from_iterable(decision.specs for decision in index.run.decisions())
+    has_prerequisites = {spec.name for spec in specs if spec.params.get("parents")}
     for name, judged, has_failed in rows:
-        values.add_value(name, judged, has_failed)
+        if not (has_failed and name in has_prerequisites):
+            values.add_value(name, judged, has_failed)
     return values.failed.warning
 
 

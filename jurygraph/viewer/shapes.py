@@ -108,7 +108,7 @@ def draw_waterfall(explanation: Explanation) -> RewardWaterfall:
     if decision.clip is not None:
         best_reward = min(max(best_reward, decision.clip[0]), decision.clip[1])
     reward = explanation.trace.reward
-    titles = {f"{gate.kind} gate": describe_gate_state(gate, reward) for gate in reward.gates}
+    titles = {gate.step: describe_gate_state(gate, reward) for gate in reward.gates}
     steps = []
     for step in reward.adjustments:
         lost = step.before - step.after

@@ -289,7 +289,7 @@ def build_reward_table(
         agent_row = agents.setdefault(trace.agent, AgentRow(trace.agent))
         agent_row.add(trace.value, trace.status, trace.coverage)
         responses.add(trace.response_id)
-        parts.add(trace.reward, trace.names)
+        parts.add(trace.reward, trace.comparable_names)
         has_unsupported_verdict |= any(
             "unsupported" in verdict for verdict in trace.body["verdicts"]
         )

@@ -135,12 +135,10 @@ def describe_lost_points(explanation: Explanation, criteria: CriterionTexts) -> 
         lost_points = gate.before - gate.after
         after = format_number_for_sentence(gate.after)
         if lost_points:
-            total += f", after the {gate.kind} gate {after}"
+            total += f", after the {gate.step} {after}"
         if lost_points > 0:
             change = f"{format_number_for_sentence(gate.before)} → {after}"
-            losses.append(
-                (lost_points, f"{gate.kind.capitalize()} gate on {gate.component}: {change}")
-            )
+            losses.append((lost_points, f"{gate.title.capitalize()} on {gate.component}: {change}"))
     losses.sort(key=lambda loss: -round(loss[0], 4))  # what is printed alike keeps its order
     sentences = [sentence for _, sentence in losses] or ["Nothing was lost"]
     sentences = list_first(sentences, _MAX_LOSSES_LISTED)

@@ -161,7 +161,15 @@ STORED = {
     ),
     "gate_of_an_unknown_kind": Refusal(
         "jury.yaml, line 13, key gates[0].kind",
-        "did you mean format? write 'format', 'precision', 'repetition'",
+        "did you mean format? write 'format', 'precision', 'repetition', 'must'",
+    ),
+    "gate_veto": Refusal(
+        "jury.yaml, line 13, key gates[0].kind",
+        "did you mean must? write 'format', 'precision', 'repetition', 'must'",
+    ),
+    "criterion_critical": Refusal(
+        "tasks.jsonl, line 1, field rubric.criteria[0].critical",
+        "a fault there costs everything with `must: true`",
     ),
     "gates_twice_of_a_kind": Refusal("jury.yaml, line 12, key gates", "keep one"),
     "json_1e999": Refusal(

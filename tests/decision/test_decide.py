@@ -13,6 +13,7 @@ from jurygraph.decision.decide import (
     explain_notes,
     possible_reward_bounds,
 )
+from jurygraph.explanation.points import describe_gate_state
 from jurygraph.schema import GateResult, Plan, PrecisionShaping, RecordedVerdict, Reward, Verdict
 from jurygraph.schema.plan import RewardGate
 from tests.examples import at_most
@@ -97,6 +98,10 @@ def test_every_reward_keeps_the_rules_of_its_status(scene: Scene) -> None:
             assert reward.value == reward.partial
         else:
             assert reward.notes
+        for gate in reward.gates:
+            if gate.kind == "must" and reward.value is not None:  # no must could be broken
+                assert not gate.is_worst_case
+                assert gate.value is None or gate.value >= gate.threshold or low == high
         below = reward.coverage == 0.0 or reward.coverage < scene.plan.decision.min_coverage - 1e-9
         assert reward.status == "failed" or not below
 
@@ -159,7 +164,7 @@ def after_gate(gate: GateResult, rule: RewardGate, reward: Reward, value: float 
             term.contribution or 0.0 for term in reward.terms if term.name in rule.auxiliary
         )
         return gate.before - (1.0 - rule.fraction) * auxiliary
-    return 0.0 if gate.kind == "format" else gate.before * (1.0 - value)
+    return 0.0 if gate.kind in ("format", "must") else gate.before * (1.0 - value)
 
 
 @settings(EACH, max_examples=at_most(80))
@@ -174,11 +179,12 @@ def test_a_gate_has_the_value_that_it_used_and_no_possible_one_gives_less(
             zip(reward.gates, scene.plan.decision.gates, strict=True)
         ):
             slack = 1e-9 * max(1.0, abs(gate.before))
-            assert gate.after == pytest.approx(
-                after_gate(gate, rule, reward, gate.value), abs=slack
-            )
+            expected = after_gate(gate, rule, reward, gate.value)
+            # A must that could be broken takes no penalty away, and fails the reward where that matters.
+            is_penalty_kept = gate.kind == "must" and gate.before < 0.0
+            assert gate.after == pytest.approx(expected, abs=slack) or is_penalty_kept
             possible = [rewards[name].gates[place].value for rewards in filled]
-            assert gate.is_worst_case or set(possible) == {gate.value}
+            assert gate.is_worst_case or gate.kind == "must" or set(possible) == {gate.value}
             for value in possible:
                 assert gate.after <= after_gate(gate, rule, reward, value) + slack
 
@@ -573,6 +579,74 @@ def test_a_gate_whose_component_was_not_judged_never_lifts_a_reward(
     assert reward.value is None or reward.value == -1.8
     assert reward.range is not None
     assert reward.range[0] <= -1.8 <= reward.range[1]
+
+
+# Musts
+
+
+@all_rows(
+    ("secret", "value", "state"),
+    [
+        (0.0, 0.0, "must: secret 0 < 0.5"),
+        (0.4, 0.0, "must: secret 0.4 < 0.5"),
+        (0.5, 1.0, "must: secret 0.5 ≥ 0.5"),
+        (ABSTENTION, None, "must: secret not judged"),
+        (RESPONSE_FAILURE, None, "must: secret not judged"),
+        (INFRASTRUCTURE_FAILURE, None, "must: secret not judged"),
+        (Verdict.not_applicable("none"), 1.0, "must: secret not applicable"),
+    ],
+)
+@all_rows("rule", ["conservative", "gear", "strict", "decisive"])
+def test_a_broken_must_costs_everything_and_an_unjudged_one_fails_the_reward(
+    rule: Any, secret: Verdict | float, value: float | None, state: str
+) -> None:
+    config = {
+        "evaluators": [evaluator_use("good"), evaluator_use("secret")],
+        "reward": {"good": 1.0},
+        "gates": [{"kind": "must", "component": "secret"}],
+        "failure": {"rule": rule},
+    }
+    reward = reward_of(config, good=1.0, secret=secret)
+    assert reward.value == value
+    assert describe_gate_state(reward.gates[0], reward) == state
+    assert ("must: secret was not judged" in reward.notes) == (value is None)
+
+
+def test_a_must_that_is_surely_broken_or_whole_needs_no_more_verdicts() -> None:
+    config = {
+        "evaluators": [evaluator_use("good"), {**evaluator_use("secret"), "samples": 3}],
+        "reward": {"good": 1.0},
+        "gates": [{"kind": "must", "component": "secret"}],
+    }
+    plan = make_plan(config, task())
+    for first, second, value in ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0), (1.0, 0.0, None)):
+        answers = {
+            ("good", "a", ("a",), 0): Verdict(score=1.0),
+            ("secret", "a", ("a",), 0): Verdict(score=first),
+            ("secret", "a", ("a",), 1): Verdict(score=second),
+            ("secret", "a", ("a",), 2): ABSTENTION,
+        }
+        assert Scene(config, task(), plan, {}).rewards(["a"], answers)["a"].value == value
+
+
+def test_of_two_musts_a_broken_one_decides_though_the_other_was_not_judged() -> None:
+    config = {
+        "evaluators": [evaluator_use(name) for name in ("good", "secret", "law")],
+        "reward": {"good": 1.0},
+        "gates": [{"kind": "must", "component": name} for name in ("secret", "law")],
+    }
+    assert reward_of(config, good=1.0, secret=0.0, law=ABSTENTION).value == 0.0
+    assert reward_of(config, good=1.0, secret=1.0, law=ABSTENTION).value is None
+
+
+def test_a_must_is_not_dropped_for_a_group() -> None:
+    config = {**DROP, "criteria": {"x": {"must": True}}}
+    plan = make_plan(config, task(criterion("x"), criterion("y")))
+    answers: dict[Any, Verdict | float] = {(f"met@{c}", name): 1.0 for c in "xy" for name in "abc"}
+    answers["met@x", "b"] = ABSTENTION
+    answers["met@x", "c"] = 0.0
+    rewards = decide_rewards(plan, answers, "a", "b", "c")
+    assert [rewards[name].value for name in "abc"] == [1.0, None, 0.0]
 
 
 # Discarded verdicts and majorities

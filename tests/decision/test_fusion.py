@@ -15,6 +15,7 @@ from jurygraph.schema import (
     ComponentSpec,
     Decision,
     FormatGate,
+    Must,
     PrecisionShaping,
     RepetitionControl,
 )
@@ -49,6 +50,8 @@ def random_decisions(draw: st.DrawFn) -> Decision:
         gates.append(FormatGate(below=draw(UNITS)))
     if draw(st.booleans()):
         gates.append(RepetitionControl(above=draw(UNITS)))
+    if draw(st.booleans()):
+        gates.append(Must(component="format", below=draw(UNITS)))
     clip = draw(st.none() | st.just((-0.3, 0.4)))
     return decision_with(
         {n: draw(WEIGHTS) for n in NAMES},

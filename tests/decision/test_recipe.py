@@ -9,10 +9,20 @@ from jurygraph.decision.combiners import Combiner, Component, Mean, ScoreMatrix
 from jurygraph.decision.recipe import decision_key
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.jury import Jury
-from jurygraph.schema import Adjustment, Constraint, Question, Reward, Stakeholder, Task, TaskView
+from jurygraph.schema import (
+    Adjustment,
+    Constraint,
+    Must,
+    Question,
+    Reward,
+    Stakeholder,
+    Task,
+    TaskView,
+)
 from tests.graphs.scripted import (
     ScriptedEvaluator,
     criterion,
+    decide_rewards,
     evaluator_use,
     jury,
     make_plan,
@@ -775,3 +785,46 @@ def test_the_fold_of_an_evaluator_comes_before_that_of_the_panel(
     }
     (spec,) = make_plan(config, task(reviewers=["r1"])).decision.specs
     assert spec.inputs["r1"].reduce == reduce
+
+
+MET = evaluator_use("met", audience="criterion")
+
+
+def test_a_must_of_a_rubric_or_of_the_config_is_a_gate_and_no_component() -> None:
+    weights = {"x": 2.0, "y": 1.0}
+    about = task(*(criterion(name, weight) for name, weight in weights.items()))
+    in_config = make_plan({"evaluators": [MET], "criteria": {"y": {"must": True}}}, about)
+    assert about.rubric is not None
+    flagged = [c.model_copy(update={"must": c.id == "y"}) for c in about.rubric.criteria]
+    rubric = about.rubric.model_copy(update={"criteria": tuple(flagged)})
+    in_rubric = make_plan({"evaluators": [MET]}, about.model_copy(update={"rubric": rubric}))
+    assert in_config.decision == in_rubric.decision
+    assert in_config.survey == in_rubric.survey  # nobody who judges is told
+    assert in_config.decision.gates == (Must(component="y"),)
+    assert [spec.name for spec in in_config.decision.specs] == ["rubric"]
+    off = {"evaluators": [MET], "criteria": {"y": {"must": False}}}
+    plan = make_plan(off, about.model_copy(update={"rubric": rubric}))
+    assert plan.decision == make_plan({"evaluators": [MET]}, about).decision
+    reward = decide_rewards(in_config, {("met@x", "a"): 1.0, ("met@y", "a"): 0.0}, "a")["a"]
+    assert (reward.value, reward.components) == (0.0, {"rubric": pytest.approx(2 / 3)})
+    assert [change.name for change in reward.adjustments] == ["must y"]
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [
+        ({"criteria": {"z": {"must": True}}}, "z"),  # a penalty
+        ({"evaluators": [MET, evaluator_use("x")], "reward": {"x": 1.0, "rubric": 1.0}}, "x"),
+        ({"components": {"rubric": {"inputs": {"all": "met@x"}}}}, "x"),
+    ],
+)
+def test_a_criterion_that_cannot_be_a_must_is_refused(config: dict[str, Any], name: str) -> None:
+    config = {"evaluators": [MET], "criteria": {"x": {"must": True}}, **config}
+    with pytest.raises(PlanError, match=f"criterion '{name}' cannot be a must"):
+        make_plan(config, task(criterion("x"), criterion("z", -1.0)))
+
+
+def test_two_musts_of_one_component_are_refused() -> None:
+    config = {**FOUR, "gates": [{"kind": "must", "component": "format"}] * 2}
+    with pytest.raises(ConfigError, match="two of kind 'must format'; keep one"):
+        make_plan(config, task())

@@ -123,6 +123,10 @@ GATES = st.fixed_dictionaries(
         "repetition": st.builds(
             lambda b: {"kind": "repetition", "component": "rubric", "above": b}, AWKWARD
         ),
+        "must": st.builds(lambda b: {"kind": "must", "component": "same", "below": b}, AWKWARD),
+        "another must": st.builds(
+            lambda b: {"kind": "must", "component": "rubric", "below": b}, AWKWARD
+        ),
     },
 )
 
@@ -195,6 +199,11 @@ def scenes(
             "min_coverage": draw(st.sampled_from([0.0, 0.5, 0.8, 1.0])),
         },
     }
+    if not plain and config["reward"]["rubric"] > 0:
+        assert about.rubric is not None
+        gains = [criterion.id for criterion in about.rubric.criteria if criterion.weight > 0]
+        musts = draw(st.sets(st.sampled_from(gains)))
+        config["criteria"] = {name: {"must": True} for name in sorted(musts)}
     plan = plan_of(config, about)
     outcomes = judgements(judged)
     verdicts = {

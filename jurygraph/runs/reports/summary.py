@@ -215,12 +215,12 @@ class ComponentValuesByOutcome:
         self._values: dict[str, tuple[array[float], array[float]]] = {}
         self._number_failed = number_failed
 
-    def add(self, reward: StoredBody, components: Sequence[str]) -> None:
+    def add(self, reward: StoredBody, components: Sequence[str | None]) -> None:
         has_failed = reward["value"] is None
         self._number_failed += has_failed
         judged = reward.get("components") or reward["terms"]
         for name, value in zip(components, judged, strict=False):
-            if value is not None:
+            if name is not None and value is not None:
                 self.add_value(name, value, has_failed)
 
     def add_value(self, component: str, value: float, has_failed: bool) -> None:
@@ -246,7 +246,7 @@ def compare_failed_rewards(run: Run) -> FailedRewards:
     values = ComponentValuesByOutcome()
     for group in read_stored_groups(run):
         for trace in group.traces:
-            values.add(trace.reward, trace.names)
+            values.add(trace.reward, trace.comparable_names)
     return values.failed
 
 
@@ -332,11 +332,11 @@ class Summary:
         body: StoredBody,
         reward: StoredBody,
         read_texts: RecordTextsReader,
-        components: Sequence[str],
+        components: Sequence[str | None],
     ) -> None:
         """Count one trace as it is stored.
 
-        `questions` are those of its survey, and `components` the names of those of its decision, in order; `read_texts`
+        `questions` are those of its survey, and `components` the names of those to compare, in order; `read_texts`
         returns its texts, with the messages of failures.
         """
         agent = body.get("agent")

@@ -30,7 +30,7 @@ def summarize_run(jury: Jury, run: Run) -> Summary:
                 trace.body,
                 trace.reward,
                 partial(run.source.ledger.texts_of_record, trace.record),
-                trace.names,
+                trace.comparable_names,
             )
             for content in trace.body.get("calls", ()):
                 add_to_bill(Call.model_validate(content))
