@@ -331,11 +331,8 @@ def _component_parts_of_input(
     unreduced_mean = value
     if total:
         unreduced_mean = sum(weight * mean for _, weight, mean in questions) / total
-    is_reduced = not isclose(unreduced_mean, value, abs_tol=1e-9)
-    note = "; ".join(_describe_missing_prerequisites(component, name))
-    if is_reduced or note:
-        reduction = _describe_reduction(component, name, unreduced_mean, value)
-        note = "; ".join(filter(None, [reduction if is_reduced else "", note]))
+    if not isclose(unreduced_mean, value, abs_tol=1e-9):
+        note = _describe_reduction(component, name, unreduced_mean, value)
         return [_ComponentPart(name, value, share, verdicts, note)]
     if len(questions) < 2:
         return [
@@ -376,9 +373,12 @@ def _describe_reduction(
     component: ExplainedTerm, name: str, unreduced_mean: float, value: float
 ) -> str:
     """Describe what reduced the mean of an input: the prerequisites of a criterion, or the cap of a utility."""
+    names = list(component.inputs)
+    edges = component.combiner.prerequisites(component.params)
     parents = [
-        _describe_prerequisite(component, parent, retention)
-        for parent, retention in _prerequisites_of(component, name)
+        _describe_prerequisite(component, names[parent], retention)
+        for parent, child, retention in sorted(edges, key=lambda edge: edge[:2])
+        if names[child] == name
     ]
     if parents:
         factor = format_number_for_sentence(value / unreduced_mean if unreduced_mean else 1.0)
@@ -401,34 +401,15 @@ def _describe_reduction(
     return f"{mean}, capped by its hard constraints: {join_names(caps)}"
 
 
-def _prerequisites_of(component: ExplainedTerm, name: str) -> Iterator[tuple[str, float | None]]:
-    """Yield the names of a criterion's prerequisites, each with its λ."""
-    names = list(component.inputs)
-    edges = component.combiner.prerequisites(component.params)
-    for parent, child, retention in sorted(edges, key=lambda edge: edge[:2]):
-        if names[child] == name:
-            yield names[parent], retention
-
-
-def _describe_missing_prerequisites(component: ExplainedTerm, name: str) -> Iterator[str]:
-    """Yield how prerequisites count that are not judged in all their verdicts: none of them ever helps a response.
-
-    Where a criterion is 0 for itself they make no difference.
-    """
-    if component.input_mean(name):
-        effect = "unmet" if component.inputs[name].signed_weight > 0 else "met"
-        for parent, _ in _prerequisites_of(component, name):
-            reason = component.describe_missing_judgement(parent)
-            if reason:
-                yield f"{parent} is {reason}: it counts as {effect} for what depends on it"
-
-
 def _describe_prerequisite(component: ExplainedTerm, name: str, retention: float | None) -> str:
     """Describe a prerequisite: its value, and how much of a child it leaves where it is not met."""
     value = component.parts.get(name)
     state = "without a value" if value is None else f"at {format_number_for_sentence(value)}"
     if name in component.unjudged:
         state = "not judged"
+    missing = component.describe_missing_judgement(name)
+    if missing:
+        state += f" ({missing}: it counts as unmet for gains that depend on it, and as met for penalties)"
     if retention is not None:
         state += f", λ {format_number_for_sentence(retention)}"
     return f"{name} {state}"

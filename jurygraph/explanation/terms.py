@@ -11,7 +11,7 @@ import numpy as np
 
 from jurygraph.agents.registry import BUILTIN_COMBINER_PATHS, find_plugin_paths, load_combiner
 from jurygraph.agents.roles import QUOTE_TOO_WEAK_REASON
-from jurygraph.decision.combiners import Combiner, Component, InputMatrices, ScoreMatrix
+from jurygraph.decision.combiners import Combiner, Component, InputMatrices
 from jurygraph.decision.table import (
     ABSENT_CODE,
     NOT_APPLICABLE_CODE,
@@ -458,22 +458,18 @@ class ExplainedTerm:
 
     def describe_missing_judgement(self, name: str) -> str:
         """Return why a criterion does not count as judged for those that depend on it (`are_criteria_judged`), such as
-        "unsupported in 1 of 3 verdicts"; empty if it does, or if a gate stopped the response."""
-        use = self.inputs[name]
-        matrix = self._score_matrix(use, "counted")
-        verdicts = self.verdicts_of(name)
-        is_gated = any(verdict.effect == "gated" for verdict in verdicts)
-        if is_gated or (matrix.judged | ~matrix.applicable).all():
-            return ""
+        "unsupported in 1 of 3 verdicts"; empty if it does, or if a majority or a gate decides."""
         votes = [
-            missing_vote(verdict) for verdict in verdicts if verdict.effect != "not_applicable"
+            missing_vote(verdict)
+            for verdict in self.verdicts_of(name)
+            if verdict.effect not in ("not_applicable", "gated")
         ]
-        reasons = sorted(set(filter(None, votes)))
-        share = (
-            f" in {len(votes) - votes.count('')} of {len(votes)} verdicts" if "" in votes else ""
-        )
-        is_undecided = share and use.reduce == "majority"
-        return "without a majority" if is_undecided else f"{' or '.join(reasons)}{share}"
+        judged_count = votes.count("")
+        is_decided = judged_count and self.inputs[name].reduce == "majority"
+        if is_decided or judged_count == len(votes):
+            return ""
+        reasons = " or ".join(sorted(set(filter(None, votes))))
+        return f"{reasons} in {len(votes) - judged_count} of {len(votes)} verdicts"
 
     def verdicts_of(self, name: str, question: str | None = None) -> list[ExplainedVerdict]:
         """Return the verdicts of an input, or on one of its questions."""
@@ -497,14 +493,11 @@ class ExplainedTerm:
         self, use: ComponentInput, fill_mode: UnjudgedFillMode
     ) -> tuple[float, int] | None:
         """Return the mean value of an input's cells, as the combiner got them, and their number; None without any."""
-        matrix = self._score_matrix(use, fill_mode)
-        cells = matrix.value[matrix.applicable & (matrix.weight != 0.0)]
-        return (float(cells.mean()), len(cells)) if len(cells) else None
-
-    def _score_matrix(self, use: ComponentInput, fill_mode: UnjudgedFillMode) -> ScoreMatrix:
         direction = 1 if self.spec is None else self.spec.direction
         rule = self._explained_trace.decision.rule
-        return self._explained_trace.table.score_matrix(use, rule, direction, fill_mode)
+        matrix = self._explained_trace.table.score_matrix(use, rule, direction, fill_mode)
+        cells = matrix.value[matrix.applicable & (matrix.weight != 0.0)]
+        return (float(cells.mean()), len(cells)) if len(cells) else None
 
 
 def _build_verdict_table(

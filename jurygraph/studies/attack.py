@@ -27,7 +27,6 @@ from jurygraph.graphs.survey import (
 from jurygraph.graphs.time_limits import new_contextvars_context
 from jurygraph.inference.clusters import max_unseen_cluster_share, share_interval
 from jurygraph.jury import Jury
-from jurygraph.messages import select_known_names
 from jurygraph.models.request import AnsweredCall, Request, StoredLookup
 from jurygraph.planner import Planner
 from jurygraph.runs.reports.estimate import CallCostEstimator, CallEstimate
@@ -136,20 +135,12 @@ class AttackStudy:
         jury: Jury,
         tasks: TasksWithResponses,
         attacks: Sequence[Attack],
-        only: Sequence[str] = (),
+        is_configured_arm_only: bool = False,
     ) -> None:
-        """Plan the questions of every task; with `only` names of arms, the arms are these and the configured one.
-
-        Raises the errors of `make_attack_surveys`, and InputError for the name of no arm.
-        """
+        """Plan the questions of every task. Raises the errors of `make_attack_surveys`."""
         self.arms, self.configured = defences_by_arm(jury.config.safety)
-        if only:
-            chosen = select_known_names("--only: unknown arm", only, [*self.arms, "configured"])
-            self.arms = {
-                name: safety
-                for name, safety in self.arms.items()
-                if name in (*chosen, self.configured)
-            }
+        if is_configured_arm_only:
+            self.arms = {self.configured: jury.config.safety}
         self._jury = jury
         self._attacks = attacks
         surveys = make_attack_surveys(jury, [task for task, _ in tasks])

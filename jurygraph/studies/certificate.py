@@ -15,7 +15,7 @@ from typing import NamedTuple
 from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import share_with_cluster_interval
-from jurygraph.messages import join_names, shell_quote
+from jurygraph.messages import shell_quote
 from jurygraph.runs.integrity.record_check import require_records_as_written
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
@@ -142,7 +142,8 @@ def certify(
     and TraceMismatch for a run whose records were changed.
     """
     # A run that cannot be read, or was changed, is an error, and no figure that is missing.
-    judges = dict.fromkeys(chain.from_iterable(read(runs, _read_judges)))
+    read(runs, lambda run, _: require_records_as_written(run, ignore_progress))
+    judges = dict.fromkeys(chain.from_iterable(read(runs, lambda run, _: run.judges)))
     # What the user names a file for has to be measured.
     source_by_section = {AGREEMENT_SECTION: people, ATTACKS_SECTION: attacks}
     quoted_runs = " ".join(map(shell_quote, runs))
@@ -186,7 +187,6 @@ def certify(
     ]
     figures: list[CertifiedFigure] = []
     sections: list[ReportSection] = []
-    measured_subjects: list[str] = []
     for subject, command, measure in parts:
         try:
             section_figures = list(measure())
@@ -196,7 +196,6 @@ def certify(
             section_figures = [CertifiedFigure(subject, command, why=str(error))]
         figures += section_figures
         measured_figures = [figure for figure in section_figures if figure.value is not None]
-        measured_subjects += [subject] if measured_figures else []
         for unit, figures_in_unit in group_by(measured_figures, attrgetter("unit")).items():
             rows = [(figure.name, figure, figure.n) for figure in figures_in_unit]
             sections.append(ReportTable((f"{subject}{unit}", "value (95 %)", "n"), rows))
@@ -209,8 +208,8 @@ def certify(
     verdicts_on_judges = [figure.conclusion for figure in figures if figure.conclusion]
     if not verdicts_on_judges:
         verdicts_on_judges = [
-            f"{name}: whether it judges rightly cannot be concluded, since no labels of people are given; what can is "
-            f"how it behaves: {join_names(measured_subjects) or 'nothing, since nothing was measured'}."
+            f"{name}: whether it judges rightly cannot be concluded, since no labels of people are given "
+            "(--labels); the figures say how it behaves."
         ]
     return Report(
         {"runs": list(map(str, runs)), "summary": " ".join(summary), "figures": figures},
@@ -218,11 +217,6 @@ def certify(
         conclusion=[*verdicts_on_judges, *summary],
         symbol_meanings=symbols.CERTIFICATE_SYMBOL_MEANINGS,
     )
-
-
-def _read_judges(run: Run, advance: ProgressCallback) -> Sequence[str]:
-    require_records_as_written(run, ignore_progress)
-    return run.judges
 
 
 def _summary_sentences(judges: str, figures: Sequence[CertifiedFigure]) -> list[str]:
@@ -342,24 +336,16 @@ def _attack_figures(file: Path | None) -> CertifiedFigures:
         arm = figures["arms"][figures["configured"]]
         command = f"jurygraph attack --json > {shell_quote(file)}"
         basis = f"{figures['tasks']} tasks, suite {figures['suite']}"
-        names = {
-            "attacks": ("attacks that got credit", f"{{}} of attacks got credit ({basis})"),
-            "honest": (
-                "honest responses that got credit",
-                f"{{}} of honest responses got credit ({basis})",
-            ),
-        }
-        for level, (name, finding) in names.items():
+        for level, noun in (("attacks", "attacks"), ("honest", "honest responses")):
             share = arm[level]["responses"]
             estimate = {"value": share["rate"], "low": share["low"], "high": share["high"]}
+            name = f"{noun} that got credit"
+            finding = f"{{}} of {noun} got credit ({basis})"
             yield _certified_figure(name, estimate, share["n"], command, finding=finding)
-    except json.JSONDecodeError as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
-            f"{file}, line {error.lineno}: is no valid JSON ({error.msg}), or the file ends too early; save what "
-            "`jurygraph attack --json` prints once more"
+            f"{file}: is not what `jurygraph attack --json` prints ({error}); save that once more"
         ) from None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(f"{file}: is not what `jurygraph attack --json` prints") from None
 
 
 def _people_figures(
@@ -412,21 +398,19 @@ def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
 
 
 def _reliability_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
-    """Yield how far two samples of each question correlate, with the least in words, and how far a jury agrees."""
+    """Yield how far two samples of a question correlate, where that is least, and how far judges agree."""
     report = reliability.report(reliability.read_scores(run, advance)).figures
     command = f"jurygraph study reliability {shell_quote(run.folder)}"
     sampled = [question for question in report["questions"] if question["within_response"]]
-    sampled.sort(key=lambda question: question["within_response"]["value"])
-    for position, question in enumerate(sampled):
-        name = f"correlation of two samples on {question['name']}, {run.folder.name}"
-        finding = ""
-        if position == 0:
-            finding = f"two samples on {question['name']} correlate by {{}} in {run.folder.name}"
-            finding += ", the least of its questions" if len(sampled) > 1 else ""
-        correlation = question["within_response"]
-        estimate = {end: correlation[end] for end in ("value", "low", "high")}
-        yield _certified_figure(name, estimate, question["responses"], command, finding=finding)
-    if not sampled:
+    if sampled:
+        least = min(sampled, key=lambda question: question["within_response"]["value"])
+        subject = f"two samples on {least['name']}"
+        finding = f"{subject} correlate by {{}} in {run.folder.name}, the least of {len(sampled)} questions"
+        name = f"correlation of {subject}, {run.folder.name}"
+        yield _certified_figure(
+            name, least["within_response"], least["responses"], command, finding=finding
+        )
+    else:
         name = f"correlation of two samples, {run.folder.name}"
         yield CertifiedFigure(name, _SAMPLES_HINT, why="each question was asked once")
     if "judges" not in report:

@@ -9,6 +9,7 @@ from statistics import fmean
 import numpy as np
 
 from jurygraph.aggregation.agreement import alpha_interval
+from jurygraph.decision.turns import read_uses
 from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, mean_with_cluster_interval
@@ -18,7 +19,7 @@ from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_reliability
-from jurygraph.studies.judgements import counted_score, uses_of_samples
+from jurygraph.studies.judgements import worst_case_score
 from jurygraph.studies.juries import JudgeScore, compare_judge_pairs
 from jurygraph.studies.report import (
     Columns,
@@ -123,7 +124,7 @@ def read_scores(run: Run, advance: ProgressCallback = ignore_progress) -> RunSco
     for group in run.group_records():
         unit = unit_name_of_task(run, group.key)
         questions_of_group = run.survey_without_texts_of(group.key).questions
-        uses = uses_of_samples(run.decision_of(group.key), questions_of_group)
+        uses = read_uses(run.decision_of(group.key))
         # a single first judge can be compared with no other one, and stays beside the last
         last_judge_by_question |= {
             question.id: question.escalate.then
@@ -147,11 +148,10 @@ def read_scores(run: Run, advance: ProgressCallback = ignore_progress) -> RunSco
                 if verdict.score is None or verdict.status != "ok" or verdict.gated_by is not None:
                     left_out["verdicts without a score, or with that of a gate"] += 1
                     continue
-                score = counted_score(verdict, uses.get(verdict.question))
-                if score is None:
-                    left_out["unsupported verdicts, which are no votes of a majority"] += 1
-                    continue
-                unsupported_count += verdict.is_worst_case
+                score = verdict.score
+                if verdict.is_worst_case:
+                    score = worst_case_score(verdict, uses.get(verdict.question))
+                    unsupported_count += 1
                 key = verdict.question, verdict.judge
                 scores = questions.setdefault(key, QuestionScores(*key))
                 scores.add(score, trace, unit)

@@ -333,7 +333,8 @@ def rank_agents(
     """
     rows = list(rewards)
     agents = {agent: number for number, agent in enumerate(sorted({row.agent for row in rows}))}
-    units = {unit: number for number, unit in enumerate(dict.fromkeys(row.unit for row in rows))}
+    # sorted, as the agents are, so that no sum depends on the order of the rows
+    units = {unit: number for number, unit in enumerate(sorted({row.unit for row in rows}))}
     arrays = np.zeros((len(UnitTotals._fields), len(agents), len(units)))
     for row in rows:
         arrays[:, agents[row.agent], units[row.unit]] += row[2:]

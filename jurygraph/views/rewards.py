@@ -8,6 +8,7 @@ from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from jurygraph.decision.decide import SAMPLE_SPREAD_DIAGNOSTIC
 from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import (
@@ -22,7 +23,6 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import (
     ERASED_PLACEHOLDER,
     compare_judges_by_question,
-    spread_of_samples,
     unpack_response_text,
 )
 from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
@@ -78,9 +78,14 @@ def _count_unsupported_verdicts(trace: TraceWithoutTexts) -> int:
 def largest_disagreement(trace: TraceWithoutTexts) -> float | None:
     """Return how far two judges of a question are apart, where they are farthest, or without several judges two samples
     of one; None without either."""
-    verdicts = trace.body["verdicts"]
-    differences = [difference for difference, _ in compare_judges_by_question(verdicts)]
-    return max(differences or spread_of_samples(verdicts), default=None)
+    compared = compare_judges_by_question(trace.body["verdicts"])
+    differences = [difference for difference, _ in compared]
+    spreads = [
+        figures[SAMPLE_SPREAD_DIAGNOSTIC]
+        for figures in trace.reward.get("diagnostics", {}).values()
+        if SAMPLE_SPREAD_DIAGNOSTIC in figures
+    ]
+    return max(differences or spreads, default=None)
 
 
 _COLUMNS = {

@@ -25,7 +25,6 @@ from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.concurrency import DaemonThreads
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING
-from jurygraph.messages import split_names
 from jurygraph.runs.reports.bill import count_requests
 from jurygraph.runs.reports.gate import parse_ci_thresholds
 from jurygraph.safety.attacks import AttackSuite, load_attack_tasks, load_attacks
@@ -33,6 +32,7 @@ from jurygraph.sources.files import explain_full_temp_disk
 from jurygraph.sources.task_tables import chat_file_columns, folder_of_tasks_file
 from jurygraph.sources.tasks import TaskAndResponses, TaskLinesFile, read_tasks
 from jurygraph.studies.attack import THRESHOLD_FIGURE_NAMES, AttackStudy, figures_by_threshold_name
+from jurygraph.studies.presentations import TasksWithResponses
 from jurygraph.studies.report import Report
 
 
@@ -45,12 +45,7 @@ def attack(
         str | None, option("TASKS", "JSONL file of tasks, .gz too, instead of the built-in ones.")
     ] = None,
     only: Annotated[
-        str | None,
-        option(
-            "A,B",
-            "Only these defences, beside the config's own: none, fence, reminder, whole-reply, evidence, preferred, "
-            "gates, all, all-preferred, or configured for these alone.",
-        ),
+        Literal["configured"] | None, option(None, "Measure the config's own defences alone.")
     ] = None,
     gate: GateConditionsOption = None,
     dry_run: DryRunOption = False,
@@ -88,14 +83,14 @@ def attack(
         redirect_stdout_to_stderr(),
         open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury,
     ):
-        attacked_tasks = load_attack_tasks()
+        attacked_tasks: TasksWithResponses = load_attack_tasks()
         if tasks is not None:
             defaults = jury.config.task_defaults
             attacked_tasks = [
                 (defaults.complete(task), responses)
                 for task, responses in _read_tasks(tasks, allow_files_outside)
             ]
-        study = AttackStudy(jury, attacked_tasks, load_attacks(suite), split_names(only))
+        study = AttackStudy(jury, attacked_tasks, load_attacks(suite), only is not None)
         activity_label = "estimating" if dry_run else "attacking"
         threads = jury.context.threads
         total = len(study.arms) * study.responses

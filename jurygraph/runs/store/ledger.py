@@ -620,7 +620,10 @@ def _translate_sqlite_errors(path: Path) -> Iterator[None]:
             f"{path.parent}: this run is closed; use it inside its `with` block, or open it again"
         ) from None
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        raise TraceMismatch(f"{path}: is damaged ({error}); it has been changed") from None
+        raise TraceMismatch(
+            f"{path}: is damaged ({error}); it has been changed, or was not copied whole: copy the folder of the run "
+            "again, or take a backup"
+        ) from None
 
 
 _SQLITE_ERROR_MESSAGES = {

@@ -6,7 +6,6 @@ follows from the plan or the rest of the body, so that nothing is stored twice.
 
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from itertools import chain
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
@@ -411,7 +410,16 @@ def compare_judges_by_question(verdicts: Iterable[RecordBody]) -> list[tuple[flo
     The score of a judge is the mean of its samples; met or not is one answer, whatever its probability. Verdicts that
     another judge's superseded are compared, too, and those that no quotation bears out are not.
     """
-    scores, decided = _scores_by_question_and_judge(verdicts)
+    scores: dict[Hashable, dict[str, list[float]]] = {}
+    decided = set()
+    for verdict in verdicts:
+        is_answer = "gated_by" not in verdict and "unsupported" not in verdict
+        if "judge" in verdict and is_answer and verdict.get("score") is not None:
+            names = ("question", "about", "responses", "turn")
+            judged = tuple(str(verdict.get(name)) for name in names)
+            scores.setdefault(judged, {}).setdefault(verdict["judge"], []).append(verdict["score"])
+            if verdict.get("met") is not None:
+                decided.add(judged)
     comparisons = []
     for key, scores_by_judge in scores.items():
         if len(scores_by_judge) > 1:
@@ -419,31 +427,6 @@ def compare_judges_by_question(verdicts: Iterable[RecordBody]) -> list[tuple[flo
             answers = [mean >= MET_THRESHOLD for mean in means] if key in decided else means
             comparisons.append((max(means) - min(means), len(set(answers)) > 1))
     return comparisons
-
-
-def spread_of_samples(verdicts: Iterable[RecordBody]) -> list[float]:
-    """Return the difference between the highest and the lowest sample of a judge on each question with several."""
-    scores, _ = _scores_by_question_and_judge(verdicts)
-    samples_of_judges = chain.from_iterable(judges.values() for judges in scores.values())
-    return [max(samples) - min(samples) for samples in samples_of_judges if len(samples) > 1]
-
-
-def _scores_by_question_and_judge(
-    verdicts: Iterable[RecordBody],
-) -> tuple[dict[Hashable, dict[str | None, list[float]]], set[Hashable]]:
-    """Return the judges' own scores on each question, and the questions that are met or not; an only judge is None."""
-    scores: dict[Hashable, dict[str | None, list[float]]] = {}
-    decided: set[Hashable] = set()
-    for verdict in verdicts:
-        is_answer = "gated_by" not in verdict and "unsupported" not in verdict
-        if is_answer and verdict.get("score") is not None:
-            names = ("question", "about", "responses", "turn")
-            judged = tuple(str(verdict.get(name)) for name in names)
-            judge = verdict.get("judge")
-            scores.setdefault(judged, {}).setdefault(judge, []).append(verdict["score"])
-            if verdict.get("met") is not None:
-                decided.add(judged)
-    return scores, decided
 
 
 def unpack_verdict_reason(body: StoredBody, texts: RecordTexts) -> str:
