@@ -24,10 +24,11 @@ from jurygraph.integrations.failed_rewards import (
 )
 from jurygraph.jury import Jury
 from jurygraph.runs.open_ended_recorder import list_recording_folders, resolve_recording_folder
+from jurygraph.runs.recorder import refuse_other_run
 from jurygraph.runs.run import Run, read_group_labels
 from jurygraph.schema import Call, Config, Trace
 from jurygraph.schema.plan import FailureRule
-from jurygraph.sources.files import explain_unreadable_file
+from jurygraph.sources.files import close_on_error, explain_unreadable_file
 
 log = logging.getLogger(__name__)
 
@@ -95,9 +96,12 @@ class LazyJury:
                 if self._record is not None:
                     # only now, as a worker may get its rank after it was made
                     self.outages.record = resolve_recording_folder(self._record)
-                    self._session = _begin_session(self.outages.record)
                 revise = partial(set_training_rule, record=self._record)
-                self._jury = Jury.from_config(self._config, record=self._record, revise=revise)
+                jury = Jury.from_config(self._config, record=self._record, revise=revise)
+                if self.outages.record is not None:
+                    with close_on_error(jury.close):
+                        self._session = _begin_session(self.outages.record, jury)
+                self._jury = jury
                 # A trainer that ends says nothing to its reward functions. This runs before the connections say that
                 # nobody closed them, because they registered earlier.
                 atexit.register(self.close)
@@ -157,15 +161,16 @@ class LazyJury:
             jury.close()
 
 
-def _begin_session(folder: Path) -> int:
+def _begin_session(folder: Path, jury: Jury) -> int:
     """Return the number of a session that records in a folder, from 1 on, and log that it goes on with others.
 
-    A training that goes on means it; one that starts anew is mixed with the one before.
+    A training that goes on means it; one that starts anew is mixed with the one before. Raises as `refuse_other_run`.
     """
     run = Run.open_if_begun(folder)
     if run is None:
         return 1
     with run:
+        refuse_other_run(run, jury)
         last_group_number = max(run.ledger.record_numbers("group"), default=None)
         if last_group_number is None:
             return 1

@@ -69,14 +69,11 @@ def open_open_ended_run(folder: Path, jury: RecordedJury) -> WritableRun:
     Raises `InputError` where it has other settings, was scored from a file of tasks or is closed, and where another
     process writes it.
     """
-    header = build_run_header(jury, folder)
     existing_run = open_run_if_exists(folder)
     if existing_run is None:
-        return WritableRun.create(folder, header, uuid.uuid4().hex)
+        return WritableRun.create(folder, build_run_header(jury, folder), uuid.uuid4().hex)
     with close_on_error(existing_run.close):
-        problem = _reason_not_to_resume(existing_run, header)
-        if problem is not None:
-            raise InputError(f"{folder}: {problem}; record into another folder")
+        refuse_other_run(existing_run, jury)
     assert isinstance(existing_run, WritableRun), "a closed run is refused"
     calls = (record.content["call"] for record in existing_run.ledger.records("call"))
     jury.gateways.note_earlier_answers(
@@ -87,13 +84,17 @@ def open_open_ended_run(folder: Path, jury: RecordedJury) -> WritableRun:
     return existing_run
 
 
-def _reason_not_to_resume(run: Run, header: RunHeader) -> str | None:
+def refuse_other_run(run: Run, jury: RecordedJury) -> None:
+    """Raise `InputError` for a run that a jury cannot go on with."""
+    problem = None
     if not run.header.is_open_ended:
-        return "contains a run that was scored from a file of tasks"
-    if run.is_closed:
-        return "contains a run that was closed, so nothing more can be recorded into it"
-    found = list(differences(run.header, header))
-    return f"was started with other settings: {'; '.join(found)}" if found else None
+        problem = "contains a run that was scored from a file of tasks"
+    elif run.is_closed:
+        problem = "contains a run that was closed, so nothing more can be recorded into it"
+    elif found := list(differences(run.header, build_run_header(jury, run.folder))):
+        problem = f"was started with other settings: {'; '.join(found)}"
+    if problem is not None:
+        raise InputError(f"{run.folder}: {problem}; record into another folder")
 
 
 def reusable_results(

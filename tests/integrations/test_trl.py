@@ -336,6 +336,17 @@ def test_a_step_is_a_label_of_what_is_stored_and_a_prompt_may_recur(
     assert [row["advantage"][:6] for row in rows] == ["-0.707", "0.7071", "", "0.0"]
 
 
+def test_another_config_is_refused_before_a_training_and_does_not_go_on_with_the_record(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    function = reward_function(CONFIG, record=tmp_path / "run")
+    call(function, [QUESTIONS[0]] * 2, texts([0.5, 1.0]), **Trainer().columns(1))
+    function.close()
+    with pytest.raises(InputError, match=r"run: was started with other settings: .*max_error_rate"):
+        reward_function({**CONFIG, "failure": {"max_error_rate": 0.5}}, record=tmp_path / "run")
+    assert "continues it" not in caplog.text
+
+
 def test_without_a_rank_a_training_that_is_started_again_goes_on_with_its_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

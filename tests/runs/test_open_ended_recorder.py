@@ -235,6 +235,15 @@ def test_a_comparison_that_failed_stays_where_another_reward_counts_it(tmp_path:
     check(tmp_path / "run").close()
 
 
+def test_no_run_is_begun_around_the_record_of_a_training(tmp_path: Path) -> None:
+    with jg.Jury(**CODE) as jury:
+        with jury.record(tmp_path / "run" / "0"):
+            jury.score(TASK, ["9"])
+        message = r"run: is a folder of runs, such as .*run/0; name another folder"
+        with pytest.raises(jg.InputError, match=message), jury.record(tmp_path / "run"):
+            pass
+
+
 def test_what_a_run_was_made_with_is_what_goes_on_with_it(tmp_path: Path) -> None:
     def refuses(folder: str, message: str, **settings: Any) -> None:
         with (
