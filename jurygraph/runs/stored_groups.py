@@ -45,12 +45,10 @@ class TraceWithoutTexts(NamedTuple):
 
     @property
     def comparable_names(self) -> Sequence[str | None]:
-        """Return the names of its components, None for one that a failed reward has lower than its verdicts are.
+        """Return the names of its components, None for one in which criteria have prerequisites.
 
-        A judged criterion counts less there for a prerequisite that was not judged.
+        Where one of these was not judged, as in failed rewards, its judged value is lower than the verdicts are.
         """
-        if self.value is not None:
-            return self.names
         specs = self.decision.specs
         return [None if spec.params.get("parents") else spec.name for spec in specs]
 

@@ -137,7 +137,7 @@ def _warn_of_failed_rewards(index: RunIndex, number_failed: int) -> str | None:
     specs = itertools.chain.from_iterable(decision.specs for decision in index.run.decisions())
     has_prerequisites = {spec.name for spec in specs if spec.params.get("parents")}
     for name, judged, has_failed in rows:
-        if not (has_failed and name in has_prerequisites):
+        if name not in has_prerequisites:
             values.add_value(name, judged, has_failed)
     return values.failed.warning
 

@@ -118,6 +118,32 @@ def test_the_overview_warns_of_failed_rewards_as_the_run_has_them(tmp_path: Path
     )
 
 
+def test_an_unjudged_prerequisite_makes_no_failed_reward_another(tmp_path: Path) -> None:
+    """Without it its children count nothing, however they were judged."""
+
+    @jg.evaluator(audience="criterion", layer="check")
+    def met(task: jg.TaskView, response: jg.Response) -> jg.Verdict | float:
+        assert isinstance(task.about, jg.Criterion)
+        is_unknown = task.about.id == "parent" and "?" in response.text
+        return jg.Verdict.abstain("no end") if is_unknown else 0.9 + len(response.text) % 3 / 100
+
+    names = ("parent", "one", "two")
+    criteria = [jg.Criterion(id=name, text=f"It has {name}.", weight=1.0) for name in names]
+    edges = [{"parent": "parent", "child": name, "kind": "strong"} for name in names[1:]]
+    task = jg.Task(id="t", query="Write.", rubric={"criteria": criteria, "edges": edges})
+    texts = ["a" * length + end for length in range(1, 7) for end in ("?", ".")]
+    config = {"evaluators": [met], "rubric": {"aggregation": "hard-local"}}
+    with jg.Jury(**config, record=tmp_path / "run") as jury:
+        traces = jury.score(task, texts)
+    assert {
+        trace.reward.components["rubric"] for trace in traces if trace.reward.value is None
+    } == {0.0}
+    with closing(Run.open(tmp_path / "run")) as run, closing(RunIndex(run)) as index:
+        index.update()
+        assert run_overview_context(index)["means_warning"] is None
+        assert compare_failed_rewards(run).warning is None
+
+
 def test_a_value_of_the_failure_rule_is_marked_and_a_grid_may_have_one_more_column(
     letters: Path,
 ) -> None:
