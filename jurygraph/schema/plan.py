@@ -116,7 +116,7 @@ class Question(FrozenModel):
     answer first. `sees` is the part of a conversation that is shown; None is the default of the layer. With
     `names_turn`, prompts say which message is judged: of a question about turns that shows what came before, unless it
     was planned before prompts did. One with `missing` does not apply, as its task lacks that. With a hidden
-    `reference` its evaluator gets the view without the task's reference. `tools` are those that the model may call, in at most
+    `reference` its evaluator gets the view without the task's. `tools` are those that the model may call, in at most
     `max_steps` requests with results of `max_tokens`, before its verdict.
     """
 
