@@ -141,7 +141,7 @@ STORED = {
         "jury.yaml, line 4, key evaluators[1]", "install what it needs, or fix it"
     ),
     "evaluator_that_raises_on_import": Refusal(
-        "jury.yaml, line 4, key evaluators[1]: module 'broken' cannot be imported", "; fix it"
+        "jury.yaml, line 4, key evaluators[1]", "division by zero; fix it"
     ),
     "evaluator_twice": Refusal(
         "jury.yaml, line 6, key evaluators[3]",
