@@ -433,7 +433,8 @@ class _WorkCollector:
     def _gate_verdict(
         self, question: Question, response: Response, turn: int | None
     ) -> RecordedVerdict | None:
-        """Return the verdict of a gate that stops the response: no merit and all faults are found in it.
+        """Return the verdict of a gate that stops the response: no merit and all faults are found in it, or neither in
+        an empty turn among others.
 
         It comes before screening and material, so that a response cannot avoid such a question by lacking something.
         It reads what the evaluator would see, up to the turn: a hostile message stops its turn and the later ones,

@@ -25,6 +25,7 @@ from jurygraph.interchange.rows import ImportResult
 from jurygraph.interchange.taubench import read_taubench
 from jurygraph.interchange.verifiers import read_verifiers_traces
 from jurygraph.interchange.writingbench import ImportedQuery, QueryInTenths
+from jurygraph.messages import shell_quote
 from jurygraph.schema.frozen_model import StrPath
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.sheets import read_sheet_votes
@@ -69,7 +70,8 @@ def naming_trial_format(form: str, path: StrPath) -> Iterator[None]:
         for name, read in TRIAL_READERS.items():
             with suppress(InputError):
                 if name != form and any(result.task for result in read(path)):
-                    error.add_note(f"it has the form of {name}: jurygraph import {name} {path}")
+                    command = f"jurygraph import {name} {shell_quote(path)}"
+                    error.add_note(f"it has the form of {name}: {command}")
         raise
 
 
