@@ -149,8 +149,10 @@ def _apply_gate(
     `values` are those of the components, which precision shaping adds up anew: it takes only a fraction of the
     auxiliary ones where the answer is wrong.
     """
-    if isinstance(gate, FormatGate | Must):
+    if isinstance(gate, FormatGate):
         return np.where(measure < gate.below, 0.0, reward)
+    if isinstance(gate, Must):  # what penalties took below 0 stays there: a fault is no gain
+        return np.where(measure < gate.below, np.minimum(reward, 0.0), reward)
     if isinstance(gate, RepetitionControl):
         return np.where(measure > gate.above, reward * (1.0 - measure), reward)
     factor = np.where(measure < gate.below, gate.fraction, 1.0)
@@ -216,7 +218,10 @@ def _bounds_after_gate(
         return _widest_bounds(*(bound * factor for bound, factor in product(bounds, gate_factors)))
     zeros = np.zeros_like(bounds[0])
     # A gate is shut at a measure of 0.
-    bounds_if_gate_shut = [_apply_gate(gate, zeros, values, weights, zeros) for values in ends]
+    bounds_if_gate_shut = [
+        _apply_gate(gate, bound, values, weights, zeros)
+        for bound, values in zip(bounds, ends, strict=True)
+    ]
     bounds_if_unsure = _widest_bounds(*bounds, *bounds_if_gate_shut)
     least_measure, greatest_measure = span
     is_surely_closed = greatest_measure < gate.below

@@ -13,12 +13,12 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from inspect import isawaitable
+from functools import partial, wraps
+from inspect import isawaitable, signature
 from itertools import chain, pairwise
 from math import fsum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from jurygraph.agents.maths.answer import NO_ANSWER_REASON
 from jurygraph.aggregation.group_advantages import AdvantageNormalization
@@ -50,7 +50,7 @@ from jurygraph.integrations.task_columns import (
     refuse_unnamed_columns,
 )
 from jurygraph.jury import Jury
-from jurygraph.messages import format_count, list_first
+from jurygraph.messages import format_count, list_first, suggest_known_name
 from jurygraph.models.request import REPAIR_CALL_PURPOSE
 from jurygraph.runs.reports.summary import count_trace_findings
 from jurygraph.runs.run import EVALUATION_PHASE
@@ -59,6 +59,8 @@ from jurygraph.schema.task import is_empty_query
 
 log = logging.getLogger(__name__)
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 RewardValues = list[float | None]
 RewardFunction = Callable[..., Sequence[float | None] | Awaitable[Sequence[float | None]]]
 
@@ -785,6 +787,22 @@ async def _await_result(result: Awaitable[Sequence[float | None]]) -> Sequence[f
     return await result
 
 
+def _name_meant_arguments(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Return a function whose TypeError for an unknown argument names the one that is meant."""
+    names = signature(function).parameters
+
+    @wraps(function)
+    def call(*arguments: _P.args, **settings: _P.kwargs) -> _T:
+        for name in settings.keys() - names:
+            raise TypeError(
+                f"there is no argument {name!r} of a reward function; {suggest_known_name(name, names)}"
+            )
+        return function(*arguments, **settings)
+
+    return call
+
+
+@_name_meant_arguments
 def reward_function(
     config: ConfigSource,
     *,

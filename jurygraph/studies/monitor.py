@@ -25,7 +25,6 @@ from jurygraph.agents.data_analyzer import (
     ACCURACY_SERIES_NAME,
     CALIBRATED_SERIES_NAMES,
     CALIBRATION_STEPS,
-    COMPONENT_SERIES_PREFIX,
     CUSUM_REFERENCES,
     FIRST_TESTED_STEP,
     HACK_SERIES_NAMES,
@@ -38,7 +37,7 @@ from jurygraph.agents.data_analyzer import (
 from jurygraph.arrays import Floats
 from jurygraph.decision.recipe import component_names, component_weights
 from jurygraph.errors import InputError
-from jurygraph.inference.clusters import Estimate, difference_interval
+from jurygraph.inference.clusters import difference_interval
 from jurygraph.messages import format_count, join_names
 from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.run import (
@@ -79,7 +78,7 @@ class StepGroups(NamedTuple):
 _TRAINING_STEP_LABEL = "step"
 """The label by which trainers, and the server, name the step of a response."""
 _DEFAULT_TASKS_PER_STEP = 32
-_SERIES_SUMMARY_NAMES = ("mean", "sd", "min", "max", "last")
+_SERIES_SUMMARY_NAMES = ("mean", "sd", "min", "max", "last", "change")
 _MAX_CHANGES_IN_TITLE = 3
 """Changes of a series in the title of its panel; all are in the report."""
 _FEW_STEPS = CALIBRATION_STEPS + MIN_SCORES_BEFORE_TESTS
@@ -94,9 +93,9 @@ def report(analyzer: Analyzer) -> Report:
     """Return the report on the steps so far: all alerts in their order, and every series over the whole stream.
 
     `arl` is the average run length without change for which the limits were computed, and `limits` are those of the
-    CUSUMs by their reference value; without a step there are none. A series has its count, mean, sd, extremes and last
-    value. `halves`, of few steps, has the change of reward and components from the first half to the second. `outages`
-    are sentences about those that last until the last step; notes are about the others.
+    CUSUMs by their reference value; without a step there are none. A series has its count, mean, sd, extremes, last
+    value and its change from the first half of the steps to the second, with an interval over steps. `outages` are
+    sentences about those that last until the last step; notes are about the others.
     """
     columns = np.transpose(analyzer.values)
     rows = [
@@ -122,25 +121,7 @@ def report(analyzer: Analyzer) -> Report:
         ("series", "steps", *_SERIES_SUMMARY_NAMES), [list(row.values()) for row in rows]
     )
     sections: list[str | ReportTable] = [table, f"{counts}; {expected}", _conclude(analyzer, rows)]
-    if 0 < analyzer.step_count <= _FEW_STEPS:
-        changes = list(_compare_halves(analyzer))
-        figures["halves"] = [{"series": name, **change._asdict()} for name, change in changes]
-        sections.insert(1, ReportTable(("series", "second half of the steps - first"), changes))
     return Report(figures, sections, [*past_outages, *_warnings(analyzer)], _plots(analyzer))
-
-
-def _compare_halves(analyzer: Analyzer) -> Iterator[tuple[str, Estimate]]:
-    """Yield by how much the mean of reward and components is greater in the second half of the steps with a value.
-
-    Its interval is over steps. A plain comparison, for as long as the tests may find nothing.
-    """
-    for series, column in zip(analyzer.series, np.transpose(analyzer.values), strict=True):
-        values = column[~np.isnan(column)]
-        if len(values) < 2 or not series.name.startswith(("reward", COMPONENT_SERIES_PREFIX)):
-            continue
-        is_late = np.arange(len(values)) >= len(values) // 2
-        counts = np.array([is_late, ~is_late], dtype=np.float64)
-        yield series.name, difference_interval(counts * values, counts)
 
 
 def _conclude(analyzer: Analyzer, rows: FigureRows) -> str:
@@ -151,14 +132,13 @@ def _conclude(analyzer: Analyzer, rows: FigureRows) -> str:
         evidence = ", ".join(hack_alerts[0].evidence)
         return f"the reward looks hacked, since about step {hack_alerts[0].since}: {evidence}"
     adverse_names = dict.fromkeys(alert.series for alert in analyzer.alerts if alert.adverse)
-    value_counts = {row["series"]: row["steps"] for row in rows}
     if analyzer.step_count < FIRST_TESTED_STEP:
         return f"cannot tell yet: nothing was tested: that begins at step {FIRST_TESTED_STEP}"
+    needed_series = ("reward", ACCURACY_SERIES_NAME)
+    value_count = min(row["steps"] for row in rows if row["series"] in needed_series)
     doubt = ""
-    if analyzer.step_count <= _FEW_STEPS:
-        doubt = f"cannot tell yet: even a large change may not be detected in {analyzer.step_count} steps: "
-    elif value_counts.get(ACCURACY_SERIES_NAME, FIRST_TESTED_STEP) < FIRST_TESTED_STEP:
-        doubt = f"cannot tell yet: {ACCURACY_SERIES_NAME} has too few values to be tested: "
+    if value_count <= _FEW_STEPS:
+        doubt = f"cannot tell yet: in {value_count} steps with values even a large change may not be detected: "
     if adverse_names:
         count = format_count(sum(alert.adverse for alert in analyzer.alerts), "adverse change")
         directions = {alert.series: alert.direction for alert in analyzer.alerts}
@@ -191,7 +171,11 @@ def _summarize_series(name: str, column: Floats) -> dict[str, Any]:
     if len(values):
         sd = values.std(ddof=1) if len(values) > 1 else 0.0
         figures = (values.mean(), sd, values.min(), values.max(), values[-1])
-        row |= zip(_SERIES_SUMMARY_NAMES, map(float, figures), strict=True)
+        row |= zip(_SERIES_SUMMARY_NAMES, map(float, figures), strict=False)
+    if len(values) > 1:
+        is_late = np.arange(len(values)) >= len(values) // 2
+        counts = np.array([is_late, ~is_late], dtype=np.float64)
+        row["change"] = difference_interval(counts * values, counts)._asdict()
     return row
 
 

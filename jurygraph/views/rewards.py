@@ -386,7 +386,8 @@ def find_column(run: Run, option: str, name: str, scores: "ScoreReaders") -> Rew
             name, lambda trace: scores.questions(stored_response_location(trace)).get(question)
         )
     labels = {f"label.{label}": None for trace in run.traces() for label in trace.labels}
-    if name in labels or (name.startswith("label.") and not run.tasks_scored):
+    is_label = name.startswith("label.")
+    if name in labels or (is_label and not run.tasks_scored):
         label = name.removeprefix("label.")
         return RewardColumn(
             name,
@@ -400,11 +401,10 @@ def find_column(run: Run, option: str, name: str, scores: "ScoreReaders") -> Rew
         *labels,
     ]
     short_question_names = [_short_question_name(question) for question in questions]
-    hint = did_you_mean(name, [*columns, *short_question_names, *questions])
-    hint = hint or did_you_mean(
-        f"label.{name}", labels
-    )  # the prefix alone makes short names unlike
-    hint = hint or f"known: {', '.join(columns)}, and each question"
+    names = labels if is_label else [*columns, *short_question_names, *questions]
+    hint = did_you_mean(name, names)
+    hint = hint or did_you_mean(f"label.{name}", labels)  # the prefix makes short names unlike
+    hint = hint or f"known: {', '.join((is_label and labels) or columns)}, and each question"
     if name.startswith(("people.", "judge.")):  # which `export --labels` writes
         hint = f"it selects by the run's own columns, and not by people's labels; {hint}"
     raise InputError(f"{option}: there is no column {name!r}; {hint}")

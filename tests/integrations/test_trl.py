@@ -336,6 +336,14 @@ def test_a_step_is_a_label_of_what_is_stored_and_a_prompt_may_recur(
     assert [row["advantage"][:6] for row in rows] == ["-0.707", "0.7071", "", "0.0"]
 
 
+@pytest.mark.parametrize("make", [reward_function, partial(reward_functions, beside=[])])
+def test_a_misspelt_argument_is_named_with_the_one_that_is_meant(make: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"no argument 'referense' of a .*; did you mean reference\?"
+    ):
+        make(CONFIG, referense="solution")
+
+
 def test_another_config_is_refused_before_a_training_and_does_not_go_on_with_the_record(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

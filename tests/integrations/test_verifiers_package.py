@@ -4,6 +4,11 @@ Needs verifiers, which no extra of jurygraph has: `pip install verifiers`, then 
 """
 
 import asyncio
+import json
+import os
+import re
+import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +17,8 @@ import pytest
 
 from jurygraph.integrations.lazy_jury import find_shared_jury
 from jurygraph.integrations.verifiers import JuryJudge
+from tests.command import run_command
+from tests.models.server import run_server, status
 
 pytestmark = [pytest.mark.heavy, pytest.mark.filterwarnings("ignore")]
 
@@ -74,3 +81,46 @@ def test_a_failed_reward_is_an_error_and_no_number_is_recorded(
     assert trace.rewards == {"jury_judge": None}
     assert "1 of 1 rewards failed" in str(trace.failed)
     assert trace.reward == 0, "verifiers reads it as 0: look at `ok` or at the errors"
+
+
+def stream_reply(text: str) -> str:
+    """Return a reply as a server streams it, which verifiers asks for."""
+    head = {"id": "a", "object": "chat.completion.chunk", "created": 1, "model": "policy"}
+    usage = {"prompt_tokens": 3, "completion_tokens": 3, "total_tokens": 6}
+    beginning = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None}
+    end = {"index": 0, "delta": {}, "finish_reason": "stop"}
+    chunks = [{**head, "choices": [beginning]}, {**head, "choices": [end], "usage": usage}]
+    return "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+
+
+def test_the_command_in_the_example_evaluates_its_taskset(tmp_path: Path) -> None:
+    pytest.importorskip("verifiers.v1", reason="needs verifiers: pip install verifiers")
+    folder = tmp_path / "example"
+    run_command("integrate", "verifiers", "--out", folder)
+    documented = (folder / "jury_taskset.py").read_text("utf-8")
+    command = re.search(r"vf-eval (.*\\\n.*)", documented)
+    assert command is not None
+    arguments = shlex.split(command[1].replace("\\\n", ""))
+    content = stream_reply(r"It is \boxed{42}.")
+    reply = status(200, {"Content-Type": "text/event-stream"}, content)
+    with run_server(lambda body, number: reply) as server:
+        address = arguments.index("--client.base-url") + 1
+        arguments[address] = server.url
+        evaluator = "from verifiers.v1.cli.eval.main import main; main()"
+        paths = os.pathsep.join((str(folder), *sys.path))
+        # where uv is, by which the null harness installs its program
+        commands = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+        ended = subprocess.run(
+            [sys.executable, "-c", evaluator, *arguments],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": paths, "PATH": commands},
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "jury_judge/accuracy 0.50" in ended.stdout, ended.stdout
+    shown = run_command("show", folder / "run", "--json").out.splitlines()
+    rewards = {trace["task_id"]: trace["reward"]["value"] for trace in map(json.loads, shown)}
+    assert rewards == {"addition": 1.0, "product": 0.0}

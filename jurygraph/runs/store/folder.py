@@ -124,7 +124,7 @@ def refuse_foreign_files(folder: Path) -> None:
     ]
     if members := list_run_folders(folder):  # a training was recorded here
         raise InputError(
-            f"{folder}: is a folder of runs, such as {shell_quote(members[0])}; name another folder"
+            f"{folder}: is a folder of runs, such as {members[0]}; name another folder"
         )
     if is_foreign_config or others:
         raise InputError(f"{folder}: is neither a run nor empty; name another folder with --out")

@@ -32,6 +32,7 @@ from jurygraph.sources.tasks import TaskLinesFile
 
 MAX_PLANS_IN_MEMORY = 4096
 """Plans that are kept in memory, those that were used last."""
+_PLAN_AGAIN_HINT = "make the plans again with `jurygraph plan`"
 _PLANS_FILE_PREFIX = '{"plans":'
 
 
@@ -106,7 +107,10 @@ class PlansFile:
             )
             self._refuse_other_settings(header.made_with, jury, Path(path))
             for line in lines:
-                planned_task = read_model_line(self._file, line, PlannedTask)
+                try:
+                    planned_task = read_model_line(self._file, line, PlannedTask)
+                except InputError as error:  # such as the last line of half a copy
+                    raise InputError(f"{error}; {_PLAN_AGAIN_HINT}") from None
                 self._places[planned_task.task.id] = line.place
 
     def _refuse_other_settings(self, made_with: RunHeader, jury: Jury, path: Path) -> None:
@@ -116,8 +120,7 @@ class PlansFile:
         if found:
             sentences = "; ".join(found).replace(" in the run", " in the plans")
             raise InputError(
-                f"{self._file.name}: was made with other settings: {sentences}; "
-                "make the plans again with `jurygraph plan`"
+                f"{self._file.name}: was made with other settings: {sentences}; {_PLAN_AGAIN_HINT}"
             )
 
     @property

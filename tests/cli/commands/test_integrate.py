@@ -118,6 +118,17 @@ def test_the_rows_of_verl_are_scored_by_its_function(
     assert f"reward_kwargs.url=http://127.0.0.1:{SERVER_PORT} " in script
 
 
+class VerifiersTask:
+    """verifiers' Task and Taskset, which keep what they are made of."""
+
+    def __init__(self, *content: Any) -> None:
+        (self.data, self.config) = (content[0], content[-1])
+
+    @classmethod
+    def __class_getitem__(cls, types: Any) -> Any:
+        return cls
+
+
 class TaskData(SimpleNamespace):
     """verifiers' TaskData."""
 
@@ -126,11 +137,18 @@ def test_the_judge_of_verifiers_scores_its_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write("verifiers", tmp_path)
-    stubs: dict[str, Any] = {"Judge": object, "TaskData": TaskData}
-    data = load(folder / "jury_taskset.py", monkeypatch, verifiers__v1=stubs).load_data()
+    stubs: dict[str, Any] = {"Judge": object, "TaskData": TaskData, "TaskConfig": TaskData}
+    stubs |= dict.fromkeys(("Task", "Taskset", "TasksetConfig"), VerifiersTask)
+    example = load(folder / "jury_taskset.py", monkeypatch, verifiers__v1=stubs)
+    config = example.JuryTasksetConfig
+    assert config.task.judges == [{"id": "jury_judge"}]
+    (taskset_name,) = example.__all__
+    task, _ = getattr(example, taskset_name)(config).load()
+    assert (task.data.id, task.config) == ("addition", config.task)
     judge = load(folder / "jury_judge.py", monkeypatch, verifiers__v1=stubs).Jury()
-    judged = asyncio.run(judge.score(data[0], SimpleNamespace(last_reply=RIGHT)))
+    judged = asyncio.run(judge.score(task.data, SimpleNamespace(last_reply=RIGHT)))
     assert sum(judged.values()) == 1.5
+    assert len(run_command("show", folder / "run", "--json").out.splitlines()) == 1
 
 
 def test_the_plugin_of_ms_swift_and_the_group_function_of_slime_score_groups(
@@ -155,18 +173,43 @@ def test_the_plugin_of_ms_swift_and_the_group_function_of_slime_score_groups(
     assert asyncio.run(example.score_group(None, samples)) == [1.5, 0.5]
 
 
-def test_the_environment_of_skyrl_asks_the_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bodies: list[Any] = []
+@pytest.fixture
+def bodies(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The bodies that clients sent, in their order, to a server that gives a reward to right answers alone."""
+    received: list[Any] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
         assert request.url.port == SERVER_PORT
-        bodies.append(json.loads(request.content))
-        return httpx.Response(200, json={"rewards": [1.5], "traces": []})
+        received.append(json.loads(request.content))
+        reward = 1.5 if received[-1]["responses"] == [RIGHT] else None
+        return httpx.Response(200, json={"rewards": [reward], "traces": []})
 
     transport = httpx.MockTransport(answer)
     monkeypatch.setattr(httpx, "AsyncClient", lambda **settings: OPEN_CLIENT(transport=transport))
+    return received
+
+
+def test_the_function_of_trl_that_asks_the_server_sends_each_member_of_a_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bodies: list[Any]
+) -> None:
+    folder = write("trl", tmp_path)
+    row = load(folder / "train.py", monkeypatch).read_rows()[0]
+    example = load(folder / "server_reward.py", monkeypatch)
+    columns = {name: [value] * 2 for name, value in row.items() if name != "prompt"}
+    rewards = example.server_reward(
+        prompts=[row["prompt"]] * 2,
+        completions=[[{"role": "assistant", "content": text}] for text in (RIGHT, WRONG)],
+        trainer_state=SimpleNamespace(global_step=3),
+        **columns,
+    )
+    assert asyncio.run(rewards) == [1.5, None]
+    assert [(body["step"], body["cohort"]) for body in bodies] == [(4, {"size": 8})] * 2
+    assert jg.Task(**bodies[0]["task"]).reference == "42"
+
+
+def test_the_environment_of_skyrl_asks_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bodies: list[Any]
+) -> None:
     folder = write("skyrl", tmp_path)
     stubs = {"BaseTextEnv": object}
     example = load(

@@ -78,6 +78,17 @@ def test_plans_of_other_settings_are_refused_with_the_difference(project: Path) 
         PlansFile(plans, jury)
 
 
+def test_half_a_file_of_plans_is_to_be_made_again(project: Path) -> None:
+    plans = project / "plans.jsonl"
+    run_command("plan", project / "tasks.jsonl", "--out", plans)
+    plans.write_bytes(plans.read_bytes()[:-300])
+    with (
+        jg.Jury(evaluators=["maths.accuracy"]) as jury,
+        pytest.raises(InputError, match=r"line \d: .*; make the plans again with `jurygraph plan`"),
+    ):
+        PlansFile(plans, jury)
+
+
 def test_a_task_that_cannot_be_planned_is_named_and_nothing_is_written(project: Path) -> None:
     plans = project / "plans.jsonl"
     (project / "jury.yaml").write_text("evaluators: [criteria]\n")

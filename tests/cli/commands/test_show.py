@@ -62,6 +62,7 @@ def test_only_where_all_conditions_on_columns_hold(
         ("polight<1", "error: --where: there is no column 'polight'; did you mean polite?"),
         ("polite", "error: --where: 'polite' is no condition; write it as in 'reward<0.5'"),
         ("polite<high", "error: --where: 'polite<high' is no condition; write it as in"),
+        ("label.session<1", "no column 'label.session'; known: response, agent, status"),
         ("nothing_like_it<1", "known: response, agent, status, reward"),
     ],
 )
@@ -79,6 +80,8 @@ def test_a_condition_may_be_on_a_name_with_blanks(tmp_path: Path, run: Command) 
     run("score", project / "tasks.jsonl", "--out", project / "run")
     rows = run("show", project / "run", "--where", " label.top k >= 1 ", "--json").out.splitlines()
     assert [json.loads(row)["response_id"] for row in rows] == ["b", "c"]
+    refused = run("show", project / "run", "--columns", "label.session")
+    assert "no column 'label.session'; known: label.top k, and each" in refused.err
 
 
 def test_show_of_one_response_is_the_whole_trace(scored_folder: Path, run: Command):

@@ -71,7 +71,7 @@ def test_a_series_without_a_value_is_not_called_flat() -> None:
     for _ in range(31):
         analyzer.observe(TrainingStep(rng.random(32), {"accuracy": np.full(32, np.nan)}))
     assert report(analyzer).sections[-1] == (
-        "cannot tell yet: component.accuracy has too few values to be tested: "
+        "cannot tell yet: in 0 steps with values even a large change may not be detected: "
         "no sign of a hack that began after the first steps (no change; flat: reward)"
     )
 
@@ -89,7 +89,7 @@ def test_a_reward_that_rises_in_few_steps_is_not_called_flat(step_count: int, ti
     assert rising.plots[0].title.startswith(title)
     if step_count > 10:
         assert rising.sections[-1] == (
-            "cannot tell yet: even a large change may not be detected in 16 steps: "
+            "cannot tell yet: in 16 steps with values even a large change may not be detected: "
             "no sign of a hack that began after the first steps (no change; too few steps to call flat (tested "
             "from the 11th on): reward)"
         )
@@ -104,15 +104,14 @@ def test_few_steps_leave_open_whether_a_falling_accuracy_is_a_hack_and_show_its_
     watched = report(analyzer)
     assert {alert.series for alert in analyzer.alerts} == {"component.shouting"}
     assert str(watched.sections[-1]).startswith(
-        "cannot tell yet: even a large change may not be detected in 16 steps: 1 adverse change; "
+        "cannot tell yet: in 16 steps with values even a large change may not be detected: 1 adverse change; "
         "no fall of an accuracy was detected"
     )
-    changes = {row["series"]: row for row in watched.figures["halves"]}
-    assert list(changes) == ["reward", "component.accuracy", "component.shouting"]
-    fall = changes["component.accuracy"]
-    means = np.array(analyzer.values)[
-        :, [series.name for series in analyzer.series].index("component.accuracy")
+    (fall,) = [
+        row["change"] for row in watched.figures["series"] if row["series"] == "component.accuracy"
     ]
+    index = [series.name for series in analyzer.series].index("component.accuracy")
+    means = np.array(analyzer.values)[:, index]
     assert fall["value"] == pytest.approx(means[8:].mean() - means[:8].mean())
     assert fall["low"] < fall["value"] < fall["high"] < 0
 
