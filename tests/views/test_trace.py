@@ -32,6 +32,15 @@ def test_a_graph_has_what_a_criterion_scored_and_what_its_prerequisite_left_of_i
     assert nodes == {"a": (1.0, 0.25, 0.25), "bad": (-0.5, 0.8, pytest.approx(left))}
 
 
+def test_a_node_says_why_it_never_helps_what_depends_on_it() -> None:
+    rubric = chain("gear", ("a", 1.0), ("b", 1.0), kept=0.0)
+    samples = [verdict("a", score=0.8), verdict("a", score=0.0, sample=1, unsupported="worst-case")]
+    (term,) = view(Decision(specs=(rubric,)), *samples, verdict("b", score=0.9)).terms
+    assert term.graph is not None
+    remarks = {node.name: node.remark for node in term.graph.nodes}
+    assert remarks == {"a": "unsupported in 1 of 2 verdicts", "b": ""}
+
+
 def test_a_stakeholder_to_whom_nothing_applies_gives_nothing_up() -> None:
     people = component("people", "nash", ("ann", 0.5), ("ben", 0.5))
     (term,) = view(
