@@ -239,7 +239,7 @@ def test_no_run_is_begun_around_the_record_of_a_training(tmp_path: Path) -> None
     with jg.Jury(**CODE) as jury:
         with jury.record(tmp_path / "run" / "0"):
             jury.score(TASK, ["9"])
-        message = r"run: is a folder of runs, such as .*run/0; name another folder"
+        message = r"run: is neither a run nor empty, and contains the run .*run/0; name another"
         with pytest.raises(jg.InputError, match=message), jury.record(tmp_path / "run"):
             pass
 

@@ -122,12 +122,12 @@ def refuse_foreign_files(folder: Path) -> None:
         for path in folder.iterdir()
         if path.name not in RUN_FILE_NAMES and not path.match(REPLACEMENT_FILE_GLOB)
     ]
-    if members := list_run_folders(folder):  # a training was recorded here
-        raise InputError(
-            f"{folder}: is a folder of runs, such as {members[0]}; name another folder"
-        )
     if is_foreign_config or others:
-        raise InputError(f"{folder}: is neither a run nor empty; name another folder with --out")
+        members = list_run_folders(folder)[:1]  # such as that of a training's first rank
+        contents = "".join(f", and contains the run {member}" for member in members)
+        raise InputError(
+            f"{folder}: is neither a run nor empty{contents}; name another folder with --out"
+        )
     log = folder / f"{LEDGER_FILE}-wal"
     if log.exists() and log.stat().st_size:
         raise InputError(
