@@ -103,6 +103,9 @@ LabelFilterOption = Annotated[
         "--label",
     ),
 ]
+ByLabelOption = Annotated[
+    str | None, option("LABEL", "Compare the agents in each value of this label, too.", "--by")
+]
 WhereOption = Annotated[
     list[str] | None,
     option(

@@ -27,6 +27,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.plan import TurnReduction, VoteRule
 from jurygraph.schema.verdict import (
+    EMPTY_TURN_GATE,
     MET_THRESHOLD,
     NO_VARIANT_GATE,
     RESPONSE_GATES,
@@ -43,6 +44,7 @@ from jurygraph.schema.verdict import (
     FAILED_BY_INFRASTRUCTURE_CODE,
 ) = range(6)
 NOT_APPLICABLE_CODE, WORST_CASE_CODE, NO_VARIANTS_CODE, JUDGED_NOT_APPLICABLE_CODE = range(6, 10)
+EMPTY_TURN_CODE = 10
 SCORED_VERDICT_CODES = (OK_CODE, WORST_CASE_CODE)
 """Outcomes with a verdict: from an evaluator, or STOPPED, the worst case: from a gate that stopped the response before,
 or where the evaluator's finding lacks the quotation that it needs.
@@ -50,6 +52,7 @@ or where the evaluator's finding lacks the quotation that it needs.
 NO_VARIANTS is a question about variants of a response that has none: not applicable, or the worst case where an input
 counts questions that do not apply as zero. So it is no advantage to have none. JUDGED_NOT_APPLICABLE is an answer of
 the evaluator: its question does not apply. It may be discarded, and is a vote of a majority; else it is NOT_APPLICABLE.
+EMPTY_TURN is not applicable to a penalty, and the worst case of a gain.
 """
 
 _NOT_APPLICABLE_VOTE = -1.0
@@ -182,7 +185,7 @@ class VerdictTable:
         """Return the filled cells of each turn of a question; of all of it for one about whole responses."""
         return [
             _fill_cells(columns, is_penalty, spec_input, rule, fill_mode)
-            for columns in self.effective_columns_by_turn(name, spec_input, met_from)
+            for columns in self.effective_columns_by_turn(name, spec_input, met_from, is_penalty)
         ]
 
     def effective_columns(self, name: str, spec_input: ComponentInput) -> ScoreArrays:
@@ -199,14 +202,18 @@ class VerdictTable:
         )
 
     def effective_columns_by_turn(
-        self, name: str, spec_input: ComponentInput, met_from: float = MET_THRESHOLD
+        self,
+        name: str,
+        spec_input: ComponentInput,
+        met_from: float = MET_THRESHOLD,
+        is_penalty: bool = False,
     ) -> list[ScoreArrays]:
         """Return what `effective_columns` does, apart for each turn; all of it for a question about whole responses.
 
         Where the last turn counts, the verdicts on the turns before it are ABSENT.
         """
         turns = [
-            self._adjust_turn_columns(columns, name, spec_input, met_from)
+            self._adjust_turn_columns(columns, name, spec_input, met_from, is_penalty)
             for columns in self._split_columns_by_turn(name, spec_input.judge)
         ]
         if spec_input.turns.get(name) == "last":
@@ -214,7 +221,12 @@ class VerdictTable:
         return turns
 
     def _adjust_turn_columns(
-        self, columns: ScoreArrays, name: str, spec_input: ComponentInput, met_from: float
+        self,
+        columns: ScoreArrays,
+        name: str,
+        spec_input: ComponentInput,
+        met_from: float,
+        is_penalty: bool,
     ) -> ScoreArrays:
         if met_from != MET_THRESHOLD:
             met = np.where(columns.decided, columns.met, columns.value >= met_from)
@@ -227,6 +239,10 @@ class VerdictTable:
         columns = columns.replace_verdict_code(
             columns.verdict_code == NO_VARIANTS_CODE,
             WORST_CASE_CODE if spec_input.if_skipped == "zero" else NOT_APPLICABLE_CODE,
+        )
+        columns = columns.replace_verdict_code(
+            columns.verdict_code == EMPTY_TURN_CODE,
+            NOT_APPLICABLE_CODE if is_penalty else WORST_CASE_CODE,
         )
         if spec_input.min_confidence > 0.0:  # verdicts of gates are never discarded
             columns = columns.replace_verdict_code(
@@ -501,7 +517,9 @@ def _reduce_to_majority(
 
 
 def ok_verdict_code(gated_by: str | None, unsupported: UnsupportedTreatment | None) -> int:
-    """Return the code of a verdict that is ok: STOPPED if it counts as the worst case, else OK."""
+    """Return the code of a verdict that is ok: STOPPED if it counts as the worst case, EMPTY_TURN, else OK."""
+    if gated_by == EMPTY_TURN_GATE:
+        return EMPTY_TURN_CODE
     return WORST_CASE_CODE if gated_by in RESPONSE_GATES or unsupported == "worst-case" else OK_CODE
 
 

@@ -243,7 +243,13 @@ def _judge_name(verdict: ExplainedVerdict) -> str:
 
 
 def _describe_answer(part: _ComponentPart) -> str:
-    """Return the judge's own answer if the part has the value of a verdict, and all such verdicts the same answer."""
+    """Return the judge's own answer if the part has the value of a verdict, and all such verdicts the same answer.
+
+    What is decided for the response loses a little where its judge is not sure: nobody should look for a fault there.
+    """
+    decisions = {verdict.verdict.met for verdict in part.verdicts if verdict.has_best_decision}
+    if len(decisions) == 1 and all(verdict.has_best_decision for verdict in part.verdicts):
+        return f"{'met' if decisions.pop() else 'not met'}, not certain"
     answers = {
         verdict.native
         for verdict in part.verdicts
@@ -326,8 +332,11 @@ def _component_parts_of_input(
     unreduced_mean = value
     if total:
         unreduced_mean = sum(weight * mean for _, weight, mean in questions) / total
-    if not isclose(unreduced_mean, value, abs_tol=1e-9):
-        note = _describe_reduction(component, name, unreduced_mean, value)
+    is_reduced = not isclose(unreduced_mean, value, abs_tol=1e-9)
+    note = "; ".join(_describe_missing_prerequisites(component, name))
+    if is_reduced or note:
+        reduction = _describe_reduction(component, name, unreduced_mean, value)
+        note = "; ".join(filter(None, [reduction if is_reduced else "", note]))
         return [_ComponentPart(name, value, share, verdicts, note)]
     if len(questions) < 2:
         return [
@@ -368,12 +377,9 @@ def _describe_reduction(
     component: ExplainedTerm, name: str, unreduced_mean: float, value: float
 ) -> str:
     """Describe what reduced the mean of an input: the prerequisites of a criterion, or the cap of a utility."""
-    names = list(component.inputs)
-    edges = component.combiner.prerequisites(component.params)
     parents = [
-        _describe_prerequisite(component, names[parent], retention)
-        for parent, child, retention in sorted(edges, key=lambda edge: edge[:2])
-        if names[child] == name
+        _describe_prerequisite(component, parent, retention)
+        for parent, retention in _prerequisites_of(component, name)
     ]
     if parents:
         factor = format_number_for_sentence(value / unreduced_mean if unreduced_mean else 1.0)
@@ -394,6 +400,28 @@ def _describe_reduction(
     }
     mean = format_number_for_sentence(unreduced_mean)
     return f"{mean}, capped by its hard constraints: {join_names(caps)}"
+
+
+def _prerequisites_of(component: ExplainedTerm, name: str) -> Iterator[tuple[str, float | None]]:
+    """Yield the names of a criterion's prerequisites, each with its λ."""
+    names = list(component.inputs)
+    edges = component.combiner.prerequisites(component.params)
+    for parent, child, retention in sorted(edges, key=lambda edge: edge[:2]):
+        if names[child] == name:
+            yield names[parent], retention
+
+
+def _describe_missing_prerequisites(component: ExplainedTerm, name: str) -> Iterator[str]:
+    """Yield how prerequisites count that are not judged in all their verdicts: none of them ever helps a response.
+
+    Where a criterion is 0 for itself they make no difference.
+    """
+    if component.input_mean(name):
+        effect = "unmet" if component.inputs[name].signed_weight > 0 else "met"
+        for parent, _ in _prerequisites_of(component, name):
+            reason = component.describe_missing_judgement(parent)
+            if reason:
+                yield f"{parent} is {reason}: it counts as {effect} for what depends on it"
 
 
 def _describe_prerequisite(component: ExplainedTerm, name: str, retention: float | None) -> str:

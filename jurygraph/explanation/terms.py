@@ -11,7 +11,7 @@ import numpy as np
 
 from jurygraph.agents.registry import BUILTIN_COMBINER_PATHS, find_plugin_paths, load_combiner
 from jurygraph.agents.roles import QUOTE_TOO_WEAK_REASON
-from jurygraph.decision.combiners import Combiner, Component, InputMatrices
+from jurygraph.decision.combiners import Combiner, Component, InputMatrices, ScoreMatrix
 from jurygraph.decision.table import (
     ABSENT_CODE,
     NOT_APPLICABLE_CODE,
@@ -141,9 +141,9 @@ class ExplainedVerdict:
 
     @property
     def worst_case_score(self) -> float | None:
-        """Return the score that counts instead of that of an unsupported finding; None of any other verdict."""
-        is_score_replaced = self.verdict.is_worst_case and self.direction
-        return float(self.direction < 0) if is_score_replaced else None
+        """Return the score that counts of an unsupported finding, or where a gate stopped; None of any other."""
+        is_worst_case = self.verdict.is_worst_case or self.effect == "gated"
+        return float(self.direction < 0) if is_worst_case and self.direction else None
 
     @property
     def label(self) -> str:
@@ -453,6 +453,25 @@ class ExplainedTerm:
         inputs = self.combiner.input_names_by_part(self.params).get(name, [name])
         return self.unjudged.issuperset(inputs)
 
+    def describe_missing_judgement(self, name: str) -> str:
+        """Return why a criterion does not count as judged for those that depend on it (`are_criteria_judged`), such as
+        "unsupported in 1 of 3 verdicts"; empty if it does, or if a gate stopped the response."""
+        use = self.inputs[name]
+        matrix = self._score_matrix(use, "counted")
+        verdicts = self.verdicts_of(name)
+        is_gated = any(verdict.effect == "gated" for verdict in verdicts)
+        if is_gated or (matrix.judged | ~matrix.applicable).all():
+            return ""
+        votes = [
+            missing_vote(verdict) for verdict in verdicts if verdict.effect != "not_applicable"
+        ]
+        reasons = sorted(set(filter(None, votes)))
+        share = (
+            f" in {len(votes) - votes.count('')} of {len(votes)} verdicts" if "" in votes else ""
+        )
+        is_undecided = share and use.reduce == "majority"
+        return "without a majority" if is_undecided else f"{' or '.join(reasons)}{share}"
+
     def verdicts_of(self, name: str, question: str | None = None) -> list[ExplainedVerdict]:
         """Return the verdicts of an input, or on one of its questions."""
         use = self.inputs[name]
@@ -475,11 +494,14 @@ class ExplainedTerm:
         self, use: ComponentInput, fill_mode: UnjudgedFillMode
     ) -> tuple[float, int] | None:
         """Return the mean value of an input's cells, as the combiner got them, and their number; None without any."""
-        direction = 1 if self.spec is None else self.spec.direction
-        rule = self._explained_trace.decision.rule
-        matrix = self._explained_trace.table.score_matrix(use, rule, direction, fill_mode)
+        matrix = self._score_matrix(use, fill_mode)
         cells = matrix.value[matrix.applicable & (matrix.weight != 0.0)]
         return (float(cells.mean()), len(cells)) if len(cells) else None
+
+    def _score_matrix(self, use: ComponentInput, fill_mode: UnjudgedFillMode) -> ScoreMatrix:
+        direction = 1 if self.spec is None else self.spec.direction
+        rule = self._explained_trace.decision.rule
+        return self._explained_trace.table.score_matrix(use, rule, direction, fill_mode)
 
 
 def _build_verdict_table(

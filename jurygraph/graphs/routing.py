@@ -38,6 +38,7 @@ from jurygraph.schema.plan import (
 )
 from jurygraph.schema.task import query_to_text
 from jurygraph.schema.verdict import (
+    EMPTY_TURN_GATE,
     GATED_LAYERS,
     GROUP_OF_ONE_GATE_NAME,
     MISSING_FIELD_GATE,
@@ -114,7 +115,8 @@ class ReusedResults:
 
     Only verdicts on responses that were shown are reused: those settled by a gate or a condition are settled again,
     without a request; `settled` has their number by question. A verdict or material that depends on other material is
-    reused only if that material is still the same.
+    reused only if that material is still the same. `stopped_as_empty` are verdicts of a recorded run that an empty
+    message settled: an empty last one once stopped all that saw the conversation, and stops these again.
     """
 
     verdicts: Mapping[VerdictKey, RecordedVerdict]
@@ -122,6 +124,7 @@ class ReusedResults:
     calls: Mapping[str, Call] = field(default_factory=dict)
     lookups: Mapping[str, Lookup] = field(default_factory=dict)
     settled: Mapping[str, int] = field(default_factory=dict)
+    stopped_as_empty: Collection[VerdictKey] = ()
 
 
 NO_REUSED_RESULTS = ReusedResults({}, {})
@@ -199,6 +202,20 @@ def mark_superseded(
     return marked_verdicts
 
 
+class _GatedText(NamedTuple):
+    """The text that gates read: a part of a response (its id) up to a turn, for a query with a reference.
+
+    If an empty last message `counts_alone`, it stops the whole conversation.
+    """
+
+    response: str
+    query: str
+    reference: str | None
+    sees: VisiblePart
+    turn: int | None
+    counts_alone: bool
+
+
 @dataclass(slots=True)
 class _WorkCollector:
     """Collects work; later waves see what earlier ones settled. `material` is by response id and name."""
@@ -209,9 +226,7 @@ class _WorkCollector:
     reused_results: ReusedResults
     material: dict[str, dict[str, Material]]
     work: WaveWork = field(default_factory=WaveWork)
-    gated: dict[tuple[str, str, str | None, VisiblePart, int | None], TextGateResult | None] = (
-        field(default_factory=dict)
-    )
+    gated: dict[_GatedText, TextGateResult | None] = field(default_factory=dict)
     answered: dict[str, list[RecordedVerdict]] = field(default_factory=dict)
     """The verdicts of the waves before, by question, without superseded ones."""
 
@@ -436,19 +451,37 @@ class _WorkCollector:
             return None
         view = self.survey.views[question.view]
         query = query_to_text(view.query)
-        key = response.id, query, view.reference, question.shown_part, turn
-        if key not in self.gated:
-            text = response.view(question.shown_part, turn).text
-            self.gated[key] = find_stopping_gate(
-                text, self.survey.gates, query=query, reference=view.reference
-            )
-        result = self.gated[key]
+        key = VerdictKey(question.id, response.id, (), 0, turn=turn)
+        was_stopped = key in self.reused_results.stopped_as_empty
+        counts_alone = turn is not None or was_stopped
+        text = _GatedText(
+            response.id, query, view.reference, question.shown_part, turn, counts_alone
+        )
+        result = self._find_stopping_gate(text, response)
         if result is None:
             return None
+        if result.gate == "empty-response" and turn is not None and not was_stopped:
+            # Who never says or does anything is stopped in every turn.
+            conversation = text._replace(sees="without_reasoning", turn=None, counts_alone=False)
+            if self._find_stopping_gate(conversation, response) != result:
+                return RecordedVerdict(
+                    score=0.0, met=False, gated_by=EMPTY_TURN_GATE, reason=result.reason
+                )
         is_penalty = _is_penalty_criterion(view)
         return RecordedVerdict(
             score=float(is_penalty), met=is_penalty, gated_by=result.gate, reason=result.reason
         )
+
+    def _find_stopping_gate(self, text: _GatedText, response: Response) -> TextGateResult | None:
+        if text not in self.gated:
+            self.gated[text] = find_stopping_gate(
+                response.view(text.sees, text.turn).text,
+                self.survey.gates,
+                query=text.query,
+                reference=text.reference,
+                last_message_counts_alone=text.counts_alone,
+            )
+        return self.gated[text]
 
     def _screening_verdict(
         self, when: Condition, response: Response, turn: int | None

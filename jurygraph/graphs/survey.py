@@ -27,6 +27,7 @@ from jurygraph.schema.frozen_model import JsonFields, suggest_name
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
 from jurygraph.schema.task import TaskBackground, sort_by_id
 from jurygraph.schema.verdict import (
+    EMPTY_TURN_GATE,
     GATED_LAYERS,
     GROUP_OF_ONE_GATE_NAME,
     MISSING_FIELD_GATE,
@@ -38,6 +39,7 @@ from jurygraph.schema.verdict import (
 from jurygraph.tools.tool import ToolSet
 
 _RESERVED_QUESTION_IDS = (
+    EMPTY_TURN_GATE,
     GROUP_OF_ONE_GATE_NAME,
     MISSING_FIELD_GATE,
     NO_VARIANT_GATE,

@@ -5,9 +5,13 @@ counts may be named by a user, and an answer of several values is no label.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
+
+from pydantic import Field
 
 from jurygraph.errors import InputError
 from jurygraph.interchange.rows import WHOLE_NUMBER_AS_TEXT, RowKey, StrippedKey
@@ -17,6 +21,7 @@ from jurygraph.messages import (
     describe_decimal_comma,
     join_names,
     quote,
+    shell_quote,
     validate,
 )
 from jurygraph.schema.frozen_model import FrozenModel, JsonMapping, LongId
@@ -49,8 +54,8 @@ OTHER_FIELDS = ("agent", "domain", "group", "text", "prompt")
 class ExportColumns(NamedTuple):
     """The fields of an export that a user names: of what was rated, the question, who answered, and each rater.
 
-    `raters` are columns, or PERSON=COLUMN, PERSON:DIMENSION=COLUMN; `others` are the columns of `OTHER_FIELDS` in a
-    table with a column for each rater.
+    `raters` are columns, or PERSON=COLUMN, PERSON:DIMENSION=COLUMN, as are `reasons`, of a person's labels; `others`
+    are the columns of `OTHER_FIELDS` in a table with a column for each rater.
     """
 
     item: str | None = None
@@ -58,6 +63,7 @@ class ExportColumns(NamedTuple):
     annotator: str | None = None
     raters: Sequence[str] = ()
     others: NameByField = NO_NAMES
+    reasons: Sequence[str] = ()
 
 
 class _ExportedVote(Vote):
@@ -70,6 +76,8 @@ class _ExportedVote(Vote):
     group: Annotated[LongId, WHOLE_NUMBER_AS_TEXT] | None = None
     text: str | None = None
     prompt: str | None = None
+    reason: str | None = None
+    location: str = Field("", exclude=True)
 
 
 class ExportedAnswer(NamedTuple):
@@ -93,6 +101,7 @@ class ExportedAnswer(NamedTuple):
         item = get_export_field(self.location, self.fields, item_column or self.key, "--id-column")
         label = _unwrap_label(where, self.value)
         content = {**self.others, "item": item, "annotator": self.annotator, "label": label}
+        content["location"] = where
         if self.question != item:  # an item may be the question itself, in a survey
             content["dimension"] = self.question
         vote = validate(_ExportedVote, content)
@@ -158,6 +167,10 @@ def _unwrap_label(where: str, value: Any) -> Any:
     return float(text) if NUMERAL_PATTERN.fullmatch(text) else text or None
 
 
+_RaterSubject = tuple[str, str | None]
+"""A person, and the dimension that a column of theirs is of, if it names one."""
+
+
 def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
     """Yield the answers of a table with a row for each item, `item` or `id`, and a column for each rater."""
     if not columns.raters:
@@ -167,8 +180,10 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
         )
     rows = leave_out_copies(path, read_rows(path))
     person_by_column = dict(map(_parse_rater, columns.raters))
+    reason_columns = _match_reason_columns(columns.reasons, person_by_column.values())
     read_names = {
         *person_by_column,
+        *reason_columns.values(),
         *OTHER_FIELDS,
         *columns.others.values(),
         columns.item,
@@ -176,11 +191,11 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
         "id",
     }
     for _, row in rows[:1]:
-        if unread_names := join_names(sorted(row.keys() - read_names)):
-            message = (
-                "%s: not read: %s; --column agent=C names one of agent, domain, group, text, prompt"
-            )
-            _LOGGER.warning(message, path, unread_names)
+        unread_names = sorted(row.keys() - read_names)
+        if unread_names:
+            message = "%s: not read: %s; %s--column agent=C names one of agent, domain, group, text, prompt"
+            reason_hint = _suggest_reason_columns(unread_names, person_by_column)
+            _LOGGER.warning(message, path, join_names(unread_names), reason_hint)
     read_decimal_commas(path, rows, person_by_column)
     for position, row in rows:
         location = f"{path}, {position}"
@@ -191,10 +206,56 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
         others = {name: value for name, value in others.items() if value not in (None, "")}
         for column, (person, dimension) in person_by_column.items():
             value = get_export_field(location, row, column, "--rater-columns")
-            yield ExportedAnswer(location, column, row, key, person, value, dimension, others)
+            answer_fields = others
+            reason_column = reason_columns.get((person, dimension))
+            if reason_column is not None:
+                reason = get_export_field(location, row, reason_column, "--reason-columns")
+                if reason not in (None, ""):
+                    answer_fields = {**others, "reason": str(reason)}
+            yield ExportedAnswer(
+                location, column, row, key, person, value, dimension, answer_fields
+            )
 
 
-def _parse_rater(text: str) -> tuple[str, tuple[str, str | None]]:
+def _parse_rater(text: str) -> tuple[str, _RaterSubject]:
     """Return a column, with its person and the dimension: COLUMN, PERSON=COLUMN or PERSON:DIMENSION=COLUMN."""
     column, person, dimension = split_column_subject(text)
     return column, (person or column, dimension or None)
+
+
+def _match_reason_columns(
+    texts: Sequence[str], raters: Collection[_RaterSubject]
+) -> Mapping[_RaterSubject, str]:
+    """Return the columns of reasons by person and dimension; one without a dimension is of all that the person rated.
+
+    Raises `InputError` for reasons of nobody who has a column of labels.
+    """
+    reason_columns = {}
+    for text in texts:
+        column, (person, dimension) = _parse_rater(text)
+        subjects = [
+            rater for rater in raters if rater[0] == person and dimension in (None, rater[1])
+        ]
+        if not subjects:
+            people = join_names(dict.fromkeys(rater[0] for rater in raters))
+            raise InputError(
+                f"--reason-columns: {quote(text)} is of nobody in --rater-columns; write PERSON=COLUMN, with one of "
+                f"{people}"
+            )
+        reason_columns.update(dict.fromkeys(subjects, column))
+    return reason_columns
+
+
+def _suggest_reason_columns(
+    names: Iterable[str], person_by_column: Mapping[str, _RaterSubject]
+) -> str:
+    """Return the option that reads the columns that are called like a rater and a word, such as "ann comment"."""
+    people = dict.fromkeys(person for person, _ in person_by_column.values())
+    pairs = []
+    for person, name in product(people, names):
+        is_of_person = re.match(rf"{re.escape(person)}[\W_]", name, re.IGNORECASE)
+        if is_of_person:
+            pairs.append(f"{person}={name}")
+    if not pairs:
+        return ""
+    return f"if these are reasons, --reason-columns {shell_quote(','.join(pairs))}; "

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from pydantic import Field
+
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import TaskLine
@@ -23,6 +25,10 @@ from jurygraph.sources.ratings import (
 
 RATED_TABLE_COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
 """What the columns of such a table may be called, or be mapped to."""
+
+
+class _PlacedAnswer(RatedAnswer):
+    location: str = Field(exclude=True)
 
 
 class RatedTable(NamedTuple):
@@ -70,7 +76,10 @@ def read_rated_table(
     for item, item_votes in ratings_by_item.items():
         people = [vote.annotator for vote in item_votes]
         tasks.append(item_to_task(file.path, item, item_votes, people, texts, prompts))
-    answers = [RatedAnswer(**vote.model_dump(), prompt=prompts.get(vote.key)) for vote in votes]
+    answers: list[RatedAnswer] = []
+    for position, vote in file.rows:
+        fields = vote.model_dump()
+        answers.append(_PlacedAnswer(**fields, prompt=prompts.get(vote.key), location=position))
     return RatedTable(tasks, answers)
 
 

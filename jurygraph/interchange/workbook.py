@@ -31,11 +31,11 @@ from jurygraph.schema.task import last_request_text
 from jurygraph.sources.ratings import escape_formulas
 from jurygraph.views.agents import (
     RankedAgent,
-    UnitRewards,
     agent_label,
     conclude_ranking,
     rank_agents,
     reward_limits_of_decisions,
+    unit_rewards,
 )
 from jurygraph.views.components import JudgedValues, compare_components
 from jurygraph.views.juries import describe_jury_votes
@@ -104,8 +104,7 @@ def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
         unit = unit_name_of_task(run, group.record.key)
         for trace in group.traces:
             agent = trace.agent or ""
-            scored = int(trace.value is not None)
-            rewards.append(UnitRewards(agent, unit, 1, scored, trace.value or 0.0, *trace.span))
+            rewards.append(unit_rewards(trace, unit))
             for name in trace.names:
                 judged, _ = trace.component(name)
                 is_in_mean = trace.value is not None and judged is not None

@@ -18,6 +18,7 @@ from jurygraph.runs.export_table import (
 from jurygraph.schema import Config, Decision, RecordedVerdict, Response, Task, Trace
 from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.schema.task import chat_to_prompt_text
+from jurygraph.schema.verdict import RESPONSE_GATES
 from jurygraph.sources.files import close_on_error, explain_full_temp_disk
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def _verdict_columns_and_rows(run: RunForTables) -> tuple[_ColumnTypes, _TraceRo
     def rows(trace: Trace) -> Iterator[ExportRow]:
         verdicts = verdicts_about_response(trace, superseded=True)
         counts_as = {}
-        if any(verdict.is_worst_case for verdict in trace.verdicts):
+        if any(v.is_worst_case or v.gated_by in RESPONSE_GATES for v in trace.verdicts):
             verdict_explanations = run.explain_trace(trace).explained.verdicts
             counts_as = {one.verdict.key: one.worst_case_score for one in verdict_explanations}
         for verdict in verdicts:
@@ -216,6 +217,8 @@ def _describe(trace: Trace, response: Response | None, task: Task | None, texts:
         }
         if task and task.context:
             row["context"] = "\n\n".join(passage.text for passage in task.context)
+    if task and task.group is not None:
+        row["group"] = task.group
     metadata = {**(task.metadata if task else {}), **(response.metadata if response else {})}
     return row | {f"metadata.{name}": value for name, value in metadata.items()}
 
@@ -263,6 +266,9 @@ def _verdict_row(
         "quotes": len(verdict.evidence),
         "counts_as": counts_as,
     }
+    if counts_as is not None and verdict.gated_by is not None:
+        # no judge has said anything else
+        derived_cells |= {"score": counts_as, "met": counts_as == 1.0}
     return {
         name: derived_cells[name] if name in derived_cells else getattr(verdict, name)
         for name in fields

@@ -472,16 +472,22 @@ class TextGateResult(NamedTuple):
 
 
 def find_stopping_gate(
-    text: str, gates: Collection[ResponseGate], *, query: str = "", reference: str | None = None
+    text: str,
+    gates: Collection[ResponseGate],
+    *,
+    query: str = "",
+    reference: str | None = None,
+    last_message_counts_alone: bool = False,
 ) -> TextGateResult | None:
     """Return the first of these gates, in the order of `RESPONSE_GATES`, that stops a response; None if none does.
 
     Depends on the texts alone, and takes time proportional to their length. Passages that the query or reference
     contains as well do not count against a response. In a conversation, the messages of the assistant are read one by
-    one: what others wrote is not its work.
+    one: what others wrote is not its work. An empty last one stops it alone if `last_message_counts_alone`, else only
+    if all are empty.
     """
     if isinstance(text, RenderedText) and text.has_turn_headers:
-        return _gate_conversation(text, gates, query, reference)
+        return _gate_conversation(text, gates, query, reference, last_message_counts_alone)
     read = fold_text(text)
     reference = reference or ""
     reasons = {
@@ -501,11 +507,16 @@ def find_stopping_gate(
 
 
 def _gate_conversation(
-    text: RenderedText, gates: Collection[ResponseGate], query: str, reference: str | None
+    text: RenderedText,
+    gates: Collection[ResponseGate],
+    query: str,
+    reference: str | None,
+    last_message_counts_alone: bool,
 ) -> TextGateResult | None:
     """Return the gate that stops a conversation: for an address in any message, else for the last reply.
 
-    A last message that only calls tools is an action, not an empty answer.
+    A last message that only calls tools is an action, not an empty answer. An empty one is passed over to the last that
+    says or does something, so that it hides no bare opener.
     """
     assistant_turns = [turn for turn in text.turns if turn.role == "assistant"]
     grader_address_gates = [gate for gate in gates if gate == "addresses-grader"]
@@ -518,7 +529,14 @@ def _gate_conversation(
         found = find_stopping_gate(words, grader_address_gates, query=query, reference=reference)
         if found is not None:
             return found._replace(reason=f"{lead}{found.reason}")
-    last = [turn for turn in assistant_turns if turn.message == assistant_turns[-1].message]
+    answering_turns = []
+    if not last_message_counts_alone:
+        for turn in assistant_turns:
+            is_visible_text = turn.kind == "text" and not _check_empty(text[turn.start : turn.end])
+            if turn.kind == "call" or is_visible_text:
+                answering_turns.append(turn)
+    answering_turns = answering_turns or assistant_turns
+    last = [turn for turn in assistant_turns if turn.message == answering_turns[-1].message]
     if any(turn.kind == "call" for turn in last):
         return None
     reply = _join_turn_texts(text, last)

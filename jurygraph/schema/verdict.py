@@ -72,6 +72,9 @@ NO_VARIANT_GATE = "no-variant"
 """Marks questions about the variants of a response of which none could be made: they do not apply."""
 NO_TURN_GATE = "no-turn"
 """Marks questions about the turns of a conversation in which an assistant says nothing: they do not apply."""
+EMPTY_TURN_GATE = "empty-turn"
+"""Marks questions about an empty turn of a conversation that has others: no merit is in it, and no fault. A merit
+counts 0, so that silence is no way around a hard turn; a fault leaves the turn out, so that silence dilutes none."""
 MISSING_FIELD_GATE = "missing-field"
 """Marks questions about a task that lacks what their evaluator needs, where the config leaves such tasks out."""
 

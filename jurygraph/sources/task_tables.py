@@ -9,7 +9,8 @@ import os
 import re
 import tempfile
 from array import array
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -140,6 +141,8 @@ _TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
 
 _MAX_FURTHER_FAULTS_LISTED = 19
 """Most bad rows of a table that are listed after the first."""
+_MAX_FAULTS_OF_A_KIND = 3
+"""Most bad rows with the same fault that are listed by themselves: a wrong option is a fault of every row."""
 
 _TASK_COLUMN_ROLES = ("tools", "reference_actions", "reference_messages")
 """Columns that a table of messages is read with, as JSON, if it has them."""
@@ -380,7 +383,7 @@ def convert_table(
                 _require_columns(path, position, columns, values, first_position)
                 converted_rows.add(count, position, values, columns)
     if faults:
-        first_fault, *others = faults
+        first_fault, *others = _collapse_faults(path, faults)
         error = InputError(first_fault)
         for fault in list_first(others, _MAX_FURTHER_FAULTS_LISTED):
             error.add_note(fault)
@@ -399,6 +402,30 @@ def _collect_faults(faults: dict[str, None]) -> Iterator[None]:
         yield
     except InputError as error:
         faults[str(error)] = None
+
+
+_PARTS_OF_A_ROW_PATTERN = re.compile(r"'[^']*'|\d+")
+"""What differs between the same faults of two rows."""
+
+
+def _collapse_faults(path: Path, faults: Iterable[str]) -> list[str]:
+    """Return the faults, those that many rows share last and as one, with their number and the first places."""
+    kinds = {
+        fault: _PARTS_OF_A_ROW_PATTERN.sub("", fault.removeprefix(str(path))) for fault in faults
+    }
+    faults_by_kind = defaultdict(list)
+    for fault, kind in kinds.items():
+        faults_by_kind[kind].append(fault)
+    listed_faults = [
+        fault for fault, kind in kinds.items() if len(faults_by_kind[kind]) <= _MAX_FAULTS_OF_A_KIND
+    ]
+    for first, *others in faults_by_kind.values():
+        if len(others) >= _MAX_FAULTS_OF_A_KIND:
+            places = [
+                re.split("[,:]", fault.removeprefix(f"{path}, "), maxsplit=1)[0] for fault in others
+            ]
+            listed_faults.append(f"{first} (and {len(others)} more: {join_names(places)})")
+    return listed_faults
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ the width falls with the root of the number.
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from operator import itemgetter
 from statistics import NormalDist
@@ -489,14 +489,10 @@ def _conclude_dimension(
     total = round(best["answered"] / best["coverage"])
     if best["n"] < (1.0 - MAX_UNPREDICTED_SHARE) * total:
         limiting = min(ranked_judges, key=itemgetter("coverage"))
-        reasons = [
-            f"{count} {_OMISSION_TEXTS.get(reason, reason)}"
-            for reason, count in limiting["left_out"].items()
-        ]
         yield (
             f"{subject} predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
             f"{total}, those that all predict. {limiting['judge']} leaves out most: "
-            f"{join_names(reasons) or 'it has no others to go by'}."
+            f"{_describe_omissions(limiting['left_out'])}."
         )
     alpha = best["alpha"]
     threshold = MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS
@@ -514,14 +510,21 @@ def _conclude_dimension(
 
 _JUDGES_WITH_MODEL = ("zero-shot", "aggregate", "personalized")
 _MAX_PERSONS_NAMED = 8
-_OMISSION_TEXTS = {
-    "unsupported": (
-        "unsupported by a valid quotation (new runs with `safety: {evidence: preferred}` count these)"
-    ),
-    "no majority": (
-        "no majority (`panel: {reduce: mean}` counts their mean, of a run by `rescore --set panel.reduce=mean`)"
-    ),
+_OMISSION_REMEDIES = {
+    "unsupported": "by a valid quotation; new runs with `safety: {evidence: preferred}` count these",
+    "confidence": "`--min-confidence 0` counts these",
+    "no majority": "`rescore --set panel.reduce=mean` counts the mean of the samples",
 }
+"""What counts the ratings that a judge leaves out, by the start of the reason."""
+
+
+def _describe_omissions(left_out: Mapping[str, int]) -> str:
+    """Return why a judge leaves ratings out, and what counts them: the most frequent reason first."""
+    reasons = []
+    for reason, count in Counter(left_out).most_common():
+        remedy = _OMISSION_REMEDIES.get(reason.partition(" below ")[0])
+        reasons.append(f"{count} {reason} ({remedy})" if remedy else f"{count} {reason}")
+    return join_names(reasons) or "it has no others to go by"
 
 
 def _describe_persons(persons: FigureRows) -> Iterator[str]:
@@ -570,7 +573,7 @@ def _describe_planned_pair(row: Figures, judges: FigureRows, persons: FigureRows
         first, second = (f"{name} ({answered[name]})" for name in (row["first"], row["second"]))
         return (
             f"only {shared} of {total} ratings are predicted by both {first} and {second}: no conclusion on which is "
-            "nearer; the notes say why."
+            "nearer; what is left out most, and what counts it, follows."
         )
     return " ".join([_describe_nearer_judge(row, len(persons)), *_describe_gains(persons)])
 

@@ -380,7 +380,7 @@ def report(sheets: RunRubricScores, random_graph_count: int = RANDOM_GRAPH_COUNT
     - `kappa` is the run's, used for `gear` and for the untyped and random graphs.
     - `census`: `examples` are the responses with a reward from a rubric, of `rubrics` tasks, `graphs` of which have
       an edge; of these, `exact` are inferred exactly. Of the `edges` (counted once for each example), `unjudged`
-      are no cases, because an end was not judged or does not apply.
+      are no cases, because an end does not apply, or was not judged in all its samples.
     - `methods`, by rule: leakage and preservation over all edges, by kind of edge, the mean reward of the rubric,
       and its mean change against flat aggregation.
       The authors' script counts the edges of `prerequisites` alone.
@@ -770,7 +770,7 @@ def _notes(figures: Figures) -> Iterator[str]:
     if census_figures["unjudged"]:
         yield (
             f"no cases: {census_figures['unjudged']} of {census_figures['edges']} edges with an end that was not "
-            "judged or does not apply"
+            "judged, is unsupported in a sample, or does not apply"
         )
     too_large_count = figures["inference"]["too_large"]
     if too_large_count:

@@ -490,6 +490,8 @@ def _join_judge_labels(
             left_out[_why_left_out(response, judgement, run)] += 1
             if judgement is not None and judgement.counted is not None:
                 counted_value = low + judgement.counted * (high - low)
+                if has_binary_labels:
+                    counted_value = float(judgement.counts_as_met)
                 counted_rows[judgement.status].append(
                     LabelledJudgement(
                         response, judgement.task, target, counted_value, judgement.counted

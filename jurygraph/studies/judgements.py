@@ -5,7 +5,7 @@ A study of labels asks for these by the id of a response; a judge is a question 
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
@@ -13,6 +13,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from jurygraph.decision.turns import (
+    QuestionUse,
     fold_jury,
     has_judgement,
     is_jury_question,
@@ -24,7 +25,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, join_names, quote
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
-from jurygraph.schema import Question, RecordedVerdict, Trace
+from jurygraph.schema import Decision, Question, RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.ratings import FileRows
@@ -185,6 +186,7 @@ def read_judgements(
         order = {
             trace.response_id: position for position, (trace, _) in enumerate(stored_responses)
         }
+        uses = uses_of_samples(run.decision_of(group.key), survey.questions)
         for trace, response in stored_responses:
             lengths[trace.response_id] = None if response is None else len(response.text)
             labels[trace.response_id] = trace.labels
@@ -202,7 +204,7 @@ def read_judgements(
             for judge, verdicts in _verdicts_by_judge(run, trace, superseded).items():
                 if questions[judge.question].scope != "pair":
                     judgements_by_judge[judge][trace.response_id] = _summarize_verdicts(
-                        cluster, verdicts
+                        cluster, verdicts, uses.get(judge.question)
                     )
                     continue
                 for verdict in verdicts:
@@ -338,12 +340,40 @@ def _copy_modelless_judgements(
                 judgements_by_judge[other] = modelless_judgements | judgements_by_judge[other]
 
 
-def _summarize_verdicts(task: str, verdicts: Sequence[RecordedVerdict]) -> Judgement:
+def uses_of_samples(decision: Decision, questions: Iterable[Question]) -> dict[str, QuestionUse]:
+    """Return how the reward uses each question, but for those about turns: these became the value that counts."""
+    turn_questions = {question.id for question in questions if question.scope == "turn"}
+    return {name: use for name, use in read_uses(decision).items() if name not in turn_questions}
+
+
+def counted_score(
+    verdict: RecordedVerdict, use: QuestionUse | None, has_votes: bool = True
+) -> float | None:
+    """Return the score that a reward counts of a sample: of an unsupported finding the worst case, which is 1 of a
+    penalty; None where a majority decides among the votes, as it is none."""
+    if use is None or not verdict.is_worst_case:
+        return verdict.score
+    spec_input = use.inputs[0].of_question(verdict.question)
+    if has_votes and spec_input.reduce == "majority":
+        return None
+    return float(spec_input.weights[0] * use.direction < 0.0)
+
+
+def _summarize_verdicts(
+    task: str, verdicts: Sequence[RecordedVerdict], use: QuestionUse | None = None
+) -> Judgement:
+    """Return the judgement of samples; it is unsupported if one of them is and counts."""
     judged = list(filter(has_judgement, verdicts))
+    values = []
+    for verdict in verdicts:
+        if judgement_status(verdict) in (JUDGED_STATUS, UNSUPPORTED_STATUS):
+            score = counted_score(verdict, use, has_votes=bool(judged))
+            if score is not None:
+                values.append(score)
+    if len(values) > len(judged):
+        return Judgement(task, UNSUPPORTED_STATUS, counted=fmean(values))
     if not judged:
-        status = judgement_status(verdicts[0])
-        counted_score = verdicts[0].score if status == UNSUPPORTED_STATUS else None
-        return Judgement(task, status, counted=counted_score)
+        return Judgement(task, judgement_status(verdicts[0]))
     score = fmean(verdict.score for verdict in judged if verdict.score is not None)
     met_share = fmean(verdict.counts_as_met for verdict in judged)
     scale = judged[0].scale

@@ -6,7 +6,7 @@ shows, or somebody would have chosen another weight, which is searched for here.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise, zip_longest
 from math import ceil, floor, fsum, log10
 from typing import NamedTuple, get_args
@@ -52,6 +52,7 @@ from jurygraph.views.components import (
     compare_components,
     conclude_components,
 )
+from jurygraph.views.labels import compare_by_label, conclude_by_label, notes_on_values
 from jurygraph.views.members import MemberComparison, compare_members, has_members
 
 _SETTING_GRID_STEPS = 8
@@ -526,6 +527,21 @@ def measure_ranking(
         plots,
         conclusion,
         symbols.RANKING_SYMBOL_MEANINGS,
+    )
+
+
+def add_label(report: Report, run: Run, label: str) -> Report:
+    """Return the report of a ranking with the agents apart for each value of a label. Raises as `compare_by_label`."""
+    rows = compare_by_label(run, label)
+    agents = [agent_label(agent) for agent in rows[0].means]
+    header = [label, "tasks", *agents, "lead", "that is"]
+    cells = [[row.label, row.units, *row.means.values(), row.lead, row.outcome] for row in rows]
+    return replace(
+        report,
+        figures={**report.figures, "by": {"label": label, "values": rows}},
+        sections=[*report.sections, ReportTable(header, cells)],
+        notes=[*report.notes, *notes_on_values(rows)],
+        conclusion=[*report.conclusion, conclude_by_label(label, rows)],
     )
 
 

@@ -18,6 +18,7 @@ from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import conclude_reliability
+from jurygraph.studies.judgements import counted_score, uses_of_samples
 from jurygraph.studies.juries import JudgeScore, compare_judge_pairs
 from jurygraph.studies.report import (
     Columns,
@@ -90,7 +91,7 @@ class RunScores:
     `questions` has those of each judge of a question apart: two judges are no samples of one. They have the first
     judges' scores also where another one's superseded them: those that are left are the ones that agreed.
     `last_judge_by_question` names the judge to whom a question went on where several first ones were not enough.
-    `limits` are the least and the greatest reward that is possible.
+    `limits` are the least and the greatest reward that is possible. `unsupported_count` verdicts lack a quotation.
     """
 
     run: str
@@ -99,14 +100,17 @@ class RunScores:
     left_out: Mapping[str, int]
     last_judge_by_question: Mapping[str, str] = field(default_factory=dict)
     limits: tuple[float, float] = UNBOUNDED_LIMITS
+    unsupported_count: int = 0
 
 
 def read_scores(run: Run, advance: ProgressCallback = ignore_progress) -> RunScores:
     """Return the rewards and scores of a run; `advance` is called with 1 for each task.
 
-    A re-scored run gives its own rewards. Left out and counted are responses whose reward failed, and verdicts without
-    a score or set by a gate. Comparisons of two responses and judgements of variants are no samples of a response. Nor
-    are its turns: they have one value for each sample of a judge, as the reward counts them.
+    A re-scored run gives its own rewards. An unsupported finding counts as in the reward, by the worst case: otherwise
+    a judge that invents quotations now and then would look the more reliable. Left out and counted are responses whose
+    reward failed, and verdicts without a score or set by a gate. Comparisons of two responses and judgements of
+    variants are no samples of a response. Nor are its turns: they have one value for each sample of a judge, as the
+    reward counts them.
 
     Raises `InputError` for fewer than two tasks with a reward, and `TraceMismatch` if a record has been changed.
     """
@@ -115,9 +119,11 @@ def read_scores(run: Run, advance: ProgressCallback = ignore_progress) -> RunSco
     questions: dict[tuple[str, str | None], QuestionScores] = {}
     last_judge_by_question: dict[str, str] = {}
     left_out = Counter[str]()
+    unsupported_count = 0
     for group in run.group_records():
         unit = unit_name_of_task(run, group.key)
         questions_of_group = run.survey_without_texts_of(group.key).questions
+        uses = uses_of_samples(run.decision_of(group.key), questions_of_group)
         # a single first judge can be compared with no other one, and stays beside the last
         last_judge_by_question |= {
             question.id: question.escalate.then
@@ -140,12 +146,15 @@ def read_scores(run: Run, advance: ProgressCallback = ignore_progress) -> RunSco
                     continue
                 if verdict.score is None or verdict.status != "ok" or verdict.gated_by is not None:
                     left_out["verdicts without a score, or with that of a gate"] += 1
-                elif verdict.is_worst_case:
-                    left_out["unsupported verdicts, which count as the worst case"] += 1
-                else:
-                    key = verdict.question, verdict.judge
-                    scores = questions.setdefault(key, QuestionScores(*key))
-                    scores.add(verdict.score, trace, unit)
+                    continue
+                score = counted_score(verdict, uses.get(verdict.question))
+                if score is None:
+                    left_out["unsupported verdicts, which are no votes of a majority"] += 1
+                    continue
+                unsupported_count += verdict.is_worst_case
+                key = verdict.question, verdict.judge
+                scores = questions.setdefault(key, QuestionScores(*key))
+                scores.add(score, trace, unit)
         advance(1)
     counts = Counter(rewards.units)
     if len(counts) < 2:
@@ -165,6 +174,7 @@ def read_scores(run: Run, advance: ProgressCallback = ignore_progress) -> RunSco
         dict(sorted(left_out.items())),
         last_judge_by_question,
         reward_limits_of_decisions(list(run.decisions()), min(rewards.values)),
+        unsupported_count,
     )
 
 
@@ -192,11 +202,16 @@ def report(scores: RunScores) -> Report:
         "rewards": rewards,
         "questions": questions,
         "left_out": scores.left_out,
+        "unsupported": scores.unsupported_count,
     }
     pairs = compare_judge_pairs(_list_judge_scores(scores.questions, scores.last_judge_by_question))
     if judges:
         figures |= {"judges": judges, "pairs": pairs}
     notes = list(omission_notes(scores.left_out))
+    if scores.unsupported_count:
+        notes.append(
+            f"unsupported verdicts: {scores.unsupported_count}; they count as in the reward, by the worst case"
+        )
     unit_count = len(set(scores.rewards.units))
     units = units_label(scores.rewards.units)
     if unit_count < _FEW_TASKS_THRESHOLD:

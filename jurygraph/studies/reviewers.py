@@ -376,13 +376,15 @@ def _predict_answer_from_verdicts(
     if not judged:
         return _JudgeAnswer(problem=judgement_status(verdicts[0]))
     question_inputs = inputs[verdicts[0].question]
-    scores = counted_scores(verdicts, question_inputs, judged[0].scale or (0.0, 1.0))
+    scale = judged[0].scale or (0.0, 1.0)
+    scores = counted_scores(verdicts, question_inputs, scale)
     if scores:
         value = fmean(scores)
         nearest = min(judged, key=lambda verdict: abs(float(verdict.native or 0.0) - value))
         return _JudgeAnswer(value, nearest.reason)
     least = question_inputs[0].min_confidence
-    if all(verdict.confidence is not None and verdict.confidence < least for verdict in judged):
+    without_limit = [use.model_copy(update={"min_confidence": 0.0}) for use in question_inputs]
+    if least and counted_scores(verdicts, without_limit, scale):
         return _JudgeAnswer(problem=f"confidence below {100 * least:g}")
     return _JudgeAnswer(problem="no majority")
 

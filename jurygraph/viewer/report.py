@@ -13,6 +13,7 @@ from jurygraph.explanation import Explanation
 from jurygraph.runs.calls import read_calls
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import Trace
+from jurygraph.studies.ranking import collect_decision_methods
 from jurygraph.viewer.documents import TemplateContext, render_document
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import run_overview_context
@@ -23,10 +24,12 @@ from jurygraph.viewer.shapes import (
     split_response_at_quotes,
 )
 from jurygraph.views.agents import RankedAgent
+from jurygraph.views.labels import compare_by_label, conclude_by_label, notes_on_values
 from jurygraph.views.trace import (
     TaskAndResponseView,
     build_task_and_response_view,
     build_trace_view,
+    criterion_texts,
 )
 
 DRAWN_RESPONSES = 10
@@ -39,6 +42,8 @@ LossRows = list[tuple[str, list[float]]]
 """By name, the points that each agent lost."""
 _MAX_LOSSES_LISTED = 5
 _MAX_TABLE_ROWS = 100
+_MAX_VALUES_LISTED = 8
+"""Values of a label in a brief, which is one page of paper."""
 SELECT_LOWEST_REWARDS_SQL = (
     "SELECT name FROM responses WHERE reward IS NOT NULL ORDER BY reward, number LIMIT ?"
 )
@@ -48,12 +53,17 @@ _SELECT_FAILED_RESPONSES_SQL = (
 
 
 def render_run_report(
-    run: Run, index: RunIndex, most: int, advance: ProgressCallback, template: str = "report.html"
+    run: Run,
+    index: RunIndex,
+    most: int,
+    advance: ProgressCallback,
+    template: str = "report.html",
+    by: str | None = None,
 ) -> str:
     """Return the page of a run with its `most` lowest rewards drawn; `advance` receives those explained for losses.
 
-    The `template` brief.html is a page of paper for whoever decides, and has no losses. Raises `TraceMismatch` where a
-    response is not what was written.
+    The `template` brief.html is a page of paper for whoever decides, and has no losses, but the agents `by` a label.
+    Raises `TraceMismatch` where a response is not what was written, and `InputError` where none has the label.
     """
     lowest = index.fetch_rows(SELECT_LOWEST_REWARDS_SQL, max(most, _MAX_LISTED_RESPONSES))
     # one by one: a page holds hundreds, of which only what is drawn is kept
@@ -68,6 +78,12 @@ def render_run_report(
     context = {
         **overview,
         "losses": losses,
+        "criteria": _list_criteria(run) if overview["responses"] else [],
+        "by": by,
+        "most_values": _MAX_VALUES_LISTED,
+        "values": compare_by_label(run, by) if by else [],
+        "conclude_by_label": conclude_by_label,
+        "notes_on_values": notes_on_values,
         "most": most,
         "most_rows": _MAX_TABLE_ROWS,
         "most_losses": _MAX_LOSSES_LISTED,
@@ -80,6 +96,14 @@ def render_run_report(
         "head": run.ledger.record_at(index.records).link.hex(),
     }
     return render_document(template, run.folder.resolve().name, context)
+
+
+def _list_criteria(run: Run) -> list[tuple[str, float]]:
+    """Return the criteria that all rubrics share, with their words and weights."""
+    weights = collect_decision_methods(run).criteria
+    task_id = next(run.group_records()).key
+    texts = criterion_texts(run.decision_of(task_id), run.task(task_id)) if weights else {}
+    return [(text, weights[name]) for (_, name), text in texts.items() if name in weights]
 
 
 def _iter_traces_with_texts(

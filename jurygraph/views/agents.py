@@ -22,6 +22,7 @@ from jurygraph.inference.clusters import (
 )
 from jurygraph.messages import format_count
 from jurygraph.runs.reports.units import SINGULAR_UNIT_LABELS, units_label
+from jurygraph.runs.stored_groups import TraceWithoutTexts
 from jurygraph.schema import Decision
 
 NO_AGENT_LABEL = "(no agent)"
@@ -89,16 +90,18 @@ class AgentDifference:
         return self.is_clear or is_second_better
 
     @property
-    def sentence(self) -> str:
+    def order(self) -> str:
+        """Return who is ahead of whom, as the beginning of a sentence."""
         first, second = agent_label(self.first), agent_label(self.second)
-        size = format_number(self.difference)
-        lead_text = f"{first} is ahead of {second}"
         if not round(self.difference, 4):
-            lead_text = f"{first} is level with {second}"
-        elif self.difference < 0.0:  # over what both have, where the means are over all
-            lead_text = (
-                f"{first} has the higher mean, but {second} is ahead over {self.units} of both"
-            )
+            return f"{first} is level with {second}"
+        if self.difference < 0.0:  # over what both have, where the means are over all
+            return f"{first} has the higher mean, but {second} is ahead over {self.units} of both"
+        return f"{first} is ahead of {second}"
+
+    @property
+    def sentence(self) -> str:
+        size = format_number(self.difference)
         ends = ""
         if self.low is not None and self.high is not None:
             design = "paired" if self.is_paired else "unpaired"
@@ -111,7 +114,7 @@ class AgentDifference:
             if self.is_widest:
                 interval += ", all that is possible"
             ends = f" ({interval}, {design} over {self._tasks}{small_sample_note})"
-        sentence = f"{lead_text}, {self.certainty}: the difference is {size}{ends}."
+        sentence = f"{self.order}, {self.certainty}: the difference is {size}{ends}."
         if self.left_out:
             range_text = f"{format_number(self.least)} and {format_number(self.most)}"
             if self.lowest is not None and self.highest is not None:
@@ -279,6 +282,12 @@ class UnitRewards(NamedTuple):
     total: float
     least: float
     most: float
+
+
+def unit_rewards(trace: TraceWithoutTexts, unit: str) -> UnitRewards:
+    """Return the reward of one response for its unit."""
+    scored = int(trace.value is not None)
+    return UnitRewards(trace.agent or "", unit, 1, scored, trace.value or 0.0, *trace.span)
 
 
 class RankedAgent(NamedTuple):

@@ -44,13 +44,16 @@ class StakeholderWeightsView(NamedTuple):
 
 
 class CriterionNodeView(NamedTuple):
-    """A criterion in a rubric graph: p as judged, and q, what its prerequisites leave of it; None if not applicable."""
+    """A criterion in a rubric graph: p as judged, and q, what its prerequisites leave of it; None if not applicable.
+
+    The `remark` says why it never helps what depends on it, if it was not judged in all its verdicts.
+    """
 
     name: str
     weight: float
     p: float | None
     q: float | None
-    is_judged: bool
+    remark: str
 
 
 class EdgeView(NamedTuple):
@@ -186,7 +189,7 @@ def _build_rubric_graph_view(term: ExplainedTerm) -> RubricGraphView:
             weight=use.signed_weight,
             p=term.input_mean(name),
             q=term.parts.get(name),
-            is_judged=name not in term.unjudged,
+            remark=term.describe_missing_judgement(name),
         )
         for name, use in term.inputs.items()
     ]

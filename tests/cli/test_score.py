@@ -328,6 +328,9 @@ def test_rewards_that_failed_for_low_confidence_name_the_limit_of_it(tmp_path: P
         f"jurygraph rescore {tmp_path}/run --out {tmp_path}/run-2 --set panel.min_confidence=0.4"
     )
     assert advice.endswith(command)
+    summary.undecided_counts.update(personalized=3)
+    (advice,) = _advise_settings(options, summary, Config(evaluators=["personalized"]))
+    assert f"{command} --set panel.reduce=mean" in advice
     # the component of a config has its own limit
     component = ComponentConfig(inputs={"x": InputConfig(verdicts_of="personalized")})
     config = Config(evaluators=["personalized"], components={"personalized": component})

@@ -466,12 +466,17 @@ def test_all_bad_rows_of_a_table_are_told_at_once_and_nothing_is_written(
     (folder / "chats.jsonl").write_text("\n".join(lines))
     ended = run("score", "chats.jsonl", "--out", "run")
     assert (ended.code, (folder / "run").exists()) == (2, False)
-    first, second, *others, last = ended.err.splitlines()
+    first, second, last = ended.err.splitlines()
     assert first.startswith(
         "error: chats.jsonl, line 1, column messages[1].role: is the text 'bot'"
     )
-    assert second.startswith("chats.jsonl, line 2, column messages: has no reply to judge: ")
-    assert (len(others), last) == (18, "and 4 more")
+    assert second.startswith("chats.jsonl, line 24: is not valid JSON")
+    assert last.startswith("chats.jsonl, line 2, column messages: has no reply to judge: ")
+    assert last.endswith(" (and 21 more: line 3, line 4, line 5, line 6, line 7, 16 more)")
+    words = {"messages": [{"role": "user", "content": "Salt?"}, {"role": "bot"}], "id": 1}
+    different = [json.dumps({**words, f"a{number}": []}) for number in range(3)]
+    (folder / "chats.jsonl").write_text("\n".join(different))
+    assert len(run("score", "chats.jsonl", "--dry-run").err.splitlines()) == 3
     (folder / "chats.jsonl").write_text("\n".join(lines[:2] + lines[-1:]))
     assert "chats.jsonl, line 3: is not valid JSON" in run("score", "chats.jsonl", "--dry-run").err
     (folder / "data.csv").write_text("question,anwser\na,b\nc,d\n")  # of a header once
@@ -533,3 +538,15 @@ def test_an_evaluator_that_lacks_something_of_every_chat_is_named_with_the_way_o
     )
     assert cause in scored.out
     assert f"1 of 1 rewards failed and have no value; {cause}" in scored.err
+
+
+def test_a_table_of_a_run_has_the_group_of_each_task(folder: Path, run: Command) -> None:
+    rows = [{"case": case, "q": "Salt?", "a": "Yes."} for case in ("soup", "cake")]
+    (folder / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    columns = ("--prompt-column", "q", "--response-column", "a", "--group-column", "case")
+    (folder / "jury.yaml").write_text("evaluators: [maths.length]\n")
+    options = ("--config", "jury.yaml", "--out", "run")
+    assert run("score", "data.jsonl", *columns, *options).code == 0
+    table = list(csv.DictReader(run("export", "run", "--to", "csv").out.splitlines()))
+    assert [(row["task"], row["group"]) for row in table] == [("row-1", "soup"), ("row-2", "cake")]
+    assert "group" in run("export", "run", "--to", "verdicts").out.splitlines()[0].split(",")

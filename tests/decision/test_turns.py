@@ -10,6 +10,7 @@ from tests.graphs.scripted import ABSTENTION, INFRASTRUCTURE_FAILURE
 from tests.rows import all_rows
 
 SKIPPED = Verdict.not_applicable("it is a greeting")
+EMPTY = RecordedVerdict(score=0.0, met=False, gated_by="empty-turn")
 LOST = INFRASTRUCTURE_FAILURE
 SCENARIOS = ("counted", "low", "high", "partial")
 
@@ -19,6 +20,11 @@ REDUCED = {
     "mean, one is missing": ([1.0, LOST, 0.5], 1, "mean", [0.5, 0.5, 2.5 / 3, 0.75]),
     "mean of a penalty": ([1.0, ABSTENTION], -1, "mean", [1.0, 0.5, 1.0, 1.0]),
     "a turn that does not apply": ([1.0, SKIPPED, 0.5], 1, "mean", [0.75] * 4),
+    "an empty turn": ([1.0, EMPTY, 0.5], 1, "mean", [0.5] * 4),
+    "an empty turn of a penalty": ([1.0, EMPTY, 0.5], -1, "mean", [0.75] * 4),
+    "the last is empty": ([1.0, EMPTY], 1, "last", [0.0] * 4),
+    "the last is empty, of a penalty": ([1.0, EMPTY], -1, "last", [1.0] * 4),
+    "an empty one before a fault": ([EMPTY, 0.0, 1.0], -1, "first_failure", [0.5] * 4),
     "min": ([0.5, 0.25, 0.75], 1, "min", [0.25] * 4),
     "min, one is missing": ([0.5, LOST], 1, "min", [0.0, 0.0, 0.5, 0.5]),
     "min of a penalty is its worst": ([0.0, 1.0], -1, "min", [1.0] * 4),
@@ -44,7 +50,7 @@ def make_question(**fields: Any) -> Question:
 
 
 def make_verdict(about: str, turn: int, score: Any, judge: str | None = None) -> RecordedVerdict:
-    made = score if isinstance(score, Verdict) else Verdict(score=score)
+    made = score if isinstance(score, Verdict) else RecordedVerdict(score=score)
     place = {"question": "q", "about": about, "responses": (about,), "turn": turn, "judge": judge}
     return RecordedVerdict(**{**vars(made), **place})
 

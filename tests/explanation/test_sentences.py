@@ -539,6 +539,31 @@ def test_a_component_consists_of_its_parts(
     assert points_of(explanation.sentences()) == lines
 
 
+def test_a_prerequisite_that_is_unsupported_in_a_sample_counts_as_unmet_and_the_line_says_so() -> (
+    None
+):
+    """Its own score is the mean of its samples; for what depends on it the unsupported one decides."""
+    samples = [verdict("a", score=0.8, sample=sample) for sample in range(2)]
+    samples.append(verdict("a", score=0.0, sample=2, unsupported="worst-case"))
+    decision = Decision(specs=(chain("gear", *AB, kept=0.0),))
+    assert point_lines(decision, *samples, verdict("b", score=0.94)) == [
+        "Lost 0.7333: rubric 0.2667 of 1, weight 1; exact inference.",
+        "  Lost 0.5: b 0 of 1, weight 0.5; 0 = 0.94 × 0, by a at 0.5333, λ 0; a is unsupported in 1 of 3 verdicts: "
+        "it counts as unmet for what depends on it.",
+        "  Lost 0.2333: a 0.5333 of 1, weight 0.5 (no quotation bears it out, counts 0: ).",
+    ]
+
+
+def test_a_prerequisite_that_is_unsupported_spares_no_penalty_and_the_line_says_so() -> None:
+    unsupported = verdict("a", score=0.0, unsupported="worst-case")
+    rubric = chain("gear", ("a", 1.0), ("bad", -1.0), kept=0.0)
+    lines = point_lines(Decision(specs=(rubric,)), unsupported, verdict("bad", score=0.9))
+    assert (
+        "penalty bad 0.9, weight -1; a is unsupported: it counts as met for what depends on it"
+        in ("".join(lines))
+    )
+
+
 def test_a_penalty_that_was_not_judged_says_so_where_it_costs_nothing():
     rubric = chain("gear", ("a", 1.0), ("bad", -1.0), kept=0.0)
     unmet, unjudged = verdict("a", score=0.0), verdict("bad", status="abstained")

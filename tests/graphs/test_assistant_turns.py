@@ -135,6 +135,42 @@ def test_a_hostile_turn_stops_itself_and_the_later_ones_which_show_it() -> None:
     assert alone.reward.value == pytest.approx(2 / 3)
 
 
+EMPTY = {"role": "assistant", "content": " "}
+
+
+@all_rows(
+    ("messages", "gates", "merit", "fault"),
+    [
+        ([*CHAT[:5], EMPTY], {5: "empty-turn"}, 1 / 3, 0.5),
+        ([*CHAT[:4], EMPTY], {4: "empty-turn"}, 1 / 2, 0.0),
+        ([EMPTY, *CHAT[1:5]], {0: "empty-turn"}, 0.0, 1.0),
+        ([EMPTY, CHAT[1], EMPTY], {0: "empty-response", 2: "empty-response"}, 0.0, 1.0),
+        ([EMPTY], {0: "empty-response"}, 0.0, 1.0),
+    ],
+)
+def test_an_empty_turn_is_no_fault_and_no_merit(
+    messages: list[dict[str, Any]], gates: dict[int, str], merit: float, fault: float
+) -> None:
+    """A fault leaves it out, so that silence does not dilute it; who says nothing at all gets the worst of both."""
+    judge = ScriptedJudge({"kind": is_kind, "rude": lambda text: not is_kind(text)})
+    rude = {"use": "criteria", "name": "rude", "params": {"criteria": {"rude": "It is rude."}}}
+    for sees in ("last_reply", "without_reasoning"):
+        uses = [{**use, "scope": "turn", "turns": "mean", "sees": sees} for use in (CRITERIA, rude)]
+        config = {"evaluators": uses, "reward": {"rubric": 1.0, "rude": -1.0}}
+        with jg.Jury.from_config(config, model=judge) as jury:
+            (trace,) = jury.score(TASK, [respond(messages)])
+        for question in ("criteria@kind", "rude/rude"):
+            stopped = {
+                one.turn: one.gated_by
+                for one in trace.verdicts
+                if one.question == question and one.gated_by
+            }
+            assert stopped == gates
+        assert trace.reward.components == pytest.approx({"rubric": merit, "rude": fault})
+        assert (trace.reward.status, trace.reward.coverage) == ("ok", 1.0)
+        assert "rude in turn 5" not in str(trace.explain())
+
+
 def test_a_penalty_is_the_rest_of_the_share_before_its_first_failure() -> None:
     rude = jg.evaluator(lambda task, response: response.text.endswith(RUDE), name="rude")
     use = {"use": rude, "name": "rude", "scope": "turn", "turns": "first_failure"}

@@ -78,6 +78,6 @@ def test_the_client_takes_rewards_and_gets_none_for_a_failed_one(
 
     judged = asyncio.run(run("it is 0.5"))
     assert (judged["reward"], judged["scores"]) == ([0.5], [0.5])
-    assert judged["extra_logs"] == {"jury_graded": [0.5]}
+    assert judged["extra_logs"] == {"jury_graded": [0.5], "jury_degraded": [0.0]}
     assert asyncio.run(run("x"))["reward"] is None
     find_shared_jury(str(config)).close()

@@ -3,7 +3,9 @@
 Each archive below tests/data/stored_runs was made by one version of the code, and is never made again. Whoever changes
 what a run stores adds another one; the old ones must be opened, verified, gone on with and shown for good.
 
-`hub` has no conversations. `chat-labels` is of the last code that read the `tools` of a file of chats as labels;
+`hub` has no conversations. `empty-replies.zip` in the folder `early` is one run of the last code for which an empty
+last message stopped a judge of the whole conversation, and every question about that turn (see `make_empty_replies`).
+`chat-labels` is of the last code that read the `tools` of a file of chats as labels;
 `conversations` of the first with a column for them whose archive was stored.
 """
 
@@ -97,6 +99,30 @@ TURNS = {
     "samples": 2,
     "sees": "full_trace",
 }
+
+
+EMPTY_REPLIES: list[dict[str, Any]] = [*CHAT, {"role": "assistant", "content": ""}]
+RUDE = {"criteria": {"rude": "It is rude."}}
+
+
+def empty_replies_jury(**settings: Any) -> jg.Jury:
+    """Return a jury that asks about a whole conversation, and whether one of its replies is a fault."""
+    judge = ScriptedJudge({"polite": True, "rude": False})
+    config = {
+        "evaluators": [
+            "criteria",
+            {"use": "criteria", "name": "rude", "scope": "turn", "params": RUDE},
+        ],
+        "reward": {"rubric": 1, "rude": -0.5},
+        "failure": {"min_coverage": 0.5},
+    }
+    return jg.Jury.from_config(config, model=judge, **settings)
+
+
+def make_empty_replies(folder: Path) -> None:
+    """Make the run `empty-replies`; with the present code it is another one."""
+    with empty_replies_jury(record=folder / "run") as jury:
+        jury.score(TURNS_TASK, [jg.Response(id="chat", messages=EMPTY_REPLIES)], step=1)
 
 
 def polite_jury(**settings: Any) -> jg.Jury:

@@ -9,16 +9,20 @@ import pytest
 import jurygraph as jg
 from jurygraph.runs.run import Run
 from tests.command import run_command
+from tests.runs.sample_runs import verify_deeply
 from tests.runs.stored_runs import (
     ARCHIVES,
     CHAT,
     CHATS,
+    EMPTY_REPLIES,
     RECORDED_TASK,
     TASKS,
     TOOL,
     TURNS_TASK,
     archive,
+    empty_replies_jury,
     make,
+    make_empty_replies,
     polite_jury,
     score,
     score_chats,
@@ -128,6 +132,25 @@ def test_stored_conversations_are_gone_on_with(archive_name: str, tmp_path: Path
         assert response is not None
         assert "They want a hat." in response.text
     assert "in turn 4" in run("explain", stored / "turns", "--response", "chat")
+
+
+def test_a_run_that_an_empty_last_message_stopped_is_verified_and_gone_on_with(
+    tmp_path: Path,
+) -> None:
+    stored = extract("early/empty-replies.zip", tmp_path) / "run"
+    run("verify", stored)
+    assert verify_deeply(stored).recomputed == 4
+    with empty_replies_jury(record=stored) as jury:
+        for step, name in ((1, "chat"), (2, "next")):  # the first group is stored
+            jury.score(TURNS_TASK, [jg.Response(id=name, messages=EMPTY_REPLIES)], step=step)
+    assert verify_deeply(stored).recomputed == 4 + 4
+    with Run.open(stored) as opened:
+        traces = [trace for trace, _ in opened.scored_responses()]
+    assert [
+        [verdict.gated_by for verdict in trace.verdicts if verdict.gated_by] for trace in traces
+    ] == [["empty-response"] * 2, ["empty-turn"]]
+    assert [trace.reward.value for trace in traces] == pytest.approx([-0.5 / 3, 1.0])
+    make_empty_replies(tmp_path / "new")
 
 
 def test_a_new_archive_has_each_kind(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from jurygraph.cli.options import (
     COLUMN_OPTION_BY_RATING_FIELD,
@@ -49,6 +49,7 @@ from jurygraph.sources.ratings import NO_LABEL_DESCRIPTION, NameByField, is_no_l
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
 from jurygraph.studies.report import group_by
+from jurygraph.studies.votes import split_far_labels
 
 RATINGS_FORMAT = "ratings"
 TASK_READERS = {**READERS, **GRAPH_READERS, **TRIAL_READERS}
@@ -58,6 +59,8 @@ FORMATS_WITH_COLUMNS = (*EXPORT_READERS, RATINGS_FORMAT)
 """Formats whose columns a user may name."""
 _MIN_LABELS_PER_SLIP = 5
 """Words among numbers are slips if there are no more than one in so many labels."""
+_MIN_WHOLE_NUMBERS_PER_SLIP = 20
+"""Fractions are slips if there are no more than one in so many numbers: on a scale of halves they are more."""
 ImportSelection = Literal["tasks", "answered"]
 
 
@@ -101,6 +104,14 @@ def import_(
             "A,B",
             "Columns of the raters (wide), each as COLUMN, PERSON=COLUMN or PERSON:DIMENSION=COLUMN.",
             "--rater-columns",
+        ),
+    ] = None,
+    reasons: Annotated[
+        str | None,
+        option(
+            "A=C,B=D",
+            "Columns of the raters' reasons (wide), each as PERSON=COLUMN or PERSON:DIMENSION=COLUMN.",
+            "--reason-columns",
         ),
     ] = None,
     json: JsonOption = False,
@@ -154,6 +165,7 @@ def import_(
         "--ratings": (ratings, (RATINGS_FORMAT,)),
         "--column": (column, (RATINGS_FORMAT, "wide")),
         "--rater-columns": (raters, ("wide",)),
+        "--reason-columns": (reasons, ("wide",)),
         "--id-column": (item, FORMATS_WITH_COLUMNS),
         "--target-column": (label, FORMATS_WITH_COLUMNS),
         "--reviewer-column": (annotator, ("qualtrics", RATINGS_FORMAT)),
@@ -177,8 +189,20 @@ def import_(
     elif form in VOTE_READERS:
         _import_votes(files, target, json, list(VOTE_READERS[form](files)))
     elif form in EXPORT_READERS:
+        if "reason" in other_columns:
+            raise InputError(
+                "--column reason: each person has reasons of their own; name their columns with "
+                "--reason-columns PERSON=COLUMN,PERSON=COLUMN"
+            )
         select_known_names(f"--column: {form} has no field", list(other_columns), OTHER_FIELDS)
-        columns = ExportColumns(item, label, annotator, split_names(raters), other_columns)
+        columns = ExportColumns(
+            item=item,
+            label=label,
+            annotator=annotator,
+            raters=split_names(raters),
+            others=other_columns,
+            reasons=split_names(reasons),
+        )
         votes: list[Vote] = []
         for file in files:
             votes += read_export(EXPORT_READERS[form], Path(file), columns)
@@ -254,7 +278,7 @@ def _print_label_counts(counts: Mapping[str, int], votes: Sequence[Vote]) -> Non
     print_message(_format_counts(counts))
     print_messages(notes_on_similar_names(vote.annotator for vote in votes))
     print_messages(notes_on_similar_names(vote.agent or "" for vote in votes))
-    print_messages(_notes_on_words_among_numbers(votes))
+    print_messages(_notes_on_odd_labels(votes))
     if counts["omitted"]:
         print_message(f"omitted answers have no label ({NO_LABEL_DESCRIPTION}), or several")
     label_counts = Counter(vote.subject for vote in votes)
@@ -271,17 +295,43 @@ def _print_label_counts(counts: Mapping[str, int], votes: Sequence[Vote]) -> Non
         )
 
 
-def _notes_on_words_among_numbers(votes: Sequence[Vote]) -> Iterator[str]:
-    """Yield which labels of a question are words, where few are: they make classes of what was a scale."""
-    for dimension in dict.fromkeys(vote.dimension for vote in votes):
-        labels = [vote for vote in votes if vote.dimension == dimension]
+def _notes_on_odd_labels(votes: Sequence[Vote]) -> Iterator[str]:
+    """Yield which few labels of a question are unlike all others: words, numbers far away, or fractions.
+
+    Words make classes of what was a scale, and the others move every figure.
+    """
+    for labels in group_by(votes, attrgetter("dimension")).values():
         words = [vote for vote in labels if isinstance(vote.label, str)]
+        numbers = [vote for vote in labels if not isinstance(vote.label, str)]
         if 0 < _MIN_LABELS_PER_SLIP * len(words) <= len(labels):
-            names = [f"{vote.label!r} ({vote.key}, {vote.annotator})" for vote in words]
             yield (
-                f"{len(labels) - len(words)} of {len(labels)} labels are numbers, and these are words, without a place "
-                f"on the scale: {join_names(names)}; write a number, or nothing, and import again"
+                f"{len(numbers)} of {len(labels)} labels are numbers, and these are words, without a place on the "
+                f"scale: {_name_votes(words)}; write a number, or nothing, and import again"
             )
+        values: list[Any] = [vote.label for vote in numbers]
+        near_scale, far_values = split_far_labels(sorted(set(values)), values)
+        if far_values:
+            far_votes = [vote for vote in numbers if vote.label in far_values]
+            yield (
+                f"far from all other labels, which go from {near_scale[0]:g} to {near_scale[-1]:g}: "
+                f"{_name_votes(far_votes)}; correct them, and import again"
+            )
+        fractions = [vote for vote in numbers if not float(vote.label or 0).is_integer()]
+        if 0 < _MIN_WHOLE_NUMBERS_PER_SLIP * len(fractions) <= len(numbers):
+            yield (
+                f"all other labels are whole numbers: {_name_votes(fractions)}; if they are slips, correct them, and "
+                "import again"
+            )
+
+
+def _name_votes(votes: Iterable[Vote]) -> str:
+    """Return the labels, each with what it is of, whose it is, and its place in the file."""
+    names = []
+    for vote in votes:
+        label = repr(vote.label) if isinstance(vote.label, str) else f"{vote.label:g}"
+        place = getattr(vote, "location", "")
+        names.append(f"{label} ({', '.join(filter(None, (vote.key, vote.annotator, place)))})")
+    return join_names(names)
 
 
 def _format_counts(counts: Mapping[str, int]) -> str:
@@ -375,7 +425,8 @@ def _print_consensus_commands(
         step = "next"
         command = f"jurygraph consensus {shell_quote(target)}"
         if len(votes_by_dimension) > 1:
-            command += f" --dimension {shell_quote(str(dimension))}"
+            # rows without a dimension are of the one that the written column is called by
+            command += f" --dimension {shell_quote(dimension or 'label')}"
         labels = {format_label(vote.label) for vote in dimension_votes if vote.label is not None}
         if any(vote.agent and isinstance(vote.label, str) for vote in dimension_votes):
             classes = shell_quote(",".join(sorted(labels)))

@@ -4,7 +4,7 @@ from contextlib import closing
 from typing import Annotated
 
 from jurygraph.cli.commands.show import print_if_run_unfinished
-from jurygraph.cli.options import RunFolderArgument, option
+from jurygraph.cli.options import ByLabelOption, RunFolderArgument, option
 from jurygraph.cli.output_files import refuse_unwritable, refuse_unwritable_page, write_output
 from jurygraph.cli.render.text import print_message, progress
 from jurygraph.errors import InputError
@@ -27,6 +27,7 @@ def report(
     brief: Annotated[
         bool, option(None, "Write one page of paper, in plain words.", "--brief")
     ] = False,
+    by: ByLabelOption = None,
 ) -> None:
     """Write a run, or one response, as a page that stands alone.
 
@@ -35,13 +36,13 @@ def report(
     lowest reward first: ten with what they lost and why, the others in a line each. With --response it has one
     response with its exact prompts, raw replies, evidence, and the sums behind its reward. In a file that ends in .md
     it is Markdown for an issue: question, answer, sums and verdicts. With --brief it has one page for whoever decides:
-    who is better, how sure that is, why, what was judged by what, and three examples. Nothing is written of a run whose
-    records were changed.
+    who is better, how sure that is, why, what was judged by what, and three examples; with --by LABEL also who is
+    better in each value of a label. Nothing is written of a run whose records were changed.
 
     \b
     Example:
         jurygraph report run -o report.html
-        jurygraph report run --brief -o brief.html
+        jurygraph report run --brief --by language -o brief.html
         jurygraph report run -o response.html --response task-1/a
         jurygraph report run -o issue.md --response task-1/a
     """
@@ -52,6 +53,8 @@ def report(
         raise InputError("--most is about many responses; leave it out, or leave out --response")
     if brief and (response, most) != (None, None):
         raise InputError("--brief is a page without choices; leave out --response and --most")
+    if by is not None and not brief:
+        raise InputError("--by is for a page of paper; add --brief, or `jurygraph study ranking`")
     is_markdown_file = output.endswith(".md")
     if is_markdown_file and response is None:
         raise InputError(f"{output}: Markdown is of one response; add --response ID")
@@ -67,9 +70,8 @@ def report(
             refuse_unwritable_page(output)
         if response is None:
             print_if_run_unfinished(stored_run)
-            page = _render_run_report(
-                stored_run, most or pages.DRAWN_RESPONSES, "brief.html" if brief else "report.html"
-            )
+            template = "brief.html" if brief else "report.html"
+            page = _render_run_report(stored_run, most or pages.DRAWN_RESPONSES, template, by)
         elif is_markdown_file:
             page = response_to_markdown(stored_run, response)
         else:
@@ -78,7 +80,7 @@ def report(
     print_message(f"wrote {output}")
 
 
-def _render_run_report(run: Run, most: int, template: str) -> str:
+def _render_run_report(run: Run, most: int, template: str, by: str | None) -> str:
     from jurygraph.viewer import report as pages
     from jurygraph.viewer.index import RunIndex
     from jurygraph.viewer.overview import check_record_links
@@ -90,4 +92,4 @@ def _render_run_report(run: Run, most: int, template: str) -> str:
         with progress("indexing", responses, "responses") as advance:
             index.update(advance)
         with progress("explaining", responses, "responses") as advance:
-            return pages.render_run_report(run, index, most, advance, template)
+            return pages.render_run_report(run, index, most, advance, template, by)

@@ -373,10 +373,13 @@ def _advise_settings(options: ScoreOptions, summary: "Summary", config: "Config"
     # a component of the config may have a limit of its own
     elif discarded_counts and config.components.keys().isdisjoint(discarded_counts):
         command = options.format_rescore_command(f"panel.min_confidence={limit / 2:g}")
-        yield (
+        message = (
             f"{sum(discarded_counts.values())} verdicts count as not given, because their "
             f"confidence is below panel.min_confidence, {limit:g}; with another limit:  {command}"
         )
+        if config.panel.reduce == "majority" and summary.undecided_counts:
+            message += " --set panel.reduce=mean  (the latter if samples still have no majority)"
+        yield message
     failed_judges = set(chain.from_iterable(row.judges for row in summary.failures))
     for position, use in enumerate(config.evaluators):
         is_few = 0 < 2 * len(failed_judges.intersection(use.judges)) < len(use.judges)

@@ -18,6 +18,7 @@ from jurygraph.cli.options import (
     COLUMN_OPTION_BY_RATING_FIELD,
     LABEL_COLUMN_OPTIONS,
     AgentColumnOption,
+    ByLabelOption,
     ClassWordsOption,
     CommandWithSingleColumns,
     ConfigSettingsOption,
@@ -578,30 +579,42 @@ def credit(run: RunFolderArgument) -> Report:
 
 
 @register_study_command
-def ranking(run: RunFolderArgument, settings: ConfigSettingsOption = None) -> Report:
+def ranking(
+    run: RunFolderArgument, by: ByLabelOption = None, settings: ConfigSettingsOption = None
+) -> Report:
     """Measure how far the order of the agents is from turning.
 
     By which components the best is ahead of each other. For each two agents that follow each other: whether their
     difference is larger than chance, by its 95 % interval over the tasks that both have; and the smallest change of a
     single setting (a weight, kappa, tau, a gate) that makes them change places. What each reviewer or stakeholder gets
     from each agent, and who pays for the choice of the best. The run is decided again from its verdicts, as `rescore`
-    does, without a request. --set tries settings beforehand.
+    does, without a request. --set tries settings beforehand. --by LABEL compares the best two agents in each value of a
+    label, such as a column of the table.
 
     Exit codes: 0 done; 2 invalid input, such as a setting that changes the questions.
 
     \b
     Example:
         jurygraph study ranking run
+        jurygraph study ranking run --by language
         jurygraph study ranking run --set rubric.kappa=2 --json
     """
     from jurygraph.runs.workflows.deciding import read_packed_groups
-    from jurygraph.studies.ranking import RELATIVE_CHANGE_SIZES, AgentRanker, measure_ranking
+    from jurygraph.studies.ranking import (
+        RELATIVE_CHANGE_SIZES,
+        AgentRanker,
+        add_label,
+        measure_ranking,
+    )
 
+    if by is not None and settings:
+        raise InputError("--by shows rewards as they are; leave out --set, or rescore the run")
     with Run.open(run) as opened_run:
         with progress("reading", opened_run.tasks_scored, "tasks") as advance:
             ranker = AgentRanker(opened_run, read_packed_groups(opened_run, advance))
         with progress("searching", len(RELATIVE_CHANGE_SIZES), "sizes of a change") as advance:
-            return measure_ranking(ranker, settings or [], advance)
+            report = measure_ranking(ranker, settings or [], advance)
+        return report if by is None else add_label(report, opened_run, by)
 
 
 @register_study_command

@@ -20,7 +20,7 @@ from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.run import has_erased_text
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.schema import Call, Material, RecordedVerdict
-from jurygraph.schema.verdict import Evidence, Step
+from jurygraph.schema.verdict import EMPTY_TURN_GATE, Evidence, Step
 from jurygraph.views.terms import StakeholderWeightsView, TermView
 from jurygraph.views.trace import TaskAndResponseView, TraceView
 from jurygraph.views.verdict import QuestionView
@@ -213,8 +213,13 @@ def _format_verdict_heading(explained_verdict: ExplainedVerdict) -> str:
         question += f", sample {verdict.sample + 1}"
     answer = format_number(explained_verdict.score) if verdict.status == "ok" else verdict.status
     answer = explained_verdict.prediction or answer
-    if explained_verdict.worst_case_score not in (None, explained_verdict.score):
-        answer += f", counts {explained_verdict.worst_case_score:g}"
+    counted_score = explained_verdict.worst_case_score
+    if verdict.gated_by == EMPTY_TURN_GATE and not explained_verdict.direction:
+        answer = "left out"
+    elif explained_verdict.effect == "gated" and counted_score is not None:
+        answer = format_number(counted_score)
+    elif counted_score not in (None, explained_verdict.score):
+        answer += f", counts {counted_score:g}"
     version = verdict.version.replace(" prompt ", ", prompt ", 1)
     evaluator = escape_line(f"{verdict.evaluator}, version {version}")
     return f"  {question}  {answer}  ({evaluator})"

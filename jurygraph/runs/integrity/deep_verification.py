@@ -9,7 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import chain, zip_longest
 from typing import NamedTuple
@@ -46,6 +46,7 @@ from jurygraph.schema import Evidence, Material, Plan, RecordedVerdict, ToolSpec
 from jurygraph.schema.frozen_model import to_compact_json
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
 from jurygraph.schema.verdict import (
+    EMPTY_TURN_GATE,
     NO_VARIANT_GATE,
     RESPONSE_GATES,
     VerdictKey,
@@ -290,7 +291,10 @@ class _DeepVerifier:
         unverifiable_material = self._unverifiable_material(stored_traces)
         self._calls.hidden = self._unanswered
         self._read_repairs(stored_traces)
-        results = ReusedResults(recorded_answers, unverifiable_material)
+        stopped_as_empty = {v.key for v in verdicts if v.gated_by == "empty-response"}
+        results = ReusedResults(
+            recorded_answers, unverifiable_material, stopped_as_empty=stopped_as_empty
+        )
         traces = await self._jury.ascore(task, responses, plan, results, self._calls)
         if traces[0].group != stored_traces[0].group:
             problem = "its responses are not those that were judged"
@@ -309,7 +313,7 @@ class _DeepVerifier:
         }
         if reused_verdicts and any(map(_failed_for_missing_record, recomputed_verdicts.values())):
             # A call of the branch is about the questions that were left: it is repeated with the others as they were.
-            results = ReusedResults({**recorded_answers, **reused_verdicts}, unverifiable_material)
+            results = replace(results, verdicts={**recorded_answers, **reused_verdicts})
             rejudged_traces = await self._jury.ascore(task, responses, plan, results, self._calls)
             for verdict in _verdicts_about_responses(rejudged_traces):
                 if verdict.key not in reused_verdicts:
@@ -380,7 +384,7 @@ class _DeepVerifier:
         if has_erased_text(stored_verdict):
             return "erased"
         is_gated = not {stored_verdict.gated_by, recomputed_verdict.gated_by}.isdisjoint(
-            (NO_VARIANT_GATE, *RESPONSE_GATES)
+            (EMPTY_TURN_GATE, NO_VARIANT_GATE, *RESPONSE_GATES)
         )
         if (
             not stored_verdict.calls

@@ -5,6 +5,7 @@ What the importers make of their rows is tested in `tests/interchange`.
 
 import gzip
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -271,6 +272,73 @@ def test_columns_of_a_wide_table_that_are_not_read_are_said(
     assert second.startswith("wide.csv: not read: Question; ")
 
 
+def test_reasons_of_a_wide_table_are_their_persons_and_offered_where_a_column_has_a_raters_name(
+    run: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = "id,text,A,A comment,B,b_reason,note\na,So.,5,Short.,4,,x\nb,No.,2,,3,Dull,y\n"
+    (tmp_path / "wide.csv").write_text(table)
+    command = ("import", "wide", "wide.csv", "--rater-columns", "A:stars=A,B", "--out", "r.jsonl")
+    assert run(*command).code == 0
+    assert caplog.messages[0].startswith(
+        "wide.csv: not read: A comment, b_reason, note; if these are reasons, --reason-columns "
+        "'A=A comment,B=b_reason'; --column agent=C names"
+    )
+    assert run(*command, "--reason-columns", "A=A comment,B=b_reason").code == 0
+    votes = parse_lines((tmp_path / "r.jsonl").read_text())
+    assert [(vote["annotator"], vote["label"], vote.get("reason")) for vote in votes] == [
+        ("A", 5, "Short."),
+        ("B", 4, None),
+        ("A", 2, None),
+        ("B", 3, "Dull"),
+    ]
+    for option, value, message in (
+        ("--reason-columns", "A comment", "'A comment' is of nobody in --rater-columns; write "),
+        ("--reason-columns", "A:tone=A comment", "write PERSON=COLUMN, with one of A, B"),
+        ("--reason-columns", "A=comment", "line 1: has no column 'comment'"),
+        ("--column", "reason=A comment", "--reason-columns PERSON=COLUMN"),
+    ):
+        ended = run(*command, option, value)
+        assert ended.code == 2
+        assert message in ended.err
+
+
+def test_the_next_command_of_labels_without_a_dimension_beside_others_runs(
+    run: Command, tmp_path: Path
+) -> None:
+    rows = "".join(f"i{item},{item % 3},{(item + 1) % 3},{item % 2}\n" for item in range(9))
+    (tmp_path / "wide.csv").write_text(f"item,ann,bo,tone\n{rows}")
+    raters = "ann,bo,ann:tone=tone,bo:tone=tone"
+    ended = run("import", "wide", "wide.csv", "--rater-columns", raters, "--out", "r.jsonl")
+    commands = [line for line in ended.err.splitlines() if line.startswith("next: ")]
+    assert [shlex.split(line)[-1] for line in commands] == ["label", "tone"]
+    for line in commands:
+        assert run(*shlex.split(line)[2:]).code == 0
+
+
+def test_a_label_unlike_all_others_is_said_with_its_place(run: Command, tmp_path: Path) -> None:
+    rows = [f"i{item},{item % 5 + 1},{item % 4 + 1}" for item in range(12)]
+    rows[3] = "i3,22,good"
+    rows[5] = "i5,3,3.5"
+    (tmp_path / "wide.csv").write_text("\n".join(("item,ann,bo", *rows)))
+    command = ("import", "wide", "wide.csv", "--rater-columns", "ann,bo", "--out", "r.jsonl")
+    notes = run(*command).err.splitlines()[1:4]
+    assert [note.partition(":")[0] for note in notes] == [
+        "23 of 24 labels are numbers, and these are words, without a place on the scale",
+        "far from all other labels, which go from 1 to 5",
+        "all other labels are whole numbers",
+    ]
+    for note, label in zip(
+        notes,
+        (
+            "'good' (i3, bo, wide.csv, line 5, field bo); ",
+            "22 (i3, ann, wide.csv, line 5, field ann); ",
+            "3.5 (i5, bo, wide.csv, line 7, field bo); ",
+        ),
+        strict=True,
+    ):
+        assert label in note
+
+
 def test_a_wide_table_counts_labels_and_says_what_was_pasted_twice(
     run: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -341,8 +409,8 @@ def test_a_table_of_ratings_counts_labels_and_says_which_rows_are_repeated(
     assert caplog.messages == [f"rated.csv: {copies}"]
     assert ended.err.splitlines()[:4] == [
         "4 tasks, 4 responses, 6 votes, 3 annotators, 2 omitted",
-        "5 of 6 labels are numbers, and these are words, without a place on the scale: 'five' (c, ann); write a "
-        "number, or nothing, and import again",
+        "5 of 6 labels are numbers, and these are words, without a place on the scale: 'five' (c, ann, line 9); write "
+        "a number, or nothing, and import again",
         "omitted answers have no label (an empty cell, or n/a, NA, unsure, ? or -), or several",
         "votes that repeat an item and annotator, and count, too, unless they repeat all else: 1, on b by bo; "
         "keep one of each, or import the "

@@ -63,7 +63,10 @@ def test_the_tables_have_leakage_and_preservation_over_the_edges(
     assert (worst[:4], worst[-1]) == (["oslo", "savings", "budget", "strong"], "0.2533")
     assert ended.out.count("Savings are told from \\u001b[31ma budget.") == 2
     assert "omitted, responses whose reward failed: 1" in ended.err
-    assert "no cases: 2 of 8 edges with an end that was not judged or does not apply" in ended.err
+    assert (
+        "no cases: 2 of 8 edges with an end that was not judged, is unsupported in a sample, or does not apply"
+        in ended.err
+    )
     assert "tasks with a case of leakage: 2, of preservation: 1; with fewer than 20" in ended.err
 
 

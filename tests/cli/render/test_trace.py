@@ -3,6 +3,7 @@
 Which calls lie behind a verdict is tested in `tests/runs/test_read_calls.py`.
 """
 
+import csv
 import json
 import shutil
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from jurygraph.cli.render.summary import format_result_lines
 from jurygraph.cli.render.trace import format_trace_lines
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.totals import summarize_run
+from jurygraph.testing import ScriptedJudge
 from jurygraph.views.trace import build_trace_view
 from tests.agents.parser import parser_script
 from tests.cli.conftest import Command, run_command
@@ -128,6 +130,34 @@ def test_a_question_without_a_call_says_why(
 ) -> None:
     assert show(run, scored_once, response, "--call", question) == reason
     assert json.loads(show(run, scored_once, response, "--call", question, "--json"))["calls"] == []
+
+
+def test_a_verdict_of_a_gate_is_shown_and_exported_with_the_value_that_counts(
+    tmp_path: Path, run: Command
+) -> None:
+    """What an empty answer is found to be counts in full, and an empty turn is left out."""
+    rude = {"use": "criteria", "params": {"criteria": {"rude": "It is rude."}}}
+    config = {
+        "evaluators": [{**rude, "name": "rude"}, {**rude, "name": "snubs", "scope": "turn"}],
+        "reward": {"rude": -1, "snubs": -1},
+    }
+    chat = [{"role": "assistant", "content": words} for words in ("Hello.", "")]
+    with jg.Jury.from_config(
+        config, model=ScriptedJudge({"rude": False}), record=tmp_path / "run"
+    ) as jury:
+        responses = [jg.Response(id="no", text=""), jg.Response(id="chat", messages=chat)]
+        jury.score(jg.Task(id="t", query="Hello!"), responses)
+    assert "rude/rude  1.0000  (rude" in show(run, tmp_path / "run", "no")
+    shown = show(run, tmp_path / "run", "chat")
+    assert "snubs/rude, turn 1  left out  (snubs" in shown
+    assert "snubs/rude, turn 0  0.0000  (snubs" in shown
+    table = run("export", tmp_path / "run", "--to", "verdicts").out
+    cells = [
+        [row[name] for name in ("response", "question", "score", "met", "gated_by", "counts_as")]
+        for row in csv.DictReader(table.splitlines())
+    ]
+    assert ["no", "rude/rude", "1.0", "true", "empty-response", "1.0"] in cells
+    assert ["chat", "rude/rude", "0.0", "false", "", ""] in cells
 
 
 def test_a_verdict_has_every_field_of_the_trace(scored_once: Path, run: Command) -> None:

@@ -10,6 +10,7 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.studies import reliability
+from jurygraph.studies.judgements import read_judgements
 from jurygraph.studies.reliability import read_scores
 from tests.graphs.scripted import evaluator_use
 from tests.runs.sample_runs import score, write_tasks
@@ -71,6 +72,34 @@ def test_the_variance_of_samples_is_their_mean_square(tmp_path: Path) -> None:
         "responses whose reward failed": 1,
         "verdicts without a score, or with that of a gate": 4,
     }
+
+
+UNSUPPORTED = {"score": 0.0, "met": False, "unsupported": "worst-case"}
+
+
+@pytest.mark.parametrize(("weight", "worst"), [(1.0, 0.0), (-1.0, 1.0)])
+def test_an_unsupported_sample_counts_as_in_the_reward_by_the_worst_case(
+    tmp_path: Path, weight: float, worst: float
+) -> None:
+    """Without them a judge that invents every other quotation would seem to repeat its scores."""
+    tasks = [task(name, ([0.8, 0.8, UNSUPPORTED], 1.0), ([0.2] * 3, 1.0)) for name in "abcd"]
+    config = {**CONFIG, "reward": {"judge": weight, "check": 1.0}}
+    score(tmp_path / "run", write_tasks(tmp_path, tasks), config)
+    with closing(Run.open(tmp_path / "run")) as run:
+        scores = read_scores(run)
+        judged = read_judgements(run).judgements_by_judge
+    judge = next(one for one in scores.questions if one.question == "judge")
+    assert sorted(set(judge.values)) == sorted({0.8, 0.2, worst})
+    assert len(judge.values) == 4 * 6
+    printed = reliability.report(scores)
+    assert not printed.figures["left_out"]
+    assert (
+        "unsupported verdicts: 4; they count as in the reward, by the worst case" in printed.notes
+    )
+    found = next(judgements for name, judgements in judged.items() if name.question == "judge")
+    # `study judge` lists such a response apart, with what the reward counts of its three samples
+    assert (found["a/0"].status, found["a/1"].status) == ("unsupported", "judged")
+    assert found["a/0"].counted == pytest.approx((0.8 + 0.8 + worst) / 3)
 
 
 def test_a_run_without_rewards_is_refused(tmp_path: Path) -> None:

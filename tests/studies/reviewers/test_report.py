@@ -78,22 +78,24 @@ def test_it_is_said_when_few_ratings_are_predicted_by_all_judges_and_what_helps(
     columns = [
         Predictions("personalized", 10, most[None]),
         Predictions("aggregate", 5, part.score[None]),
-        Predictions("aggregate", 10, few[None], {"unsupported": 4, "failed": 2}),
+        Predictions("aggregate", 10, few[None], {"failed": 2, "unsupported": 4}),
         Predictions("item-mean", None, part.score[None]),
     ]
     found = report([(part, columns)])
     words = "only 1 of 8 ratings are predicted by both personalized (7) and aggregate (2): no conclusion"
     assert found.conclusion[0].startswith(f"taste: {words}")
-    causes = "4 unsupported by a valid quotation (new runs with `safety: {evidence: preferred}` count these), 2 failed"
+    causes = "4 unsupported (by a valid quotation; new runs with `safety: {evidence: preferred}` count these), 2 failed"
     assert (
         f"on 1 of 8, those that all predict. aggregate leaves out most: {causes}."
         in (found.conclusion[1])
     )
-    of_one = report([(part, [Predictions("aggregate", 10, few[None], {"no majority": 6})])])
+    left_out = {"no majority": 2, "confidence below 80": 4}
+    of_one = report([(part, [Predictions("aggregate", 10, few[None], left_out)])])
     (alone,) = figures_of(of_one).judges
     assert alone.n == 2
     assert (
-        "aggregate leaves out most: 6 no majority (`panel: {reduce: mean}`"
+        "aggregate leaves out most: 4 confidence below 80 (`--min-confidence 0` counts these), "
+        "2 no majority (`rescore --set panel.reduce=mean` counts the mean of the samples)."
         in (of_one.conclusion[0])
     )
 

@@ -1,0 +1,93 @@
+"""The agents of a run apart for each value of a label: who leads where, and what may be chance."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.errors import InputError
+from jurygraph.runs.run import Run
+from jurygraph.views.labels import compare_by_label, conclude_by_label, notes_on_values
+from tests.command import run_command
+
+
+def length(task: jg.TaskView, response: jg.Response) -> float:
+    return len(response.text) / 10
+
+
+def record(folder: Path, rows: list[tuple[Any, int, int]]) -> Path:
+    """Record a task for each row: the language of both answers, and the lengths of those of `ann` and `bob`."""
+    with jg.Jury(evaluators=[length], record=folder) as jury:
+        for number, (language, *lengths) in enumerate(rows):
+            labels = {} if language == "missing" else {"language": language}
+            responses = [
+                jg.Response(id=f"{number}/{agent}", agent=agent, text="x" * size, labels=labels)
+                for agent, size in zip(("ann", "bob"), lengths, strict=True)
+            ]
+            jury.score(jg.Task(id=f"t{number}", query="?"), responses)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a run in which ann is better in English, bob in German, and both alike over all."""
+    english = [("en", 8 - number % 2, 3 + number % 3) for number in range(12)]
+    german = [(" de ", 3 + number % 2, 8 - number % 3) for number in range(12)]
+    few = [("fr", 9, 1), ("DE", 1, 2), ("missing", 3, 4), (None, 3, 4)]
+    return record(tmp_path_factory.mktemp("labelled") / "run", [*english, *german, *few])
+
+
+def test_another_agent_may_lead_in_each_value_and_few_tasks_show_nothing(folder: Path) -> None:
+    with Run.open(folder) as run:
+        rows = compare_by_label(run, "language")
+        with pytest.raises(InputError, match=r"no response has a label 'langage'; did you mean"):
+            compare_by_label(run, "langage")
+    assert [(row.label, row.units) for row in rows] == [
+        ("de", 12),
+        ("en", 12),
+        ("DE", 1),
+        ("fr", 1),
+        ("(no value)", 2),
+    ]
+    outcomes = [row.outcome for row in rows]
+    assert outcomes[0] == "bob is ahead of ann, by more than chance"
+    assert outcomes[1] == "ann is ahead of bob, by more than chance"
+    assert set(outcomes[2:]) == {"too few tasks of both"}
+    mean = rows[1].means["ann"]
+    assert mean is not None
+    assert mean.value == pytest.approx(0.75)
+    assert rows[0].lead is not None
+    assert rows[0].lead.pairs == 2  # only of the values with enough tasks
+    assert conclude_by_label("language", rows) == (
+        "By language: bob is ahead of ann, by more than chance, in de; "
+        "ann is ahead of bob, by more than chance, in en."
+    )
+    correction, similar = notes_on_values(rows)
+    assert correction == "the leads in 2 values hold together with 95 % (Bonferroni)"
+    assert similar.startswith("'DE' and 'de' differ only in case")
+
+
+def test_a_ranking_and_a_brief_show_the_values_of_a_label(folder: Path, tmp_path: Path) -> None:
+    printed = run_command("study", "ranking", folder, "--by", "language")
+    assert re.search(r"language\s+tasks\s+\w+\s+\w+\s+lead\s+that is", printed.out)
+    assert re.search(r"\(no value\)\s+2\s.*too few tasks of both", printed.out)
+    figures = json.loads(run_command("study", "ranking", folder, "--by", "language", "--json").out)
+    assert figures["by"]["label"] == "language"
+    first, *_ = figures["by"]["values"]
+    assert (first["value"], first["units"], first["lead"]["first"]) == ("de", 12, "bob")
+    brief = tmp_path / "brief.html"
+    assert run_command("report", folder, "--brief", "--by", "language", "-o", brief).code == 0
+    page = brief.read_text("utf-8")
+    assert "<h2>By language</h2>" in page
+    assert "bob is ahead of ann, by more than chance, in de" in page
+    refused = run_command("report", folder, "--by", "language", "-o", brief)
+    assert (refused.code, "--by is for a page of paper" in refused.err) == (2, True)
+    refused = run_command(
+        "study", "ranking", folder, "--by", "language", "--set", "failure.min_coverage=0.5"
+    )
+    assert (refused.code, "leave out --set" in refused.err) == (2, True)
+    refused = run_command("report", folder, "--brief", "--by", "color", "-o", brief)
+    assert (refused.code, "no response has a label 'color'" in refused.err) == (2, True)
