@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from jurygraph.cli.output_files import write_output, write_output_with
 from jurygraph.errors import InputError
@@ -11,6 +12,7 @@ from jurygraph.sources.sheets import sheet_rows_to_csv
 
 _OTHER_SUFFIXES = (".json", ".jsonl", ".parquet", ".xls", ".ods", ".tsv", ".html", ".md", ".gz")
 Cell = str | int | float | None
+TableRows = Sequence[Mapping[str, Cell]]
 
 
 def refuse_other_table(path: Path) -> None:
@@ -23,15 +25,16 @@ def refuse_other_table(path: Path) -> None:
         import_library("openpyxl")
 
 
-def write_table(path: Path, rows: Sequence[Mapping[str, Cell]]) -> None:
-    """Write rows with the columns of all of them: as Excel if the file ends in .xlsx, else as CSV."""
-    columns = list(dict.fromkeys(column for row in rows for column in row))
+def write_table(
+    path: Path, rows: TableRows, other_sheets: Mapping[str, TableRows] = MappingProxyType({})
+) -> None:
+    """Write rows with the columns of all of them: as Excel, with other sheets, for .xlsx, else as CSV."""
     if path.suffix.lower() == ".xlsx":
-        from jurygraph.interchange.workbook import write_sheet
+        from jurygraph.interchange.workbook import write_sheets
 
-        cells = [[row.get(column) for column in columns] for row in rows]
-        write_output_with(path, partial(write_sheet, columns, cells))
+        write_output_with(path, partial(write_sheets, {"Items": rows, **other_sheets}))
         return
+    columns = list(dict.fromkeys(column for row in rows for column in row))
     texts = [
         {column: "" if row.get(column) is None else str(row[column]) for column in columns}
         for row in rows

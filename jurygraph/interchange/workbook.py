@@ -5,7 +5,7 @@ No spreadsheet evaluates a text of a run; one that looks like a formula is marke
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,7 +87,7 @@ _AGENT_SHEET_COLUMNS = (
     SheetColumn("Is the best better than it?", 70),
 )
 
-_TEXT_TITLES = ("prompt", "text", "in doubt")
+_TEXT_TITLES = ("prompt", "text", "in doubt", "warning")
 SheetRow = Sequence[JsonValue]
 SheetRows = Sequence[SheetRow]
 Sheet = tuple[Sequence[SheetColumn], SheetRows]
@@ -221,15 +221,18 @@ def write_workbook(responses: Sheet, agents: Sheet, table: ExportTable, path: Pa
     workbook.save(path)
 
 
-def write_sheet(titles: Sequence[str], rows: SheetRows, path: Path) -> None:
-    """Write one sheet to read and filter; its columns are as wide as their titles, and wide for texts."""
+def write_sheets(sheets: Mapping[str, Sequence[Mapping[str, JsonValue]]], path: Path) -> None:
+    """Write sheets to read and filter, by name; columns are as wide as their titles, and wide for texts."""
     workbook = Workbook(write_only=True)
-    columns = [
-        SheetColumn(title, 60 if title in _TEXT_TITLES else max(10, len(title) + 3))
-        for title in titles
-    ]
-    _add_sheet(workbook, "Items", columns, rows, Alignment(vertical="top", wrap_text=True))
-    _filter_sheet(workbook, "Items", len(columns), len(rows))
+    for name, rows in sheets.items():
+        titles = list(dict.fromkeys(title for row in rows for title in row))
+        columns = [
+            SheetColumn(title, 60 if title in _TEXT_TITLES else max(10, len(title) + 3))
+            for title in titles
+        ]
+        cells = [[row.get(title) for title in titles] for row in rows]
+        _add_sheet(workbook, name, columns, cells, Alignment(vertical="top", wrap_text=True))
+        _filter_sheet(workbook, name, len(columns), len(rows))
     workbook.save(path)
 
 

@@ -428,7 +428,7 @@ class RepetitionControl(NamedGate):
 
 
 class Must(NamedGate):
-    """The reward is 0 if the component is below a threshold, and fails where that was not judged."""
+    """The reward is at most 0 if the component is below a threshold, and fails where that was not judged."""
 
     kind: Literal["must"] = "must"
     below: UnitInterval = 0.5

@@ -81,7 +81,7 @@ class Criterion(FrozenModel):
     """One criterion of a rubric. A negative weight makes it a penalty: its score is that of the violation.
 
     It is binary, or scored on a `scale`, of which `anchors` describe values or ranges ("7-8"), or by its `parts`. If it
-    is a `must`, a fault there costs everything: the reward is 0 below a score of 0.5, or above it for a penalty.
+    is a `must`, a fault there costs everything: the reward is at most 0 below a score of 0.5. A penalty cannot be one.
     """
 
     id: Id

@@ -299,6 +299,26 @@ def list_item_rows(fits: Sequence[FittedConsensus], items: JudgedItems) -> list[
     ]
 
 
+def list_other_sheets(report: Report, question: str) -> dict[str, list[dict[str, _Cell]]]:
+    """Return the rows of further sheets: people as they are printed, and what moved since a round before.
+
+    `question` is that of a report of one alone. Warnings that name people follow these.
+    """
+    figures = report.to_json()
+    figures_by_question = figures.get("questions", {question: figures})
+    table = _annotator_table(figures_by_question)
+    people: list[dict[str, _Cell]] = [
+        dict(zip(table.header, row, strict=True)) for row in table.cells()
+    ]
+    people += [{"warning": text} for text in report.conclusion if "Warning: " in text]
+    changes = []
+    for name, figures_of_question in figures_by_question.items():
+        for change in figures_of_question.get("moved", {"items": []})["items"]:
+            cells = {column.replace("_", " "): cell for column, cell in change.items()}
+            changes.append({"item": cells["item"], "question": name, **cells})
+    return {"People": people, "Changed": changes} if changes else {"People": people}
+
+
 def _collect_texts(fits: Iterable[FittedConsensus]) -> dict[str, dict[str, _Cell]]:
     """Return what votes tell of each item of any question, by its key: its name, agent, group, prompt and text."""
     texts_by_item: dict[str, dict[str, _Cell]] = {}

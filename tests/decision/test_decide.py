@@ -164,7 +164,9 @@ def after_gate(gate: GateResult, rule: RewardGate, reward: Reward, value: float 
             term.contribution or 0.0 for term in reward.terms if term.name in rule.auxiliary
         )
         return gate.before - (1.0 - rule.fraction) * auxiliary
-    return 0.0 if gate.kind in ("format", "must") else gate.before * (1.0 - value)
+    if gate.kind == "must":
+        return min(gate.before, 0.0)
+    return 0.0 if gate.kind == "format" else gate.before * (1.0 - value)
 
 
 @settings(EACH, max_examples=at_most(80))
@@ -180,9 +182,7 @@ def test_a_gate_has_the_value_that_it_used_and_no_possible_one_gives_less(
         ):
             slack = 1e-9 * max(1.0, abs(gate.before))
             expected = after_gate(gate, rule, reward, gate.value)
-            # A must that could be broken takes no penalty away, and fails the reward where that matters.
-            is_penalty_kept = gate.kind == "must" and gate.before < 0.0
-            assert gate.after == pytest.approx(expected, abs=slack) or is_penalty_kept
+            assert gate.after == pytest.approx(expected, abs=slack)
             possible = [rewards[name].gates[place].value for rewards in filled]
             assert gate.is_worst_case or gate.kind == "must" or set(possible) == {gate.value}
             for value in possible:
@@ -627,6 +627,17 @@ def test_a_must_that_is_surely_broken_or_whole_needs_no_more_verdicts() -> None:
             ("secret", "a", ("a",), 2): ABSTENTION,
         }
         assert Scene(config, task(), plan, {}).rewards(["a"], answers)["a"].value == value
+
+
+def test_a_broken_must_takes_no_penalty_away() -> None:
+    config = {
+        "evaluators": [evaluator_use("bad"), evaluator_use("secret")],
+        "reward": {"bad": -1.0},
+        "gates": [{"kind": "must", "component": "secret"}],
+    }
+    assert reward_of(config, bad=1.0, secret=0.0).value == -1.0
+    # whatever the must is, the reward is the same
+    assert reward_of(config, bad=1.0, secret=ABSTENTION).value == -1.0
 
 
 def test_of_two_musts_a_broken_one_decides_though_the_other_was_not_judged() -> None:

@@ -73,6 +73,7 @@ from jurygraph.studies.questions import (
     add_judged_agents,
     list_consensus_labels,
     list_item_rows,
+    list_other_sheets,
     match_items,
     read_judged_answers,
     report_questions,
@@ -278,10 +279,11 @@ def consensus(
         items = match_items(fits, *runs)
     if labels_out is not None:
         _write_labels(labels_out, fits, items, dimension)
-    if table is not None:
-        write_table(table, list_item_rows(fits, items))
-        print_message(f"wrote {table}")
+    rows = list_item_rows(fits, items) if table is not None else []
     result = _report_fits(fits, earlier_by_question.values())
+    if table is not None:
+        write_table(table, rows, list_other_sheets(result, fits[0].question))
+        print_messages([f"wrote {table}", *_notes_on_texts(votes.files)])
     if runs:
         result = add_judged_agents(result, fits, items)
     # `assign --ambiguous` prints it for what follows the labels that it asks for
@@ -384,6 +386,7 @@ def _report_fits(
     return report_questions(reports, fits)
 
 
+_MIN_TEXT_LENGTH = 40
 _OUTPUT_OPTIONS = ("--table", "--run", "--labels-out", "--plot", "--html", "--artifact")
 
 
@@ -511,6 +514,17 @@ def _read_gold_labels(path: Path, columns: NameByField) -> dict[str, Mapping[str
                         f"{label.location}: {quote(item)} has another gold label of {name}"
                     )
     return dict(gold_by_question)
+
+
+def _notes_on_texts(files: Sequence[VotesFile]) -> Iterator[str]:
+    """Yield which unread column may have the texts of a table that has none."""
+    for file in files:
+        first_row = read_first_row(file.path)
+        for column in file.unread_columns:
+            is_long = len(str(first_row.get(column))) >= _MIN_TEXT_LENGTH
+            if is_long and "text" not in file.columns:
+                option = shell_quote(f"text={column}")
+                yield f"the table has no texts; those of {quote(column)} are added by --column {option}"
 
 
 def _notes_on_file(file: VotesFile) -> Iterator[str]:

@@ -99,6 +99,46 @@ def test_excel_has_the_same_table_with_numbers(run: Command, tmp_path: Path) -> 
             assert cell == (float(text) if isinstance(cell, int | float) else text or None)
 
 
+def test_excel_has_a_sheet_of_people_and_one_of_what_new_labels_changed(
+    run: Command, tmp_path: Path
+) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    long_text = "An answer that is as long as texts of answers are."
+    command = ("consensus", "labels.csv", *COLUMNS, "--method", "majority")
+    Path("saved.json").write_text(run(*command, "--json").out, encoding="utf-8")
+    table(
+        tmp_path / "new.csv",
+        {
+            "item": "t3",
+            "agent": "m2",
+            "annotator": "dee",
+            "Reply": long_text,
+            "accuracy": "no",
+            "tone": "rude",
+            "stars": 4,
+        },
+    )
+    command = ("consensus", "labels.csv", "new.csv", *COLUMNS, "--before", "saved.json")
+    ended = run(*command, "--table", "table.xlsx")
+    assert (
+        "the table has no texts; those of 'Reply' are added by --column text=Reply\n" in ended.err
+    )
+    book = openpyxl.load_workbook("table.xlsx")
+    assert book.sheetnames == ["Items", "People", "Changed"]
+    titles, *people = book["People"].iter_rows(values_only=True)
+    assert (titles[:3], titles[-1]) == (
+        ("annotator", "accuracy: correlation (95 %)", "accuracy: labels"),
+        "warning",
+    )
+    assert [row[0] for row in people] == ["ann", "bo", "cy", "dee", None]
+    assert people[-1][-1].startswith("accuracy: Warning: gives nearly every item one label")
+    changed = list(book["Changed"].iter_rows(values_only=True))
+    assert changed == [
+        ("item", "question", "label before", "label", "ambiguity before", "ambiguity"),
+        ("t3_m2", "tone", "rude or kind", "rude", 0.5, 0),
+    ]
+
+
 def test_a_sheet_asks_only_what_is_in_doubt_and_the_answers_show_what_moved(
     run: Command, tmp_path: Path
 ) -> None:
