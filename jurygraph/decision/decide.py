@@ -34,6 +34,7 @@ from jurygraph.decision.combiners import (
 from jurygraph.decision.table import (
     ABSENT_CODE,
     ABSTAINED_CODE,
+    EMPTY_TURN_CODE,
     FAILED_BY_INFRASTRUCTURE_CODE,
     FAILED_BY_RESPONSE_CODE,
     JUDGED_NOT_APPLICABLE_CODE,
@@ -116,8 +117,11 @@ def fuse(
             _apply_gate(gate, reward, zero_filled_values, weights, measure) for measure in measures
         ]
         least_reward = reduce(np.minimum, gated_rewards)
-        if isinstance(gate, Must):  # also of a criterion, which is no term of the reward
+        if isinstance(gate, Must):
+            # Also of a criterion, which is no term of the reward. Only one that is surely broken costs something: if
+            # it could be, the reward fails, or another decides it.
             gate_values[gate.key] = np.where(present, reduce(np.minimum, measures), np.nan)
+            least_reward = reduce(np.maximum, gated_rewards)
         elif span:
             # Where several measures give the least reward, the one at the bad end is reported.
             measure_indices = (1, 2, 0)
@@ -362,7 +366,8 @@ class RewardRow(NamedTuple):
                 "component": gate.component,
                 "value": measure,
                 "is_worst_case": gate.kind in self.gate_values
-                or _unjudged_note(gate) in self.notes,
+                or _unjudged_note(gate) in self.notes
+                or _is_must_open(gate, measure, before, reward),
                 "op": op,
                 "threshold": threshold,
                 "before": before,
@@ -562,6 +567,12 @@ def _unjudged_note(gate: RewardGate) -> str:
     return f"{gate.title}: {gate.component} was not judged"
 
 
+def _is_must_open(gate: RewardGate, value: float | None, before: float, after: float) -> bool:
+    """Return whether a must that could be broken has taken nothing: it was not judged, and another must decides."""
+    is_broken = isinstance(gate, Must) and value is not None and value < gate.below
+    return is_broken and after == before > 0.0
+
+
 def _is_unjudged(gate: Must, fused_rewards: FusionResult, is_undetermined: Bools) -> Bools:
     """Return where a must may be whole or broken, [R]; if it is surely broken, the reward is not undetermined."""
     least_value = fused_rewards.gate_values[gate.key]
@@ -613,7 +624,7 @@ def possible_reward_bounds(group: GroupVerdicts, combiners: Combiners) -> BoundA
     unjudged_table = table.with_verdict_code(
         table.columns,
         FAILED_BY_INFRASTRUCTURE_CODE,
-        kept=(NOT_APPLICABLE_CODE, NO_VARIANTS_CODE, JUDGED_NOT_APPLICABLE_CODE),
+        kept=(NOT_APPLICABLE_CODE, NO_VARIANTS_CODE, JUDGED_NOT_APPLICABLE_CODE, EMPTY_TURN_CODE),
     )
     result = _fuse_measured_table(
         group.decision, measure_table(group.decision, unjudged_table, combiners)
@@ -737,7 +748,9 @@ def measurement_key(decision: Decision) -> Sequence[Any]:
     """Return what `measure_table` reads of a decision: equal keys give equal results, whatever the components weigh."""
     weightless_specs = [spec.model_copy(update={"weight": 0.0}) for spec in decision.all_specs]
     effective_names = [spec.name for spec in decision.effective_specs]
-    return weightless_specs, effective_names, decision.rule, decision.group_rule
+    # questions of a must are never dropped for a group
+    musts = sorted(gate.component for gate in decision.gates if isinstance(gate, Must))
+    return weightless_specs, effective_names, musts, decision.rule, decision.group_rule
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -840,7 +853,7 @@ def _verdict_codes(decision: Decision, table: VerdictTable) -> Iterator[NDArray[
     yield from (columns.verdict_code for columns in table.columns.values())
     for spec in decision.specs:
         for spec_input in filter(_may_discard_verdicts, spec.inputs.values()):
-            verdict_code, _ = table.verdict_codes(spec_input)
+            verdict_code, _ = table.verdict_codes(spec_input, spec.direction)
             yield verdict_code
 
 
@@ -907,7 +920,7 @@ def _without_unjudged_diagnostics(
 
     Figures of the verdicts alone stay, and preference completeness, whose verdicts have no weight.
     """
-    kept_diagnostics = {}
+    kept_diagnostics = dict(components)
     for spec in decision.specs:
         component = components[spec.name]
         share, _ = _judged_weight_share(spec, table)
@@ -976,7 +989,7 @@ def _compute_coverage(decision: Decision, judged_shares: Sequence[ValuesAndMask]
 
 def _judged_weight_share(spec: ComponentSpec, table: VerdictTable) -> tuple[Floats, Bools]:
     inputs = spec.inputs.values()
-    pairs = [table.judged_and_requested_weight(spec_input) for spec_input in inputs]
+    pairs = [table.judged_and_requested_weight(spec_input, spec.direction) for spec_input in inputs]
     judged_weights, requested_weights = (
         np.stack(column, axis=1) for column in zip(*pairs, strict=True)
     )
@@ -1006,7 +1019,7 @@ def _is_failed_by_rule(decision: Decision, table: VerdictTable) -> Bools:
             is_reward_failed |= np.isin(columns.verdict_code, failed_verdict_codes).any(axis=1)
     for spec in specs:
         for spec_input in spec.inputs.values():
-            verdict_code, weights = table.verdict_codes(spec_input)
+            verdict_code, weights = table.verdict_codes(spec_input, spec.direction)
             is_penalty = weights * spec.direction < 0
             is_failed_penalty = is_penalty & np.isin(
                 verdict_code, [FAILED_BY_INFRASTRUCTURE_CODE, NO_MODEL_CODE]

@@ -188,13 +188,15 @@ class VerdictTable:
             for columns in self.effective_columns_by_turn(name, spec_input, met_from, is_penalty)
         ]
 
-    def effective_columns(self, name: str, spec_input: ComponentInput) -> ScoreArrays:
+    def effective_columns(
+        self, name: str, spec_input: ComponentInput, is_penalty: bool = False
+    ) -> ScoreArrays:
         """Return a question's verdicts as an input uses them: confident enough, and reduced to a majority if required.
 
         A discarded verdict counts as an abstention, and so does a missing majority, except of judges; a failure among
         the votes counts as that failure.
         """
-        turns = self.effective_columns_by_turn(name, spec_input)
+        turns = self.effective_columns_by_turn(name, spec_input, is_penalty=is_penalty)
         if len(turns) == 1:
             return turns[0]
         return ScoreArrays._make(
@@ -333,7 +335,9 @@ class VerdictTable:
             columns[name] = columns[name].replace_verdict_code(~is_kept, code)
         return replace(self, columns=columns)
 
-    def judged_and_requested_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
+    def judged_and_requested_weight(
+        self, spec_input: ComponentInput, direction: int = 1
+    ) -> tuple[Floats, Floats]:
         """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
         settled_codes = (
             (*SCORED_VERDICT_CODES, NOT_APPLICABLE_CODE)
@@ -343,7 +347,8 @@ class VerdictTable:
         judged_weights = []
         requested_weights = []
         for name, weight in spec_input.weighted_questions:
-            verdict_code = self.effective_columns(name, spec_input).verdict_code
+            columns = self.effective_columns(name, spec_input, weight * direction < 0)
+            verdict_code = columns.verdict_code
             judged_count = count_true(np.isin(verdict_code, settled_codes))
             requested_count = judged_count + count_true(lacks_score(verdict_code))
             if spec_input.reduce is not None:
@@ -353,14 +358,16 @@ class VerdictTable:
             requested_weights.append(abs(weight) * requested_count)
         return totals(judged_weights, axis=0), totals(requested_weights, axis=0)
 
-    def verdict_codes(self, spec_input: ComponentInput) -> tuple[NDArray[np.int8], Floats]:
+    def verdict_codes(
+        self, spec_input: ComponentInput, direction: int = 1
+    ) -> tuple[NDArray[np.int8], Floats]:
         """Return the code of every cell of an input, [R,K], and the cells' weights, [K]."""
         verdict_codes = []
         weights = []
         for name, weight in spec_input.weighted_questions:
-            verdict_code = self.effective_columns(name, spec_input).verdict_code
-            verdict_codes.append(verdict_code)
-            weights.append(np.full(verdict_code.shape[1], weight))
+            columns = self.effective_columns(name, spec_input, weight * direction < 0)
+            verdict_codes.append(columns.verdict_code)
+            weights.append(np.full(columns.verdict_code.shape[1], weight))
         return np.concatenate(verdict_codes, axis=1), np.concatenate(weights)
 
 
@@ -777,9 +784,9 @@ def dropped_questions(decision: Decision, table: VerdictTable) -> frozenset[str]
         for spec_input in spec.inputs.values():
             if spec.name in musts:
                 kept_question_ids.update(spec_input.questions)
-            for name in spec_input.questions:
-                verdict_code = table.effective_columns(name, spec_input).verdict_code
-                if lacks_score(verdict_code).any():
+            for name, weight in spec_input.weighted_questions:
+                columns = table.effective_columns(name, spec_input, weight * spec.direction < 0)
+                if lacks_score(columns.verdict_code).any():
                     dropped_question_ids.add(name)
     return frozenset(dropped_question_ids - kept_question_ids)
 

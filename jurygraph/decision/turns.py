@@ -143,7 +143,8 @@ def fold_jury(
     spec_input = use.inputs[0].of_question(question.id)
     table = build_verdict_table([question], list(verdicts_by_response), verdicts)
     cells = table.score_matrix(spec_input, decision.rule, use.direction, "counted", use.met_from)
-    codes = table.effective_columns(question.id, spec_input).verdict_code
+    is_penalty = spec_input.weights[0] * use.direction < 0
+    codes = table.effective_columns(question.id, spec_input, is_penalty).verdict_code
     is_worst_case = (codes == WORST_CASE_CODE).any(axis=1) & (spec_input.reduce == "majority")
     is_met_by_score = spec_input.reduce != "majority" and question.id not in counted_as_met
     for row, response_verdicts in enumerate(verdicts_by_response.values()):

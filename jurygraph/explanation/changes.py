@@ -31,7 +31,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME
-from jurygraph.schema.verdict import MET_THRESHOLD, RESPONSE_GATES
+from jurygraph.schema.verdict import EMPTY_TURN_GATE, MET_THRESHOLD, RESPONSE_GATES
 
 ChangeKind = Literal["verdict", "response gate", "reward gate"]
 _MAX_CHANGES_LISTED = 10
@@ -180,13 +180,14 @@ def distinct_verdicts(group: Sequence[Trace]) -> Iterator[RecordedVerdict]:
 def group_verdicts_by_change(
     verdicts: Sequence[ExplainedVerdict],
 ) -> dict[_VerdictGroupKey, list[ExplainedVerdict]]:
-    """Return the verdicts that one change changes, by their key; those that do not apply are left out.
+    """Return the verdicts that one change changes, by their key; without those that do not apply, or of empty turns.
 
     The page tries the scores of the same ones.
     """
     groups = defaultdict(list)
     for verdict in verdicts:
-        if verdict.verdict.status != "not_applicable":
+        is_judgeable = verdict.verdict.gated_by != EMPTY_TURN_GATE
+        if is_judgeable and verdict.verdict.status != "not_applicable":
             groups[_verdict_group_key(verdict.verdict)].append(verdict)
     return groups
 

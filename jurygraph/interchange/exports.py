@@ -6,7 +6,8 @@ counts may be named by a user, and an answer of several values is no label.
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -182,11 +183,7 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
     rows = leave_out_copies(path, read_rows(path))
     person_by_column = dict(map(_parse_rater, columns.raters))
     people = list(dict.fromkeys(person for person, _ in person_by_column.values()))
-    reason_columns = {subject: column for column, subject in map(_parse_rater, columns.reasons)}
-    people_with_reasons = [person for person, _ in reason_columns]
-    select_known_names(
-        "--reason-columns PERSON=COLUMN: nobody in --rater-columns is", people_with_reasons, people
-    )
+    reason_columns = _read_reason_columns(columns.reasons, person_by_column.values())
     read_names = {
         *person_by_column,
         *reason_columns.values(),
@@ -217,11 +214,31 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
             reason_column = reason_column or reason_columns.get((person, None))
             if reason_column is not None:
                 reason = get_export_field(location, row, reason_column, "--reason-columns")
-                if reason not in (None, ""):
+                if reason is not None and str(reason).strip():
                     answer_fields = {**others, "reason": str(reason)}
             yield ExportedAnswer(
                 location, column, row, key, person, value, dimension, answer_fields
             )
+
+
+def _read_reason_columns(
+    texts: Iterable[str], subjects: Collection[_RaterSubject]
+) -> dict[_RaterSubject, str]:
+    """Return the column of reasons of a person, or of one dimension of theirs. Raises `InputError` for nobody's."""
+    people = list(dict.fromkeys(person for person, _ in subjects))
+    reason_columns: dict[_RaterSubject, str] = {}
+    for column, (person, dimension) in map(_parse_rater, texts):
+        select_known_names(
+            "--reason-columns PERSON=COLUMN: nobody in --rater-columns is", [person], people
+        )
+        if dimension is not None and (person, dimension) not in subjects:
+            raise InputError(
+                f"--reason-columns {person}:{dimension}={column}: --rater-columns has no {dimension!r} of {person}"
+            )
+        if (person, dimension) in reason_columns:
+            raise InputError(f"--reason-columns: {person} has two columns; name one")
+        reason_columns[person, dimension] = column
+    return reason_columns
 
 
 def _parse_rater(text: str) -> tuple[str, _RaterSubject]:
@@ -232,11 +249,13 @@ def _parse_rater(text: str) -> tuple[str, _RaterSubject]:
 
 def _suggest_reason_columns(names: Iterable[str], people: Iterable[str]) -> str:
     """Return the option that reads the columns that are called like a rater and a word, such as "ann comment"."""
-    pairs = []
+    columns_by_person = defaultdict(list)
     for person, name in product(people, names):
         is_of_person = re.match(rf"{re.escape(person)}[\W_]", name, re.IGNORECASE)
         if is_of_person:
-            pairs.append(f"{person}={name}")
+            columns_by_person[person].append(name)
+    # of several columns of a person, nobody knows which has the reasons
+    pairs = [f"{person}={found[0]}" for person, found in columns_by_person.items() if not found[1:]]
     if not pairs:
         return ""
     return f"if these are reasons, --reason-columns {shell_quote(','.join(pairs))}; "

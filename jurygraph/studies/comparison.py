@@ -763,8 +763,10 @@ def _detail_sections(figures: Figures) -> ReportSections:
     for outcome in find_changed_outcomes(figures):
         change_columns[f"{outcome} in"] = f"{outcome}_in"
     changes = figures["changes"]
-    # those of another weight alone may all be of one size
-    if len(changes) < 2 or len({round(row["delta"], 4) for row in changes}) > 1:
+    # Another weight alone may change all by as much, so that none is the largest.
+    is_alike = len({round(row["delta"], 4) for row in changes}) == 1
+    are_all_changed = figures["changed_tasks"] == figures["tasks"]
+    if len(changes) < 2 or not (is_alike and are_all_changed):
         yield ReportTable.of(change_columns, changes)
     statistics = []
     for name, text in STATISTIC_DESCRIPTIONS.items():

@@ -15,7 +15,12 @@ import numpy as np
 
 from jurygraph.aggregation.consensus import DOUBTFUL_ERROR_SHARE
 from jurygraph.display import format_interval
-from jurygraph.inference.clusters import NORMAL_QUANTILE, Estimate, needed_count_for_difference
+from jurygraph.inference.clusters import (
+    NORMAL_QUANTILE,
+    Estimate,
+    bonferroni_interval,
+    needed_count_for_difference,
+)
 from jurygraph.messages import format_count, join_names, list_first, shell_quote
 from jurygraph.studies.alternative_annotator import (
     MIN_PASSING_WIN_RATE,
@@ -645,7 +650,12 @@ def _describe_gains(persons: FigureRows) -> Iterator[str]:
         yield "For no single reviewer is personalized surely nearer or farther."
     needs = []
     for row in persons:
-        more = _additional_count(row["gain"], 0.0, row["gain_n"], len(persons))
+        if row["gain"] is None or row["gain"] in clear_gains.values():
+            continue
+        # as wide as those of all persons together, whose tests allow for their number
+        low, high = bonferroni_interval(row["gain"], len(persons))
+        joint = IntervalCell(row["gain"].value, low, high)
+        more = _additional_count(joint, 0.0, row["gain_n"], len(persons))
         if more is not None:
             number = "too many" if more == math.inf else f"about {more:,.0f}"
             needs.append(f"of {row['reviewer']} {number}")

@@ -364,6 +364,9 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
     for name, person in people.items():
         if person["labels"] >= _MIN_LABELS:
             cells[name] = person["correlation"] if figures["values"] else _accuracy_cell(person)
+    few = [name for name, person in people.items() if person["labels"] < _MIN_LABELS]
+    if few:
+        yield f"Of {join_names(few)} fewer than {_MIN_LABELS} labels tell too little to say who guesses."
     shifts = {name: person["shift"] for name, person in people.items()}
     unit, baseline = "labels", SHIFT_FROM_MIDDLE
     if has_words(figures["classes"]):

@@ -42,8 +42,8 @@ class HeldOutGold(NamedTuple):
         if self.p is not None and self.p < SIGNIFICANCE_LEVEL:
             verdict = f"surely right more often (exact paired test, p = {self.p:.2g}): --method {self.better}"
         return (
-            f"of {format_count(self.items, 'known item')}, each held out in turn: majority {self.majority}; model "
-            f"(stableval) {self.stableval}; {verdict}"
+            f"of {format_count(self.items, 'known item')}, held out in up to ten parts: majority {self.majority}; "
+            f"model (stableval) {self.stableval}; {verdict}"
         )
 
 
@@ -67,8 +67,8 @@ def hold_out_gold(fitted: FittedConsensus) -> HeldOutGold | None:
 
 
 def _credit_labels(weights: Floats | Ints, truth: Ints) -> Ints:
-    """Return 2 for the items whose true class has the greatest weight, 0 if another has, and 1 for a tie, [G]."""
+    """Return 2 for the items whose true class alone has the greatest weight, 1 if others have as much, else 0, [G]."""
     # equal probabilities can differ in their last bits
     is_leading = weights > weights.max(axis=1, keepdims=True) - 1e-9
     is_right = is_leading[np.arange(len(truth)), truth]
-    return np.where(is_leading.sum(axis=1) > 1, 1, 2 * is_right)
+    return np.asarray(np.where(is_leading.sum(axis=1) > 1, 1, 2) * is_right)

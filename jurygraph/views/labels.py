@@ -56,7 +56,11 @@ class ValueRow(NamedTuple):
     @property
     def outcome(self) -> str:
         """Return who leads, and whether that may be chance."""
-        return f"{self.lead.order}, {self.lead.certainty}" if self.lead else "too few tasks of both"
+        if self.lead is not None:
+            return f"{self.lead.order}, {self.lead.certainty}"
+        if len(self.agents) < 2:
+            return "one agent alone"
+        return "too few scored tasks in common"
 
 
 class LabelComparison(NamedTuple):
@@ -80,7 +84,9 @@ class LabelComparison(NamedTuple):
     @property
     def notes(self) -> list[str]:
         """Return what the intervals allow for, and which values may be one."""
-        similar = notes_on_similar_names(row.value for row in self.rows)
+        similar = list(notes_on_similar_names(row.value for row in self.rows))
+        if all(row.lead is None for row in self.rows):
+            return similar
         return ["the leads in all values hold together with 95 % (Bonferroni)", *similar]
 
 

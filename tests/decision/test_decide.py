@@ -99,8 +99,7 @@ def test_every_reward_keeps_the_rules_of_its_status(scene: Scene) -> None:
         else:
             assert reward.notes
         for gate in reward.gates:
-            if gate.kind == "must" and reward.value is not None:  # no must could be broken
-                assert not gate.is_worst_case
+            if gate.kind == "must" and reward.value is not None:  # no must could still decide
                 assert gate.value is None or gate.value >= gate.threshold or low == high
         below = reward.coverage == 0.0 or reward.coverage < scene.plan.decision.min_coverage - 1e-9
         assert reward.status == "failed" or not below
@@ -646,7 +645,11 @@ def test_of_two_musts_a_broken_one_decides_though_the_other_was_not_judged() -> 
         "reward": {"good": 1.0},
         "gates": [{"kind": "must", "component": name} for name in ("secret", "law")],
     }
-    assert reward_of(config, good=1.0, secret=0.0, law=ABSTENTION).value == 0.0
+    reward = reward_of(config, good=1.0, secret=0.0, law=ABSTENTION)
+    assert reward.value == 0.0
+    states = [describe_gate_state(gate, reward) for gate in reward.gates]
+    assert states == ["must: law not judged", "must: secret 0 < 0.5"]
+    assert [gate.before - gate.after for gate in reward.gates] == [0.0, 1.0]  # whose loss it is
     assert reward_of(config, good=1.0, secret=1.0, law=ABSTENTION).value is None
 
 

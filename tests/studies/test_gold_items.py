@@ -46,8 +46,8 @@ def test_a_model_that_is_told_of_two_liars_is_right_where_their_majority_is_wron
     assert found.p == pytest.approx(2.0 ** (1 - known_count))
     report = consensus_study.report(fitted)
     assert (
-        f"of {known_count} known items, each held out in turn: majority right 0, tied 0, wrong {known_count}; model "
-        f"(stableval) right {known_count}, tied 0, wrong 0; surely right more often (exact paired test, p = "
+        f"of {known_count} known items, held out in up to ten parts: majority right 0, tied 0, wrong {known_count}; "
+        f"model (stableval) right {known_count}, tied 0, wrong 0; surely right more often (exact paired test, p = "
         f"{found.p:.2g}): --method stableval"
     ) in report.conclusion
     assert report.to_json()["held_out"]["stableval"]["right"] == known_count
@@ -59,7 +59,7 @@ def test_ties_are_said_apart_and_few_items_tell_nothing() -> None:
     found = held_out(fitted)
     assert found.majority == HeldOutLabels(right=1, wrong=0, tied=1)
     assert found.describe().startswith(
-        "of 2 known items, each held out in turn: majority right 1, tied 1, wrong 0; model (stableval) "
+        "of 2 known items, held out in up to ten parts: majority right 1, tied 1, wrong 0; model (stableval) "
     )
     assert found.describe().endswith("; too few to tell which is right more often")
 

@@ -56,7 +56,7 @@ def test_another_agent_may_lead_in_each_value_and_few_tasks_show_nothing(folder:
     outcomes = [row.outcome for row in rows]
     assert outcomes[0] == "bob is ahead of ann, by more than chance"
     assert outcomes[1] == "ann is ahead of bob, by more than chance"
-    assert set(outcomes[2:]) == {"too few tasks of both"}
+    assert set(outcomes[2:]) == {"too few scored tasks in common"}
     assert rows[1].means == "ann 0.7500, bob 0.4000"
     assert rows[0].lead is not None
     assert rows[0].lead.pairs == 2  # only of the values with enough tasks
@@ -97,7 +97,7 @@ def test_a_number_for_an_id_says_which_row_it_is(tmp_path: Path) -> None:
 def test_a_ranking_and_a_brief_show_the_values_of_a_label(folder: Path, tmp_path: Path) -> None:
     printed = run_command("study", "ranking", folder, "--by", "language")
     assert re.search(r"language\s+tasks\s+mean rewards\s+lead\s+that is", printed.out)
-    assert re.search(r"\(no value\)\s+2\s.*too few tasks of both", printed.out)
+    assert re.search(r"\(no value\)\s+2\s.*too few scored tasks in common", printed.out)
     figures = json.loads(run_command("study", "ranking", folder, "--by", "language", "--json").out)
     assert figures["by"]["label"] == "language"
     first, *_ = figures["by"]["values"]

@@ -185,6 +185,7 @@ def test_what_was_decided_before_changes_no_reward(
     monkeypatch.setattr(deciding, "_ROWS_PER_DECISION_BATCH", 1)  # a table for each group
     dropped = "failure.group_rule=drop-criterion"
     gate = "gates=[{kind: format, component: tone, below: 0.5}]"
+    must = "gates=[{kind: must, component: tone}]"
     steps = [
         ["reward.tone=1"],
         ["reward.tone=-1"],
@@ -193,6 +194,7 @@ def test_what_was_decided_before_changes_no_reward(
         ["reward.tone=-1", dropped],
         ["reward.tone=0", dropped],
         ["reward.tone=0", dropped, gate],
+        ["reward.tone=0", dropped, must],
     ]
     with closing(Run.open(rich)) as run:
         tables = VerdictTables(run)
