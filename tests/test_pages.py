@@ -814,7 +814,7 @@ def test_a_config_with_a_gate_is_tested_without_a_model(
 ) -> None:
     (tmp_path / "jury.yaml").write_text(
         "evaluators: [criteria, maths.format]\n"
-        "task_defaults: {rubric: {criteria: [{id: polite, text: It is polite.}]}}\n"
+        "task_defaults: {rubric: {criteria: [{id: polite, text: It is polite., weight: 1}]}}\n"
         "reward: {rubric: 1}\ngates: [{kind: format, component: format, below: 0.5}]\n"
     )
     monkeypatch.chdir(tmp_path)

@@ -150,9 +150,8 @@ DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
     "graphs/routing.py": {"_reduce_scores": {"reduce"}},
     "graphs/score_graph.py": {},
     "graphs/traces.py": {},
-    "decision/decide.py": {
-        name: {"reduce"} for name in ("fuse", "_widest_bounds", "_may_discard_verdicts")
-    },
+    "decision/decide.py": {"_may_discard_verdicts": {"reduce"}},
+    "decision/fusing.py": {"fuse": {"reduce"}, "_widest_bounds": {"reduce"}},
     "decision/combiners.py": {
         "input_means": {"mean"},
         "_stakeholder_utility": {"mean"},

@@ -17,9 +17,10 @@ from jurygraph.aggregation.consensus import DOUBTFUL_ERROR_SHARE
 from jurygraph.display import format_interval
 from jurygraph.inference.clusters import (
     NORMAL_QUANTILE,
+    ONE_SIDED_LEVEL,
     Estimate,
-    bonferroni_interval,
     needed_count_for_difference,
+    t_quantile,
 )
 from jurygraph.messages import format_count, join_names, list_first, shell_quote
 from jurygraph.studies.alternative_annotator import (
@@ -650,11 +651,14 @@ def _describe_gains(persons: FigureRows) -> Iterator[str]:
         yield "For no single reviewer is personalized surely nearer or farther."
     needs = []
     for row in persons:
-        if row["gain"] is None or row["gain"] in clear_gains.values():
+        gain = as_interval(row["gain"])
+        if gain is None or gain.value is None or row["gain"] in clear_gains.values():
             continue
         # as wide as those of all persons together, whose tests allow for their number
-        low, high = bonferroni_interval(row["gain"], len(persons))
-        joint = IntervalCell(row["gain"].value, low, high)
+        widening = t_quantile(row["gain_n"] - 1, 1.0 - ONE_SIDED_LEVEL / len(persons))
+        widening /= t_quantile(row["gain_n"] - 1)
+        ends = [end and gain.value + widening * (end - gain.value) for end in (gain.low, gain.high)]
+        joint = IntervalCell(gain.value, *ends)
         more = _additional_count(joint, 0.0, row["gain_n"], len(persons))
         if more is not None:
             number = "too many" if more == math.inf else f"about {more:,.0f}"

@@ -616,10 +616,8 @@ def _notes(figures: Figures, others: int, ranker: AgentRanker) -> Iterator[str]:
 
 def _judged_values(ranker: AgentRanker, decided_rewards: DecidedRewards) -> Iterator[JudgedValues]:
     rewards, _, _, judged = decided_rewards.values
-    rows = np.argsort(ranker.unit, kind="stable")
     has_value_and_reward = ~np.isnan(judged.T + rewards)  # NaN, too, where the reward failed
-    for column, index in np.argwhere(has_value_and_reward[:, rows]).tolist():
-        row = rows[index]
+    for column, row in np.argwhere(has_value_and_reward).tolist():
         name = decided_rewards.components[column]
         agent = ranker.agents[ranker.agent[row]]
         yield JudgedValues(name, agent, int(ranker.unit[row]), 1, float(judged[row, column]))

@@ -8,6 +8,7 @@ failed rewards, as the mean reward does. What gates take, and what values that w
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import fsum
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -77,7 +78,8 @@ def compare_components(
     numbers = {agent.agent: number for number, agent in enumerate(agents)}
     units: dict[str | int, int] = {}
     rows_by_component = defaultdict(list)
-    for name, agent_name, unit, *judged in values:
+    # sorted, so that no sum over units depends on the order of the rows
+    for name, agent_name, unit, *judged in sorted(values, key=attrgetter("unit")):
         place = numbers[agent_name], units.setdefault(unit, len(units))
         rows_by_component[name].append((*place, *judged))
     weights = {

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.decision.combiners import Component
-from jurygraph.decision.decide import fuse, fuse_reward_bounds
+from jurygraph.decision.fusing import fuse, fuse_reward_bounds
 from jurygraph.schema import (
     ComponentSpec,
     Decision,
