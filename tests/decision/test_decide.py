@@ -184,6 +184,9 @@ def test_a_gate_has_the_value_that_it_used_and_no_possible_one_gives_less(
         for place, (gate, rule) in enumerate(
             zip(reward.gates, scene.plan.decision.gates, strict=True)
         ):
+            if gate.kind == "must" and gate.is_worst_case:  # it could be broken: it takes nothing
+                assert gate.after == gate.before
+                continue
             slack = 1e-9 * max(1.0, abs(gate.before))
             expected = after_gate(gate, rule, reward, gate.value)
             assert gate.after == pytest.approx(expected, abs=slack)
