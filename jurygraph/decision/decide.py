@@ -96,8 +96,8 @@ class GroupResult(NamedTuple):
     """Results for some responses before their rewards are built; arrays are [R].
 
     `partial_fused` is the result if verdicts that were not judged had never been requested; `low` and `high` bound the
-    reward over all values of the missing verdicts; `failed_by_rule` marks rewards that the rule itself fails, or a must
-    that was not judged.
+    reward over all values of the missing verdicts. `unjudged_musts` has by note where a must could be broken or whole;
+    `failed_by_rule` marks rewards that one of these fails, or the rule itself.
     """
 
     measured: MeasuredTable
@@ -106,6 +106,7 @@ class GroupResult(NamedTuple):
     low: Floats
     high: Floats
     coverage: Floats
+    unjudged_musts: Mapping[str, Bools]
     failed_by_rule: Bools
 
 
@@ -360,12 +361,7 @@ def explain_notes(notes: Sequence[str]) -> list[str]:
 
 def _notes(decision: Decision, result: GroupResult, row: int, is_only_response: bool) -> list[str]:
     coverage = result.coverage[row]
-    is_undetermined = result.low < result.high
-    notes = [
-        _unjudged_note(gate)
-        for gate in decision.gates
-        if isinstance(gate, Must) and _is_unjudged(gate, result.fused, is_undetermined)[row]
-    ]
+    notes = [note for note, is_unjudged in result.unjudged_musts.items() if is_unjudged[row]]
     if result.failed_by_rule[row] and not notes:
         penalty_text = "a penalty that was not judged, by no fault of the response,"
         causes = {"strict": "a failure", "decisive": "a failure that could change it"}
@@ -381,7 +377,7 @@ def _notes(decision: Decision, result: GroupResult, row: int, is_only_response: 
         notes.append(
             f"{coverage:.3g}{_JUDGED_SHARE_NOTE_PART}; the rest counts as the {decision.rule} rule says"
         )
-    elif is_undetermined[row] and not notes:
+    elif result.low[row] < result.high[row] and not notes:
         notes.append(
             "what a gate or a comparison looks at was not judged, and could still change the reward"
         )
@@ -399,13 +395,6 @@ def _is_must_open(gate: RewardGate, value: float | None, before: float, after: f
     """Return whether a must that could be broken has taken nothing: it was not judged, and another must decides."""
     is_broken = isinstance(gate, Must) and value is not None and value < gate.below
     return is_broken and after == before > 0.0
-
-
-def _is_unjudged(gate: Must, fused_rewards: FusionResult, is_undetermined: Bools) -> Bools:
-    """Return where a must may be whole or broken, [R]; if it is surely broken, the reward is not undetermined."""
-    least_value = fused_rewards.gate_values[gate.key]
-    is_unjudged: Bools = (least_value < gate.below) & is_undetermined
-    return is_unjudged
 
 
 class GroupVerdicts(NamedTuple):
@@ -641,6 +630,7 @@ def _fuse_measured_table(decision: Decision, measured: MeasuredTable) -> GroupRe
     value = low = high = fused_rewards.value
     partial_fused = fused_rewards
     coverage = np.ones_like(value)
+    unjudged_musts: dict[str, Bools] = {}
     is_failed_by_rule = measured.failed_by_rule
     # Not for speed alone: as a quotient of sums of weights, the coverage of a complete row could be .9999….
     if measured.shares:
@@ -656,10 +646,20 @@ def _fuse_measured_table(decision: Decision, measured: MeasuredTable) -> GroupRe
             is_failed_by_rule = is_failed_by_rule & (low < high)
         for gate in decision.gates:
             if isinstance(gate, Must):
-                is_unjudged = _is_unjudged(gate, fused_rewards, low < high)
+                least, greatest = measured.spans[gate.component]
+                is_unsure = (least < gate.below) & (greatest >= gate.below)
+                is_unjudged = is_unsure & present[gate.component] & (low < high)
+                unjudged_musts[_unjudged_note(gate)] = is_unjudged
                 is_failed_by_rule = is_failed_by_rule | is_unjudged
     return GroupResult(
-        measured, fused_rewards, partial_fused, low, high, coverage, is_failed_by_rule
+        measured=measured,
+        fused=fused_rewards,
+        partial_fused=partial_fused,
+        low=low,
+        high=high,
+        coverage=coverage,
+        unjudged_musts=unjudged_musts,
+        failed_by_rule=is_failed_by_rule,
     )
 
 

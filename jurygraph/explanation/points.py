@@ -664,7 +664,7 @@ def describe_gate_state(gate: GateResult, reward: Reward) -> str:
     name = f"{gate.title}: {gate.component}"
     if gate.value is None:
         return f"{name} not applicable"
-    if gate.is_worst_case and gate.kind == "must":
+    if gate.is_unjudged_must:
         return f"{name} not judged"
     measure = format_number_for_sentence(gate.value)
     value = {term.name: term.value for term in reward.terms}.get(gate.component, gate.value)
@@ -685,7 +685,7 @@ def _is_closed(gate: GateResult, value: float) -> bool:
 def _describe_gate(gate: GateResult, explained_trace: ExplainedTrace) -> str:
     state = describe_gate_state(gate, explained_trace.trace.reward)
     state = f"{state[0].upper()}{state[1:]}"
-    if state.endswith("not judged"):
+    if gate.is_unjudged_must:
         return f"{state}: no reward without it."
     if gate.value is None or not _is_closed(gate, gate.value):
         return f"{state}: no effect."

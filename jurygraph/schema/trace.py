@@ -77,6 +77,10 @@ class GateResult(NamedGate):
     after: Number
     is_worst_case: StrictBool = False
 
+    @property
+    def is_unjudged_must(self) -> bool:
+        return self.kind == "must" and self.is_worst_case
+
 
 class Reward(FrozenModel):
     """The reward of a response: a pure function of the decision and the group's verdicts.

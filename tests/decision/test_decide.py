@@ -99,8 +99,11 @@ def test_every_reward_keeps_the_rules_of_its_status(scene: Scene) -> None:
         else:
             assert reward.notes
         for gate in reward.gates:
-            if gate.kind == "must" and reward.value is not None:  # no must could still decide
-                assert gate.value is None or gate.value >= gate.threshold or low == high
+            if gate.kind == "must" and reward.value is not None:
+                # no must could still decide: it is whole, or broken, or it is all the same
+                assert (
+                    gate.value is None or gate.value >= gate.threshold or low == high or high <= 0
+                )
         below = reward.coverage == 0.0 or reward.coverage < scene.plan.decision.min_coverage - 1e-9
         assert reward.status == "failed" or not below
 
@@ -647,6 +650,18 @@ def test_a_broken_must_takes_no_penalty_away() -> None:
     assert reward_of(config, bad=1.0, secret=0.0).value == -1.0
     # whatever the must is, the reward is the same
     assert reward_of(config, bad=1.0, secret=ABSTENTION).value == -1.0
+
+
+def test_a_surely_broken_must_is_judged_whatever_else_was_not() -> None:
+    config = {
+        "evaluators": [evaluator_use(name) for name in ("good", "bad", "secret")],
+        "reward": {"good": 0.5, "bad": -1.0},
+        "gates": [{"kind": "must", "component": "secret"}],
+        "failure": {"min_coverage": 0},
+    }
+    reward = reward_of(config, good=1.0, bad=ABSTENTION, secret=0.0)
+    assert (reward.value, reward.range, reward.status) == (-0.5, (-0.5, 0.0), "degraded")
+    assert not any("must" in note for note in reward.notes)
 
 
 def test_of_two_musts_a_broken_one_decides_though_the_other_was_not_judged() -> None:
