@@ -185,18 +185,18 @@ class VerdictTable:
         """Return the filled cells of each turn of a question; of all of it for one about whole responses."""
         return [
             _fill_cells(columns, is_penalty, spec_input, rule, fill_mode)
-            for columns in self.effective_columns_by_turn(name, spec_input, met_from, is_penalty)
+            for columns in self.effective_columns_by_turn(name, spec_input, is_penalty, met_from)
         ]
 
     def effective_columns(
-        self, name: str, spec_input: ComponentInput, is_penalty: bool = False
+        self, name: str, spec_input: ComponentInput, is_penalty: bool
     ) -> ScoreArrays:
         """Return a question's verdicts as an input uses them: confident enough, and reduced to a majority if required.
 
         A discarded verdict counts as an abstention, and so does a missing majority, except of judges; a failure among
         the votes counts as that failure.
         """
-        turns = self.effective_columns_by_turn(name, spec_input, is_penalty=is_penalty)
+        turns = self.effective_columns_by_turn(name, spec_input, is_penalty)
         if len(turns) == 1:
             return turns[0]
         return ScoreArrays._make(
@@ -207,8 +207,8 @@ class VerdictTable:
         self,
         name: str,
         spec_input: ComponentInput,
-        met_from: float = MET_THRESHOLD,
         is_penalty: bool = False,
+        met_from: float = MET_THRESHOLD,
     ) -> list[ScoreArrays]:
         """Return what `effective_columns` does, apart for each turn; all of it for a question about whole responses.
 
@@ -336,7 +336,7 @@ class VerdictTable:
         return replace(self, columns=columns)
 
     def judged_and_requested_weight(
-        self, spec_input: ComponentInput, direction: int = 1
+        self, spec_input: ComponentInput, direction: int
     ) -> tuple[Floats, Floats]:
         """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
         settled_codes = (
@@ -359,7 +359,7 @@ class VerdictTable:
         return totals(judged_weights, axis=0), totals(requested_weights, axis=0)
 
     def verdict_codes(
-        self, spec_input: ComponentInput, direction: int = 1
+        self, spec_input: ComponentInput, direction: int
     ) -> tuple[NDArray[np.int8], Floats]:
         """Return the code of every cell of an input, [R,K], and the cells' weights, [K]."""
         verdict_codes = []

@@ -172,7 +172,7 @@ def test_a_calibrated_score_is_on_the_line_between_its_knots_and_what_is_missing
     knots = ScoreCalibration(method="platt", labels=9, scores=(0.2, 0.8), calibrated=(0.3, 0.7))
     entry = ComponentInput(questions=("q",), weights=(1.0,), calibration={"q": knots})
     found = build_verdict_table([make_question()], list("abcd"), given).effective_columns(
-        "q", entry
+        "q", entry, is_penalty=False
     )
     assert found.value[:, 0].tolist() == pytest.approx([0.3, 0.6, 0.7, 0.0])
     assert (found.met[:, 0].tolist(), found.verdict_code[3, 0]) == (
@@ -185,7 +185,7 @@ def test_a_majority_is_one_column_in_every_array() -> None:
     given = [make_verdict("a", score, sample=place) for place, score in enumerate((1.0, 1.0, 0.0))]
     entry = ComponentInput(questions=("q",), weights=(1.0,), reduce="majority")
     found = build_verdict_table([make_question(samples=3)], ["a", "b"], given).effective_columns(
-        "q", entry
+        "q", entry, is_penalty=False
     )
     assert {array.shape for array in found} == {(2, 1)}
     assert (found.value[0, 0], found.verdict_code[:, 0].tolist()) == (1.0, [OK_CODE, ABSENT_CODE])
@@ -241,7 +241,7 @@ def test_a_stopped_response_counts_as_judged_once_for_all_samples() -> None:
     table = build_verdict_table([make_question(samples=3)], ["a"], [make_verdict("a", STOPPED)])
     for reduce in ("mean", None):
         judged, requested = table.judged_and_requested_weight(
-            ComponentInput(questions=("q",), weights=(2.0,), reduce=reduce)
+            ComponentInput(questions=("q",), weights=(2.0,), reduce=reduce), 1
         )
         assert (judged.tolist(), requested.tolist()) == ([2.0], [2.0])
 
@@ -255,7 +255,7 @@ def effective_row(
     """Return value and code of the only row, as an input uses them."""
     table = build_verdict_table([question], ["a"], given)
     found = table.effective_columns(
-        "q", ComponentInput(questions=("q",), weights=(1.0,), **settings)
+        "q", ComponentInput(questions=("q",), weights=(1.0,), **settings), is_penalty=False
     )
     return found.value[0].tolist(), found.verdict_code[0].tolist()
 
@@ -297,7 +297,7 @@ def test_samples_that_were_screened_out_or_absent_count_as_screened_out() -> Non
     ]
     table = build_verdict_table([make_question(material="versions")], ["a", "b", "c"], given)
     found = table.effective_columns(
-        "q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority")
+        "q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority"), is_penalty=False
     )
     assert found.verdict_code.tolist() == [[OK_CODE], [NOT_APPLICABLE_CODE], [ABSENT_CODE]]
 

@@ -276,7 +276,7 @@ def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(
         if reduce is not None:
             known = [k / max(a, 1) for k, a in zip(known, requested, strict=True)]
             requested = [min(a, 1) for a in requested]
-        judged, wanted = table.judged_and_requested_weight(spec_input)
+        judged, wanted = table.judged_and_requested_weight(spec_input, 1)
         assert (judged.tolist(), wanted.tolist()) == (
             [2.0 * k for k in known],
             [2.0 * a for a in requested],
@@ -298,6 +298,6 @@ def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(
         ]
         assert (discarded.tolist(), divided.tolist()) == (unsure, without)
 
-        verdict_codes, weights = table.verdict_codes(spec_input)
+        verdict_codes, weights = table.verdict_codes(spec_input, 1)
         assert verdict_codes.tolist() == [[cell.verdict_code for cell in row] for row in counted]
         assert weights.tolist() == [spec_input.weights[0]] * len(counted[0])

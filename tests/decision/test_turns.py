@@ -69,7 +69,7 @@ def test_turns_become_one_value(
         assert cells.value.shape == (2, 1)
         assert cells.applicable[0, 0] == (value is not None)
         assert cells.value[0, 0] == pytest.approx(value or 0.0)
-    settled, requested = table.judged_and_requested_weight(entry)
+    settled, requested = table.judged_and_requested_weight(entry, 1)
     is_complete = LOST not in scores and ABSTENTION not in scores
     assert (settled[0] == requested[0]) == (is_complete or values == [0.75] * 4)
 
