@@ -651,20 +651,28 @@ def _describe_gains(persons: FigureRows) -> Iterator[str]:
         yield "For no single reviewer is personalized surely nearer or farther."
     needs = []
     for row in persons:
-        gain = as_interval(row["gain"])
-        if gain is None or gain.value is None or row["gain"] in clear_gains.values():
+        if row["gain"] in clear_gains.values():
             continue
-        # as wide as those of all persons together, whose tests allow for their number
-        widening = t_quantile(row["gain_n"] - 1, 1.0 - ONE_SIDED_LEVEL / len(persons))
-        widening /= t_quantile(row["gain_n"] - 1)
-        ends = [end and gain.value + widening * (end - gain.value) for end in (gain.low, gain.high)]
-        joint = IntervalCell(gain.value, *ends)
-        more = _additional_count(joint, 0.0, row["gain_n"], len(persons))
+        joint_gain = _widen_interval(row["gain"], row["gain_n"], len(persons))
+        more = _additional_count(joint_gain, 0.0, row["gain_n"], len(persons))
         if more is not None:
             number = "too many" if more == math.inf else f"about {more:,.0f}"
             needs.append(f"of {row['reviewer']} {number}")
     if needs:
         yield f"So many more ratings would tell with a chance of 80%: {join_names(needs)}."
+
+
+def _widen_interval(cell: object, count: int, tests: int) -> IntervalCell | None:
+    """Return an interval over `count` members as one of as many as there are `tests` (`bonferroni_interval`): a report
+    has its ends alone. None without one."""
+    estimate = as_interval(cell)
+    if estimate is None:
+        return None
+    value, low, high = estimate
+    if value is None or low is None or high is None:
+        return None
+    widening = t_quantile(count - 1, 1.0 - ONE_SIDED_LEVEL / tests) / t_quantile(count - 1)
+    return IntervalCell(value, value - widening * (value - low), value + widening * (high - value))
 
 
 def _join_names_by_side(
