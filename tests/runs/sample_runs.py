@@ -33,6 +33,22 @@ from jurygraph.sources.config import apply_settings
 from jurygraph.sources.tasks import open_profiles
 from tests.graphs.scripted import ScriptedEvaluator
 
+
+class Outage:
+    """A line to the server of `reached`, an evaluator of which each verdict fails while the line `is_down`."""
+
+    is_down = True
+
+    def evaluator(self) -> Any:
+        @jg.evaluator(layer="check")
+        def reached(task: jg.TaskView, response: jg.Response) -> float:
+            if self.is_down:
+                raise ConnectionError("the line is dead")
+            return 1.0
+
+        return reached
+
+
 REQUESTED: list[tuple[str, tuple[str, ...], int]] = []
 """Requests to the evaluators: question, responses, sample."""
 

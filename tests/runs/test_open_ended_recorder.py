@@ -24,6 +24,7 @@ from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources.config import apply_settings
 from jurygraph.studies.monitor import iter_scored_groups
 from jurygraph.testing import ScriptedJudge
+from tests.runs.sample_runs import Outage
 
 TASK = jg.Task(id="eggs", query="How many eggs are left?", reference="9")
 OTHER = jg.Task(id="hens", query="How many hens are there?", reference="4")
@@ -157,17 +158,11 @@ def test_only_what_failed_by_infrastructure_is_asked_again(tmp_path: Path) -> No
 
 
 def test_a_run_is_rescored_without_the_groups_that_were_judged_again(tmp_path: Path) -> None:
-    is_down = True
+    line = Outage()
 
-    @jg.evaluator(layer="check")
-    def reached(task: jg.TaskView, response: jg.Response) -> float:
-        if is_down:
-            raise ConnectionError("the line is dead")
-        return 1.0
-
-    with jg.Jury(evaluators=[reached], record=tmp_path / "run") as jury:
+    with jg.Jury(evaluators=[line.evaluator()], record=tmp_path / "run") as jury:
         jury.score(TASK, ["near", "far"], step=1)
-        is_down = False
+        line.is_down = False
         jury.score(TASK, ["near", "far"], step=1)
         config = apply_settings(jury.config, ["reward.reached=0.5"])
     with Run.open(tmp_path / "run") as run:

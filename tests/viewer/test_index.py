@@ -28,7 +28,7 @@ from jurygraph.viewer.table import (
     read_table_page,
 )
 from jurygraph.views.rewards import ResponseSelection
-from tests.runs.sample_runs import make_tasks, score, write_tasks
+from tests.runs.sample_runs import Outage, make_tasks, score, write_tasks
 from tests.viewer.conftest import LETTERS, polite, record
 
 
@@ -348,23 +348,17 @@ def test_a_second_viewer_of_a_run_has_an_index_of_its_own(letters: Path) -> None
 def test_a_group_that_is_scored_again_replaces_the_one_that_infrastructure_failed(
     tmp_path: Path,
 ) -> None:
-    is_down = True
-
-    @jg.evaluator(layer="check")
-    def reached(task: jg.TaskView, response: jg.Response) -> float:
-        if is_down:
-            raise ConnectionError("the line is dead")
-        return 1.0
+    line = Outage()
 
     folder = tmp_path / "run"
     task = jg.Task(id="eggs", query="How long?")
-    with jg.Jury(evaluators=[reached], record=folder) as jury:
+    with jg.Jury(evaluators=[line.evaluator()], record=folder) as jury:
         jury.score(task, ["ten minutes"], step=1)
         with closing(Run.open(folder)) as run, closing(RunIndex(run)) as index:
             index.update()
             index.complete()
             assert [facet.value for facet in filter_values_by_field(index)["failure"]]
-            is_down = False
+            line.is_down = False
             jury.score(task, ["ten minutes"], step=1)
             index.update()
             assert names(index, search="how long") == ["eggs@1/1"]

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 import jurygraph as jg
 from tests.cli.conftest import Command, change_ledger, folder_contents
 from tests.rows import all_rows
+from tests.runs.sample_runs import Outage
 
 HEAD = re.compile(r"[0-9a-f]{64}")
 
@@ -51,18 +52,12 @@ def test_help_has_an_example_of_the_command(run: Command, name: str):
 
 
 def test_a_group_that_was_judged_again_is_counted_once(tmp_path: Path, run: Command):
-    is_down = True
-
-    @jg.evaluator(layer="check")
-    def reached(task: jg.TaskView, response: jg.Response) -> float:
-        if is_down:
-            raise ConnectionError("the line is dead")
-        return 1.0
+    line = Outage()
 
     task = jg.Task(id="eggs", query="How far?")
-    with jg.Jury(evaluators=[reached], record=tmp_path / "run") as jury:
+    with jg.Jury(evaluators=[line.evaluator()], record=tmp_path / "run") as jury:
         jury.score(task, ["near", "far"], step=1)
-        is_down = False
+        line.is_down = False
         jury.score(task, ["near", "far"], step=1)
         jury.score(task, ["near"], step=2)
     lines = run("verify", tmp_path / "run").out.splitlines()
