@@ -183,7 +183,7 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
     rows = leave_out_copies(path, read_rows(path))
     person_by_column = dict(map(_parse_rater, columns.raters))
     people = list(dict.fromkeys(person for person, _ in person_by_column.values()))
-    reason_columns = _read_reason_columns(columns.reasons, person_by_column.values())
+    reason_columns = _read_reason_columns(columns.reasons, person_by_column.values(), people)
     read_names = {
         *person_by_column,
         *reason_columns.values(),
@@ -222,10 +222,9 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
 
 
 def _read_reason_columns(
-    texts: Iterable[str], subjects: Collection[_RaterSubject]
+    texts: Iterable[str], subjects: Collection[_RaterSubject], people: Sequence[str]
 ) -> dict[_RaterSubject, str]:
     """Return the column of reasons of a person, or of one dimension of theirs. Raises `InputError` for nobody's."""
-    people = list(dict.fromkeys(person for person, _ in subjects))
     reason_columns: dict[_RaterSubject, str] = {}
     for column, (person, dimension) in map(_parse_rater, texts):
         select_known_names(

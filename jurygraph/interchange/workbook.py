@@ -5,8 +5,7 @@ No spreadsheet evaluates a text of a run; one that looks like a formula is marke
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +26,7 @@ from jurygraph.runs.reports.bill import CallBill, source_of_reply
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
-from jurygraph.runs.stored_groups import read_stored_groups
+from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
 from jurygraph.runs.table_reader import TableOptions
 from jurygraph.schema import Call
 from jurygraph.schema.task import last_request_text
@@ -102,18 +101,15 @@ def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
     list, if not all.
     """
     rewards = []
-    values = []
+    values: list[JudgedValues] = []
+    bill = CallBill()
     for group in read_stored_groups(run):
         unit = unit_name_of_task(run, group.record.key)
         for trace in group.traces:
-            agent = trace.agent or ""
             rewards.append(unit_rewards(trace, unit))
-            for name in trace.names:
-                judged, _ = trace.component(name)
-                is_in_mean = trace.value is not None and judged is not None
-                values.append(
-                    JudgedValues(name, agent, unit, is_in_mean, is_in_mean * (judged or 0.0))
-                )
+            values += _judged_values(trace, unit)
+            for call in map(Call.model_validate, trace.body.get("calls", ())):
+                bill.add(call, source_of_reply(run, call))
     lowest_reward = min((row.least for row in rewards), default=0.0)
     agents = rank_agents(rewards, reward_limits_of_decisions(list(run.decisions()), lowest_reward))
     components = compare_components(agents, values, run.config)
@@ -138,18 +134,20 @@ def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
         rows.append((f"Not finished: {count} so far",))
     if listed_responses < len(rewards):
         rows.append((f"The other sheets have {listed_responses} of {len(rewards)} responses",))
-    rows.append(("Calls of models", _describe_calls(run)))
+    rows.append(("Calls of models", _describe_sent_calls(bill)))
     rows.append(("Models", ", ".join(run.header.model_names) or "none"))
     return columns, rows
 
 
-def _describe_calls(run: Run) -> str:
+def _judged_values(trace: TraceWithoutTexts, unit: str) -> Iterator[JudgedValues]:
+    for name in trace.names:
+        judged, _ = trace.component(name)
+        is_in_mean = trace.value is not None and judged is not None
+        yield JudgedValues(name, trace.agent or "", unit, is_in_mean, is_in_mean * (judged or 0.0))
+
+
+def _describe_sent_calls(bill: CallBill) -> str:
     """Return how many requests were sent to judges, and their cost in US dollars."""
-    bill = CallBill()
-    for group in read_stored_groups(run):
-        for content in chain.from_iterable(trace.body.get("calls", ()) for trace in group.traces):
-            call = Call.model_validate(content)
-            bill.add(call, source_of_reply(run, call))
     sent = bill.costs_by_source["sent"]
     text = f"{sent.number}, ${sent.cost:.4f}, {sent.unpriced} of unknown cost"
     return text.removesuffix(", 0 of unknown cost")

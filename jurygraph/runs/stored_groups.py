@@ -49,8 +49,7 @@ class TraceWithoutTexts(NamedTuple):
 
         Where one of these was not judged, as in failed rewards, its judged value is lower than the verdicts are.
         """
-        specs = self.decision.specs
-        return [None if spec.params.get("parents") else spec.name for spec in specs]
+        return [None if spec.has_prerequisites else spec.name for spec in self.decision.specs]
 
     @property
     def best(self) -> float:

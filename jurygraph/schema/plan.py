@@ -362,6 +362,11 @@ class ComponentSpec(FrozenModel):
         return self._implementation.value
 
     @property
+    def has_prerequisites(self) -> bool:
+        """Return whether a criterion depends on another one, by an edge of the rubric."""
+        return bool(self.params.get("parents"))
+
+    @property
     def questions(self) -> list[str]:
         """Return the ids of the questions of all inputs."""
         return list(chain.from_iterable(use.questions for use in self.inputs.values()))

@@ -133,11 +133,11 @@ def _warn_of_failed_rewards(index: RunIndex, number_failed: int) -> str | None:
         " JOIN names ON names.number = component JOIN responses ON responses.number = response"
         " WHERE judged IS NOT NULL ORDER BY component, response"
     )
-    # as `StoredTrace.comparable_names`
+    # as `TraceWithoutTexts.comparable_names`
     specs = itertools.chain.from_iterable(decision.specs for decision in index.run.decisions())
-    has_prerequisites = {spec.name for spec in specs if spec.params.get("parents")}
+    not_comparable = {spec.name for spec in specs if spec.has_prerequisites}
     for name, judged, has_failed in rows:
-        if name not in has_prerequisites:
+        if name not in not_comparable:
             values.add_value(name, judged, has_failed)
     return values.failed.warning
 

@@ -257,12 +257,11 @@ def _notes_on_consensus(
             yield f"{quote(name)} was left out of {path} by --without, and so are new labels; name others"
         elif raters and name not in raters:
             # A, B and C, or 1, 2 and 3 at the end tell people apart, and whoever is asked as well is somebody else.
+            stem = name.rstrip(digits)[:-1]
             others = [
                 rater
                 for rater in raters
-                if rater not in names
-                and rater.rstrip(digits)[:-1] != name.rstrip(digits)[:-1]
-                and rater.rstrip(digits) != name.rstrip(digits)
+                if rater not in names and rater.rstrip(digits)[:-1] != stem
             ]
             slip = did_you_mean(name, others, _SLIP_SIMILARITY)
             if slip:
