@@ -142,8 +142,7 @@ def certify(
     and TraceMismatch for a run whose records were changed.
     """
     # A run that cannot be read, or was changed, is an error, and no figure that is missing.
-    read(runs, lambda run, _: require_records_as_written(run, ignore_progress))
-    judges = dict.fromkeys(chain.from_iterable(read(runs, lambda run, _: run.judges)))
+    judges = dict.fromkeys(chain.from_iterable(read(runs, _check_and_name_judges)))
     # What the user names a file for has to be measured.
     source_by_section = {AGREEMENT_SECTION: people, ATTACKS_SECTION: attacks}
     quoted_runs = " ".join(map(shell_quote, runs))
@@ -324,6 +323,11 @@ def _unearned_credit_figures(run: Run, advance: ProgressCallback) -> CertifiedFi
         name = f"unearned credit by {rule}, {run.folder.name}"
         finding = f"{{}} of a rubric's weight is unearned credit {counting} in {run.folder.name}"
         yield _certified_figure(name, leakage, leakage["cases"], command, finding=finding)
+
+
+def _check_and_name_judges(run: Run, advance: ProgressCallback) -> Collection[str]:
+    require_records_as_written(run, ignore_progress)  # the progress of a study is of tasks
+    return run.judges
 
 
 def _attack_figures(file: Path | None) -> CertifiedFigures:
