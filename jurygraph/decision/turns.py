@@ -32,9 +32,11 @@ def fold_turns(
     """Yield the verdicts about a response; those on turns become one for each seat, such as a judge.
 
     A verdict that no evaluator gave, as a gate stopped the turn, is part of every seat. A component
-    that counts decides whether a question is a penalty.
+    that counts decides whether a question is a penalty. It is met by its value, as other scores are, unless the reward
+    counts what is met (`questions_counted_as_met`).
     """
     uses = read_uses(decision)
+    counted_as_met = questions_counted_as_met(decision)
     for question in questions:
         question_verdicts = [verdict for verdict in verdicts if verdict.question == question.id]
         direction, met_from, inputs = uses.get(question.id, (1, MET_THRESHOLD, []))
@@ -49,7 +51,8 @@ def fold_turns(
             counted_verdicts = [v.model_copy(update={"superseded": False}) for v in seat_verdicts]
             table = build_verdict_table([question], [seat_verdicts[0].about], counted_verdicts)
             cells = table.score_matrix(use, decision.rule, direction, "counted", met_from)
-            yield fold_verdicts(seat_verdicts, cells, 0, has_all_turns)
+            verdict = fold_verdicts(seat_verdicts, cells, 0, has_all_turns)
+            yield verdict if question.id in counted_as_met else _meet_by_score(verdict, met_from)
 
 
 def read_uses(decision: Decision) -> dict[str, QuestionUse]:
@@ -146,14 +149,21 @@ def fold_jury(
     is_penalty = spec_input.weights[0] * use.direction < 0
     codes = table.effective_columns(question.id, spec_input, is_penalty).verdict_code
     is_worst_case = (codes == WORST_CASE_CODE).any(axis=1) & (spec_input.reduce == "majority")
-    is_met_by_score = spec_input.reduce != "majority" and question.id not in counted_as_met
+    is_decided_by_votes = spec_input.reduce == "majority" and question.scope != "turn"
+    is_met_by_score = not is_decided_by_votes and question.id not in counted_as_met
     for row, response_verdicts in enumerate(verdicts_by_response.values()):
         verdict = fold_verdicts(response_verdicts, cells, row)
-        if is_met_by_score and verdict.score is not None:
-            verdict = verdict.model_copy(update={"met": verdict.score >= use.met_from})
+        if is_met_by_score:
+            verdict = _meet_by_score(verdict, use.met_from)
         if is_worst_case[row] and any(map(has_judgement, response_verdicts)):
             verdict = verdict.model_copy(update={"status": "abstained", "unsupported": None})
         yield response_verdicts, verdict, verdict.status != "ok" and bool(is_worst_case[row])
+
+
+def _meet_by_score(verdict: RecordedVerdict, met_from: float) -> RecordedVerdict:
+    if verdict.score is None:
+        return verdict
+    return verdict.model_copy(update={"met": verdict.score >= met_from})
 
 
 def fold_juries(

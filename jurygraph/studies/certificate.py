@@ -358,10 +358,8 @@ def _people_figures(
     if people is None:
         raise InputError("no labels of people are given; name them with --labels")
     report = judge_report.report(people.join(read(runs, read_judgements))).figures
-    names = judge_report.judge_display_names(
-        [(judge["run"], judge["judge"]) for judge in report["judges"]]
-    )
-    for judge_name, judge in zip(names, report["judges"], strict=True):
+    for judge in report["judges"]:
+        judge_name = judge["name"]
         closeness = "accuracy" if judge["distance"] is None else "distance"
         for name in (closeness, "kappa", "rank_correlation", "corrected"):
             label = f"{_LABEL_BY_AGREEMENT_FIGURE.get(name, name)} of {judge_name}"

@@ -7,7 +7,7 @@ the width falls with the root of the number.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from statistics import NormalDist
 
@@ -158,7 +158,7 @@ def _choose_agreement(judge: Figures) -> tuple[str, object]:
 
 def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     """Return the conclusion on a judge."""
-    name = judge["judge"]
+    name = judge["name"]
     count = judge["n"]
     if not count:
         return [f"{name}: nothing can be said, because no labelled response has its judgement."]
@@ -203,6 +203,13 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     return sentences
 
 
+def judge_display_names(judges: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the names of judges, each given with its run before it, without the runs if there is only one."""
+    if len({run for run, _ in judges}) < 2:
+        return [name for _, name in judges]
+    return [f"{run}: {name}" for run, name in judges]
+
+
 def join_judge_conclusions(judges: FigureRows) -> list[str]:
     """Return a paragraph on each judge; what is true of all of several is last, and there once.
 
@@ -244,26 +251,23 @@ def _are_nearly_copies(pair: Figures) -> bool:
     return (kappa.value or 0.0) >= RELIABLE_CORRELATION
 
 
-def conclude_smaller_juries(rows: FigureRows, pairs: FigureRows = ()) -> Iterator[str]:
-    """Yield for each jury which judge is missed least, whether it is nearer to people than its nearest judge, what
-    costs least of what is about as near, and how to count that without a request.
+def conclude_smaller_juries(rows: FigureRows) -> Iterator[str]:
+    """Yield for each jury with labels which judge is missed least, whether it is nearer to people than its nearest
+    judge, what costs least of what is about as near, and how to count that without a request.
 
     All are over all questions of the evaluator. They are picked by these figures; the intervals allow for that. Without
-    labels, whom two copies among the `pairs` of judges outvote changes little, whoever is right.
+    labels nothing is said: the best judge may be the one that the others outvote.
     """
-    copies = [{pair["first"], pair["second"]} for pair in pairs if _are_nearly_copies(pair)]
-    for (run, evaluator, name), parts in group_by(
-        rows, itemgetter("run", "evaluator", "jury")
-    ).items():
+    juries = group_by(rows, itemgetter("run", "evaluator", "jury"))
+    names = judge_display_names([(run, f"{name} ({jury})") for run, name, jury in juries])
+    for subject, parts in zip(names, juries.values(), strict=True):
         (jury,) = [row for row in parts if not (row["alone"] or row["without"])]
-        subject = f"{evaluator} ({name})"
+        run = jury["run"]
         choice = jury
-        smaller_juries = [row for row in parts if row["without"] and row["answers"]]
+        smaller_juries = [row for row in parts if row["without"] and row["farther"]]
         if smaller_juries:
             choice, dropped = _pick_best(smaller_juries, "without")
             yield _describe_least_missed_judge(subject, dropped, jury, choice)
-            if choice["farther"] is None and set(choice["judges"]) in copies:
-                yield f"That says nothing against {dropped}, whom two copies outvote."
         labelled_judges = [row for row in parts if row["alone"] and row["farther"]]
         if labelled_judges:
             best, best_name = _pick_best(labelled_judges, "alone")
@@ -298,12 +302,11 @@ def _pick_best(rows: FigureRows, name: str) -> tuple[Figures, str]:
 
 
 def _loss_key(row: Figures) -> tuple[float, ...]:
-    """Return what a part of a jury loses: nearness to people, surely or by these labels, else the mean score that it
-    had; then what is undecided, and what it costs."""
+    """Return what a part of a jury loses: nearness to people, surely or by these labels; then what is undecided, and
+    what it costs."""
     gap = row["farther"]
     is_not_surely_nearer = side_of_bound(gap, 0.0) != -1
-    loss = abs(row["change"]) if gap is None else gap.value
-    return is_not_surely_nearer, round(loss, 9), row["undecided"], row["cost"] or 0.0
+    return is_not_surely_nearer, round(gap.value, 9), row["undecided"], row["cost"] or 0.0
 
 
 def _is_about_as_near(row: Figures, limit: float) -> bool:
@@ -313,14 +316,9 @@ def _is_about_as_near(row: Figures, limit: float) -> bool:
 
 
 def _describe_least_missed_judge(subject: str, name: str, jury: Figures, row: Figures) -> str:
-    distance = ""
-    if row["farther"] is not None:
-        labels = format_count(row["labels"], "label")
-        distance = f", the mean distance from people by {_cell_text(row['farther'])}, {labels}"
-    others = len(row["judges"])
-    ties = ""
-    if "majority" in jury["jury"] and others % 2 == 0:
-        ties = f" The {others} others may tie, and without a majority the worst case counts."
+    labels = format_count(row["labels"], "label")
+    ties = describe_ties(row)
+    ties = ties and f" The {ties}."
     verdicts = {
         -1: "is surely better left out",
         1: "is missed least of its judges, but surely missed",
@@ -328,9 +326,18 @@ def _describe_least_missed_judge(subject: str, name: str, jury: Figures, row: Fi
     verdict = verdicts.get(side_of_bound(row["farther"], 0.0) or 0, "is missed least")
     return (
         f"{subject}: {name} {verdict}; without it the undecided answers go from {jury['undecided']} to "
-        f"{row['undecided']} of {row['answers']}, the share met changes by {row['change']:.3f}{distance}."
+        f"{row['undecided']} of {row['answers']}, the share met changes by {row['change']:.3f}, the mean distance from "
+        f"people by {_cell_text(row['farther'])}, {labels}."
         f"{_describe_saving(jury, row, ' That')}{ties}"
     )
+
+
+def describe_ties(row: Figures) -> str:
+    """Return that the judges of a part of a jury may tie, where they vote; empty where they cannot."""
+    others = len(row["judges"])
+    if "majority" not in row["jury"] or others % 2:
+        return ""
+    return f"{others} others may tie, which counts as the worst case"
 
 
 def _describe_saving(jury: Figures, row: Figures, subject: str) -> str:
@@ -414,7 +421,7 @@ def _describe_test_against_people(
     """
     if test.winning_rate is None:
         return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
-    subject = judge["judge"] if judge else "It"
+    subject = judge["name"] if judge else "It"
     beaten_names = join_names(name for name, p in test.p.items() if p <= SIGNIFICANCE_LEVEL)
     detail = (
         f"ω {test.winning_rate:.2f} of {test.persons} persons ({beaten_names or 'none'}, for whom it is shown that "

@@ -6,7 +6,7 @@ stays beside it. The figures are those of `judge_report`.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
@@ -48,6 +48,7 @@ from jurygraph.studies.judgements import (
     Traits,
     find_judgements_of_question,
     find_questions_by_name,
+    has_name_of_no_question,
     pair_name,
     question_of_target_column,
     refuse_unknown_responses,
@@ -107,6 +108,7 @@ class JudgeStudy:
         left_out: number of labelled responses that are not rows, by reason.
         unsupported: those of them whose finding has no quotation, with what counts for it, the worst case.
         undecided: those of them that a jury left undecided, with what counts for that.
+        is_fault: whether the judge finds a fault, and the labels are of something else, such as the outcome.
         lengths: characters of the labelled responses, where their text is stored.
         votes: for each response that several people labelled, its task and their labels.
         scale: the lowest and the highest target.
@@ -133,6 +135,33 @@ class JudgeStudy:
     is_compared_by_rank: bool = False
     unsupported: Sequence[LabelledJudgement] = ()
     undecided: Sequence[LabelledJudgement] = ()
+    is_fault: bool = False
+
+    def turn_fault(self) -> "JudgeStudy":
+        """Return the study of how far a fault is absent, where labels are not of it: values from the other end of the
+        scale."""
+        if not self.is_fault:
+            return self
+        ends = sum(self.scale)
+        turned_rows = []
+        for rows in (self.rows, self.unsupported, self.undecided):
+            turned_rows.append(
+                [
+                    row._replace(prediction=ends - row.prediction, score=1.0 - row.score)
+                    for row in rows
+                ]
+            )
+        rows, unsupported, undecided = turned_rows
+        return replace(
+            self,
+            rows=rows,
+            unsupported=unsupported,
+            undecided=undecided,
+            others=[(task, ends - prediction) for task, prediction in self.others],
+            person_labels=[
+                row._replace(prediction=ends - row.prediction) for row in self.person_labels
+            ],
+        )
 
     @property
     def has_pairs(self) -> bool:
@@ -358,7 +387,8 @@ def join_labels_with_judgements(
     A label without `question` is of the argument `question`, or of the question that its column is called by; without
     both, it is of the response as a whole, and every question is compared with it. The last part of a question's id is
     enough where one question about the response has it; `reward` is the reward of a run. Labels on another scale than
-    the judge's are compared by their order.
+    the judge's are compared by their order. A fault `is_fault` in its study where labels name something else than it:
+    `question` alone chooses it for labels that say `outcome`, and is its name for those that say nothing.
 
     A judge for a reviewer is compared with the labels of that reviewer, if labels have reviewers. Several labels of a
     response become their mean, or, for true and false, the majority's; where those tie, the response is counted, and
@@ -378,6 +408,7 @@ def join_labels_with_judgements(
             f"{labels.path}: has no label with split {quote(split or '')}; name one that is there"
         )
     refuse_unknown_responses(runs, labels, chosen)
+    has_foreign_name = question is not None and has_name_of_no_question(runs, labels, chosen)
     if question is None:
         question = question_of_target_column(runs, labels, chosen)
     chosen = resolve_label_questions(runs, labels, chosen, question)
@@ -394,11 +425,15 @@ def join_labels_with_judgements(
                 and (judge.reviewer is None or label.reviewer in (None, judge.reviewer))
             ]
             if matching_labels:
-                studies.append(
-                    _join_judge_labels(
-                        run, judge, judgements, labels, matching_labels, should_fit_consensus
-                    )
+                study = _join_judge_labels(
+                    run, judge, judgements, labels, matching_labels, should_fit_consensus
                 )
+                if has_foreign_name or matching_labels[0][1].question is None:
+                    directions = {
+                        row.is_fault for row in judgements.values() if row.score is not None
+                    }
+                    study = replace(study, is_fault=directions == {True})
+                studies.append(study)
     if not studies:
         raise InputError(
             f"{labels.path}: no judge is of a reviewer who gave a label; name the reviewers as the "

@@ -8,6 +8,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from operator import itemgetter
 from statistics import median_low
 from typing import Any
 
@@ -32,6 +33,7 @@ from jurygraph.inference.corrected import (
     rogan_gladen,
 )
 from jurygraph.inference.sign_flips import sign_flip_p
+from jurygraph.messages import join_names
 from jurygraph.studies import symbols
 from jurygraph.studies.alternative_annotator import (
     DEFAULT_WIN_RATE_MARGIN,
@@ -45,7 +47,9 @@ from jurygraph.studies.conclusions import (
     conclude_differences,
     conclude_judge,
     conclude_smaller_juries,
+    describe_ties,
     join_judge_conclusions,
+    judge_display_names,
 )
 from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
 from jurygraph.studies.judgements import RunJudgements, split_pair_name
@@ -126,6 +130,7 @@ def report(
     `need` is the half-width of an interval of the mean label, to say how many labels would give it, and `epsilon` what
     a judge may be worse than a person (`alternative_annotator`). `notes` are about the labels.
     """
+    studies = [study.turn_fault() for study in studies]
     jury_parts: list[Figures] = []
     jury_pairs = []
     for run in runs:
@@ -133,6 +138,11 @@ def report(
         jury_parts += measure_smaller_juries(run, studies)
     studies = [study for study in studies if study.judge.without is None]
     judges = [_measure_judge_agreement(study, need, epsilon) for study in studies]
+    names = judge_display_names([(judge["run"], judge["judge"]) for judge in judges])
+    for judge, name in zip(judges, names, strict=True):
+        judge["name"] = name
+        judge["conclusion"] = conclude_judge(judge, need)
+    tasks = {row.task for study in studies for row in study.rows}
     differences = _compare_judges(studies)
     # of a jury's question its folded value is told in words: three judges of five questions are twenty paragraphs
     jury_questions = {study.judge._replace(jury=None) for study in studies if study.judge.jury}
@@ -154,11 +164,11 @@ def report(
     return Report(
         figures,
         _sections(figures, need),
-        [*notes, *_notes(judges), *(_ALONE_NOTES if jury_questions else ())],
+        [*notes, *_notes(judges, len(tasks)), *(_ALONE_NOTES if jury_questions else ())],
         [_reliability_diagram(judge) for judge in judges if judge["reliability"]],
         [
             *conclude_copies(jury_pairs),
-            *conclude_smaller_juries(jury_parts, jury_pairs),
+            *conclude_smaller_juries(jury_parts),
             *join_judge_conclusions(told_judges),
             *conclude_differences(differences),
         ],
@@ -205,7 +215,7 @@ def _measure_judge_agreement(study: JudgeStudy, need: float | None, epsilon: flo
     flip_flags = [is_flipped for _, is_flipped in study.flips]
     rows_with_both_orders = [row for row in rows if row.choices]
     hits = [set(row.choices) == {row.target} for row in rows_with_both_orders]
-    figures: Figures = {
+    return {
         "judge": judge.name,
         "run": judge.run,
         "question": judge.question,
@@ -215,6 +225,7 @@ def _measure_judge_agreement(study: JudgeStudy, need: float | None, epsilon: flo
         "n": len(rows),
         **{name: left_out.get(name, 0) for name in COUNT_FIELD_NAMES[1:]},
         "shares": study.shares,
+        "is_turned": study.is_fault,
         "left_out": {
             name: count for name, count in left_out.items() if name not in COUNT_FIELD_NAMES
         },
@@ -232,8 +243,6 @@ def _measure_judge_agreement(study: JudgeStudy, need: float | None, epsilon: flo
         "constant": constant,
         "above_constant": gain,
     }
-    figures["conclusion"] = conclude_judge(figures, need)
-    return figures
 
 
 def _confusion_figures(study: JudgeStudy) -> Figures:
@@ -450,10 +459,10 @@ def _reliability_diagram(judge: Figures) -> Plot:
     columns = [
         [row[name] for row in judge["reliability"]] for name in ("met", "expected", "low", "high")
     ]
-    series = PlotSeries(judge["judge"], *columns)
+    series = PlotSeries(judge["name"], *columns)
     equal_line = PlotSeries("as it should be", [0.0, 1.0], [0.0, 1.0])
     title = (
-        f"What {judge['judge']} scores and what people say differ by {judge['ece']:.2f} on average"
+        f"What {judge['name']} scores and what people say differ by {judge['ece']:.2f} on average"
     )
     return Plot(title, "line", [series, equal_line], "mean score", "people, 95 % interval")
 
@@ -579,13 +588,6 @@ def _distance_gaps(study: JudgeStudy, other_study: JudgeStudy) -> tuple[list[flo
     return gaps, cluster_numbers([row.task for row, _ in pairs])
 
 
-def judge_display_names(judges: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the names of judges, each given with its run before it, without the runs if there is only one."""
-    if len({run for run, _ in judges}) < 2:
-        return [name for _, name in judges]
-    return [f"{run}: {name}" for run, name in judges]
-
-
 def _list_disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
     """Return where what counts differs from people, the largest distance first; unsupported findings count, too."""
     disagreements = []
@@ -624,11 +626,7 @@ def _list_disagreements(studies: Sequence[JudgeStudy]) -> list[Figures]:
 
 
 def _sections(figures: Figures, need: float | None) -> ReportSections:
-    names = judge_display_names([(judge["run"], judge["judge"]) for judge in figures["judges"]])
-    judges = [
-        {**judge, "judge": name, "name": name}
-        for judge, name in zip(figures["judges"], names, strict=True)
-    ]
+    judges = [{**judge, "judge": judge["name"]} for judge in figures["judges"]]
     rows = []
     judge_rows_with_baselines: list[Figures] = []
     for judge, constant, length in zip(judges, figures["constant"], figures["length"], strict=True):
@@ -720,7 +718,10 @@ def _jury_tables(figures: Figures) -> Iterator[ReportTable]:
 def _describe_smaller_jury(row: Figures) -> str:
     if row["alone"] is not None:
         return f"{row['alone']} alone"
-    return row["jury"] if row["without"] is None else f"without {row['without']}"
+    if row["without"] is None:
+        return str(row["jury"])
+    ties = describe_ties(row)
+    return f"without {row['without']}" + (f" ({ties})" if ties else "")
 
 
 def _ceiling_sections(ceiling_by_judge: FigureRows) -> ReportSections:
@@ -790,25 +791,29 @@ def _describe_needed_label_count(judge: Figures) -> object:
     return judge["labels_needed"]
 
 
-def _notes(judges: FigureRows) -> Iterator[str]:
+def _notes(judges: FigureRows, tasks: int) -> Iterator[str]:
     for judge in judges:
         reasons = {name: judge[name] for name in COUNT_FIELD_NAMES[1:]} | judge["left_out"]
         omitted_texts = [f"{count} {reason}" for reason, count in reasons.items() if count]
         if omitted_texts:
             labelled_count = judge["n"] + sum(reasons.values())
             count_text = " + ".join([f"{judge['n']} compared", *omitted_texts])
-            yield f"{judge['judge']}: of the labelled, {labelled_count} = {count_text}"
+            yield f"{judge['name']}: of the labelled, {labelled_count} = {count_text}"
         if judge["scale"] == "ranks":
             low, high = judge["label_range"]
             yield (
-                f"{judge['judge']}: labels go from {low:g} to {high:g}, and its scores have another "
+                f"{judge['name']}: labels go from {low:g} to {high:g}, and its scores have another "
                 "scale; only their order is compared, by Spearman's rank correlation"
             )
         if judge["shares"]:
             yield (
-                f"{judge['judge']}: labels between 0 and 1: {judge['shares']}, taken as shares of "
+                f"{judge['name']}: labels between 0 and 1: {judge['shares']}, taken as shares of "
                 "people: above 0.5 as 1, below as 0, and 0.5 as a tie, left out"
             )
-    fewest_labelled_tasks = min((judge["tasks"] for judge in judges), default=_FEW_TASKS_THRESHOLD)
-    if fewest_labelled_tasks < _FEW_TASKS_THRESHOLD:
-        yield f"tasks with labels: {fewest_labelled_tasks}; with fewer than {_FEW_TASKS_THRESHOLD}, intervals are rough"
+    faults = [judge["name"] for judge in judges if judge["is_turned"]]
+    if faults:
+        yield f"compared turned round (1 - value), as labels are not of the fault: {join_names(faults)}"
+    fewest = min(judges, key=itemgetter("tasks"), default={"tasks": _FEW_TASKS_THRESHOLD})
+    if fewest["tasks"] < _FEW_TASKS_THRESHOLD:
+        part = f" (of {fewest['name']}: {fewest['tasks']})" if fewest["tasks"] < tasks else ""
+        yield f"tasks compared: {tasks}{part}; with fewer than {_FEW_TASKS_THRESHOLD}, intervals are rough"

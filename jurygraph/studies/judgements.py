@@ -28,6 +28,7 @@ from jurygraph.runs.run import Run
 from jurygraph.schema import Question, RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
+from jurygraph.sources.label_words import LABEL_FIELDS
 from jurygraph.sources.ratings import FileRows
 from jurygraph.studies.pairs import majority_choice, scores_by_order
 from jurygraph.studies.report import group_by
@@ -94,8 +95,8 @@ class Judgement(NamedTuple):
     `task` names the task, or the group of tasks that it belongs to: their responses resemble each other. A pair's score
     is that of its first response, and `native` 1 if both orders prefer it, 0 if both prefer the other
     one, else 0.5. `choices` has the choice of each order, where both were judged. `counted` is what the reward counts
-    where that is no judgement: the worst case of a finding without a quotation, or of a jury without a majority. For a
-    jury, `direction` is -1 where its reward counts a penalty.
+    where that is no judgement: the worst case of a finding without a quotation, or of a jury without a majority. It
+    `is_fault` where the reward is the lower the more it is met; `unjudged` is what a jury counts where nobody answers.
     """
 
     task: str
@@ -106,7 +107,8 @@ class Judgement(NamedTuple):
     scale: LabelScale | None = None
     choices: tuple[float, ...] = ()
     counted: float | None = None
-    direction: int = 1
+    is_fault: bool = False
+    unjudged: float = 0.0
 
     @property
     def value(self) -> float | None:
@@ -307,6 +309,8 @@ def _add_juries(
             kept_judges = tuple(judge for judge in judges if judge != without)
             kept = [v for v in counted[name] if v.judge is None or v.judge in kept_judges]
             smaller_jury_question = question.model_copy(update={"judges": kept_judges})
+            is_fault = _is_penalty(name, use)
+            unjudged = float(is_fault and decision.rule != "gear")
             for _, verdict, _ in fold_jury(
                 smaller_jury_question, kept, decision, use, counted_as_met
             ):
@@ -318,9 +322,9 @@ def _add_juries(
                     jury=FoldedJury(fold, len(judges)),
                     without=without,
                 )
-                judgement = _summarize_verdicts(cluster, [verdict])
+                judgement = _summarize_verdicts(cluster, [verdict], use)
                 judgements_by_judge[jury][verdict.about] = judgement._replace(
-                    counted=verdict.score, direction=use.direction
+                    counted=verdict.score, is_fault=is_fault, unjudged=unjudged
                 )
 
 
@@ -343,11 +347,11 @@ def _copy_modelless_judgements(
 def worst_case_score(verdict: RecordedVerdict, use: QuestionUse | None) -> float:
     """Return what a reward counts for an unsupported finding, whose score is 0: that, but 1 of a penalty; what turns
     became has the value that counts already."""
-    is_penalty = (
-        use is not None
-        and use.inputs[0].of_question(verdict.question).weights[0] * use.direction < 0.0
-    )
-    return verdict.score or float(is_penalty)
+    return verdict.score or float(_is_penalty(verdict.question, use))
+
+
+def _is_penalty(question: str, use: QuestionUse | None) -> bool:
+    return use is not None and use.inputs[0].of_question(question).weights[0] * use.direction < 0.0
 
 
 def _summarize_verdicts(
@@ -371,7 +375,9 @@ def _summarize_verdicts(
     native = None
     if scale is not None and len(native_values) == len(judged):
         native = fmean(native_values)
-    return Judgement(task, JUDGED_STATUS, score, float(met_share >= MET_THRESHOLD), native, scale)
+    is_met = float(met_share >= MET_THRESHOLD)
+    is_fault = _is_penalty(verdicts[0].question, use)
+    return Judgement(task, JUDGED_STATUS, score, is_met, native, scale, is_fault=is_fault)
 
 
 def _summarize_pair_verdicts(
@@ -435,6 +441,20 @@ def question_of_target_column(
     if column is None or all(label.question for _, label in chosen):
         return None
     return column if len(find_questions_by_name(column, questions)) == 1 else None
+
+
+def has_name_of_no_question(
+    runs: Sequence[RunJudgements],
+    labels: FileRows[JudgedLabel],
+    chosen: LabelsWithPositions,
+) -> bool:
+    """Return whether labels say what they are of, such as `outcome`, and that is no question of the runs."""
+    questions = {judge.question for run in runs for judge in run.judgements_by_judge}
+    names = {labels.columns.get("target", "target"), *(label.question for _, label in chosen)}
+    names -= {None, *LABEL_FIELDS}
+    return bool(names) and not any(
+        find_questions_by_name(name, questions) for name in names if name
+    )
 
 
 def resolve_label_questions(

@@ -54,6 +54,7 @@ class _Answer(NamedTuple):
     study: JudgeStudy | None
 
 
+_LEFT_OUT_STATUSES = ("missing", "not_applicable")
 _NO_ANSWER = _Answer(Judgement("", "missing"), None, None)
 
 
@@ -115,7 +116,8 @@ def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) ->
 
     These are a judge `alone`, and the others `without` one of the judges; an escalation has no smaller one. `judges`
     has the names, and `position` is that of the evaluator in the config. Of the `answers` that both value, `undecided`
-    have no value of their own, such as votes without a majority. `score` is the share that counts as met, with
+    have no value of their own, such as votes without a majority, or a single judge that failed; in every row these
+    count as in the reward. `score` is the share that counts as met, with
     penalties turned round, and `change` how much higher it is than that of the jury. On labels, what is undecided is
     right or wrong as it counts: `accuracy` is of those that are met or not, `farther` the mean distance from people, in
     [0, 1], less that of the jury, with an interval that allows for the number of judges, and `alike` whether no
@@ -197,11 +199,14 @@ def _compare_answers(
     tasks = []
     for key, (jury_judgement, jury_labelled, study) in jury_answers.items():
         judgement, labelled, _ = answers.get(key, _NO_ANSWER)
-        if judgement.value is None or jury_judgement.value is None:
+        if jury_judgement.value is None or judgement.status in _LEFT_OUT_STATUSES:
             continue
-        is_gain = jury_judgement.direction > 0
+        if judgement.value is None:  # by the rule of the reward, as for a jury
+            judgement = judgement._replace(counted=jury_judgement.unjudged)
+            labelled = jury_labelled and _place_unjudged(jury_labelled, jury_judgement, study)
         score, jury_score = (
-            float(judged.counts_as_met == is_gain) for judged in (judgement, jury_judgement)
+            float(judged.counts_as_met != jury_judgement.is_fault)
+            for judged in (judgement, jury_judgement)
         )
         scores.append(score)
         changes.append(score - jury_score)
@@ -226,3 +231,15 @@ def _compare_answers(
         "accuracy": mean_without_none(are_right),
         "farther": gap,
     }
+
+
+def _place_unjudged(
+    labelled: LabelledJudgement, jury_judgement: Judgement, study: JudgeStudy | None
+) -> LabelledJudgement:
+    """Return a labelled response with what counts where nobody answers, in units of the label."""
+    assert study is not None
+    low, high = study.scale
+    share = jury_judgement.unjudged
+    if study.is_fault:
+        share = 1.0 - share
+    return labelled._replace(prediction=low + share * (high - low))

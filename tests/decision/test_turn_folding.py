@@ -87,6 +87,7 @@ def test_each_figure_of_a_response_is_the_number_that_counted(
                 assert name not in question.responses
             else:
                 assert (judged[name].status, judged[name].score) == ("judged", value)
+                assert judged[name].decision == (value >= 0.5)
                 assert by_sample.count((name, value)) == 2
         assert scores.left_out == {"verdicts without a score, or with that of a gate": 4}
 

@@ -137,7 +137,7 @@ def test_a_beaten_person_who_may_be_guessing_is_named_with_the_rate_without_them
     assert (test.winning_rate, test.persons, test.left_out) == (0.25, 4, ["p4"])
     assert list(test.guessers) == ["p3"]
     assert test.winning_rate_without_guessers == 0.0
-    figures = {"judge": "j", "n": 60, "kappa": None, "rank_correlation": IntervalCell(0.9, 0.8, 1)}
+    figures = {"name": "j", "n": 60, "kappa": None, "rank_correlation": IntervalCell(0.9, 0.8, 1)}
     figures |= {"answers": 5, "scale": "ordered", "bias": None, "above_constant": None}
     figures |= {"constant": 3, "alternative_annotator": test._replace(winning_rate=0.5)}
     figures |= {"reviewer": None, "as_counted": None, "confusion": None}
@@ -176,7 +176,7 @@ def test_only_a_judge_of_all_that_does_not_guess_may_stand_in_for_a_person(
 ) -> None:
     """Whether the judge of one reviewer is near to the others says nothing of it."""
     test = AlternativeAnnotator(0.1, 3, 40, {}, 1.0, IntervalCell(0.8, 0.7, 0.9))
-    figures = {"judge": "j", "n": 40, "answers": 5, "scale": "binary", "constant": 1}
+    figures = {"name": "j", "n": 40, "answers": 5, "scale": "binary", "constant": 1}
     figures |= {"bias": None, "above_constant": None, "alternative_annotator": test}
     figures |= {"confusion": {"levels": [0.0, 1.0], "counts": [[20, 5], [3, 12]]}}
     for kappa, ending in {

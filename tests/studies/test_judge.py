@@ -207,6 +207,36 @@ def test_the_last_part_of_a_question_is_enough_where_it_is_the_only_one(
         ]
 
 
+@all_rows(
+    "own, column, question, is_turned",
+    [
+        (None, "target", None, True),  # of the outcome
+        (None, "outcome", "q", True),  # the option chooses the fault, which these are not of
+        (None, "target", "q", False),
+        (None, "q", None, False),
+        ("q", "target", "q", False),
+    ],
+)
+def test_a_fault_is_turned_round_where_labels_are_of_something_else(
+    own: str | None, column: str, question: str | None, is_turned: bool
+) -> None:
+    """Faults of .9 and .2 in a bad and a good response are right of the outcome: .1 and .8, not met and met."""
+    judged = judgements({"a": 0.9, "b": 0.2})
+    by_judge = {}
+    for judge, answers in judged.judgements_by_judge.items():
+        by_judge[judge] = {name: row._replace(is_fault=True) for name, row in answers.items()}
+    run = replace(judged, judgements_by_judge=by_judge)
+    people = labels(*(JudgedLabel(id=name, target=name == "b", question=own) for name in "ab"))
+    people = replace(people, columns={**people.columns, "target": column})
+    result = report(join_labels_with_judgements([run], people, question=question))
+    (judge,) = figures_of(result).judges
+    assert judge.accuracy.value == is_turned
+    assert judge.uncorrected == 0.5
+    assert judge.brier == pytest.approx(0.025 if is_turned else 0.725)
+    note = "compared turned round (1 - value), as labels are not of the fault: q"
+    assert (note in result.notes) == is_turned
+
+
 def test_a_judge_of_a_scale_that_is_too_low_is_told_by_how_much() -> None:
     rows = [LabelledJudgement(f"r{n}", f"t{n}", 3.0, 2.0 - n % 2, 0.5) for n in range(40)]
     study = JudgeStudy(Judge("run", "q", "q"), False, rows, scale=(1.0, 5.0))

@@ -39,7 +39,7 @@ def test_the_judge_stands_beside_a_constant_and_length(
     table = names[names.index("judge") :]
     assert table[:5] == ["judge", table[1], "manners.shaky", "always", "length"]
     assert f"jurygraph show {scored_folder} --response salt/b --verdict manners.shaky" in ended.out
-    assert "tasks with labels: 2; with fewer than 20, intervals are rough" in ended.err
+    assert "tasks compared: 2; with fewer than 20, intervals are rough" in ended.err
 
 
 def test_labels_without_a_question_are_said_to_be_compared_with_all(
