@@ -194,8 +194,6 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
         size = _format_interval_without_sign(judge["bias"])
         sentences.append(f"On average it is too {direction} by {size}.")
     sentences += _describe_gain_over_constant(judge)
-    if judge["reviewer"] is None and not is_tested:  # one of a reviewer is not to be near to others
-        sentences.append(_describe_test_against_people(test))
     if need is not None and judge["labels_needed"] is not None:
         sentences.append(
             f"A mean label to ±{need:g} takes {judge['labels_needed']} labels of these responses."
@@ -210,28 +208,24 @@ def judge_display_names(judges: Sequence[tuple[str, str]]) -> list[str]:
     return [f"{run}: {name}" for run, name in judges]
 
 
-def join_judge_conclusions(judges: FigureRows) -> list[str]:
-    """Return a paragraph on each judge; what is true of all of several is last, and there once.
-
-    Why none was tested beside people is there without the numbers of each judge, if these differ.
-    """
-    conclusions = [judge["conclusion"] for judge in judges]
-    common = []
-    numbered_reasons: set[str] = set()
-    if len(conclusions) > 1:
-        common = [text for text in conclusions[0] if all(text in other for other in conclusions)]
-        tests = [judge["alternative_annotator"] for judge in judges]
-        if all(test.winning_rate is None for test in tests):
-            reasons = {_describe_test_against_people(test) for test in tests}
-            causes = {reason.partition(";")[0] for reason in reasons}
-            if len(causes) == 1 < len(reasons):
-                numbered_reasons = reasons
-                common.append(f"{causes.pop()}.")
-    paragraphs = []
-    for sentences in conclusions:
-        left = [text for text in sentences if text not in numbered_reasons.union(common)]
-        paragraphs.append(" ".join(left))
-    return [*paragraphs, *common]
+def conclude_shared_errors(pairs: FigureRows) -> Iterator[str]:
+    """Yield the pairs of a jury's judges that are wrong together more than by chance, and what the dearer takes."""
+    names = judge_display_names(
+        [(pair["run"], f"{pair['first']} and {pair['second']}") for pair in pairs]
+    )
+    for name, pair in zip(names, pairs, strict=True):
+        if pair["p"] >= SIGNIFICANCE_LEVEL:
+            continue
+        price = ""
+        cost = max(pair["costs"])
+        if cost > 0.0:  # not of an unknown price
+            dearer = pair["first"] if pair["costs"][0] == cost else pair["second"]
+            price = f" {dearer}, the dearer, takes ${cost:.4f}."
+        yield (
+            f"{name} are wrong in the same way on {pair['both_wrong']} of the {pair['first_wrong']} and "
+            f"{pair['second_wrong']} labelled answers that they have wrong; by chance "
+            f"{pair['by_chance']:.0f}: a jury gains little by both.{price}"
+        )
 
 
 def conclude_copies(pairs: FigureRows) -> Iterator[str]:
@@ -413,15 +407,14 @@ def _describe_gain_over_constant(judge: Figures) -> Iterator[str]:
 
 
 def _describe_test_against_people(
-    test: AlternativeAnnotator, agreement: object = None, judge: Figures | None = None
+    test: AlternativeAnnotator, agreement: object, judge: Figures
 ) -> str:
     """Return whether a judge may stand in for a person; not if its agreement is not shown to be more than chance.
 
     Nor where a constant would pass the test, too, unless the judge is surely nearer to people than that.
     """
-    if test.winning_rate is None:
-        return f"Whether a judge is as near to people as a person is was not tested: {test.why}."
-    subject = judge["name"] if judge else "It"
+    assert test.winning_rate is not None
+    subject = judge["name"]
     beaten_names = join_names(name for name, p in test.p.items() if p <= SIGNIFICANCE_LEVEL)
     detail = (
         f"ω {test.winning_rate:.2f} of {test.persons} persons ({beaten_names or 'none'}, for whom it is shown that "
@@ -445,9 +438,9 @@ def _describe_test_against_people(
             remedy = "More items that these persons all label may show it"
         return f"{subject} is not shown to be as near to people as a person is: {detail}. {remedy}."
     sentence_ending = "who are not near to each other"
-    gain = judge["above_constant"] if judge else None
+    gain = judge["above_constant"]
     off_constant = test.labels_off_constant
-    if judge and off_constant is not None and side_of_bound(gain, 0.0) != 1:
+    if off_constant is not None and side_of_bound(gain, 0.0) != 1:
         constant = f"{round(judge['constant'], 2):g}"
         return (
             f"{subject} is as near to people as a person is, but so is always saying {constant}: whether it may stand "

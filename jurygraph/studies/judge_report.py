@@ -7,6 +7,7 @@ label. Intervals are over tasks, whose responses resemble each other.
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from operator import itemgetter
 from statistics import median_low
@@ -46,9 +47,9 @@ from jurygraph.studies.conclusions import (
     conclude_copies,
     conclude_differences,
     conclude_judge,
+    conclude_shared_errors,
     conclude_smaller_juries,
     describe_ties,
-    join_judge_conclusions,
     judge_display_names,
 )
 from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
@@ -66,6 +67,7 @@ from jurygraph.studies.report import (
     ReportTable,
     adjust_p_values,
     as_interval,
+    format_cell,
 )
 
 COUNT_FIELD_NAMES = ("n", "missing", "failed", "abstained", "unsupported")
@@ -78,6 +80,10 @@ RATE_FIGURE_NAMES = (
     "rank_correlation",
     "pairwise",
     "bias",
+)
+_RANKED_FIGURE_NAMES = ("accuracy", "distance", "kappa", "rank_correlation")
+_ALL_HINT = (
+    "the other tables (rates, confusions, calibration, corrected means, disagreements): --all"
 )
 _ORDER_FIGURE_NAMES = ("flips", "strict")
 _SAME_SCALE_FIGURE_NAMES = ("accuracy", "distance", "kappa", "bias", "base_rates")
@@ -103,11 +109,8 @@ _MAX_DISAGREEMENTS_LISTED = 20
 _MAX_CONFUSION_CLASSES = 8
 """Most answers of a judge or a person for which pairs of both are counted."""
 _MAX_PARTS_LISTED = 40
-_ALONE_NOTES = (
-    "each judge of a jury alone is in the tables; --json has it in words",
-    "a majority counts votes and one judge its probability: mean rewards, and leads of agents, of both are in "
-    "different units; the share met is in one",
-)
+_MAX_RANKED_LISTED = 15
+_MAX_JUDGES_TOLD = 3
 _RowsByName = Mapping[str, Sequence[LabelledJudgement]]
 
 
@@ -134,7 +137,7 @@ def report(
     jury_parts: list[Figures] = []
     jury_pairs = []
     for run in runs:
-        jury_pairs += compare_jury_judges(run)
+        jury_pairs += compare_jury_judges(run, studies)
         jury_parts += measure_smaller_juries(run, studies)
     studies = [study for study in studies if study.judge.without is None]
     judges = [_measure_judge_agreement(study, need, epsilon) for study in studies]
@@ -146,11 +149,8 @@ def report(
     differences = _compare_judges(studies)
     # of a jury's question its folded value is told in words: three judges of five questions are twenty paragraphs
     jury_questions = {study.judge._replace(jury=None) for study in studies if study.judge.jury}
-    told_judges = [
-        judge
-        for judge, study in zip(judges, studies, strict=True)
-        if study.judge._replace(model=None) not in jury_questions
-    ]
+    for judge, study in zip(judges, studies, strict=True):
+        judge["is_of_jury"] = study.judge._replace(model=None) in jury_questions
     figures = {
         "judges": judges,
         "constant": [_constant_judge_figures(study) for study in studies],
@@ -158,21 +158,143 @@ def report(
         "ceiling": [_human_ceiling_figures(study) for study in studies],
         "differences": differences,
         "disagreements": _list_disagreements(studies),
+        "ranking": _rank_judges(studies, judges),
     }
     if jury_parts:
         figures |= {"jury_parts": jury_parts, "jury_pairs": jury_pairs}
     return Report(
         figures,
         _sections(figures, need),
-        [*notes, *_notes(judges, len(tasks)), *(_ALONE_NOTES if jury_questions else ())],
+        [*notes, *_omission_notes(judges), *_notes(judges, len(tasks))],
         [_reliability_diagram(judge) for judge in judges if judge["reliability"]],
-        [
-            *conclude_copies(jury_pairs),
-            *conclude_smaller_juries(jury_parts),
-            *join_judge_conclusions(told_judges),
-            *conclude_differences(differences),
-        ],
+        _conclude(figures, judges),
         symbols.JUDGE_STUDY_SYMBOL_MEANINGS,
+    )
+
+
+def shorten(result: Report) -> Report:
+    """Return what to read first: who predicts the labels best, and the judges of each jury."""
+    figures = result.figures
+    order = [row["name"] for row in figures["ranking"]]
+    judges = sorted(figures["judges"], key=lambda judge: order.index(judge["name"]))
+    told = [judge for judge in judges if not judge["is_of_jury"]][:_MAX_JUDGES_TOLD]
+    omissions = set(_omission_notes(judges))
+    return replace(
+        result,
+        sections=[*_ranking_table(figures["ranking"]), *_judges_of_juries(figures), _ALL_HINT],
+        conclusion=_conclude(figures, told),
+        notes=[note for note in result.notes if note not in omissions],
+    )
+
+
+def _conclude(figures: Figures, judges: FigureRows) -> list[str]:
+    """Return the conclusions on juries, on judges but those of a jury, and on which of two is nearer to people."""
+    pairs = figures.get("jury_pairs", [])
+    return [
+        *conclude_copies(pairs),
+        *conclude_shared_errors(pairs),
+        *conclude_smaller_juries(figures.get("jury_parts", [])),
+        *(" ".join(judge["conclusion"]) for judge in judges if not judge["is_of_jury"]),
+        *conclude_differences(figures["differences"]),
+    ]
+
+
+def _rank_judges(studies: Sequence[JudgeStudy], judges: FigureRows) -> list[Figures]:
+    """Return the judges, the nearest to people first: over the responses that all answered, where these are half of
+    any judge's at least and have one label for all, else each over its own."""
+    labelled = [{(row.response, row.target) for row in study.rows} for study in studies]
+    shared = set.intersection(*filter(None, labelled)) if any(labelled) else set()
+    has_shared_labels = 2 * len(shared) >= max(map(len, labelled), default=0)
+    ranking = []
+    for study, judge in zip(studies, judges, strict=True):
+        agreement = judge
+        rows = study.rows
+        if has_shared_labels and len(shared) < len(rows):
+            rows = [row for row in rows if (row.response, row.target) in shared]
+            agreement = _agreement_figures(study, rows, not study.is_compared_by_rank)
+        constant = _constant_judge_figures(replace(study, rows=rows))
+        unanswered = sum(study.left_out.values()) - study.left_out.get("tied", 0)
+        row = {"name": judge["name"], "n": len(rows), "unanswered": unanswered}
+        row |= {name: agreement[name] for name in _RANKED_FIGURE_NAMES}
+        row["always"] = as_interval(constant["accuracy"] or constant["distance"])
+        ranking.append(row)
+    return sorted(ranking, key=_rank_key, reverse=True)
+
+
+def _rank_key(row: Figures) -> float:
+    """Return κ, or the rank correlation where there is none: both are 0 for a constant, and 1 for people's labels."""
+    cell = row["kappa"] or row["rank_correlation"]
+    return -2.0 if cell is None or cell.value is None else float(cell.value)
+
+
+def _ranking_table(rows: FigureRows) -> Iterator[ReportTable]:
+    columns: dict[str, Any] = {"predicts the labels, best first": "name", "n": "n"}
+    titles = {
+        "unanswered": "without answer",
+        "accuracy": "accuracy (95 %)",
+        "distance": "mean distance (95 %)",
+        "kappa": "κ (95 %)",
+        "rank_correlation": "rank correlation (95 %)",
+        "always": "always one answer",
+    }
+    for name, title in titles.items():
+        if any(row[name] for row in rows):
+            columns[title] = name
+    if any(row["kappa"] for row in rows):
+        columns.pop(titles["rank_correlation"], None)
+    columns[titles["always"]] = lambda row: row["always"] and row["always"].value
+    yield ReportTable.of(columns, rows, digits=2, most=_MAX_RANKED_LISTED)
+
+
+def _judges_of_juries(figures: Figures) -> Iterator[ReportTable]:
+    """Yield one table of the judges of juries: cost, accuracy, errors shared, and what the jury is without each."""
+    rows = []
+    parts = figures.get("jury_parts", [])
+    without = {(row["run"], row["evaluator"], row["without"]): row for row in parts}
+    for row in parts:
+        smaller = without.get((row["run"], row["evaluator"], row["alone"]))
+        if smaller is None:  # without it no jury is left
+            continue
+        if row["alone"] is None and row["without"] is not None:
+            continue
+        name = row["alone"] or f"{row['evaluator']} ({row['jury']})"
+        rows.append({**row, "name": name, "smaller": smaller if row["alone"] else None})
+    for row in rows:
+        row["shared"] = _describe_shared_errors(row, figures["jury_pairs"])
+    names = judge_display_names([(row["run"], row["name"]) for row in rows])
+    columns: Columns = {
+        "judge of a jury": "name",
+        "errors shared": "shared",
+        "without it": _describe_without,
+        "$ per 1,000 responses": "cost_per_1000",
+        "accuracy": "accuracy",
+    }
+    named_rows = [{**row, "name": name} for name, row in zip(names, rows, strict=True)]
+    yield ReportTable.of(columns, named_rows, left=3)
+
+
+def _describe_shared_errors(row: Figures, pairs: FigureRows) -> str:
+    texts = []
+    for pair in pairs:
+        names = [pair["first"], pair["second"]]
+        if pair["run"] == row["run"] and row["alone"] in names and pair["labelled"]:
+            names.remove(row["alone"])
+            texts.append(
+                f"{pair['both_wrong']} with {names[0]} (by chance {pair['by_chance']:.0f})"
+            )
+    return ", ".join(texts)
+
+
+def _describe_without(row: Figures) -> str:
+    """Return what changes in the jury of a judge without it."""
+    smaller = row["smaller"]
+    if smaller is None:
+        return ""
+    change = f"share met {smaller['change']:+.3f}"
+    if smaller["farther"] is not None:
+        change = f"farther from people by {format_cell(smaller['farther'], 3)}"
+    return "; ".join(
+        filter(None, [change, f"undecided {smaller['undecided']}", describe_ties(smaller)])
     )
 
 
@@ -791,7 +913,7 @@ def _describe_needed_label_count(judge: Figures) -> object:
     return judge["labels_needed"]
 
 
-def _notes(judges: FigureRows, tasks: int) -> Iterator[str]:
+def _omission_notes(judges: FigureRows) -> Iterator[str]:
     for judge in judges:
         reasons = {name: judge[name] for name in COUNT_FIELD_NAMES[1:]} | judge["left_out"]
         omitted_texts = [f"{count} {reason}" for reason, count in reasons.items() if count]
@@ -799,6 +921,10 @@ def _notes(judges: FigureRows, tasks: int) -> Iterator[str]:
             labelled_count = judge["n"] + sum(reasons.values())
             count_text = " + ".join([f"{judge['n']} compared", *omitted_texts])
             yield f"{judge['name']}: of the labelled, {labelled_count} = {count_text}"
+
+
+def _notes(judges: FigureRows, tasks: int) -> Iterator[str]:
+    for judge in judges:
         if judge["scale"] == "ranks":
             low, high = judge["label_range"]
             yield (
@@ -810,6 +936,9 @@ def _notes(judges: FigureRows, tasks: int) -> Iterator[str]:
                 f"{judge['name']}: labels between 0 and 1: {judge['shares']}, taken as shares of "
                 "people: above 0.5 as 1, below as 0, and 0.5 as a tie, left out"
             )
+    reasons = {judge["alternative_annotator"].why.partition(";")[0] for judge in judges}
+    if len(reasons) == 1 and reasons != {""}:
+        yield f"whether a judge is as near to people as a person is was not tested: {reasons.pop()}"
     faults = [judge["name"] for judge in judges if judge["is_turned"]]
     if faults:
         yield f"compared turned round (1 - value), as labels are not of the fault: {join_names(faults)}"

@@ -6,7 +6,7 @@ A study of labels asks for these by the id of a response; a judge is a question 
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import attrgetter
 from statistics import fmean
@@ -22,7 +22,7 @@ from jurygraph.decision.turns import (
 )
 from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, join_names, quote
+from jurygraph.messages import did_you_mean, format_count, join_names, list_first, quote
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.schema import Question, RecordedVerdict, Trace
@@ -406,10 +406,35 @@ def judgement_status(verdict: RecordedVerdict) -> str:
     return UNSUPPORTED_STATUS if verdict.is_worst_case else JUDGED_STATUS
 
 
+_MAX_UNKNOWN_NAMED = 3
 LabelsWithPositions = Sequence[tuple[str, JudgedLabel]]
 _UNRELATED_COLUMN_HINT = (
     " (labels name {}; if that is something else than the judge's question, rename the column)"
 )
+
+
+def leave_out_unknown_responses(
+    runs: Sequence[RunJudgements], labels: FileRows[JudgedLabel]
+) -> tuple[FileRows[JudgedLabel], list[str]]:
+    """Return the labels of responses that a run has, and a note on those of others.
+
+    Raises `InputError` where no label is of a response of a run.
+    """
+    responses = {response for run in runs for response in run.lengths}
+    responses_of_label = [{label.id, label.other or label.id} for _, label in labels.rows]
+    kept = [
+        row
+        for row, names in zip(labels.rows, responses_of_label, strict=True)
+        if names <= responses
+    ]
+    if not kept:
+        refuse_unknown_responses(runs, labels, labels.rows)
+    unknown = sorted(set().union(*responses_of_label) - responses)
+    count = len(labels.rows) - len(kept)
+    which = "that the run does not have" if len(runs) == 1 else "that no run has"
+    names_text = join_names(list_first(unknown, _MAX_UNKNOWN_NAMED))
+    note = f"{format_count(count, 'label')} of responses {which}, left out: {names_text}"
+    return replace(labels, rows=tuple(kept)), [note] if count else []
 
 
 def refuse_unknown_responses(

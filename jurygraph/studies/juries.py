@@ -88,10 +88,15 @@ def compare_judge_pairs(scores: Iterable[JudgeScore]) -> list[Figures]:
     return pairs
 
 
-def compare_jury_judges(run: RunJudgements) -> list[Figures]:
-    """Return `compare_judge_pairs` of the judges of a run's juries, for whichever reviewer they judge.
+def compare_jury_judges(
+    run: RunJudgements, studies: Sequence[JudgeStudy] = ()
+) -> Iterator[Figures]:
+    """Yield `compare_judge_pairs` of the judges of a run's juries, for whichever reviewer they judge, with the errors
+    that two share by labels that are met or not, where both answered.
 
-    Not of an escalation, whose last judge answers only what is hard.
+    Not of an escalation, whose last judge answers only what is hard. Of the `labelled`, `both_wrong` is how many both
+    have wrong, `by_chance` how many that would be were they independent among equal labels, and `p` how probable as
+    many then are (exact; Bonferroni over pairs). `costs` are of both, in US dollars, NaN for an unknown price.
     """
     escalated = {
         judge.question
@@ -99,16 +104,62 @@ def compare_jury_judges(run: RunJudgements) -> list[Figures]:
         if judge.jury is not None and judge.jury.fold == ESCALATION
     }
     scores = []
+    studies_by_judge = {study.judge: study for study in studies if study.has_binary_labels}
+    labelled_rows: dict[str | None, dict[_AnswerKey, LabelledJudgement]] = defaultdict(dict)
     for judge in _judges_of_juries(run):
         if judge.question in escalated:
             continue
+        study = studies_by_judge.get(judge)
+        for row in study.rows if study is not None else ():
+            labelled_rows[judge.model][judge.question, judge.reviewer, row.response] = row
         question = f"{judge.question} {judge.reviewer or ''}"
         for response, judgement in run.judgements_by_judge[judge].items():
             if judge.model is not None and judgement.score is not None:
                 scores.append(
                     JudgeScore(question, response, judgement.task, judge.model, judgement.score)
                 )
-    return [{"run": run.run, **pair} for pair in compare_judge_pairs(scores)]
+    pairs = compare_judge_pairs(scores)
+    for pair in pairs:
+        names = pair["first"], pair["second"]
+        costs = []
+        for name in names:
+            costs.append(math.fsum(cost for (_, judge), cost in run.costs.items() if judge == name))
+        errors = _compare_errors(*(labelled_rows[name] for name in names))
+        p = min(1.0, errors["p"] * len(pairs))
+        yield {"run": run.run, **pair, "costs": costs, **errors, "p": p}
+
+
+def _compare_errors(
+    first_rows: Mapping[_AnswerKey, LabelledJudgement],
+    second_rows: Mapping[_AnswerKey, LabelledJudgement],
+) -> Figures:
+    """Return the errors that two judges share; those of each are counted apart among equal labels, so that two strict
+    judges are no copies."""
+    wrong = defaultdict(list)
+    for key in first_rows.keys() & second_rows.keys():
+        first, second = first_rows[key], second_rows[key]
+        wrong[first.target].append((first.distance > 0.0, second.distance > 0.0))
+    totals = np.zeros(4)
+    chances = np.ones(1)
+    for rows in wrong.values():
+        n = len(rows)
+        first_wrong, second_wrong = np.sum(rows, axis=0).tolist()
+        both_wrong = sum(all(row) for row in rows)
+        totals += n, first_wrong, second_wrong, both_wrong
+        counts = range(min(first_wrong, second_wrong) + 1)
+        ways = [
+            math.comb(first_wrong, k) * math.comb(n - first_wrong, second_wrong - k) for k in counts
+        ]
+        chances = np.convolve(chances, [way / math.comb(n, second_wrong) for way in ways])
+    labelled, first_wrong, second_wrong, both_wrong = map(int, totals)
+    return {
+        "labelled": labelled,
+        "first_wrong": first_wrong,
+        "second_wrong": second_wrong,
+        "both_wrong": both_wrong,
+        "by_chance": float(chances @ np.arange(len(chances))),
+        "p": float(chances[both_wrong:].sum()),
+    }
 
 
 def measure_smaller_juries(run: RunJudgements, studies: Sequence[JudgeStudy]) -> Iterator[Figures]:

@@ -15,12 +15,8 @@ from jurygraph.models.request import Reply, Request
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.sources.ratings import FileRows
-from jurygraph.studies.alternative_annotator import AlternativeAnnotator
 from jurygraph.studies.calibration import labelled_scores
-from jurygraph.studies.conclusions import (
-    conclude_smaller_juries,
-    join_judge_conclusions,
-)
+from jurygraph.studies.conclusions import conclude_smaller_juries
 from jurygraph.studies.judge import join_labels_with_judgements
 from jurygraph.studies.judge_report import report
 from jurygraph.studies.judgements import read_judgements
@@ -555,21 +551,22 @@ def test_two_judges_that_are_nearly_copies_are_named_where_one_decides_which_to_
     assert found.conclusion[0].startswith(
         "a and b are nearly copies: they agree on what is met in 39 of 40 answers, κ 0.95"
     )
+    (*_, pair) = [row for row in found.jury_pairs if (row.first, row.second) == ("a", "b")]
+    wrong = (copied >= 0.5) != GOLD
+    assert (pair.labelled, pair.first_wrong, pair.second_wrong) == (40, *wrong[:2].sum(axis=1))
+    assert pair.both_wrong == (wrong[0] & wrong[1]).sum()
+    chance = sum(
+        wrong[0, gold == GOLD].sum() * wrong[1, gold == GOLD].sum() / (gold == GOLD).sum()
+        for gold in (True, False)
+    )
+    assert pair.by_chance == pytest.approx(chance)
+    sentence = (
+        f"a and b are wrong in the same way on {pair.both_wrong} of the {pair.first_wrong} and "
+    )
+    assert any(text.startswith(sentence) for text in found.conclusion)
+    assert not any("in the same way" in text for text in apart.conclusion)
     # in words the jury alone: the tables have its judges
     judge_paragraphs = [text for text in found.conclusion if text.startswith("criteria/ok (")]
     assert [text.partition(" agrees")[0] for text in judge_paragraphs] == [
         "criteria/ok (jury, mean of 3)"
     ]
-
-
-def test_what_a_test_beside_people_takes_is_said_once_if_no_judge_has_it() -> None:
-    judges = []
-    for name, items in {"q (a)": 23, "q (b)": 25}.items():
-        why = f"it takes 3 persons; the most is {items} items"
-        test = AlternativeAnnotator(0.1, why=why)
-        sentence = f"Whether a judge is as near to people as a person is was not tested: {why}."
-        judges.append({"conclusion": [f"{name}.", sentence], "alternative_annotator": test})
-    common = (
-        "Whether a judge is as near to people as a person is was not tested: it takes 3 persons."
-    )
-    assert join_judge_conclusions(judges) == ["q (a).", "q (b).", common]

@@ -47,7 +47,7 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.render.report import ReportOutputOptions, make_report_command, read_from_each_run
 from jurygraph.cli.render.summary import print_missed_conditions
-from jurygraph.cli.render.text import print_message, progress
+from jurygraph.cli.render.text import print_message, print_messages, progress
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import MeasurementLevel
@@ -381,11 +381,14 @@ def _join_labels(
 ) -> "tuple[FileRows[JudgedLabel], list[JudgeStudy]]":
     """Return the labels of people who are not left out, and the judges of runs with them."""
     from jurygraph.studies.judge import join_labels_with_judgements, read_labels
+    from jurygraph.studies.judgements import leave_out_unknown_responses
 
     all_labels = read_labels(
         labels, judged, columns, LABEL_COLUMN_OPTIONS, question, classes, keep_last
     )
     (people_labels,) = leave_out_raters([all_labels], "reviewer", without)
+    people_labels, notes = leave_out_unknown_responses(judged, people_labels)
+    print_messages(notes)
     studies = join_labels_with_judgements(judged, people_labels, split, consensus, question)
     return people_labels, studies
 
@@ -417,6 +420,7 @@ def judge(
         option("E", "What a judge may be worse than a person; 0.2 for experts.", min=0, max=1),
     ] = 0.1,
     gate: GateConditionsOption = None,
+    show_all: Annotated[bool, option(None, "Print all tables.", "--all")] = False,
     *,
     output: ReportOutputOptions,
 ) -> None:
@@ -470,7 +474,11 @@ def judge(
     note = judge_study.unnamed_question_note(people_labels, studies, question)
     notes += [note] if note else []
     report = judge_report.report(studies, need, epsilon, notes, judged)
-    output.write(report)
+    if show_all or output.json or output.markdown:
+        output.write(report)
+    else:
+        output.write_report_files(report)
+        replace(output, html=None, plot=None).write(judge_report.shorten(report))
     exit_code = ExitCode.SUCCESS
     for row in report.figures["judges"]:
         if print_missed_conditions(thresholds, judge_report.gate_values(row), row["judge"]):

@@ -32,6 +32,19 @@ def test_the_judge_stands_beside_a_constant_and_length(
     )
     assert ended.code == 0
     assert folder_contents(scored_folder) == before
+    first = ended.out.splitlines()
+    assert first[0].startswith("manners.shaky ")
+    assert [line.split()[0] for line in first if line.startswith("manners.shaky  ")] == [
+        "manners.shaky"
+    ]
+    assert first[-1].endswith(": --all")
+    more = LABELS + "book/a,true,manners.shaky\n"
+    ended = run(
+        *("study", "judge", scored_folder, "--labels", write_labels(tmp_path, more)),
+        *("--need", "0.1", "--all"),
+    )
+    unknown = "1 label of responses that the run does not have, left out: book/a\n"
+    assert unknown in ended.err
     lines = [line.split() for line in ended.out.splitlines()]
     names = [line[0] for line in lines if line]
     assert "manners.shaky" in ended.out.splitlines()[0]
