@@ -230,9 +230,11 @@ def conclude_shared_errors(pairs: FigureRows) -> Iterator[str]:
 
 def conclude_copies(pairs: FigureRows) -> Iterator[str]:
     """Yield the pairs of judges that are nearly copies, over all answers of both; none where chance may explain it."""
-    for pair in filter(_are_nearly_copies, pairs):
+    copies = list(filter(_are_nearly_copies, pairs))
+    firsts = judge_display_names([(pair.get("run", ""), pair["first"]) for pair in copies])
+    for first, pair in zip(firsts, copies, strict=True):
         yield (
-            f"{pair['first']} and {pair['second']} are nearly copies: they agree on what is met in "
+            f"{first} and {pair['second']} are nearly copies: they agree on what is met in "
             f"{pair['both'] - pair['differ']} of {pair['both']} answers, κ {_cell_text(pair['kappa'])}; one of them "
             "is paid twice, and a majority counts it twice."
         )
@@ -331,7 +333,7 @@ def describe_ties(row: Figures) -> str:
     others = len(row["judges"])
     if "majority" not in row["jury"] or others % 2:
         return ""
-    return f"{others} others may tie, which counts as the worst case"
+    return f"{others} others may tie, the worst case"
 
 
 def _describe_saving(jury: Figures, row: Figures, subject: str) -> str:

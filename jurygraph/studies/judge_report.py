@@ -67,7 +67,7 @@ from jurygraph.studies.report import (
     ReportTable,
     adjust_p_values,
     as_interval,
-    format_cell,
+    number_of_cell,
 )
 
 COUNT_FIELD_NAMES = ("n", "missing", "failed", "abstained", "unsupported")
@@ -135,7 +135,7 @@ def report(
     """
     studies = [study.turn_fault() for study in studies]
     jury_parts: list[Figures] = []
-    jury_pairs = []
+    jury_pairs: list[Figures] = []
     for run in runs:
         jury_pairs += compare_jury_judges(run, studies)
         jury_parts += measure_smaller_juries(run, studies)
@@ -216,7 +216,9 @@ def _rank_judges(studies: Sequence[JudgeStudy], judges: FigureRows) -> list[Figu
         unanswered = sum(study.left_out.values()) - study.left_out.get("tied", 0)
         row = {"name": judge["name"], "n": len(rows), "unanswered": unanswered}
         row |= {name: agreement[name] for name in _RANKED_FIGURE_NAMES}
-        row["always"] = as_interval(constant["accuracy"] or constant["distance"])
+        if row["kappa"] is not None:
+            row["rank_correlation"] = None  # which a reader needs of other scales alone
+        row["always"] = number_of_cell(constant["accuracy"] or constant["distance"])
         ranking.append(row)
     return sorted(ranking, key=_rank_key, reverse=True)
 
@@ -228,49 +230,49 @@ def _rank_key(row: Figures) -> float:
 
 
 def _ranking_table(rows: FigureRows) -> Iterator[ReportTable]:
-    columns: dict[str, Any] = {"predicts the labels, best first": "name", "n": "n"}
     titles = {
-        "unanswered": "without answer",
         "accuracy": "accuracy (95 %)",
         "distance": "mean distance (95 %)",
         "kappa": "κ (95 %)",
         "rank_correlation": "rank correlation (95 %)",
-        "always": "always one answer",
     }
-    for name, title in titles.items():
-        if any(row[name] for row in rows):
-            columns[title] = name
-    if any(row["kappa"] for row in rows):
-        columns.pop(titles["rank_correlation"], None)
-    columns[titles["always"]] = lambda row: row["always"] and row["always"].value
+    columns = {"predicts the labels, best first": "name", "n": "n", "without answer": "unanswered"}
+    columns |= {title: name for name, title in titles.items() if any(row[name] for row in rows)}
+    columns["always one answer"] = "always"
     yield ReportTable.of(columns, rows, digits=2, most=_MAX_RANKED_LISTED)
 
 
 def _judges_of_juries(figures: Figures) -> Iterator[ReportTable]:
-    """Yield one table of the judges of juries: cost, accuracy, errors shared, and what the jury is without each."""
+    """Yield one table of the judges of juries: accuracy, cost, errors shared, and what the jury is without each."""
     rows = []
     parts = figures.get("jury_parts", [])
-    without = {(row["run"], row["evaluator"], row["without"]): row for row in parts}
+    smaller_juries = {(row["run"], row["evaluator"], row["without"]): row for row in parts}
     for row in parts:
-        smaller = without.get((row["run"], row["evaluator"], row["alone"]))
-        if smaller is None:  # without it no jury is left
-            continue
-        if row["alone"] is None and row["without"] is not None:
-            continue
-        name = row["alone"] or f"{row['evaluator']} ({row['jury']})"
-        rows.append({**row, "name": name, "smaller": smaller if row["alone"] else None})
-    for row in rows:
-        row["shared"] = _describe_shared_errors(row, figures["jury_pairs"])
+        smaller = smaller_juries.get((row["run"], row["evaluator"], row["alone"]))
+        if row["without"] is None and smaller is not None:
+            is_jury = row["alone"] is None
+            rows.append(
+                {
+                    **row,
+                    "name": f"{row['evaluator']} ({row['jury']})" if is_jury else row["alone"],
+                    "shared": _describe_shared_errors(row, figures["jury_pairs"]),
+                    "farther": None if is_jury else smaller["farther"],
+                    "undecided": smaller["undecided"],
+                    "ties": "" if is_jury else describe_ties(smaller),
+                }
+            )
     names = judge_display_names([(row["run"], row["name"]) for row in rows])
     columns: Columns = {
         "judge of a jury": "name",
-        "errors shared": "shared",
-        "without it": _describe_without,
-        "$ per 1,000 responses": "cost_per_1000",
+        "wrong together": "shared",
+        "without it": "ties",
+        "undecided": "undecided",
+        "farther from people by": "farther",
         "accuracy": "accuracy",
+        "$ per 1,000": "cost_per_1000",
     }
     named_rows = [{**row, "name": name} for name, row in zip(names, rows, strict=True)]
-    yield ReportTable.of(columns, named_rows, left=3)
+    yield ReportTable.of(columns, named_rows, left=3, digits=3)
 
 
 def _describe_shared_errors(row: Figures, pairs: FigureRows) -> str:
@@ -283,19 +285,6 @@ def _describe_shared_errors(row: Figures, pairs: FigureRows) -> str:
                 f"{pair['both_wrong']} with {names[0]} (by chance {pair['by_chance']:.0f})"
             )
     return ", ".join(texts)
-
-
-def _describe_without(row: Figures) -> str:
-    """Return what changes in the jury of a judge without it."""
-    smaller = row["smaller"]
-    if smaller is None:
-        return ""
-    change = f"share met {smaller['change']:+.3f}"
-    if smaller["farther"] is not None:
-        change = f"farther from people by {format_cell(smaller['farther'], 3)}"
-    return "; ".join(
-        filter(None, [change, f"undecided {smaller['undecided']}", describe_ties(smaller)])
-    )
 
 
 def gate_values(judge: Figures) -> dict[str, float | None]:
@@ -843,7 +832,7 @@ def _describe_smaller_jury(row: Figures) -> str:
     if row["without"] is None:
         return str(row["jury"])
     ties = describe_ties(row)
-    return f"without {row['without']}" + (f" ({ties})" if ties else "")
+    return f"without {row['without']}" + (ties and f" ({ties})")
 
 
 def _ceiling_sections(ceiling_by_judge: FigureRows) -> ReportSections:

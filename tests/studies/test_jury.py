@@ -18,10 +18,10 @@ from jurygraph.sources.ratings import FileRows
 from jurygraph.studies.calibration import labelled_scores
 from jurygraph.studies.conclusions import conclude_smaller_juries
 from jurygraph.studies.judge import join_labels_with_judgements
-from jurygraph.studies.judge_report import report
+from jurygraph.studies.judge_report import report, shorten
 from jurygraph.studies.judgements import read_judgements
 from jurygraph.studies.juries import measure_smaller_juries
-from jurygraph.studies.report import IntervalCell
+from jurygraph.studies.report import IntervalCell, ReportTable
 from jurygraph.testing import ScriptedJudge
 from tests.rows import all_rows
 from tests.runs.sample_runs import scored_session, traces_of, write_tasks
@@ -496,7 +496,7 @@ def test_a_jury_that_may_tie_without_a_judge_is_said_to() -> None:
     voted = {"jury": "jury, majority of 3"}
     rows = [part("without", name, UNSURE, 9) | voted for name in "abc"]
     told = next(conclude_smaller_juries([JURY | voted, *rows]))
-    ties = " The 2 others may tie, which counts as the worst case."
+    ties = " The 2 others may tie, the worst case."
     assert told.endswith(f"(20.0%).{ties}")
     rows = [row | {"judges": ["a", "b", "c"]} for row in rows]  # the three others of four cannot
     assert "may tie" not in "".join(conclude_smaller_juries([JURY | voted, *rows]))
@@ -547,7 +547,10 @@ def test_two_judges_that_are_nearly_copies_are_named_where_one_decides_which_to_
     copied = SCORES.copy()
     copied[1] = np.where(np.arange(RESPONSES) == 0, 1.0 - SCORES[0], SCORES[0])
     monkeypatch.setattr("tests.studies.test_jury.SCORES", copied)
-    found = study(score(tmp_path / "alike", {"judges": ["a", "b", "c"]}))
+    with closing(Run.open(score(tmp_path / "alike", {"judges": ["a", "b", "c"]}))) as run:
+        judged = [read_judgements(run)]
+    found_report = report(join_labels_with_judgements(judged, people()), runs=judged)
+    found = figures_of(found_report)
     assert found.conclusion[0].startswith(
         "a and b are nearly copies: they agree on what is met in 39 of 40 answers, κ 0.95"
     )
@@ -565,6 +568,16 @@ def test_two_judges_that_are_nearly_copies_are_named_where_one_decides_which_to_
     )
     assert any(text.startswith(sentence) for text in found.conclusion)
     assert not any("in the same way" in text for text in apart.conclusion)
+    ranking, judges = (
+        one for one in shorten(found_report).sections if isinstance(one, ReportTable)
+    )
+    assert [row[0] for row in judges.rows] == ["a", "b", "c", "criteria (jury, mean of 3)"]
+    together = f"{pair.both_wrong} with b (by chance {chance:.0f}), "
+    assert judges.rows[0][1].startswith(together)
+    # one judge gave no answer: all are compared on the others, the best first
+    assert [row[1] for row in ranking.rows] == [RESPONSES - 1] * 4
+    accuracies = [row[3].value for row in ranking.rows]
+    assert accuracies == sorted(accuracies, reverse=True)
     # in words the jury alone: the tables have its judges
     judge_paragraphs = [text for text in found.conclusion if text.startswith("criteria/ok (")]
     assert [text.partition(" agrees")[0] for text in judge_paragraphs] == [

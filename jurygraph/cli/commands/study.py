@@ -432,12 +432,13 @@ def judge(
     a pair: 1 if `id` is better, 0 if `other` is, 0.5 for a tie. Where each question has a column, --target-column takes
     all, each as COLUMN (called by the question's last part), QUESTION=COLUMN or PERSON:QUESTION=COLUMN.
 
-    A judge is a question with its evaluator and model, and so are several models as folded, a jury; below stand a
-    constant and the length of the response. Then: each jury beside its judges, and without each of them (intervals
+    A judge is a question with its evaluator and model, and so are several models as folded, a jury. First stands who
+    predicts the labels best, and the judges of each jury. With --all, --json, --markdown or --html, follow: a constant
+    and the length of the response, each jury beside its judges, and without each of them (intervals
     allow for their number), confusions, accuracy (of numbers: distance) by agent, domain and length, calibration, the
     mean label as the judge gives it and corrected (PPI++, Rogan-Gladen), paired differences of judges (Holm), and the
-    disagreements, worst
-    first. Where three persons are named (`reviewer`), it is tested whether the judge is as near to the others as a
+    disagreements, worst first.
+    Where three persons are named (`reviewer`), it is tested whether the judge is as near to the others as a
     person is. Intervals are over tasks. Responses without a judgement are counted apart; the table of all questions
     and that test take them as the reward counts them. No request is sent, and nothing is written.
 
