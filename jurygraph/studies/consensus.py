@@ -47,7 +47,6 @@ from jurygraph.studies.conclusions import (
     conclude_forecast,
     conclude_items,
     describe_lead,
-    describe_least_similar_rater,
     describe_raters,
     side_of_bound,
     without_option,
@@ -58,7 +57,7 @@ from jurygraph.studies.fitted_consensus import (
     describe_fit,
     tie_rule,
 )
-from jurygraph.studies.gold_items import hold_out_gold
+from jurygraph.studies.gold_items import compare_on_gold, conclude_gold, hold_out_gold
 from jurygraph.studies.report import (
     Columns,
     FigureRows,
@@ -338,11 +337,12 @@ def _accuracy_cell(person: Figures) -> IntervalCell:
 
 
 def conclude_annotators(figures: Figures) -> Iterator[str]:
-    """Yield whom not to trust, who is lenient or strict, and who is least like the others, if the labels show it.
+    """Yield whom not to trust, and who is lenient or strict, if the labels show it.
 
     `figures` have the `annotators`, `values` and `classes` of a report.
     """
     people = figures["annotators"]
+    yield from conclude_gold(people)
     constant_people = {name: row for name, row in people.items() if row.get("always") is not None}
     if constant_people:
         labels = [
@@ -362,7 +362,8 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
         measure, chance = "accuracy", 1.0 / len(figures["classes"])
     cells = {}
     for name, person in people.items():
-        if person["labels"] >= _MIN_LABELS:
+        # who is unlike the others, and right more often than they are, is not to blame
+        if person["labels"] >= _MIN_LABELS and person.get("gold", {}).get("side") != 1:
             cells[name] = person["correlation"] if figures["values"] else _accuracy_cell(person)
     few = [name for name, person in people.items() if person["labels"] < _MIN_LABELS]
     if few:
@@ -374,8 +375,6 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
     yield from describe_raters(
         cells, measure, chance, shifts, unit, baseline, unsure_people=unsure_people
     )
-    if measure == "correlation":
-        yield from describe_least_similar_rater(cells)
 
 
 def _annotator_figures(
@@ -389,7 +388,8 @@ def _annotator_figures(
     and the credit of words than the others' (`shifts_from_others`). Adjusted means take out the `offset` of each
     annotator. `agreement` is the mean share of the others' labels of an item that are the same, `rare` how many labels
     are of items whose majority is not the commonest class, `always` the label of who gives hardly another one, and how
-    often (`Votes.constant_labels`), else None, and `gold` how many labels of gold items are right.
+    often (`Votes.constant_labels`), else None, and `gold` how many labels of gold items are right, and
+    the `side` of the others (`compare_on_gold`).
     """
     ballots = fitted_consensus.ballots
     model = fitted_consensus.model
@@ -400,6 +400,7 @@ def _annotator_figures(
     is_rare = majority != np.bincount(majority).argmax()
     rare_counts = np.bincount(votes.annotator, is_rare[votes.item], len(votes.annotators))
     gold_counts = model.gold_labels_by_annotator()
+    gold_sides = compare_on_gold(gold_counts)
     code_by_name = {str(name): code for code, name in enumerate(model.votes.annotators)}
     annotator = np.array([code_by_name[name] for name in ballots.annotator])
     correlations: list[Estimate | None] = [None] * len(code_by_name)
@@ -433,7 +434,7 @@ def _annotator_figures(
         row["always"] = None if label is None else {"label": label, "labels": count}
         if ballots.gold:
             right_count, label_count = gold_counts[code].tolist()
-            row["gold"] = {"right": right_count, "labels": label_count}
+            row["gold"] = {"right": right_count, "labels": label_count, "side": gold_sides[code]}
         rows[str(name)] = row
     return rows
 

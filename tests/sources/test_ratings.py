@@ -16,6 +16,7 @@ import pytest
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import (
+    PeopleChoice,
     RatingsFile,
     drop_repeated_labels,
     escape_formulas,
@@ -804,15 +805,17 @@ def test_of_labels_of_an_item_by_a_person_the_last_is_kept_where_it_is_asked_for
     rows = [rating(item=item, score=score) for item, score in cells]
     path = table(tmp_path / "r.jsonl", *rows)
     later = table(tmp_path / "later.jsonl", rating(item="b", score=5, dimension="tone"))
-    files = read_rating_files([path, later], {}, {}, level="ordinal", keep_last=True)
+    files = read_rating_files(
+        [path, later], {}, {}, level="ordinal", people=PeopleChoice(keep_last=True)
+    )
     found = [(position, rating.item, rating.score) for position, rating in files[0].rows]
     assert found == [("line 2", "b", 2), ("line 5", "a", 1), ("line 6", "c", None)]
     assert len(files[1].rows) == 1, "of another dimension"
-    message = "--keep-last: labels left out, since the person labelled the item again: 2"
+    message = "labels left out, since the person labelled the item again: 2; the last is by row, or by --last-by COLUMN"
     assert caplog.messages == [message]
     people = tmp_path / "people.csv"
     people.write_text("item,agent,annotator,label\nq,m,ann,1\nq,m,bo,1\nq_m,,ann,0\nq,n,ann,1\n")
-    file = read_judged_labels([people], keep_last=True)
+    file = read_judged_labels([people], people=PeopleChoice(keep_last=True))
     kept = [(label.id, label.reviewer, label.target) for _, label in file.rows]
     assert kept == [("q_m", "bo", 1), ("q_m", "ann", 0), ("q_n", "ann", 1)]
     votes = read_votes(path)
