@@ -855,6 +855,7 @@ def _match_columns(
 ) -> NameByField:
     """Return the column of each of the fields of which a file with the columns `present_columns` has one."""
     column_by_field = {}
+    errors = []
     for name in fields:
         # A row of a model with both fields says two things by the two names.
         alias = _COLUMN_ALIASES.get(name)
@@ -870,7 +871,13 @@ def _match_columns(
         if matches:
             column_by_field[name] = matches[0]
         elif name in columns or name in _required_fields(model):
-            raise _rating_column_error(location, candidates, present_columns, options.get(name))
+            error = _rating_column_error(location, candidates, present_columns, options.get(name))
+            errors.append(error)
+    if len(errors) > 1 and columns:  # without named columns it may be no such file
+        also = [str(error).removeprefix(f"{location}: ") for error in errors]
+        raise InputError(f"{location}: {'; also '.join(also)}")
+    for error in errors:
+        raise error
     return column_by_field
 
 

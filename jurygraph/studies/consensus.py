@@ -190,6 +190,7 @@ def report(
             *([held_out.describe()] if held_out else []),
             conclude_items(figures, len(fitted_consensus.doubts)),
             *conclude_forecast(figures),
+            *_conclude_sureness(figures, fitted_consensus),
         ],
         symbol_meanings=symbols.CONSENSUS_SYMBOL_MEANINGS,
     )
@@ -295,6 +296,14 @@ def compare_agents(
         pair = rewards_by_agent[first] + rewards_by_agent[second]
         leads += [rank_agents_by_reward(pair, limits, unit_names, len(pairs))[0].lead]
     return list(filter(None, leads))
+
+
+def _conclude_sureness(figures: Figures, fitted_consensus: FittedConsensus) -> Iterator[str]:
+    """Yield a warning of probabilities by a model that has too few labels."""
+    is_by_model = fitted_consensus.method not in ("majority", "adjusted-mean")
+    if is_by_model and consensus.too_small(fitted_consensus.model.votes) is not None:
+        mean_probability = 1.0 - figures["findings"]["mean_ambiguity"]
+        yield f"probabilities, {mean_probability:.3f} on average, are too sure: the model has too few labels"
 
 
 def _conclude_agents(figures: Figures, ballots: VoteColumns) -> Iterator[str]:
@@ -554,9 +563,6 @@ def _sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSect
         yield from _doubtful_item_sections(figures, fitted_consensus)
     else:
         yield _ambiguity_table(figures)
-        if consensus.too_small(fitted_consensus.model.votes) is not None:
-            mean_probability = 1.0 - figures["findings"]["mean_ambiguity"]
-            yield f"probabilities, {mean_probability:.3f} on average, are too sure: the model has too few labels"
     forecasts = figures["further_labels"]
     header: tuple[str, ...] = (
         "further labels of each ambiguous item",

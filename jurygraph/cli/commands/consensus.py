@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -480,31 +480,38 @@ def _read_votes(
 
 def _read_gold_labels(path: Path, columns: NameByField) -> dict[str, Mapping[str, LabelWithPlace]]:
     """Read the gold labels of each question, by columns that votes have; gold need not name agents."""
-    gold_columns = {name: columns[name] for name in ("item", "agent") if name in columns}
     header = read_first_row(path)
-    if columns.get("agent") not in header:
-        gold_columns.pop("agent", None)
-    item_column = gold_columns.get("item", "item")
-    if header and item_column not in header:
-        gold_columns["item"] = "id"
-        if "id" not in header:
-            raise InputError(
-                f"{path}: has no column {quote(item_column)}, as the ratings have, nor `item` or `id`; call the column "
-                f"of its items so (there are {join_names(header)})"
-            )
-    gold_by_question: dict[str, dict[str, LabelWithPlace]] = {}
+    agent_column = columns.get("agent")
+    gold_columns = {"agent": agent_column} if agent_column and agent_column in header else {}
+    item_column = columns.get("item", "item")
+    gold_columns["item"] = _find_column(header, item_column, "id")
+    if header and gold_columns["item"] not in header:
+        raise InputError(
+            f"{path}: has no column {quote(item_column)}, as the ratings have, nor `item` or `id`; call the column "
+            f"of its items so (there are {join_names(header)})"
+        )
+    pairs = []
     for text in split_names(columns.get("label", "label").removesuffix(",")):
         column, first, second = split_column_subject(text)
-        found = read_gold(path, {**gold_columns, "label": column})
-        for question, labels in found.items():
-            name = (second or first or column) if question == column else question
-            gold_labels = gold_by_question.setdefault(name, {})
+        question = second or first or column
+        pairs.append((question, _find_column(header, column, question)))
+    known_pairs = [pair for pair in pairs if pair[1] in header]
+    gold_by_question: dict[str, dict[str, LabelWithPlace]] = {}
+    for name, column in known_pairs or pairs:
+        for question, labels in read_gold(path, {**gold_columns, "label": column}).items():
+            gold_labels = gold_by_question.setdefault(name if question == column else question, {})
             for item, label in labels.items():
                 if gold_labels.setdefault(item, label).label != label.label:
                     raise InputError(
                         f"{label.location}: {quote(item)} has another gold label of {name}"
                     )
     return dict(gold_by_question)
+
+
+def _find_column(header: Collection[str], column: str, name: str) -> str:
+    """Return what gold calls a column: as ratings do, without the part before a dot, as `Input.`, or by the name."""
+    names = (column, column.rpartition(".")[2], name)
+    return next(filter(header.__contains__, names), column)
 
 
 def _notes_on_texts(files: Sequence[VotesFile]) -> Iterator[str]:

@@ -414,7 +414,9 @@ def _notes_on_gaps(votes: Sequence[SheetVote]) -> Iterator[str]:
         )
 
 
-def _print_consensus_commands(target: str, votes: Sequence[Vote], rows: Sequence[SheetVote]) -> None:
+def _print_consensus_commands(
+    target: str, votes: Sequence[Vote], rows: Sequence[SheetVote]
+) -> None:
     """Print the `jurygraph consensus` of each question of these votes, of which some may be `rows` of sheets."""
     comparison = rows[0].row.consensus if rows else None
     if comparison:
