@@ -22,6 +22,7 @@ from jurygraph.aggregation.consensus.fitting import (
     PUBLISHED_SEED,
     ConsensusMethod,
 )
+from jurygraph.aggregation.consensus.model import Votes
 from jurygraph.arrays import Ints
 from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.inference.agreement import (
@@ -188,9 +189,9 @@ def report(
             *_conclude_agents(figures, ballots),
             *conclude_annotators(figures),
             *([held_out.describe()] if held_out else []),
+            *_conclude_sureness(figures, fitted_consensus),
             conclude_items(figures, len(fitted_consensus.doubts)),
             *conclude_forecast(figures),
-            *_conclude_sureness(figures, fitted_consensus),
         ],
         symbol_meanings=symbols.CONSENSUS_SYMBOL_MEANINGS,
     )
@@ -377,7 +378,15 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
     few = [name for name, person in people.items() if person["labels"] < _MIN_LABELS]
     if few:
         yield f"Of {join_names(few)} fewer than {_MIN_LABELS} labels tell too little to say who guesses."
-    shifts = {name: person["shift"] for name, person in people.items()}
+    shifts = {}
+    for name, person in people.items():
+        habit = person.get("habit")
+        words = (
+            ""
+            if habit is None
+            else " (says {label} for {count} of {all} that others call {others})"
+        )
+        shifts[name + words.format_map(habit)] = person["shift"]
     unit, baseline = "labels", SHIFT_FROM_MIDDLE
     if has_words(figures["classes"]):
         unit, baseline = "credit", SHIFT_FROM_OTHERS
@@ -394,11 +403,11 @@ def _annotator_figures(
     Only classes in an order have a highest and a lowest one, which leniency and strictness are about. With one, the
     rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not, and `shift` is
     how much higher the labels surely are: numbers than in the middle of all annotators, were all items the same,
-    and the credit of words than the others' (`shifts_from_others`). Adjusted means take out the `offset` of each
-    annotator. `agreement` is the mean share of the others' labels of an item that are the same, `rare` how many labels
-    are of items whose majority is not the commonest class, `always` the label of who gives hardly another one, and how
-    often (`Votes.constant_labels`), else None, and `gold` how many labels of gold items are right, and
-    the `side` of the others (`compare_on_gold`).
+    and the credit of words than the others' (`shifts_from_others`); `habit` shows it (`_find_habit`). Adjusted means
+    take out the `offset` of each annotator. `agreement` is the mean share of the others' labels of an item that are the
+    same, `rare` how many labels are of items whose majority is not the commonest class, `always` the label of who gives
+    hardly another one, and how often (`Votes.constant_labels`), else None, and `gold` how many labels of gold items are
+    right, and the `side` of the others (`compare_on_gold`).
     """
     ballots = fitted_consensus.ballots
     model = fitted_consensus.model
@@ -437,6 +446,7 @@ def _annotator_figures(
         row["shift"] = as_interval(shifts[code])
         if fitted_consensus.method == "adjusted-mean" and fitted_consensus.adjusted is not None:
             row["offset"] = round(float(fitted_consensus.adjusted.leniency[code]), 9)
+        row["habit"] = row["shift"] and _find_habit(votes, code, row["shift"].value)
         row["agreement"] = None if math.isnan(agreements[code]) else agreements[code]
         row["rare"] = int(rare_counts[code])
         label, count = constant_labels.get(code, (None, 0))
@@ -446,6 +456,31 @@ def _annotator_figures(
             row["gold"] = {"right": right_count, "labels": label_count, "side": gold_sides[code]}
         rows[str(name)] = row
     return rows
+
+
+def _find_habit(votes: Votes, annotator: int, shift: float) -> Figures | None:
+    """Return as what a person labels most often, in the direction of a shift, what `others` by majority call otherwise.
+
+    `count` labels are it, of `all` that the person gives to what they call so. None without any.
+    """
+    is_own = votes.annotator == annotator
+    label = votes.label[is_own]
+    others = votes.counts[votes.item[is_own]]
+    others[np.arange(len(label)), label] -= 1
+    is_untied = (others == others.max(axis=1, keepdims=True)).sum(axis=1) == 1
+    pairs = (others.argmax(axis=1)[is_untied], label[is_untied])
+    confusion = np.zeros((len(votes.classes),) * 2, dtype=np.int64)
+    np.add.at(confusion, pairs, 1)
+    shifted_labels = np.triu(confusion, 1) if shift > 0.0 else np.tril(confusion, -1)
+    majority, given = divmod(int(shifted_labels.argmax()), len(confusion))
+    if not shifted_labels.any():
+        return None
+    return {
+        "others": votes.classes[majority],
+        "label": votes.classes[given],
+        "count": int(confusion[majority, given]),
+        "all": int(confusion[majority].sum()),
+    }
 
 
 def _shifts_from_middle(adjusted: AdjustedMeans, clusters: Ints) -> list[Estimate | None]:

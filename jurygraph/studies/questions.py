@@ -24,7 +24,14 @@ from jurygraph.studies.judgements import (
     find_judgements_of_question,
     read_judgements,
 )
-from jurygraph.studies.report import Columns, Figures, IntervalCell, Report, ReportTable
+from jurygraph.studies.report import (
+    Columns,
+    Figures,
+    IntervalCell,
+    Report,
+    ReportTable,
+    as_interval,
+)
 from jurygraph.studies.votes import has_words
 from jurygraph.views.agents import AgentDifference
 
@@ -300,16 +307,22 @@ def list_item_rows(fits: Sequence[FittedConsensus], items: JudgedItems) -> list[
 
 
 def list_other_sheets(report: Report, question: str) -> dict[str, list[dict[str, _Cell]]]:
-    """Return the rows of further sheets: people as they are printed, and what moved since a round before.
+    """Return the rows of further sheets: people with figures as numbers, and what moved since a round before.
 
     `question` is that of a report of one alone. Warnings that name people follow these.
     """
     figures = report.to_json()
     figures_by_question = figures.get("questions", {question: figures})
     table = _annotator_table(figures_by_question)
-    people: list[dict[str, _Cell]] = [
-        dict(zip(table.header, row, strict=True)) for row in table.cells()
-    ]
+    people = []
+    for row in table.rows:
+        numbers: dict[str, Any] = dict(zip(table.header, row, strict=True))
+        for column, cell in zip(table.header, row, strict=True):
+            estimate = as_interval(cell)
+            if estimate is not None:
+                numbers |= {column: estimate.value, f"{column} from": estimate.low}
+                numbers[f"{column} to"] = estimate.high
+        people.append(numbers)
     people += [{"warning": text} for text in report.conclusion if "Warning: " in text]
     changes = []
     for name, figures_of_question in figures_by_question.items():
