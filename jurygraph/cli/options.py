@@ -1,17 +1,22 @@
 """Arguments and options shared by several commands, so that each has one name and one help text."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 from typer.core import TyperCommand
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, quote, validate
+from jurygraph.sources.ratings import PeopleChoice
 
 if TYPE_CHECKING:
     from jurygraph.sources import TableColumns
+
+T = TypeVar("T")
 
 
 class CommandWithSingleColumns(TyperCommand):
@@ -176,6 +181,14 @@ SameNamesOption = Annotated[
         "--same-names",
     ),
 ]
+SamePersonOption = Annotated[
+    list[str] | None,
+    option("OTHER=NAME", "Another name of a person, as petra_h=Petra; repeat it for others."),
+]
+LastByOption = Annotated[
+    str | None,
+    column_option("Keep the last of several labels by the time in this column, not by the row."),
+]
 WithoutOption = Annotated[str | None, option("A,B", "Leave out what these people rated.")]
 LabelFilesOption = Annotated[
     list[str] | None,
@@ -197,6 +210,54 @@ COLUMN_OPTION_BY_RATING_FIELD = {
 """The option that names the column of a field that ratings, votes or labels must have."""
 LABEL_COLUMN_OPTIONS = {**COLUMN_OPTION_BY_RATING_FIELD, "agent": "--agent-column"}
 """The option that names the column of a field of labels that a judge is compared with."""
+
+
+_PEOPLE_OPTIONS = {
+    "without": (WithoutOption, None),
+    "same_names": (SameNamesOption, False),
+    "same_person": (SamePersonOption, None),
+    "keep_last": (KeepLastOption, False),
+    "last_by": (LastByOption, None),
+}
+
+
+def with_people_options(command: Callable[..., T]) -> Callable[..., T]:
+    """Return a command that has the options of a `PeopleChoice`, at the end, for its parameter `people`."""
+    parameters = dict(signature(command).parameters)
+    del parameters["people"]
+
+    @wraps(command)
+    def command_with_options(**arguments: Any) -> T:
+        choice = {name: arguments.pop(name) for name in _PEOPLE_OPTIONS}
+        return command(**arguments, people=PeopleChoice(**choice))
+
+    options = make_parameters(_PEOPLE_OPTIONS)
+    set_parameters(command_with_options, [*parameters.values(), *options])
+    return command_with_options
+
+
+def make_parameters(options: Mapping[str, tuple[Any, object]]) -> list[Parameter]:
+    """Return parameters by their names, each with its annotation and default."""
+    return [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in options.items()
+    ]
+
+
+def set_parameters(command: Callable[..., Any], parameters: Sequence[Parameter]) -> None:
+    """Let typer read other parameters of a command than those of its function."""
+    command.__dict__["__signature__"] = Signature(parameters)
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+
+
+def list_option_words(values: Mapping[str, Any]) -> list[str]:
+    """Return the words of a command for options with values: several of a list, none of what is empty."""
+    words = []
+    for name, value in values.items():
+        for text in value if isinstance(value, list) else [value]:
+            if text:
+                words += [name] if text is True else [name, text]
+    return words
 
 
 def select_named_columns(**columns: str | None) -> dict[str, str]:

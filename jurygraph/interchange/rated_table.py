@@ -13,13 +13,15 @@ from jurygraph.schema import TaskLine
 from jurygraph.schema.rating import RatedAnswer, RatedText, Rating, Vote
 from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.ratings import (
+    EVERYBODY,
     NO_NAMES,
     NameByField,
-    drop_repeated_labels,
+    PeopleChoice,
     iter_file_columns,
     join_files,
     read_prompts,
     read_votes,
+    select_people,
     unique_value_by_item,
 )
 
@@ -39,14 +41,16 @@ class RatedTable(NamedTuple):
 
 
 def read_rated_table(
-    paths: Sequence[Path], columns: NameByField, options: NameByField = NO_NAMES
+    paths: Sequence[Path],
+    columns: NameByField,
+    options: NameByField = NO_NAMES,
+    people: PeopleChoice = EVERYBODY,
 ) -> RatedTable:
     """Read tables with a text in each row, and a label that an annotator gave to it, as one.
 
     `columns` maps our names (`RATED_TABLE_COLUMNS`) to those of the file; `options` as for `read_ratings`.
-
-    The response to a task has the key of its vote as id; the
-    task's reviewers are the annotators. Raises `InputError` with file, line and field, also if an item has two prompts
+    The `people` are those who count. The response to a task has the key of its vote as id; the task's reviewers are
+    the annotators. Raises `InputError` with file, line and field, also if an item has two prompts
     or texts.
     """
     for name, column in columns.items():
@@ -62,22 +66,21 @@ def read_rated_table(
     prompts: dict[str, str] = {}
     for path, file_columns in iter_file_columns(paths, columns, "prompt"):
         rating_columns = {name: file_columns[name] for name in file_columns if name != "prompt"}
-        file = drop_repeated_labels(read_votes(path, rating_columns, options, model=RatedText))
-        files.append(file)
-        if "prompt" in {**file_columns, **file.unread_columns}:
+        files.append(read_votes(path, rating_columns, options, model=RatedText))
+        if "prompt" in {**file_columns, **files[-1].unread_columns}:
             prompts |= read_prompts(path, {"prompt": "prompt", **file_columns})
-    file = join_files(files)
-    votes = [vote for _, vote in file.rows]
-    texts = {key: text for key, (text, _) in unique_value_by_item(file, "text").items()}
+    table = join_files(select_people(files, "annotator", people))
+    votes = [vote for _, vote in table.rows]
+    texts = {key: text for key, (text, _) in unique_value_by_item(table, "text").items()}
     ratings_by_item = defaultdict(list)
     for vote in votes:
         ratings_by_item[vote.item].append(vote)
     tasks = []
     for item, item_votes in ratings_by_item.items():
-        people = [vote.annotator for vote in item_votes]
-        tasks.append(item_to_task(file.path, item, item_votes, people, texts, prompts))
+        names = [vote.annotator for vote in item_votes]
+        tasks.append(item_to_task(table.path, item, item_votes, names, texts, prompts))
     answers: list[RatedAnswer] = []
-    for position, vote in file.rows:
+    for position, vote in table.rows:
         fields = vote.model_dump()
         answers.append(_PlacedAnswer(**fields, prompt=prompts.get(vote.key), location=position))
     return RatedTable(tasks, answers)

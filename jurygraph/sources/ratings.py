@@ -13,6 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from email.utils import mktime_tz, parsedate_tz
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -157,19 +159,74 @@ def leave_out_raters(
     return _keep_rows(files, field, raters - set(left_out))
 
 
-def merge_names(files: Sequence[FileRows[N]], field: str) -> list[FileRows[N]]:
-    """Return the files with one name for people whose names differ only in case, spaces or Unicode form.
+@dataclass(frozen=True, kw_only=True)
+class PeopleChoice:
+    """Whose labels of files count, and under which names.
 
-    It is the spelling of most rows, of several the first one.
+    Attributes:
+        without: names of people who are left out, joined by commas.
+        same_names: whether names that differ in case, spaces or Unicode form alone are one, as most rows spell it.
+        same_person: other names of people, each as OTHER=NAME.
+        keep_last: whether of several labels of an item by a person the last counts.
+        last_by: the column by which it is the last; None: the order of the rows.
     """
-    counts = Counter(getattr(row, field) for file in files for _, row in file.rows)
+
+    without: str | None = None
+    same_names: bool = False
+    same_person: Sequence[str] | None = None
+    keep_last: bool = False
+    last_by: str | None = None
+
+    @property
+    def value_by_option(self) -> dict[str, Any]:
+        return {f"--{name.replace('_', '-')}": value for name, value in vars(self).items()}
+
+
+EVERYBODY = PeopleChoice()
+
+
+def select_people(
+    files: Sequence[FileRows[N]], field: str, people: PeopleChoice, counts_repeats: bool = False
+) -> list[FileRows[N]]:
+    """Return the rows of files that count, with one name for each person, whom a field names.
+
+    Rows that repeat another one in every column count only if that is wanted. Raises `InputError` as `merge_names`,
+    `sort_by_time` and `leave_out_raters` do.
+    """
+    files = merge_names(files, field, people)
+    if people.last_by is not None:
+        files = [sort_by_time(file, people.last_by) for file in files]
+    if people.keep_last or people.last_by is not None:
+        files = keep_last_labels(files)
+    elif not counts_repeats:
+        files = list(map(drop_repeated_labels, files))
+    return leave_out_raters(files, field, people.without)
+
+
+def merge_names(
+    files: Sequence[FileRows[N]], field: str, people: PeopleChoice
+) -> Sequence[FileRows[N]]:
+    """Return the files with one name for each person. Raises `InputError` for another name of nobody."""
+    if not (people.same_names or people.same_person):
+        return files
+    names = (getattr(row, field) for file in files for _, row in file.rows)
+    counts = Counter(filter(None, names))
+    name_by_other = {}
+    for pair in people.same_person or ():
+        other, _, name_by_other[other] = pair.partition("=")
+        if not name_by_other[other]:
+            raise InputError(f"--same-person {pair}: expected OTHER=NAME, such as petra_h=Petra")
+    select_known_names("--same-person: nobody is", list(name_by_other), sorted(counts))
     spelling: dict[str, str] = {}
-    for name, _ in counts.most_common():
-        spelling.setdefault(fold_name(name), name)
+    new_names = {}
+    for other, _ in counts.most_common():
+        name = name_by_other.get(other, other)
+        key = fold_name(name) if people.same_names else name
+        new_names[other] = spelling.setdefault(key, name)
     merged_files = []
     for file in files:
         rows = (
-            (position, row.model_copy(update={field: spelling[fold_name(getattr(row, field))]}))
+            (position, row.model_copy(update={field: new_names.get(getattr(row, field))}))
             for position, row in file.rows
         )
         merged_files.append(replace(file, rows=tuple(rows)))
@@ -225,17 +282,16 @@ def read_rating_files(
     paths: Sequence[Path],
     columns: NameByField,
     options: NameByField,
-    without: str | None = None,
+    people: PeopleChoice = EVERYBODY,
     dimension: str | None = None,
     classes: Sequence[str] | None = None,
     level: str | None = None,
-    keep_last: bool = False,
 ) -> Sequence["RatingsFile"]:
-    """Read the ratings of files by `read_ratings`, without some people, and of one dimension if one is named.
+    """Read the ratings of files by `read_ratings`, of the `people`, and of one dimension if one is named.
 
     With the `level` of an agreement, labels may be words of the `classes` (`parse_classes`), or any without order; and
     where no rating names its dimension, it is what the column of scores is called by, but for `score` and `label`.
-    `keep_last` as in `keep_last_labels`. Raises `InputError` for classes of a dimension that no rating is of.
+    Raises `InputError` for classes of a dimension that no rating is of.
     """
     choice = None
     if level:
@@ -247,15 +303,13 @@ def read_rating_files(
     files = []
     for path, file_columns in iter_file_columns(paths, columns):
         file = read_ratings(path, file_columns, options, choice)
-        if not keep_last:
-            file = drop_repeated_labels(file)
         if level and not any(rating.dimension for _, rating in file.rows):
             file = _name_dimension(file, {file.columns["score"]} - {*LABEL_FIELDS})
         files.append(file)
     if choice is not None:
         choice.refuse_unread_questions()
-    kept_files = select_dimension(leave_out_raters(files, "reviewer", without), dimension)
-    return keep_last_labels(kept_files) if keep_last else kept_files
+    kept_files = select_people(select_dimension(files, None), "reviewer", people)
+    return select_dimension(kept_files, dimension)
 
 
 def drop_repeated_labels(file: FileRows[N]) -> FileRows[N]:
@@ -288,9 +342,34 @@ def keep_last_labels(files: Sequence[FileRows[N]]) -> list[FileRows[N]]:
     count = len(labelled_subjects) - len(set(labelled_subjects))
     if count:
         _LOGGER.warning(
-            "--keep-last: labels left out, since the person labelled the item again: %d", count
+            "labels left out, since the person labelled the item again: %d; the last is by row, or by --last-by COLUMN",
+            count,
         )
     return kept_files
+
+
+def sort_by_time(file: FileRows[N], column: str) -> FileRows[N]:
+    """Return the file with its rows in the order of the times in a column. Raises `InputError` for what is none."""
+    cells = {position: values.get(column) for position, values in read_rows(Path(file.path))}
+    if not any(cells.values()):
+        raise missing_column_error(file.path, [column], read_first_row(file.path), "--last-by")
+    times = {}
+    for position, cell in cells.items():
+        try:
+            times[position] = _parse_time(str(cell))
+        except ValueError:
+            problem = Problem((column,), f"is {quote(str(cell))}", "write 2026-11-30 14:05")
+            raise_field_error(f"{file.path}, {position}", problem)
+    return replace(file, rows=tuple(sorted(file.rows, key=lambda row: times[row[0]])))
+
+
+def _parse_time(text: str) -> float:
+    """Return a time in seconds, as Mechanical Turk and mails write it, or ISO 8601. Raises `ValueError` for others."""
+    parsed = parsedate_tz(text)
+    if parsed is not None:
+        return mktime_tz((*parsed[:9], parsed[9] or 0))
+    moment = datetime.fromisoformat(text)
+    return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
 
 
 RatingsFile = FileRows[Rating]
@@ -432,7 +511,7 @@ def read_judged_labels(
     options: NameByField = NO_NAMES,
     responses: Mapping[str, str | None] = NO_NAMES,
     choice: LabelChoice | None = None,
-    keep_last: bool = False,
+    people: PeopleChoice = EVERYBODY,
 ) -> FileRows[JudgedLabel]:
     """Read people's labels of judged responses; `true`, `false` and numbers are targets in CSV, too.
 
@@ -440,18 +519,18 @@ def read_judged_labels(
     joined by commas, each as COLUMN, QUESTION=COLUMN or PERSON:QUESTION=COLUMN. `responses` are ids by what a label may
     name: an item that is no such name is, with "_" and its `agent`, that agent's response. A `dimension`, where the
     file has no `question`, is the question, as of ratings that are imported. Rows without a label are left out, and
-    counted as `empty`. Several files are read as one. `keep_last` as in `keep_last_labels`.
+    counted as `empty`. Several files are read as one, of the `people`.
 
     Raises as `read_ratings` does, also if a reviewer labels a response, or a question about it, twice, or nobody any,
     and for classes of a question that no label is of.
     """
     files = [
-        _read_label_file(path, file_columns, options, responses, choice, keep_last)
+        _read_label_file(path, file_columns, options, responses, choice)
         for path, file_columns in iter_file_columns(paths, columns)
     ]
     if choice is not None:
         choice.refuse_unread_questions()
-    file = join_files(keep_last_labels(files) if keep_last else files)
+    file = join_files(select_people(files, "reviewer", people))
     first_place_by_subject: dict[tuple[str | None, ...], str] = {}
     for place, label in file.rows:
         subject = (label.id, label.other, label.question, label.reviewer)
@@ -486,14 +565,11 @@ def _read_label_file(
     options: NameByField,
     responses: Mapping[str, str | None],
     choice: LabelChoice | None,
-    keep_last: bool,
 ) -> FileRows[JudgedLabel]:
     column_names = read_first_row(path)
     if "dimension" in column_names and "question" not in (*column_names, *columns):
         columns = {**columns, "question": "dimension"}
     file = _read_label_columns(path, _LabelRow, columns, options, choice)
-    if not keep_last:
-        file = drop_repeated_labels(file)
     labelled_rows = []
     empty_count = 0
     for position, row in file.rows:
@@ -779,6 +855,7 @@ def _match_columns(
 ) -> NameByField:
     """Return the column of each of the fields of which a file with the columns `present_columns` has one."""
     column_by_field = {}
+    errors = []
     for name in fields:
         # A row of a model with both fields says two things by the two names.
         alias = _COLUMN_ALIASES.get(name)
@@ -794,7 +871,13 @@ def _match_columns(
         if matches:
             column_by_field[name] = matches[0]
         elif name in columns or name in _required_fields(model):
-            raise _rating_column_error(location, candidates, present_columns, options.get(name))
+            error = _rating_column_error(location, candidates, present_columns, options.get(name))
+            errors.append(error)
+    if len(errors) > 1 and columns:  # without named columns it may be no such file
+        also = [str(error).removeprefix(f"{location}: ") for error in errors]
+        raise InputError(f"{location}: {'; also '.join(also)}")
+    for error in errors:
+        raise error
     return column_by_field
 
 

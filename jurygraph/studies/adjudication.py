@@ -4,6 +4,7 @@ A consensus is saved as `jurygraph consensus --json` prints it. `assign --ambigu
 items, and `consensus --before` compares a consensus of all labels with it.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.messages import join_names, quote
 from jurygraph.schema.frozen_model import FrozenModel, JsonFields, Number, UnitInterval
-from jurygraph.schema.rating import Label
+from jurygraph.schema.rating import Label, format_label
 from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.label_words import LABEL_FIELDS
 from jurygraph.sources.ratings import read_json_object
@@ -287,14 +288,20 @@ def report(
         sureness = [
             f"standard error of those that were in doubt: {error_before:.3f} before, {error:.3f} now"
         ]
-    changed_label_count = sum(item.label != item.label_before for item in change.items)
+    names = list(map(format_label, before.classes))  # of a tie, a label is several of them
+    count_by_change = Counter(
+        (item.label_before in names, item.label in names)
+        for item in change.items
+        if item.label != item.label_before
+    )
     report = consensus.report(fitted_consensus, advance)
     return replace(
         report,
         figures={**report.figures, "moved": change},
         sections=[_table(change.items), _table(change.agents), *report.sections],
         conclusion=[
-            f"new labels: {change.labels}; items with another likeliest label: {changed_label_count}",
+            f"new labels: {change.labels}; likeliest labels that changed: {count_by_change[True, True]}, ties that are "
+            f"resolved: {count_by_change[False, True]}, new ties: {count_by_change[True, False]}",
             f"items in doubt: {len(names_in_doubt)} before, {len(doubtful_now)} now; of those before, "
             f"{len(doubtful_now.intersection(names_in_doubt))} still are",
             *sureness,

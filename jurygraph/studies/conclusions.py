@@ -9,14 +9,10 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from statistics import NormalDist
-
-import numpy as np
 
 from jurygraph.aggregation.consensus import DOUBTFUL_ERROR_SHARE
 from jurygraph.display import format_interval
 from jurygraph.inference.clusters import (
-    NORMAL_QUANTILE,
     ONE_SIDED_LEVEL,
     Estimate,
     needed_count_for_difference,
@@ -729,15 +725,12 @@ def describe_raters(
     }
     names_by_finding = defaultdict(list)
     texts = {name: f"{name} {format_cell(cell, 3)}" for name, cell in cells.items()}
-    shifted_names = []
     for name, cell in cells.items():
         finding = _classify_rater(cell, chance, half_way)
         if finding in ("guessing", "weak") and name in unsure_people:
             finding = "unsure"
         if finding is not None:
             names_by_finding[finding].append(name)
-        elif shifts[name] and side_of_bound(cell, half_way) is not None:
-            shifted_names.append(texts[name])
     for finding, finding_text in text_by_finding.items():
         people = names_by_finding[finding]
         if not people:
@@ -748,31 +741,6 @@ def describe_raters(
         yield sentence
     for relation, names in _join_names_by_side(shifts, "higher", "lower"):
         yield f"{unit} surely {relation} {baseline}: {names}"
-    if shifted_names:
-        yield f"shifted, but ranks items like the others ({measure}): {join_names(shifted_names)}"
-
-
-def describe_least_similar_rater(cells: Mapping[str, object]) -> Iterator[str]:
-    """Yield who of three or more has a rank correlation with the others that is surely below the mean of the others'.
-
-    Its error is as if the correlations were independent; those of shared items rise together, which only makes it
-    smaller. As the least of all is tested, the level is divided by their number (Bonferroni).
-    """
-    names = [name for name, cell in cells.items() if side_of_bound(cell, 0.0) is not None]
-    if len(names) < 3:
-        return
-    values, lows, _ = np.array([as_interval(cells[name]) for name in names], dtype=np.float64).T
-    errors = (values - lows) / NORMAL_QUANTILE
-    least, *others = values.argsort().tolist()
-    gap = values[others].mean() - values[least]
-    error = math.hypot(errors[least], *(errors[others] / len(others)))
-    if gap < NormalDist().inv_cdf(1.0 - SIGNIFICANCE_LEVEL / len(names)) * error:
-        yield "nobody is surely less like the others than these are on average (rank correlation)"
-        return
-    yield (
-        f"least like the others: {names[least]}, rank correlation {format_cell(cells[names[least]], 3)}, surely below "
-        f"the mean of the others'; the next has {values[others[0]]:.3f} ({names[others[0]]})"
-    )
 
 
 def without_option(names: Iterable[str]) -> str:

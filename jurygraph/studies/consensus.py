@@ -22,6 +22,7 @@ from jurygraph.aggregation.consensus.fitting import (
     PUBLISHED_SEED,
     ConsensusMethod,
 )
+from jurygraph.aggregation.consensus.model import Votes
 from jurygraph.arrays import Ints
 from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.inference.agreement import (
@@ -47,7 +48,6 @@ from jurygraph.studies.conclusions import (
     conclude_forecast,
     conclude_items,
     describe_lead,
-    describe_least_similar_rater,
     describe_raters,
     side_of_bound,
     without_option,
@@ -58,7 +58,7 @@ from jurygraph.studies.fitted_consensus import (
     describe_fit,
     tie_rule,
 )
-from jurygraph.studies.gold_items import hold_out_gold
+from jurygraph.studies.gold_items import compare_on_gold, conclude_gold, hold_out_gold
 from jurygraph.studies.report import (
     Columns,
     FigureRows,
@@ -189,6 +189,7 @@ def report(
             *_conclude_agents(figures, ballots),
             *conclude_annotators(figures),
             *([held_out.describe()] if held_out else []),
+            *_conclude_sureness(figures, fitted_consensus),
             conclude_items(figures, len(fitted_consensus.doubts)),
             *conclude_forecast(figures),
         ],
@@ -298,6 +299,14 @@ def compare_agents(
     return list(filter(None, leads))
 
 
+def _conclude_sureness(figures: Figures, fitted_consensus: FittedConsensus) -> Iterator[str]:
+    """Yield a warning of probabilities by a model that has too few labels."""
+    is_by_model = fitted_consensus.method not in ("majority", "adjusted-mean")
+    if is_by_model and consensus.too_small(fitted_consensus.model.votes) is not None:
+        mean_probability = 1.0 - figures["findings"]["mean_ambiguity"]
+        yield f"probabilities, {mean_probability:.3f} on average, are too sure: the model has too few labels"
+
+
 def _conclude_agents(figures: Figures, ballots: VoteColumns) -> Iterator[str]:
     """Yield whether the best agent is ahead of the next, and of more than two which pairs surely differ."""
     differences: Sequence[AgentDifference] = figures["pairs"]
@@ -338,11 +347,12 @@ def _accuracy_cell(person: Figures) -> IntervalCell:
 
 
 def conclude_annotators(figures: Figures) -> Iterator[str]:
-    """Yield whom not to trust, who is lenient or strict, and who is least like the others, if the labels show it.
+    """Yield whom not to trust, and who is lenient or strict, if the labels show it.
 
     `figures` have the `annotators`, `values` and `classes` of a report.
     """
     people = figures["annotators"]
+    yield from conclude_gold(people)
     constant_people = {name: row for name, row in people.items() if row.get("always") is not None}
     if constant_people:
         labels = [
@@ -362,20 +372,27 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
         measure, chance = "accuracy", 1.0 / len(figures["classes"])
     cells = {}
     for name, person in people.items():
-        if person["labels"] >= _MIN_LABELS:
+        # who is unlike the others, and right more often than they are, is not to blame
+        if person["labels"] >= _MIN_LABELS and person.get("gold", {}).get("side") != 1:
             cells[name] = person["correlation"] if figures["values"] else _accuracy_cell(person)
     few = [name for name, person in people.items() if person["labels"] < _MIN_LABELS]
     if few:
         yield f"Of {join_names(few)} fewer than {_MIN_LABELS} labels tell too little to say who guesses."
-    shifts = {name: person["shift"] for name, person in people.items()}
+    shifts = {}
+    for name, person in people.items():
+        habit = person.get("habit")
+        words = (
+            ""
+            if habit is None
+            else " (says {label} for {count} of {all} that others call {others})"
+        )
+        shifts[name + words.format_map(habit)] = person["shift"]
     unit, baseline = "labels", SHIFT_FROM_MIDDLE
     if has_words(figures["classes"]):
         unit, baseline = "credit", SHIFT_FROM_OTHERS
     yield from describe_raters(
         cells, measure, chance, shifts, unit, baseline, unsure_people=unsure_people
     )
-    if measure == "correlation":
-        yield from describe_least_similar_rater(cells)
 
 
 def _annotator_figures(
@@ -386,10 +403,11 @@ def _annotator_figures(
     Only classes in an order have a highest and a lowest one, which leniency and strictness are about. With one, the
     rank `correlation` with the others' mean tells near labels from far ones, which accuracy does not, and `shift` is
     how much higher the labels surely are: numbers than in the middle of all annotators, were all items the same,
-    and the credit of words than the others' (`shifts_from_others`). Adjusted means take out the `offset` of each
-    annotator. `agreement` is the mean share of the others' labels of an item that are the same, `rare` how many labels
-    are of items whose majority is not the commonest class, `always` the label of who gives hardly another one, and how
-    often (`Votes.constant_labels`), else None, and `gold` how many labels of gold items are right.
+    and the credit of words than the others' (`shifts_from_others`); `habit` shows it (`_find_habit`). Adjusted means
+    take out the `offset` of each annotator. `agreement` is the mean share of the others' labels of an item that are the
+    same, `rare` how many labels are of items whose majority is not the commonest class, `always` the label of who gives
+    hardly another one, and how often (`Votes.constant_labels`), else None, and `gold` how many labels of gold items are
+    right, and the `side` of the others (`compare_on_gold`).
     """
     ballots = fitted_consensus.ballots
     model = fitted_consensus.model
@@ -400,6 +418,7 @@ def _annotator_figures(
     is_rare = majority != np.bincount(majority).argmax()
     rare_counts = np.bincount(votes.annotator, is_rare[votes.item], len(votes.annotators))
     gold_counts = model.gold_labels_by_annotator()
+    gold_sides = compare_on_gold(gold_counts)
     code_by_name = {str(name): code for code, name in enumerate(model.votes.annotators)}
     annotator = np.array([code_by_name[name] for name in ballots.annotator])
     correlations: list[Estimate | None] = [None] * len(code_by_name)
@@ -427,15 +446,41 @@ def _annotator_figures(
         row["shift"] = as_interval(shifts[code])
         if fitted_consensus.method == "adjusted-mean" and fitted_consensus.adjusted is not None:
             row["offset"] = round(float(fitted_consensus.adjusted.leniency[code]), 9)
+        row["habit"] = row["shift"] and _find_habit(votes, code, row["shift"].value)
         row["agreement"] = None if math.isnan(agreements[code]) else agreements[code]
         row["rare"] = int(rare_counts[code])
         label, count = constant_labels.get(code, (None, 0))
         row["always"] = None if label is None else {"label": label, "labels": count}
         if ballots.gold:
             right_count, label_count = gold_counts[code].tolist()
-            row["gold"] = {"right": right_count, "labels": label_count}
+            row["gold"] = {"right": right_count, "labels": label_count, "side": gold_sides[code]}
         rows[str(name)] = row
     return rows
+
+
+def _find_habit(votes: Votes, annotator: int, shift: float) -> Figures | None:
+    """Return as what a person labels most often, in the direction of a shift, what `others` by majority call otherwise.
+
+    `count` labels are it, of `all` that the person gives to what they call so. None without any.
+    """
+    is_own = votes.annotator == annotator
+    label = votes.label[is_own]
+    others = votes.counts[votes.item[is_own]]
+    others[np.arange(len(label)), label] -= 1
+    is_untied = (others == others.max(axis=1, keepdims=True)).sum(axis=1) == 1
+    pairs = (others.argmax(axis=1)[is_untied], label[is_untied])
+    confusion = np.zeros((len(votes.classes),) * 2, dtype=np.int64)
+    np.add.at(confusion, pairs, 1)
+    shifted_labels = np.triu(confusion, 1) if shift > 0.0 else np.tril(confusion, -1)
+    majority, given = divmod(int(shifted_labels.argmax()), len(confusion))
+    if not shifted_labels.any():
+        return None
+    return {
+        "others": votes.classes[majority],
+        "label": votes.classes[given],
+        "count": int(confusion[majority, given]),
+        "all": int(confusion[majority].sum()),
+    }
 
 
 def _shifts_from_middle(adjusted: AdjustedMeans, clusters: Ints) -> list[Estimate | None]:
@@ -553,9 +598,6 @@ def _sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSect
         yield from _doubtful_item_sections(figures, fitted_consensus)
     else:
         yield _ambiguity_table(figures)
-        if consensus.too_small(fitted_consensus.model.votes) is not None:
-            mean_probability = 1.0 - figures["findings"]["mean_ambiguity"]
-            yield f"probabilities, {mean_probability:.3f} on average, are too sure: the model has too few labels"
     forecasts = figures["further_labels"]
     header: tuple[str, ...] = (
         "further labels of each ambiguous item",

@@ -1,5 +1,6 @@
 """Which method is right on items with a known label, each of which is held out of what the method is told."""
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -7,9 +8,11 @@ import numpy as np
 from jurygraph.aggregation.consensus.fitting import PublishedMethod, held_out_posteriors
 from jurygraph.arrays import Floats, Ints
 from jurygraph.inference.sign_flips import sign_flip_p
-from jurygraph.messages import format_count
+from jurygraph.messages import format_count, join_names
 from jurygraph.studies.alternative_annotator import SIGNIFICANCE_LEVEL
+from jurygraph.studies.conclusions import without_option
 from jurygraph.studies.fitted_consensus import FittedConsensus
+from jurygraph.studies.report import Figures
 
 
 class HeldOutLabels(NamedTuple):
@@ -45,6 +48,44 @@ class HeldOutGold(NamedTuple):
             f"of {format_count(self.items, 'known item')}, held out in up to ten parts: majority {self.majority}; "
             f"model (stableval) {self.stableval}; {verdict}"
         )
+
+
+def compare_on_gold(counts: Ints) -> list[int]:
+    """Return -1 for who is surely right on known items less often than the others, 1 for more often, and else 0, [A].
+
+    `counts` [A,2] are right labels, and all of them. Tests are exact (hypergeometric). Only the first, which blames,
+    allows for the number of people.
+    """
+    from scipy.stats import hypergeom  # imported lazily: every `study` command would wait for it
+
+    right, labels = counts.T
+    all_right, all_labels = counts.sum(axis=0)
+    draws = (all_labels, all_right, labels)
+    is_worse = hypergeom.cdf(right, *draws) < SIGNIFICANCE_LEVEL / len(counts)
+    is_better = hypergeom.sf(right - 1, *draws) < SIGNIFICANCE_LEVEL
+    return [int(side) for side in is_better.astype(np.int64) - is_worse]
+
+
+def conclude_gold(people: Mapping[str, Figures]) -> Iterator[str]:
+    """Yield who is right on how many known items, least often first, and a warning of who surely errs more there."""
+    share_by_name = {}
+    texts = {}
+    for name, person in people.items():
+        gold = person.get("gold")
+        if gold and gold["labels"]:
+            share_by_name[name] = gold["right"] / gold["labels"]
+            texts[name] = f"{name} {gold['right']} of {gold['labels']}"
+    if not texts:
+        return
+    names = sorted(texts, key=share_by_name.__getitem__)
+    sentence = f"right on gold, least often first: {join_names(texts[name] for name in names)}"
+    worse = [name for name in names if people[name]["gold"].get("side") == -1]
+    if worse:
+        sentence = (
+            f"Warning: {sentence}; surely less often than the others: {join_names(worse)}; to leave out: "
+            f"{without_option(worse)}"
+        )
+    yield sentence
 
 
 def hold_out_gold(fitted: FittedConsensus) -> HeldOutGold | None:

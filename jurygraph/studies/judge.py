@@ -27,9 +27,12 @@ from jurygraph.sources.label_words import (
     parse_classes,
 )
 from jurygraph.sources.ratings import (
+    EVERYBODY,
     NO_LABEL_DESCRIPTION,
     FileRows,
+    PeopleChoice,
     PlacedLabel,
+    leave_out_raters,
     parse_target_cell,
     read_judged_labels,
 )
@@ -198,11 +201,11 @@ def read_labels(
     options: Mapping[str, str] = {},
     question: str | None = None,
     classes: Sequence[str] | None = None,
-    keep_last: bool = False,
+    people: PeopleChoice = EVERYBODY,
 ) -> FileRows[JudgedLabel]:
     """Return the labels in files, or those that `label.NAME` names of the runs' responses, as if a file had them.
 
-    `columns`, `options` and `keep_last` are those of `read_judged_labels`. Where labels of a file name the `question`,
+    `columns`, `options` and `people` are those of `read_judged_labels`. Where labels of a file name the `question`,
     those of others are left out. With `classes`, words of all questions, or of one, labels are these (`parse_classes`).
 
     Raises `InputError` for a file that cannot be read, or is named twice, if files have different labels, if no
@@ -214,7 +217,7 @@ def read_labels(
         paths = list(map(Path, sources))  # `label.csv` is a file
         names = [name for run in runs for name in run.response_by_name.items()]
         choice = _make_label_choice(paths, runs, question or "", classes)
-        return read_judged_labels(paths, columns, options, dict(names), choice, keep_last)
+        return read_judged_labels(paths, columns, options, dict(names), choice, people)
     for field_name in columns:
         option = options.get(field_name, "columns")
         raise InputError(f"{option}: is for a file of labels, and {source} is a label of the runs")
@@ -244,7 +247,9 @@ def read_labels(
         raise _make_no_label_error(name, runs, is_label_empty=bool(responses_without_label))
     column_by_field = {"id": "id", "target": source}
     count = len(responses_without_label - by_response.keys())
-    return FileRows(runs[0].run, tuple(by_response.values()), column_by_field, empty=count)
+    file = FileRows(runs[0].run, tuple(by_response.values()), column_by_field, empty=count)
+    leave_out_raters([file], "reviewer", people.without)  # refused, as it names nobody
+    return file
 
 
 def _make_label_choice(

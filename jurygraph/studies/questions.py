@@ -15,7 +15,7 @@ from jurygraph.runs.run import Run
 from jurygraph.schema.rating import Label, format_label
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.ratings import parse_target_cell
-from jurygraph.studies.consensus import compare_agents
+from jurygraph.studies.consensus import compare_agents, name_likeliest_classes
 from jurygraph.studies.fitted_consensus import FittedConsensus, describe_items
 from jurygraph.studies.judgements import (
     UNIT_SCALE,
@@ -24,7 +24,14 @@ from jurygraph.studies.judgements import (
     find_judgements_of_question,
     read_judgements,
 )
-from jurygraph.studies.report import Columns, Figures, IntervalCell, Report, ReportTable
+from jurygraph.studies.report import (
+    Columns,
+    Figures,
+    IntervalCell,
+    Report,
+    ReportTable,
+    as_interval,
+)
 from jurygraph.studies.votes import has_words
 from jurygraph.views.agents import AgentDifference
 
@@ -257,7 +264,7 @@ def list_consensus_labels(
 def list_item_rows(fits: Sequence[FittedConsensus], items: JudgedItems) -> list[dict[str, _Cell]]:
     """Return a row for each item: of each question the consensus, how sure it is, the judge, and each person's label.
 
-    The consensus is the likeliest class, and none where several are as likely. How sure it is says its probability, of
+    The consensus is the likeliest class, or a tie of several. How sure it is says its probability, of
     adjusted means the standard error, of a majority the share of the labels that are it. The judge's is in words where
     people's are, of a scale of as many steps, and why there is none where it judged nothing. `in doubt` names each
     question of which the item is, and why.
@@ -300,16 +307,22 @@ def list_item_rows(fits: Sequence[FittedConsensus], items: JudgedItems) -> list[
 
 
 def list_other_sheets(report: Report, question: str) -> dict[str, list[dict[str, _Cell]]]:
-    """Return the rows of further sheets: people as they are printed, and what moved since a round before.
+    """Return the rows of further sheets: people with figures as numbers, and what moved since a round before.
 
     `question` is that of a report of one alone. Warnings that name people follow these.
     """
     figures = report.to_json()
     figures_by_question = figures.get("questions", {question: figures})
     table = _annotator_table(figures_by_question)
-    people: list[dict[str, _Cell]] = [
-        dict(zip(table.header, row, strict=True)) for row in table.cells()
-    ]
+    people = []
+    for row in table.rows:
+        numbers: dict[str, Any] = dict(zip(table.header, row, strict=True))
+        for column, cell in zip(table.header, row, strict=True):
+            estimate = as_interval(cell)
+            if estimate is not None:
+                numbers |= {column: estimate.value, f"{column} from": estimate.low}
+                numbers[f"{column} to"] = estimate.high
+        people.append(numbers)
     people += [{"warning": text} for text in report.conclusion if "Warning: " in text]
     changes = []
     for name, figures_of_question in figures_by_question.items():
@@ -358,13 +371,21 @@ def _find_likeliest_class(fit: FittedConsensus, item: Figures) -> Label | None:
     return None if is_tied else fit.ballots.classes[posterior.index(greatest)]
 
 
+def _describe_label(fit: FittedConsensus, item: Figures) -> Label:
+    """Return the likeliest class of an item, or which ones are as likely."""
+    label = _find_likeliest_class(fit, item)
+    if label is None:
+        return f"tie: {name_likeliest_classes(fit.ballots.classes, item['posterior'])}"
+    return label
+
+
 def _consensus_cells(fit: FittedConsensus) -> dict[str, Mapping[str, _Cell]]:
     """Return by column the consensus of a question on each item, how sure it is, and the number of its labels."""
     name = fit.question
     items = describe_items(fit)
     labelled_items = {key: item for key, item in items.items() if item["labels"]}
     cells: dict[str, Mapping[str, _Cell]] = {
-        name: {key: _find_likeliest_class(fit, item) for key, item in labelled_items.items()}
+        name: {key: _describe_label(fit, item) for key, item in labelled_items.items()}
     }
     if fit.method == "adjusted-mean":
         cells[f"{name} mean"] = {

@@ -348,7 +348,7 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> S
             f"{odd.label_location}: is {quote(format_label(label))}, {problem}, or name all labels from low to high "
             f"with --classes {_name_question(votes)}LOWEST,…,HIGHEST"
         )
-    classes = sorted(_list_spellings(labels))
+    classes = sorted(list_spellings(labels))
     class_count = len(classes)
     if class_count == 1:
         raise InputError(
@@ -374,7 +374,7 @@ def _rank_as_word(label: str) -> int:
     return 1 if isinstance(parse_target_cell(label), bool) else 2
 
 
-def _list_spellings(labels: Iterable[Label]) -> list[Any]:
+def list_spellings(labels: Iterable[Label]) -> list[Any]:
     """Return the labels that occur, those that differ in case alone in their commonest spelling."""
     spelling_by_class: dict[str, Any] = {}
     for label, _ in Counter(labels).most_common():
@@ -384,7 +384,7 @@ def _list_spellings(labels: Iterable[Label]) -> list[Any]:
 
 def _order_decisions(labels: Iterable[Label]) -> Sequence[Any]:
     """Return labels that are two words of a decision, such as no and yes, the one that declines first; else none."""
-    words = _list_spellings(labels)
+    words = list_spellings(labels)
     decisions = {parse_target_cell(str(word)): word for word in words}
     are_words = all(isinstance(word, str) for word in words)
     if len(words) != 2 or not are_words or decisions.keys() != {False, True}:

@@ -16,6 +16,7 @@ import pytest
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import (
+    PeopleChoice,
     RatingsFile,
     drop_repeated_labels,
     escape_formulas,
@@ -804,20 +805,50 @@ def test_of_labels_of_an_item_by_a_person_the_last_is_kept_where_it_is_asked_for
     rows = [rating(item=item, score=score) for item, score in cells]
     path = table(tmp_path / "r.jsonl", *rows)
     later = table(tmp_path / "later.jsonl", rating(item="b", score=5, dimension="tone"))
-    files = read_rating_files([path, later], {}, {}, level="ordinal", keep_last=True)
+    files = read_rating_files(
+        [path, later], {}, {}, level="ordinal", people=PeopleChoice(keep_last=True)
+    )
     found = [(position, rating.item, rating.score) for position, rating in files[0].rows]
     assert found == [("line 2", "b", 2), ("line 5", "a", 1), ("line 6", "c", None)]
     assert len(files[1].rows) == 1, "of another dimension"
-    message = "--keep-last: labels left out, since the person labelled the item again: 2"
+    message = "labels left out, since the person labelled the item again: 2; the last is by row, or by --last-by COLUMN"
     assert caplog.messages == [message]
     people = tmp_path / "people.csv"
     people.write_text("item,agent,annotator,label\nq,m,ann,1\nq,m,bo,1\nq_m,,ann,0\nq,n,ann,1\n")
-    file = read_judged_labels([people], keep_last=True)
+    file = read_judged_labels([people], people=PeopleChoice(keep_last=True))
     kept = [(label.id, label.reviewer, label.target) for _, label in file.rows]
     assert kept == [("q_m", "bo", 1), ("q_m", "ann", 0), ("q_n", "ann", 1)]
     votes = read_votes(path)
     (kept_votes,) = keep_last_labels([votes])
     assert [vote.label for _, vote in kept_votes.rows] == [2, 1, None]
+
+
+def test_the_last_label_by_a_column_of_times_and_the_names_of_one_person(tmp_path: Path) -> None:
+    """As Mechanical Turk writes times, in any order of rows; no rule makes petra_h of Petra."""
+    cells = [("Petra", 1, "17:05:33"), ("petra_h", 2, "09:10:33"), (" petra", 3, "10:00:00")]
+    rows = [
+        rating(reviewer=name, score=score, sent=f"Fri Nov 15 {time} PST 2019")
+        for name, score, time in cells
+    ]
+    path = table(tmp_path / "r.csv", *rows)
+    people = PeopleChoice(same_names=True, same_person=["petra_h=Petra"], last_by="sent")
+    (file,) = read_rating_files([path], {}, {}, people)
+    assert [(row.reviewer, row.score) for row in ratings(file)] == [("Petra", 1)]
+    refused: Mapping[str, Mapping[str, Any]] = {
+        "--same-person: nobody is 'petra_j'": {"same_person": ["petra_j=Petra"]},
+        "--same-person petra_h: expected OTHER=NAME": {"same_person": ["petra_h"]},
+        "has no column 'send'; did you mean sent": {"last_by": "send"},
+        "r.csv, line 2, field reviewer: is 'Petra'; write 2026-11-30": {"last_by": "reviewer"},
+    }
+    for message, changes in refused.items():
+        with pytest.raises(InputError, match=message):
+            read_rating_files([path], {}, {}, PeopleChoice(**changes))
+
+
+def test_named_columns_that_are_missing_are_named_at_once(tmp_path: Path) -> None:
+    path = table(tmp_path / "v.csv", {"item": "a", "WorkerId": "ann", "safety": "safe"})
+    with pytest.raises(InputError, match=r"'safty'; did you mean safety.* also has no column 'Wor"):
+        read_votes(path, {"annotator": "WorkerID", "label": "safty"})
 
 
 def test_ratings_without_a_dimension_are_of_what_their_column_is_called_by(tmp_path: Path) -> None:

@@ -34,6 +34,22 @@ def held_out(fitted: FittedConsensus) -> HeldOutGold:
     return found
 
 
+def test_who_is_right_on_gold_comes_first_and_who_is_so_more_often_is_not_blamed() -> None:
+    """Three people make one mistake in four, the same ones; a fourth makes none, and a fifth no other."""
+    truth = [item % 3 for item in range(48)]
+    wrong = [(label + 1) % 3 if item % 4 == 0 else label for item, label in enumerate(truth)]
+    lost = [(label + 1) % 3 for label in truth]
+    labels: dict[str, list[Any]] = dict.fromkeys(("ann", "bo", "cy"), wrong)
+    labels |= {"careful": truth, "emeka": lost}
+    found = consensus_study.report(fit_labels(labels, truth[:24]))
+    sentences = list(map(str, found.conclusion))
+    assert sentences[0] == (
+        "Warning: right on gold, least often first: emeka 0 of 24, ann 18 of 24, bo 18 of 24, cy 18 of 24, careful 24 "
+        "of 24; surely less often than the others: emeka; to leave out: --without emeka"
+    )
+    assert not any("careful" in sentence for sentence in sentences[1:])
+
+
 @pytest.mark.parametrize("known_count", [12, 24])
 def test_a_model_that_is_told_of_two_liars_is_right_where_their_majority_is_wrong(
     known_count: int,

@@ -20,7 +20,7 @@ from jurygraph.cli.options import (
 from jurygraph.cli.output_files import write_output
 from jurygraph.cli.render.text import print_message, print_messages, print_report
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, join_names, quote, shell_quote, split_names
+from jurygraph.messages import did_you_mean, fold_name, join_names, quote, shell_quote, split_names
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import format_label
 from jurygraph.schema.task import chat_to_prompt_text
@@ -253,9 +253,11 @@ def _notes_on_consensus(
     raters = consensus.annotator_names
     left_out = frozenset().union(*(item.left_out for item in consensus.items.values()))
     for name in names:
-        if name in left_out:
-            yield f"{quote(name)} was left out of {path} by --without, and so are new labels; name others"
-        elif raters and name not in raters:
+        if fold_name(name) in map(fold_name, left_out):
+            raise InputError(
+                f"--reviewers: {quote(name)} was left out of {path} by --without, and so are new labels; name others"
+            )
+        if raters and name not in raters:
             # A, B and C, or 1, 2 and 3 at the end tell people apart, and whoever is asked as well is somebody else.
             stem = name.rstrip(digits)[:-1]
             others = [

@@ -2,7 +2,8 @@
 
 import math
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -15,16 +16,14 @@ from jurygraph.cli.options import (
     DimensionOption,
     GroupColumnOption,
     ItemColumnOption,
-    KeepLastOption,
     PlotFileOption,
     RatingsFilesArgument,
     ReviewerColumnOption,
-    SameNamesOption,
     ScoreColumnOption,
-    WithoutOption,
     option,
     parse_column_options,
     select_named_columns,
+    with_people_options,
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.report import make_report_command, read_from_each_run
@@ -51,16 +50,15 @@ from jurygraph.sources.ratings import (
     NUMERAL_PATTERN,
     LabelWithPlace,
     NameByField,
+    PeopleChoice,
     VotesFile,
     confusions_to_json,
-    drop_repeated_labels,
     iter_file_columns,
-    keep_last_labels,
     leave_out_raters,
-    merge_names,
     read_gold,
     read_votes,
     select_dimension,
+    select_people,
     split_column_subject,
 )
 from jurygraph.sources.table_rows import read_first_row
@@ -83,6 +81,7 @@ from jurygraph.studies.votes import collect_votes, list_questions
 
 
 @make_report_command
+@with_people_options
 def consensus(
     ratings: RatingsFilesArgument,
     item: ItemColumnOption = None,
@@ -109,9 +108,8 @@ def consensus(
         ),
     ] = None,
     column: ColumnNamesOption = None,
-    without: WithoutOption = None,
-    keep_last: KeepLastOption = False,
-    same_names: SameNamesOption = False,
+    *,
+    people: PeopleChoice,
     gold: Annotated[
         Path | None,
         option("F", "Items with a known label, in the same columns, or `item` and `label`."),
@@ -244,9 +242,7 @@ def consensus(
         },
         bootstrap=bootstrap,
     )
-    votes = _read_votes(
-        ratings, columns, scales, gold, without, keep_last, same_names, settings.uses_paper_preset
-    )
+    votes = _read_votes(ratings, columns, scales, gold, people, settings.uses_paper_preset)
     questions = list_questions(votes.files, dimension)
     names = list(map(str.casefold, votes.question_names))
     scaled_questions = [name.casefold() for name in filter(None, scales)]
@@ -457,9 +453,7 @@ def _read_votes(
     columns: NameByField,
     scales: ClassesByQuestion,
     gold: Path | None,
-    without: str | None,
-    keep_last: bool,
-    same_names: bool,
+    people: PeopleChoice,
     counts_repeats: bool,
 ) -> _VoteFiles:
     paths = [*ratings, *filter(None, [gold])]
@@ -470,13 +464,10 @@ def _read_votes(
         for path, file_columns in file_column_pairs
     ]
     print_messages(chain.from_iterable(map(_notes_on_file, files)))
-    if same_names:
-        files = merge_names(files, "annotator")
-    if keep_last:
-        files = keep_last_labels(select_dimension(files, None))
-    elif not counts_repeats:  # which the published tables do
-        files = list(map(drop_repeated_labels, files))
-    kept_files = leave_out_raters(files, "annotator", without)
+    files = select_people(
+        select_dimension(files, None), "annotator", replace(people, without=None), counts_repeats
+    )
+    kept_files = leave_out_raters(files, "annotator", people.without)
     kept_people = {vote.annotator for file in kept_files for _, vote in file.rows}
     left_out: dict[str, list[str]] = {}
     for file in files:
@@ -489,31 +480,38 @@ def _read_votes(
 
 def _read_gold_labels(path: Path, columns: NameByField) -> dict[str, Mapping[str, LabelWithPlace]]:
     """Read the gold labels of each question, by columns that votes have; gold need not name agents."""
-    gold_columns = {name: columns[name] for name in ("item", "agent") if name in columns}
     header = read_first_row(path)
-    if columns.get("agent") not in header:
-        gold_columns.pop("agent", None)
-    item_column = gold_columns.get("item", "item")
-    if header and item_column not in header:
-        gold_columns["item"] = "id"
-        if "id" not in header:
-            raise InputError(
-                f"{path}: has no column {quote(item_column)}, as the ratings have, nor `item` or `id`; call the column "
-                f"of its items so (there are {join_names(header)})"
-            )
-    gold_by_question: dict[str, dict[str, LabelWithPlace]] = {}
+    agent_column = columns.get("agent")
+    gold_columns = {"agent": agent_column} if agent_column and agent_column in header else {}
+    item_column = columns.get("item", "item")
+    gold_columns["item"] = _find_column(header, item_column, "id")
+    if header and gold_columns["item"] not in header:
+        raise InputError(
+            f"{path}: has no column {quote(item_column)}, as the ratings have, nor `item` or `id`; call the column "
+            f"of its items so (there are {join_names(header)})"
+        )
+    pairs = []
     for text in split_names(columns.get("label", "label").removesuffix(",")):
         column, first, second = split_column_subject(text)
-        found = read_gold(path, {**gold_columns, "label": column})
-        for question, labels in found.items():
-            name = (second or first or column) if question == column else question
-            gold_labels = gold_by_question.setdefault(name, {})
+        question = second or first or column
+        pairs.append((question, _find_column(header, column, question)))
+    known_pairs = [pair for pair in pairs if pair[1] in header]
+    gold_by_question: dict[str, dict[str, LabelWithPlace]] = {}
+    for name, column in known_pairs or pairs:
+        for question, labels in read_gold(path, {**gold_columns, "label": column}).items():
+            gold_labels = gold_by_question.setdefault(name if question == column else question, {})
             for item, label in labels.items():
                 if gold_labels.setdefault(item, label).label != label.label:
                     raise InputError(
                         f"{label.location}: {quote(item)} has another gold label of {name}"
                     )
     return dict(gold_by_question)
+
+
+def _find_column(header: Collection[str], column: str, name: str) -> str:
+    """Return what gold calls a column: as ratings do, without the part before a dot, as `Input.`, or by the name."""
+    names = (column, column.rpartition(".")[2], name)
+    return next(filter(header.__contains__, names), column)
 
 
 def _notes_on_texts(files: Sequence[VotesFile]) -> Iterator[str]:

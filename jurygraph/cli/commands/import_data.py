@@ -19,6 +19,7 @@ from jurygraph.cli.options import (
     option,
     parse_column_options,
     select_named_columns,
+    with_people_options,
 )
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
 from jurygraph.cli.render.text import print_message, print_messages, print_report, print_result
@@ -46,11 +47,11 @@ from jurygraph.messages import (
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote, format_label
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.ratings import NO_LABEL_DESCRIPTION, NameByField, is_no_label
+from jurygraph.sources.ratings import NO_LABEL_DESCRIPTION, NameByField, PeopleChoice, is_no_label
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
 from jurygraph.studies.report import group_by
-from jurygraph.studies.votes import split_far_labels
+from jurygraph.studies.votes import list_spellings, split_far_labels
 
 RATINGS_FORMAT = "ratings"
 TASK_READERS = {**READERS, **GRAPH_READERS, **TRIAL_READERS}
@@ -65,6 +66,7 @@ _MIN_LABELS_PER_FRACTION = 20
 ImportSelection = Literal["tasks", "answered"]
 
 
+@with_people_options
 def import_(
     form: Annotated[str, argument("FORMAT", f"{', '.join(IMPORT_FORMATS)}.")],
     files: Annotated[
@@ -116,6 +118,8 @@ def import_(
         ),
     ] = None,
     json: JsonOption = False,
+    *,
+    people: PeopleChoice,
 ) -> None:
     """Convert a file of another project to TASKS or RATINGS.
 
@@ -171,6 +175,9 @@ def import_(
         "--target-column": (label, FORMATS_WITH_COLUMNS),
         "--reviewer-column": (annotator, ("qualtrics", RATINGS_FORMAT)),
     }
+    value_and_formats_by_option |= {
+        name: (value, (RATINGS_FORMAT,)) for name, value in people.value_by_option.items()
+    }
     _check_options(form, files, only)
     for name, (value, forms) in value_and_formats_by_option.items():
         if value and form not in forms:
@@ -185,6 +192,7 @@ def import_(
             target,
             ratings,
             {**named_columns_by_role, **other_columns},
+            people,
             json,
         )
     elif form in VOTE_READERS:
@@ -240,11 +248,12 @@ def _import_ratings(
     tasks: str,
     ratings: str | None,
     columns: NameByField,
+    people: PeopleChoice,
     json: bool,
 ) -> None:
     """Write the tasks and the votes of tables; all are read whole before one is written."""
     options = {**COLUMN_OPTION_BY_RATING_FIELD, "text": "--column text=C"}
-    table = read_rated_table(list(map(Path, files)), columns, options)
+    table = read_rated_table(list(map(Path, files)), columns, options, people)
     if ratings is None or "-" in (tasks, ratings) or tasks == ratings:
         raise InputError(
             "--ratings: name a second output file; tasks and ratings are written to a file each"
@@ -423,10 +432,10 @@ def _print_consensus_commands(
         if len(votes_by_dimension) > 1:
             # rows without a dimension are of the one that the written column is called by
             command += f" --dimension {shell_quote(dimension or 'label')}"
-        labels = {format_label(vote.label) for vote in dimension_votes if vote.label is not None}
         if any(vote.agent and isinstance(vote.label, str) for vote in dimension_votes):
-            classes = shell_quote(",".join(sorted(labels)))
-            command += f" --classes {classes}"
+            labels = [vote.label for vote in dimension_votes if vote.label is not None]
+            classes = sorted(map(format_label, list_spellings(labels)))
+            command += f" --classes {shell_quote(','.join(classes))}"
             step = "next (put the classes in order, the lowest first)"
         print_message(f"{step}: {command}")
 

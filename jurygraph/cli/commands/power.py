@@ -10,20 +10,19 @@ from jurygraph.cli.options import (
     DimensionOption,
     GroupColumnOption,
     ItemColumnOption,
-    KeepLastOption,
     RatingsFilesArgument,
     ReviewerColumnOption,
     ScoreColumnOption,
-    WithoutOption,
     option,
     select_named_columns,
+    with_people_options,
 )
 from jurygraph.cli.render.report import make_report_command
 from jurygraph.cli.render.text import progress
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import MeasurementLevel
 from jurygraph.messages import split_names
-from jurygraph.sources.ratings import read_rating_files
+from jurygraph.sources.ratings import PeopleChoice, read_rating_files
 from jurygraph.studies.agreement import read_parts
 from jurygraph.studies.report import Report
 
@@ -31,6 +30,7 @@ _JUDGES_WITH_POWER_ANALYSIS = ("own-history", "item-mean", "rater-offset")
 
 
 @make_report_command
+@with_people_options
 def power(
     ratings: RatingsFilesArgument,
     width: Annotated[float, option("W", "Wanted half-width of alpha's interval.", min=0.001)] = 0.1,
@@ -56,9 +56,9 @@ def power(
     group: GroupColumnOption = None,
     dimension: DimensionOption = None,
     classes: ClassWordsOption = None,
-    without: WithoutOption = None,
-    keep_last: KeepLastOption = False,
     seed: Annotated[int, option("S", "Seed of the draws.", min=0)] = 0,
+    *,
+    people: PeopleChoice,
 ) -> Report:
     """Estimate how many items or reviewers a study needs, from ratings of a first one.
 
@@ -94,9 +94,7 @@ def power(
         item=item, reviewer=reviewer, score=score, agent=agent, group=group
     )
     options = COLUMN_OPTION_BY_RATING_FIELD
-    files = read_rating_files(
-        ratings, columns, options, without, dimension, classes, level, keep_last
-    )
+    files = read_rating_files(ratings, columns, options, people, dimension, classes, level)
     parts = read_parts(files)
     power_study = PowerStudy(
         width=width,

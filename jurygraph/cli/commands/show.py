@@ -12,7 +12,6 @@ from jurygraph.cli.options import (
     ClassWordsOption,
     ItemColumnOption,
     JsonOption,
-    KeepLastOption,
     LabelFilesOption,
     LabelFilterOption,
     ReviewerColumnOption,
@@ -23,6 +22,7 @@ from jurygraph.cli.options import (
     WhereOption,
     option,
     select_named_columns,
+    with_people_options,
 )
 from jurygraph.cli.output_files import (
     compress_lines,
@@ -49,6 +49,7 @@ from jurygraph.runs.calls import read_lookups
 from jurygraph.runs.export_table import import_library, json_value_to_text
 from jurygraph.runs.run import Run
 from jurygraph.runs.table_reader import TableOptions
+from jurygraph.sources.ratings import PeopleChoice
 from jurygraph.views.rewards import (
     ResponseSelection,
     build_reward_table,
@@ -298,6 +299,7 @@ def _print_explanation(run: Run, response_id: str, what_if: bool, json: bool) ->
     print_report(json, content, wrap_lines(map(escape_line, (reward, *reasons))))
 
 
+@with_people_options
 def export(
     run: RunFolderArgument,
     to: Annotated[
@@ -350,7 +352,8 @@ def export(
     reviewer: ReviewerColumnOption = None,
     agent: AgentColumnOption = None,
     classes: ClassWordsOption = None,
-    keep_last: KeepLastOption = False,
+    *,
+    people: PeopleChoice,
 ) -> None:
     """Export a run in another format.
 
@@ -439,7 +442,7 @@ def export(
                         columns,
                         LABEL_COLUMN_OPTIONS,
                         classes=classes,
-                        keep_last=keep_last,
+                        people=people,
                     )
                     add_mean_labels(numbers, people_labels, judgements)
                 options = TableOptions(

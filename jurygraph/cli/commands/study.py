@@ -28,7 +28,6 @@ from jurygraph.cli.options import (
     GroupColumnOption,
     ItemColumnOption,
     JsonOption,
-    KeepLastOption,
     LabelFilesOption,
     MaxCallsOption,
     MaxCostOption,
@@ -40,10 +39,11 @@ from jurygraph.cli.options import (
     RunFolderArgument,
     ScoreColumnOption,
     StepLabelOption,
-    WithoutOption,
     argument,
+    list_option_words,
     option,
     select_named_columns,
+    with_people_options,
 )
 from jurygraph.cli.render.report import ReportOutputOptions, make_report_command, read_from_each_run
 from jurygraph.cli.render.summary import print_missed_conditions
@@ -57,7 +57,7 @@ from jurygraph.runs.run import Run
 from jurygraph.sources.ratings import (
     NO_NAMES,
     NameByField,
-    leave_out_raters,
+    PeopleChoice,
     read_prompts,
     read_rating_files,
     read_texts,
@@ -106,6 +106,7 @@ def preference(run: RunFolderArgument) -> Report:
 
 
 @register_study_command
+@with_people_options
 def agreement(
     ratings: RatingsFilesArgument,
     item: ItemColumnOption = None,
@@ -114,12 +115,12 @@ def agreement(
     agent: AgentColumnOption = None,
     group: GroupColumnOption = None,
     dimension: DimensionOption = None,
-    without: WithoutOption = None,
     level: Annotated[
         MeasurementLevel, option(None, "What the difference of two scores means.")
     ] = "ordinal",
     classes: ClassWordsOption = None,
-    keep_last: KeepLastOption = False,
+    *,
+    people: PeopleChoice,
 ) -> Report:
     """Measure how far reviewers agree, for each dimension and domain.
 
@@ -143,9 +144,7 @@ def agreement(
         item=item, reviewer=reviewer, score=score, agent=agent, group=group
     )
     options = COLUMN_OPTION_BY_RATING_FIELD
-    files = read_rating_files(
-        ratings, columns, options, without, dimension, classes, level, keep_last
-    )
+    files = read_rating_files(ratings, columns, options, people, dimension, classes, level)
     return report(files, level)
 
 
@@ -307,6 +306,7 @@ QuestionOption = Annotated[
 
 
 @partial(register_study_command, title="Certificate of a judge", kinds=("html", "json"))
+@with_people_options
 def certify(
     runs: RunFoldersArgument,
     labels: LabelFilesOption = None,
@@ -314,12 +314,11 @@ def certify(
     target: ScoreColumnOption = None,
     reviewer: ReviewerColumnOption = None,
     agent: AgentColumnOption = None,
-    without: WithoutOption = None,
     question: QuestionOption = None,
     classes: ClassWordsOption = None,
-    keep_last: KeepLastOption = False,
     attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
     *,
+    people: PeopleChoice,
     output: ReportOutputOptions,
 ) -> None:
     """Print one page about a judge, from the studies of its runs: Markdown, with --html a file, or with --json JSON.
@@ -340,31 +339,25 @@ def certify(
     from jurygraph.studies.certificate import certify as certify_runs
     from jurygraph.studies.judge import unnamed_question_note
 
-    people = None
+    people_study = None
     if labels:
         columns = select_named_columns(id=item, target=target, reviewer=reviewer, agent=agent)
-        words = ["jurygraph", "study", "judge", *map(str, runs)]
-        for source in labels:
-            words += ["--labels", source]
-        for field_name, column in columns.items():
-            words += [LABEL_COLUMN_OPTIONS[field_name], column]
-        for name, value in {"--without": without, "--question": question}.items():
-            words += [name, value] if value else []
-        for text in classes or ():
-            words += ["--classes", text]
-        words += ["--keep-last"] * keep_last
+        values: dict[str, Any] = {"--labels": labels}
+        values |= {LABEL_COLUMN_OPTIONS[name]: column for name, column in columns.items()}
+        values |= {"--question": question, "--classes": classes, **people.value_by_option}
+        words = ["jurygraph", "study", "judge", *map(str, runs), *list_option_words(values)]
 
         def join(judged: "Sequence[RunJudgements]") -> "list[JudgeStudy]":
             people_labels, studies = _join_labels(
-                judged, labels, columns, without, question, classes, keep_last
+                judged, labels, columns, people, question, classes
             )
             note = unnamed_question_note(people_labels, studies, question)
             if note is not None:
                 raise InputError(f"{people_labels.path}: {note}")
             return studies
 
-        people = PeopleStudy(" ".join(map(shell_quote, words)), join)
-    report = certify_runs(runs, read_from_each_run, people, attacks)
+        people_study = PeopleStudy(" ".join(map(shell_quote, words)), join)
+    report = certify_runs(runs, read_from_each_run, people_study, attacks)
     replace(output, markdown=not output.json).write(report)
 
 
@@ -372,21 +365,19 @@ def _join_labels(
     judged: "Sequence[RunJudgements]",
     labels: Sequence[str],
     columns: Mapping[str, str],
-    without: str | None,
+    people: PeopleChoice,
     question: str | None,
     classes: Sequence[str] | None,
-    keep_last: bool,
     split: str | None = None,
     consensus: bool = False,
 ) -> "tuple[FileRows[JudgedLabel], list[JudgeStudy]]":
-    """Return the labels of people who are not left out, and the judges of runs with them."""
+    """Return the labels of people, and the judges of runs with them."""
     from jurygraph.studies.judge import join_labels_with_judgements, read_labels
     from jurygraph.studies.judgements import leave_out_unknown_responses
 
-    all_labels = read_labels(
-        labels, judged, columns, LABEL_COLUMN_OPTIONS, question, classes, keep_last
+    people_labels = read_labels(
+        labels, judged, columns, LABEL_COLUMN_OPTIONS, question, classes, people
     )
-    (people_labels,) = leave_out_raters([all_labels], "reviewer", without)
     people_labels, notes = leave_out_unknown_responses(judged, people_labels)
     print_messages(notes)
     studies = join_labels_with_judgements(judged, people_labels, split, consensus, question)
@@ -394,6 +385,7 @@ def _join_labels(
 
 
 @partial(register_study_command, title="Judges and people")
+@with_people_options
 def judge(
     runs: RunFoldersArgument,
     labels: LabelFilesOption = None,
@@ -401,10 +393,8 @@ def judge(
     target: ScoreColumnOption = None,
     reviewer: ReviewerColumnOption = None,
     agent: AgentColumnOption = None,
-    without: WithoutOption = None,
     question: QuestionOption = None,
     classes: ClassWordsOption = None,
-    keep_last: KeepLastOption = False,
     split: Annotated[str | None, option("S", "Use the labels of this split only.")] = None,
     consensus: Annotated[
         bool,
@@ -422,6 +412,7 @@ def judge(
     gate: GateConditionsOption = None,
     show_all: Annotated[bool, option(None, "Print all tables.", "--all")] = False,
     *,
+    people: PeopleChoice,
     output: ReportOutputOptions,
 ) -> None:
     """Measure judges against people.
@@ -467,7 +458,7 @@ def judge(
     judged = read_from_each_run(runs, read_judgements)
     columns = select_named_columns(id=item, target=target, reviewer=reviewer, agent=agent)
     people_labels, studies = _join_labels(
-        judged, labels, columns, without, question, classes, keep_last, split, consensus
+        judged, labels, columns, people, question, classes, split, consensus
     )
     notes = judge_study.unlabelled_row_notes(people_labels)
     notes += judge_study.unpredicted_label_notes(judged, people_labels)

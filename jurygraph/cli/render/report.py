@@ -3,12 +3,19 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, signature
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jurygraph.cli.options import HtmlFileOption, JsonOption, MarkdownOption, PlotFileOption
+from jurygraph.cli.options import (
+    HtmlFileOption,
+    JsonOption,
+    MarkdownOption,
+    PlotFileOption,
+    make_parameters,
+    set_parameters,
+)
 from jurygraph.cli.output_files import (
     refuse_unwritable,
     refuse_unwritable_page,
@@ -132,11 +139,7 @@ def make_report_command(
     for name, parameter in study_parameters.items():
         if name not in (*_OPTION_BY_OUTPUT_KIND, "output"):
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
-    for name in kinds:
-        annotation, default = _OPTION_BY_OUTPUT_KIND[name]
-        parameters.append(
-            Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        )
+    parameters += make_parameters({name: _OPTION_BY_OUTPUT_KIND[name] for name in kinds})
 
     @wraps(study)
     def command(**arguments: Any) -> None:
@@ -150,8 +153,7 @@ def make_report_command(
         if report is not None:
             output.write(report)
 
-    command.__dict__["__signature__"] = Signature(parameters)  # which typer reads
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    set_parameters(command, parameters)
     return command
 
 

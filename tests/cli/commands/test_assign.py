@@ -148,7 +148,7 @@ def test_from_doubt_to_a_refit(
     second = run(*shlex.split(step)[1:])
     assert second.code == 0, second.err
     answers = len(Path("out/adjudicated.jsonl").read_text(encoding="utf-8").splitlines())
-    assert second.out.startswith(f"new labels: {answers}; items with another likeliest label: ")
+    assert second.out.startswith(f"new labels: {answers}; likeliest labels that changed: ")
     assert "\nitem  label before  label  ambiguity before  ambiguity\n" in second.out
     assert "scores by posterior expected credit (method stableval, " in second.out
 

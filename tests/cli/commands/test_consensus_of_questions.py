@@ -74,7 +74,11 @@ def test_each_question_has_a_consensus_and_one_table_shows_them_beside_the_judge
         "no",
         "yes",
     )
-    assert (wrong["tone"], wrong["tone by bo"], wrong["tone by cy"]) == ("", "kind", "")
+    assert (wrong["tone"], wrong["tone by bo"], wrong["tone by cy"]) == (
+        "tie: rude or kind",
+        "kind",
+        "",
+    )
     assert wrong["in doubt"].startswith("accuracy: one vote decides; tone: tie")
     assert (right["stars"], right["stars labels"], right["text"]) == ("1", "3", "Answer of m1 to 0")
     assert "tone judge" not in right, "no judge was asked that"
@@ -131,6 +135,7 @@ def test_excel_has_a_sheet_of_people_and_one_of_what_new_labels_changed(
         "warning",
     )
     assert [row[0] for row in people] == ["ann", "bo", "cy", "dee", None]
+    assert all(isinstance(row[1], float | None) for row in people)
     assert people[-1][-1].startswith("accuracy: Warning: gives nearly every item one label")
     changed = list(book["Changed"].iter_rows(values_only=True))
     assert changed == [
@@ -405,6 +410,13 @@ def test_gold_may_call_its_items_item_or_id_whatever_the_ratings_do(
     for column in ("Reply ID", "item", "id"):
         table(tmp_path / "gold.csv", {column: "i0", "tone": "kind"})
         assert consensus_json(run, *command)["counts"]["gold"] == 1
+    rows = [{f"Input.{name}": cell for name, cell in row.items()} for row in rows]
+    table(tmp_path / "w.csv", *rows)
+    columns = ("--id-column", "Input.Reply ID", "--reviewer-column", "Input.annotator")
+    mapped = ("w.csv", *columns, "--target-column", "mood=Input.tone", "--gold", "gold.csv")
+    for column in ("Input.tone", "tone", "mood"):
+        table(tmp_path / "gold.csv", {"Reply ID": "i0", column: "kind"})
+        assert consensus_json(run, *mapped)["counts"]["gold"] == 1
     table(tmp_path / "gold.csv", {"reply_id": "i0", "tone": "kind"})
     assert run("consensus", *command).err == (
         "error: gold.csv: has no column 'Reply ID', as the ratings have, nor `item` or `id`; call the column of its "

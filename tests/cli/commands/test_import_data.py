@@ -454,7 +454,8 @@ def test_the_next_command_of_each_question_of_a_table_runs(run: Command, tmp_pat
     rows = "item,agent,text,annotator,stars,tone\n"
     for item in range(6):
         for name in ("ann", "bo", "cy"):
-            rows += f"i{item},x,T,{name},{item % 4 + (name == 'bo')},{('cold', 'warm')[item % 2]}\n"
+            rows += f"i{item},x,T,{name},{item % 4 + (name == 'bo')},{('Cold', 'warm')[item % 2]}\n"
+    rows += "i6,x,T,ann,2,cold\n"  # another spelling is no other class
     Path("rated.csv").write_text(rows)
     files = ("--out", "t.jsonl", "--ratings", "r.jsonl")
     ended = run("import", "ratings", "rated.csv", "--target-column", "stars,tone", *files)
@@ -462,7 +463,7 @@ def test_the_next_command_of_each_question_of_a_table_runs(run: Command, tmp_pat
     assert steps == [
         "next: jurygraph consensus r.jsonl --dimension stars",
         "next (put the classes in order, the lowest first): jurygraph consensus r.jsonl --dimension tone --classes "
-        "cold,warm",
+        "Cold,warm",
     ]
     for step in steps:
         _, arguments = step.split(": jurygraph ")

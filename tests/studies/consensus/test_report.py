@@ -468,26 +468,6 @@ def test_the_accuracy_of_someone_who_never_errs_has_the_exact_interval_of_as_man
     assert people["ann"]["accuracy_interval"][0] == pytest.approx(0.025 ** (1 / 6))
 
 
-def test_who_is_least_like_the_others_is_named_where_that_is_sure() -> None:
-    """One of four people labels half of the answers by chance; without that one nobody stands out."""
-    draw = np.random.default_rng(3)
-    rows = []
-    for item in range(150):
-        star = draw.integers(1, 6)
-        for name in ("ann", "bo", "cy", "raj"):
-            label = np.clip(star + draw.integers(-1, 2), 1, 5)
-            if name == "raj" and draw.random() < 0.5:
-                label = draw.integers(1, 6)
-            rows.append((f"i{item}", name, float(label)))
-    settings = ConsensusSettings(method="adjusted-mean")
-    for people, beginning in ((4, "least like the others: raj, rank"), (3, "nobody is surely")):
-        kept = [row for row in rows if people == 4 or row[1] != "raj"]
-        fitted = fit_consensus(collect_votes([votes_file(*kept)]), settings)
-        conclusion = consensus_study.report(fitted).conclusion
-        (sentence,) = [text for text in conclusion if " like the others" in str(text)]
-        assert str(sentence).startswith(beginning)
-
-
 @pytest.mark.parametrize("words", [(), ("one", "two", "three", "four", "five", "six")])
 def test_who_is_surely_lenient_is_named_and_nobody_is_strict_for_that(
     words: tuple[str, ...],
@@ -511,9 +491,9 @@ def test_who_is_surely_lenient_is_named_and_nobody_is_strict_for_that(
     if words:
         others = "credit surely higher than the others' of the same items, on average by"
     (sentence,) = [text for text in found.conclusion if "surely higher" in text]
-    assert str(sentence).startswith(f"{others}: len 0.")
+    assert str(sentence).startswith(f"{others}: len (says ")
+    assert " that others call " in str(sentence).partition(") 0.")[0]
     assert not any("surely lower" in text for text in found.conclusion)
-    assert "shifted, but ranks items like the others (correlation): len 0." in str(found.conclusion)
 
 
 def test_who_may_guess_by_too_few_labels_is_named_apart_from_who_surely_does() -> None:
