@@ -22,6 +22,7 @@ from jurygraph.sources.ratings import (
     read_votes,
     unique_value_by_item,
 )
+from jurygraph.sources.table_rows import find_column
 
 RATED_TABLE_COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
 """What the columns of such a table may be called, or be mapped to."""
@@ -64,7 +65,7 @@ def read_rated_table(
         rating_columns = {name: file_columns[name] for name in file_columns if name != "prompt"}
         file = drop_repeated_labels(read_votes(path, rating_columns, options, model=RatedText))
         files.append(file)
-        if "prompt" in {**file_columns, **file.unread_columns}:
+        if find_column("prompt", {**file_columns, **file.unread_columns}):
             prompts |= read_prompts(path, {"prompt": "prompt", **file_columns})
     file = join_files(files)
     votes = [vote for _, vote in file.rows]

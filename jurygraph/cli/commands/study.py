@@ -62,7 +62,7 @@ from jurygraph.sources.ratings import (
     read_rating_files,
     read_texts,
 )
-from jurygraph.sources.table_rows import read_rows
+from jurygraph.sources.table_rows import find_column, read_rows
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
@@ -759,7 +759,7 @@ class _ReviewerStudy:
             if not self._designs or path is None:
                 continue
             prompt = names.get("prompt", "prompt")
-            if any(prompt in row for _, row in read_rows(path)):
+            if any(find_column(prompt, row) for _, row in read_rows(path)):
                 self._prompts |= read_prompts(path, {**names, "prompt": prompt})
         source = {"history": str(ratings), "texts": items and str(items), "columns": columns}
         self._source = {name: value for name, value in source.items() if value}
