@@ -22,6 +22,7 @@ from jurygraph.inference.agreement import (
     jaccard_by_chance,
     jaccard_excess,
     mean_without_own_subgroup,
+    rank_correlation,
     shifts_from_others,
 )
 from jurygraph.inference.clusters import cluster_numbers
@@ -32,6 +33,7 @@ from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import (
     MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS,
     SHIFT_FROM_OTHERS,
+    describe_least_similar_rater,
     describe_raters,
     side_of_bound,
 )
@@ -56,6 +58,7 @@ MIN_SHARED_ITEMS = 10
 _FEW_ITEMS_THRESHOLD = 30
 _MAX_CLASS_CODES = 3
 _MAX_REVIEWERS_LISTED = 40
+_MAX_REVIEWERS_OF_PAIRS = 8
 _MAX_PARTS_LISTED = 40
 _MAX_BARS_PLOTTED = 12
 
@@ -207,7 +210,8 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
     over groups, `jaccard_excess`; and `reviewers`, each with `ratings`, the rank `correlation` with the mean of the
     others' scores of the same items, with its interval over groups, `spread` (standard deviation of the own scores),
     `strictness`: how far the mean of the others' scores on the same items is above the own mean, in units
-    of the ratings, and `shift`: how much higher own scores surely are (`shifts_from_others`). Nominal ratings have no
+    of the ratings, and `shift`: how much higher own scores surely are (`shifts_from_others`); and the
+    `rank_correlations` of each of up to eight reviewers with each, in the order of their names. Nominal ratings have no
     order, and neither Jaccard nor reviewers.
 
     Raises `InputError` as `read_parts` does, or if no item has scores of two reviewers.
@@ -278,6 +282,11 @@ def _sections(
         yield from describe_raters(
             cells, "correlation", 0.0, shifts, "scores", SHIFT_FROM_OTHERS, taste
         )
+        if figures["rank_correlations"]:
+            rows_of_pairs = [[name, *row] for name, row in figures["rank_correlations"].items()]
+            header = ["rank correlation with", *figures["rank_correlations"]]
+            yield ReportTable(header, rows_of_pairs, digits=2)
+            yield from describe_least_similar_rater(cells)
 
 
 def _alpha_heat_map(parts: FigureRows, title: str) -> Iterator[Plot]:
@@ -319,7 +328,12 @@ def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> F
         "jaccard_by_chance": None,
         "jaccard_excess": None,
         "reviewers": list(_measure_reviewers(matrix)) if is_ordinal else [],
+        "rank_correlations": {},
     }
+    if is_ordinal and 2 < len(matrix.reviewers) <= _MAX_REVIEWERS_OF_PAIRS:
+        for name, scores in zip(matrix.reviewers, matrix.table, strict=True):
+            row = [_correlate(scores, other, matrix.group) for other in matrix.table]
+            figures["rank_correlations"][name] = row
     if is_similarity_defined.any():
         excess = jaccard_excess(matrix.table, matrix.group, MIN_SHARED_ITEMS)
         figures |= {
@@ -328,6 +342,13 @@ def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> F
             "jaccard_excess": as_interval(excess),
         }
     return figures
+
+
+def _correlate(first: Floats, second: Floats, groups: Ints) -> float | None:
+    """Return the rank correlation over the items that both scored."""
+    shared = ~np.isnan(first + second)
+    estimate = rank_correlation(first[shared], second[shared], groups[shared])
+    return estimate and estimate.value
 
 
 def _measure_reviewers(matrix: ReviewerItemScores) -> Iterator[Figures]:

@@ -719,7 +719,8 @@ def describe_raters(
 ) -> Iterator[str]:
     """Yield who may guess, and who is lenient or strict, if the labels show it of some.
 
-    A warning ends with the option that leaves its people out, and before it another reason why they may differ. Who may
+    A warning ends with the option that leaves its people out, unless half of all are warned of, and before it another
+    reason why they may differ. Who may
     guess has an interval of the measure around chance; those agree little whose interval does not reach half way from
     there to full agreement. Who is surely below chance judges the other way round. `shifts` are by name, of labels or
     another `unit`, from a `baseline` in words. Of `unsure_people` too little is known to say that they may guess.
@@ -742,13 +743,17 @@ def describe_raters(
             names_by_finding[finding].append(name)
         elif shifts[name] and side_of_bound(cell, half_way) is not None:
             shifted_names.append(texts[name])
+    unsure_count = len(names_by_finding["unsure"])
+    warned_count = sum(map(len, names_by_finding.values())) - unsure_count
+    # one person may spoil the means with which all others are compared
+    remedy = "; to leave out: " * (2 * warned_count < len(cells))
     for finding, finding_text in text_by_finding.items():
         people = names_by_finding[finding]
         if not people:
             continue
         sentence = f"{finding_text}: {join_names(texts[name] for name in people)}"
         if finding != "unsure":
-            sentence += f"{other_reason}; to leave out: {without_option(people)}"
+            sentence += other_reason + (remedy and f"{remedy}{without_option(people)}")
         yield sentence
     for relation, names in _join_names_by_side(shifts, "higher", "lower"):
         yield f"{unit} surely {relation} {baseline}: {names}"

@@ -9,6 +9,7 @@ from typing import Any
 
 from jurygraph.messages import join_names, shorten
 from jurygraph.studies.agreement import dimension_domain_name
+from jurygraph.studies.alternative_annotator import SIGNIFICANCE_LEVEL
 from jurygraph.studies.conclusions import PLANNED_PAIR, has_equal_predictions
 from jurygraph.studies.report import Columns, FigureRows, Figures, ReportSections, ReportTable
 
@@ -19,29 +20,26 @@ BASELINES_WITHOUT_MODEL = (*OWN_HISTORY_BASELINE_NAMES, *PEER_BASELINE_NAMES)
 _MAX_ROWS_LISTED = 40
 _MAX_REASONS_LISTED = 8
 _MAX_REASON_LENGTH = 90
-_USE_BY_JUDGE = {"personalized": "personal", "own-history": "own mean", None: "not shown"}
+_USE_BY_JUDGE = {"personalized": "personal", "own-history": "own mean"}
 
 
 def layout_sections(figures: Figures, all_tables: bool) -> ReportSections:
     """Yield the tables in the order in which they are read; only the first three without `all_tables`."""
     uses = [row for row in figures["reviewers"] if row["judge"] not in BASELINES_WITHOUT_MODEL]
-    for dimension, reviewers in groupby(uses, key=dimension_domain_name):
-        rows = list(reviewers)
-        judge = rows[0]["judge"]
+    if uses:
+        judge = uses[0]["judge"]
         name = _USE_BY_JUDGE.get(judge, judge)
         columns: Columns = {
-            f"reviewer of {dimension}": "reviewer",
-            "use": lambda row: _USE_BY_JUDGE.get(row["use"], row["use"]),
+            "reviewer": "reviewer",
+            "use": _describe_use,
             f"{name} - mean of others (95 %)": "above_item_mean",
             f"{name} - own mean (95 %)": "above_own_mean",
             "bias (95 %)": "bias",
         }
-        yield ReportTable.of(columns, rows, left=2, digits=2, most=_MAX_ROWS_LISTED)
-    if uses:
+        yield _table(columns, uses, left=3)
         yield (
-            "use: whose error is surely the least (Holm, all reviewers and judges of a new text); -: the error of one "
-            "judge less that of the other, below 0 where the first is nearer; bias: what the judge gives above the "
-            "person"
+            "use: whose error is surely the least (Holm, all reviewers) of the judges of new items; -: the error of "
+            "one less that of the other, below 0 where the first is nearer; bias: what the judge gives above the person"
         )
     folds = dict.fromkeys(row["fold"] for row in figures["judges"] if row["fold"])
     rule = f"what a model predicts is the {join_names(folds)} (`panel`); " if folds else ""
@@ -148,6 +146,12 @@ def _judge_table(title: str, judges: FigureRows) -> ReportTable:
         columns |= {"n of its own": "answered", "MAE on these (95 %)": "mae_of_answered"}
     columns |= {"calls": "calls", "cost": "cost"}
     return _table(columns, judges)
+
+
+def _describe_use(row: Figures) -> str:
+    if row["use_p"] >= SIGNIFICANCE_LEVEL:
+        return "not shown"
+    return _USE_BY_JUDGE.get(row["use"], row["use"])
 
 
 def _describe_shots(row: Figures) -> object:

@@ -61,7 +61,6 @@ from jurygraph.studies.agreement import (
     notes_on_scores,
 )
 from jurygraph.studies.alternative_annotator import (
-    SIGNIFICANCE_LEVEL,
     AlternativeAnnotator,
     PersonLabels,
     compare_judge_with_people,
@@ -592,7 +591,8 @@ def report(
     interval over the reviewer's items and p-value (Holm, over reviewers), and of the last `judge`, the personalized one
     where there is one, its `bias` (judge less person), its `rank_correlation`, and its error less that of `own-history`
     (`above_own_mean`) and of `item-mean` (`above_item_mean`), with intervals over the reviewer's items, and which judge
-    of a new item is surely the nearest (`use`; None if none is); and `reasons`: the correlation of agreement with
+    of a new item is the nearest (`use`), with the p-value that it is nearer than each other one (`use_p`, Holm, over
+    reviewers); and `reasons`: the correlation of agreement with
     similar reasons, of reviewers or those of a judge for them, over `pairs` of reviewers.
     `matches` say how near a judge's reasons are to those of the person that it predicts (`own`), and to `others`' of
     the same item, and `side_by_side` has both texts.
@@ -821,14 +821,21 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
     common = _is_predicted_by_all_judges(columns)
     errors = absolute_errors(part, columns)
     prediction = columns[-1]  # personalized where it is there: judges with a model come last
-    judge_by_reviewer = _surely_nearest_judges(part, errors, common)
+    judges_of_new_items = errors.keys() - {*PEER_BASELINE_NAMES, "neighbours"}
     shifts = (prediction.values - part.score).mean(axis=0)
     reviewers = []
     for index, name in enumerate(part.names):
         rows = common & (part.reviewer == index)
+        groups = part.group[rows]
         mae = dict.fromkeys(errors)
+        nearest = None
+        use_p = 1.0
         if rows.any():
             mae = {judge: float(error[rows].mean()) for judge, error in errors.items()}
+            nearest, *others = sorted(judges_of_new_items, key=mae.__getitem__) or [None]
+            leads = [(errors[other] - errors[nearest])[rows] for other in others]
+            p_values = [t_test_p(mean_with_cluster_interval(lead, groups)) for lead in leads]
+            use_p = max((1.0 if p is None else p for p in p_values), default=1.0)
         gain = None
         compared = rows
         if errors.keys() >= PLANNED_PAIR:
@@ -836,7 +843,6 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
             compared = (part.reviewer == index) & ~np.isnan(gaps)
             gain = mean_with_cluster_interval(gaps[compared], part.group[compared])
         scores = part.score[rows]
-        groups = part.group[rows]
         bias = mean_with_cluster_interval(shifts[rows], groups)
         correlation = rank_correlation(scores, scores + shifts[rows], cluster_numbers(groups))
         above: dict[str, object] = {}
@@ -857,38 +863,11 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
                 "rank_correlation": as_interval(correlation),
                 "above_own_mean": above.get("own-history"),
                 "above_item_mean": above.get("item-mean"),
-                "use": judge_by_reviewer.get(index),
+                "use": nearest,
+                "use_p": use_p,
             }
         )
-    return adjust_p_values(reviewers, "gain_p")
-
-
-def _surely_nearest_judges(
-    part: DimensionRatings, errors: Mapping[str, Floats], is_compared: Bools
-) -> dict[int, str]:
-    """Return the judge that is surely nearer to a reviewer than each other one, by the reviewer's number.
-
-    These are the judges of a new item, which others have not scored: those with a model, and the own mean. What is sure
-    holds for all of these pairs together, of all reviewers (Holm).
-    """
-    judges = errors.keys() - {*PEER_BASELINE_NAMES, "neighbours"}
-    rows = []
-    for reviewer in range(len(part.names)):
-        is_own = is_compared & (part.reviewer == reviewer)
-        for first, second in combinations(sorted(judges), 2):
-            # equal predictions may be sums in another order
-            gaps = np.round((errors[first] - errors[second])[is_own], 12)
-            estimate = mean_with_cluster_interval(gaps, part.group[is_own])
-            nearer = first if gaps.sum() < 0.0 else second
-            rows.append({"winner": (reviewer, nearer), "p": t_test_p(estimate)})
-    wins = Counter(
-        row["winner"]
-        for row in adjust_p_values(rows, "p")
-        if row["p"] is not None and row["p"] < SIGNIFICANCE_LEVEL
-    )
-    return {
-        reviewer: judge for (reviewer, judge), count in wins.items() if count == len(judges) - 1
-    }
+    return adjust_p_values(adjust_p_values(reviewers, "gain_p"), "use_p")
 
 
 def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
