@@ -148,7 +148,7 @@ def _judge_table(title: str, judges: FigureRows) -> ReportTable:
     return _table(columns, judges)
 
 
-def _describe_use(row: Figures) -> str:
+def _describe_use(row: Figures) -> object:
     if row["use_p"] >= SIGNIFICANCE_LEVEL:
         return "not shown"
     return _USE_BY_JUDGE.get(row["use"], row["use"])

@@ -827,12 +827,12 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
     for index, name in enumerate(part.names):
         rows = common & (part.reviewer == index)
         groups = part.group[rows]
-        mae = dict.fromkeys(errors)
-        nearest = None
+        mae: dict[str, Any] = dict.fromkeys(errors)
+        nearest = ""
         use_p = 1.0
         if rows.any():
             mae = {judge: float(error[rows].mean()) for judge, error in errors.items()}
-            nearest, *others = sorted(judges_of_new_items, key=mae.__getitem__) or [None]
+            nearest, *others = sorted(judges_of_new_items, key=mae.__getitem__) or [""]
             leads = [(errors[other] - errors[nearest])[rows] for other in others]
             p_values = [t_test_p(mean_with_cluster_interval(lead, groups)) for lead in leads]
             use_p = max((1.0 if p is None else p for p in p_values), default=1.0)
@@ -863,7 +863,7 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
                 "rank_correlation": as_interval(correlation),
                 "above_own_mean": above.get("own-history"),
                 "above_item_mean": above.get("item-mean"),
-                "use": nearest,
+                "use": nearest or None,
                 "use_p": use_p,
             }
         )
