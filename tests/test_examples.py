@@ -30,10 +30,12 @@ from jurygraph.schema import CallsConfig
 from jurygraph.sources import read_config, read_tasks
 from jurygraph.sources.ratings import read_ratings, read_texts
 from jurygraph.studies.agreement import read_parts
-from jurygraph.studies.reviewers import (
+from jurygraph.studies.reviewer_tables import (
     BASELINES_WITHOUT_MODEL,
     OWN_HISTORY_BASELINE_NAMES,
     PEER_BASELINE_NAMES,
+)
+from jurygraph.studies.reviewers import (
     predict,
     texts_of,
 )

@@ -327,13 +327,20 @@ ConfigSettingsOption = Annotated[
 
 
 def build_table_columns(
-    tasks: str, /, **names: str | int | list[str] | None
+    tasks: str, /, no_prompt: bool = False, **names: str | int | list[str] | None
 ) -> "TableColumns | None":
-    """Return the columns of the table `tasks` by their roles; None if none is named. Raises `InputError`."""
+    """Return the columns of the table `tasks` by their roles; None if none is named. Raises `InputError`.
+
+    With `no_prompt`, its texts answer none.
+    """
     from jurygraph.sources import TableColumns
     from jurygraph.sources.task_tables import chat_file_columns, missing_column_options_error
 
     column_by_role = {role: name for role, name in names.items() if name not in (None, [], "")}
+    if no_prompt:
+        if "prompt" in column_by_role:
+            raise InputError("--no-prompt: is given beside --prompt-column; remove one of them")
+        column_by_role["prompt"] = ""
     has_text_columns = bool(column_by_role.keys() & {"prompt", "response", "messages"})
     chats = chat_file_columns(tasks) if column_by_role and not has_text_columns else None
     if chats is not None and chats.messages is not None:
@@ -367,6 +374,8 @@ def format_column_arguments(columns: "TableColumns | None") -> list[str]:
     words = []
     for role, column in columns.iter_roles_and_columns:
         words += [_COLUMN_OPTION_BY_ROLE[role], column]
+    if columns.prompt == "":
+        words.append("--no-prompt")
     if columns.response_from is not None:
         words += ["--response-from", str(columns.response_from)]
     return words

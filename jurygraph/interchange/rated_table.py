@@ -24,6 +24,7 @@ from jurygraph.sources.ratings import (
     select_people,
     unique_value_by_item,
 )
+from jurygraph.sources.table_rows import find_column
 
 RATED_TABLE_COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
 """What the columns of such a table may be called, or be mapped to."""
@@ -66,8 +67,9 @@ def read_rated_table(
     prompts: dict[str, str] = {}
     for path, file_columns in iter_file_columns(paths, columns, "prompt"):
         rating_columns = {name: file_columns[name] for name in file_columns if name != "prompt"}
-        files.append(read_votes(path, rating_columns, options, model=RatedText))
-        if "prompt" in {**file_columns, **files[-1].unread_columns}:
+        file = read_votes(path, rating_columns, options, model=RatedText)
+        files.append(file)
+        if find_column("prompt", {**file_columns, **file.unread_columns}):
             prompts |= read_prompts(path, {"prompt": "prompt", **file_columns})
     table = join_files(select_people(files, "annotator", people))
     votes = [vote for _, vote in table.rows]

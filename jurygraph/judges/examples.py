@@ -36,6 +36,7 @@ from jurygraph.sources.ratings import (
     read_ratings,
     read_texts,
 )
+from jurygraph.sources.table_rows import find_column
 
 ScaleByDimension = Mapping[str, tuple[float, float]]
 TextPairByKey = Mapping[str, tuple[str, str]]
@@ -169,7 +170,8 @@ class _ExampleSelection:
 
 
 def _find_prompt_column(ratings: RatingsFile) -> str | None:
-    return next(filter(ratings.unread_columns.__contains__, _PROMPT_COLUMN_NAMES), None)
+    columns = [find_column(name, ratings.unread_columns) for name in _PROMPT_COLUMN_NAMES]
+    return next(filter(None, columns), None)
 
 
 def _find_single_dimension(ratings: RatingsFile, scales: ScaleByDimension) -> str:

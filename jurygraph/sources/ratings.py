@@ -70,6 +70,7 @@ from jurygraph.sources.table_rows import (
     RowWithPlace,
     TableRow,
     column_names_location,
+    find_column,
     is_csv,
     missing_column_error,
     read_csv_layout,
@@ -862,6 +863,10 @@ def _match_columns(
         other = None if alias in model.model_fields else alias
         candidates = [columns[name]] if name in columns else [*filter(None, (other, name))]
         matches = [column for column in candidates if column in present_columns]
+        if not matches:
+            spellings = [find_column(column, present_columns) for column in candidates]
+            columns_found = list(filter(None, spellings))
+            matches = columns_found if len(columns_found) == 1 else []
         if len(matches) > 1:
             names = " and ".join(map(repr, matches))
             raise InputError(

@@ -120,6 +120,14 @@ def is_csv(path: Path) -> bool:
     return table_suffix(path) in (".csv", ".tsv")
 
 
+def find_column(name: str, columns: Collection[str]) -> str | None:
+    """Return the column of a name, or else the only one that differs from it in case alone; None without one."""
+    if name in columns:
+        return name
+    spellings = [column for column in columns if column.casefold() == name.casefold()]
+    return spellings[0] if len(spellings) == 1 else None
+
+
 def missing_column_error(
     location: str,
     columns: Sequence[str],

@@ -164,10 +164,11 @@ class TableColumns(FrozenModel):
     the last message of a user, or begins with the message of index `response_from`, or with the first of an assistant
     (`first-reply`). A row need not have the `tools`, `reference_actions` and `reference_messages` of its task, nor a
     `system` message outside the others, as Anthropic's form has it. `workspace` is the column of the folders or
-    archives with a response's files. Tasks with the same `group` are one unit of intervals and comparisons.
+    archives with a response's files. Tasks with the same `group` are one unit of intervals and comparisons. A `prompt`
+    that is empty says that the texts answer none.
     """
 
-    prompt: Id | None = None
+    prompt: Id | Literal[""] | None = None
     response: tuple[Id, ...] = ()
     reference: Id | None = None
     rubric: Id | None = None
@@ -188,15 +189,14 @@ class TableColumns(FrozenModel):
     def _require_prompts_and_responses(self) -> Self:
         if self.messages is None:
             for role in ("prompt", "response"):
-                if not getattr(self, role):
+                if getattr(self, role) in (None, ()):
                     raise ValueError(
                         f"`{role}` is missing; "
                         "a table needs a column of prompts and one of responses, or one of messages; "
-                        "without one, make one, of a constant text if need be; where people rated texts without a "
-                        'prompt, give JSON lines with `"query": ""`, and `metadata: {domain: …}`, as they were judged'
+                        "where the texts answer no prompt, say so with --no-prompt"
                     )
-        elif self.prompt or self.response:
-            role = "prompt" if self.prompt else "response"
+        elif self.prompt is not None or self.response:
+            role = "response" if self.response else "prompt"
             raise ValueError(f"`{role}` is named although `messages` has both; leave it out")
         if self.response_from is not None and self.messages is None:
             raise ValueError("`response_from` is a place in messages; name their column as well")
@@ -231,7 +231,7 @@ class TableColumns(FrozenModel):
         if self.group_by is None:
             return []
         columns = [getattr(self, role) for role in _SHARED_COLUMN_ROLES]
-        return [name for name in columns if name is not None]
+        return [name for name in columns if name]
 
 
 def is_table(path: StrPath) -> bool:
@@ -272,7 +272,7 @@ def chat_file_columns(path: StrPath) -> TableColumns | None:
 def missing_column_options_error(path: StrPath) -> InputError:
     """Return the error that nobody named the columns of a table. Raises that of a file without a first row."""
     first_row = read_first_row(path)
-    hint = "name its columns with --prompt-column and --response-column, or --messages-column"
+    hint = "name its columns with --prompt-column (or --no-prompt) and --response-column, or --messages-column"
     for name in _MESSAGES_COLUMN_NAMES:
         if name in first_row:
             hint = f"add --messages-column {name}"
@@ -705,7 +705,7 @@ def _to_task(
     chat = cells[columns.messages]
     content = {
         "id": named_cells[id_column] if has_group_id else row_id,
-        "query": cells[columns.prompt] if chat is None else chat.query,
+        "query": cells.get(columns.prompt, "") if chat is None else chat.query,
         "reference": cells[columns.reference],
     }
     for role in _TASK_COLUMN_ROLES:

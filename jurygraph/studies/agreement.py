@@ -4,10 +4,12 @@
 which items are among their better ones (Jaccard). Where that is so, a judge for each reviewer has something to learn.
 """
 
+import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -22,13 +24,15 @@ from jurygraph.inference.agreement import (
     jaccard_by_chance,
     jaccard_excess,
     mean_without_own_subgroup,
+    rank_correlation,
     shifts_from_others,
 )
-from jurygraph.inference.clusters import cluster_numbers
+from jurygraph.inference.clusters import NORMAL_QUANTILE, cluster_numbers
 from jurygraph.messages import join_names, notes_on_similar_names
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import RatingsFile
 from jurygraph.studies import symbols
+from jurygraph.studies.alternative_annotator import SIGNIFICANCE_LEVEL
 from jurygraph.studies.conclusions import (
     MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS,
     SHIFT_FROM_OTHERS,
@@ -56,6 +60,7 @@ MIN_SHARED_ITEMS = 10
 _FEW_ITEMS_THRESHOLD = 30
 _MAX_CLASS_CODES = 3
 _MAX_REVIEWERS_LISTED = 40
+_MAX_REVIEWERS_OF_PAIRS = 8
 _MAX_PARTS_LISTED = 40
 _MAX_BARS_PLOTTED = 12
 
@@ -207,7 +212,8 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
     over groups, `jaccard_excess`; and `reviewers`, each with `ratings`, the rank `correlation` with the mean of the
     others' scores of the same items, with its interval over groups, `spread` (standard deviation of the own scores),
     `strictness`: how far the mean of the others' scores on the same items is above the own mean, in units
-    of the ratings, and `shift`: how much higher own scores surely are (`shifts_from_others`). Nominal ratings have no
+    of the ratings, and `shift`: how much higher own scores surely are (`shifts_from_others`); and the
+    `rank_correlations` of each of up to eight reviewers with each, in the order of their names. Nominal ratings have no
     order, and neither Jaccard nor reviewers.
 
     Raises `InputError` as `read_parts` does, or if no item has scores of two reviewers.
@@ -278,6 +284,11 @@ def _sections(
         yield from describe_raters(
             cells, "correlation", 0.0, shifts, "scores", SHIFT_FROM_OTHERS, taste
         )
+        if figures["rank_correlations"]:
+            rows_of_pairs = [[name, *row] for name, row in figures["rank_correlations"].items()]
+            header = ["rank correlation with", *figures["rank_correlations"]]
+            yield ReportTable(header, rows_of_pairs, digits=2)
+            yield from _describe_least_similar_rater(cells)
 
 
 def _alpha_heat_map(parts: FigureRows, title: str) -> Iterator[Plot]:
@@ -319,7 +330,12 @@ def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> F
         "jaccard_by_chance": None,
         "jaccard_excess": None,
         "reviewers": list(_measure_reviewers(matrix)) if is_ordinal else [],
+        "rank_correlations": {},
     }
+    if is_ordinal and 2 < len(matrix.reviewers) <= _MAX_REVIEWERS_OF_PAIRS:
+        for name, scores in zip(matrix.reviewers, matrix.table, strict=True):
+            row = [_correlate(scores, other, matrix.group) for other in matrix.table]
+            figures["rank_correlations"][name] = row
     if is_similarity_defined.any():
         excess = jaccard_excess(matrix.table, matrix.group, MIN_SHARED_ITEMS)
         figures |= {
@@ -328,6 +344,13 @@ def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> F
             "jaccard_excess": as_interval(excess),
         }
     return figures
+
+
+def _correlate(first: Floats, second: Floats, groups: Ints) -> float | None:
+    """Return the rank correlation over the items that both scored."""
+    shared = ~np.isnan(first + second)
+    estimate = rank_correlation(first[shared], second[shared], groups[shared])
+    return estimate and estimate.value
 
 
 def _measure_reviewers(matrix: ReviewerItemScores) -> Iterator[Figures]:
@@ -415,3 +438,26 @@ def notes_on_scores(name: str, scores: Floats, remedy: str) -> Iterator[str]:
     if 1 < len(codes) <= _MAX_CLASS_CODES:
         class_codes_text = ", ".join(f"{code:g}" for code in codes)
         yield f"{name}: {class_codes_text} are taken as an order; if they are codes of classes, {remedy}"
+
+
+def _describe_least_similar_rater(cells: Mapping[str, object]) -> Iterator[str]:
+    """Yield who of three or more has a rank correlation with the others that is surely below the mean of the others'.
+
+    Its error is as if the correlations were independent; those of shared items rise together, which only makes it
+    smaller. As the least of all is tested, the level is divided by their number (Bonferroni).
+    """
+    names = [name for name, cell in cells.items() if side_of_bound(cell, 0.0) is not None]
+    if len(names) < 3:
+        return
+    values, lows, _ = np.array([as_interval(cells[name]) for name in names], dtype=np.float64).T
+    errors = (values - lows) / NORMAL_QUANTILE
+    least, *others = values.argsort().tolist()
+    gap = values[others].mean() - values[least]
+    error = math.hypot(errors[least], *(errors[others] / len(others)))
+    if gap < NormalDist().inv_cdf(1.0 - SIGNIFICANCE_LEVEL / len(names)) * error:
+        yield "nobody is surely less like the others than these are on average (rank correlation)"
+        return
+    yield (
+        f"least like the others: {names[least]}, rank correlation {format_cell(cells[names[least]], 3)}, surely below "
+        f"the mean of the others'; the next has {values[others[0]]:.3f} ({names[others[0]]})"
+    )

@@ -18,7 +18,7 @@ from jurygraph.inference.clusters import (
     needed_count_for_difference,
     t_quantile,
 )
-from jurygraph.messages import format_count, join_names, list_first, shell_quote
+from jurygraph.messages import format_count, join_names, shell_quote
 from jurygraph.studies.alternative_annotator import (
     MIN_PASSING_WIN_RATE,
     MIN_SHARED_ITEMS_BY_PERSON,
@@ -505,6 +505,8 @@ def _conclude_dimension(
             f"{total}, those that all predict. {limiting['judge']} leaves out most: "
             f"{describe_omissions(limiting['left_out'])}."
         )
+    if _PERSONAL_AND_OTHERS_MEAN in pairs:
+        yield _describe_nearer_judge(pairs.pop(_PERSONAL_AND_OTHERS_MEAN), len(persons))
     alpha = best["alpha"]
     threshold = MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS
     yield describe_agreement(subject, "alpha", alpha, threshold, len(persons), "reviewers")
@@ -520,7 +522,6 @@ def _conclude_dimension(
 
 
 _JUDGES_WITH_MODEL = ("zero-shot", "aggregate", "personalized")
-_MAX_PERSONS_NAMED = 8
 _OMISSION_REMEDIES = {
     "unsupported": "by a valid quotation; new runs with `safety: {evidence: preferred}` count these",
     "confidence": "`--min-confidence 0` counts these",
@@ -539,25 +540,18 @@ def describe_omissions(left_out: Mapping[str, int]) -> str:
 
 
 def _describe_persons(persons: FigureRows) -> Iterator[str]:
-    """Yield for whom a judge with a model is too high or too low, and whose items it may order by chance."""
-    sentences = []
-    for row in persons:
-        findings = []
-        for direction, size in _join_names_by_side({"": row["bias"]}, "high", "low"):
-            findings.append(f"too {direction} by{size}")
-        if side_of_bound(row["above_own_mean"], 0.0) == 1:
-            findings.append("worse than the mean of the person's own ratings")
-        order = side_of_bound(row["rank_correlation"], 0.0)
-        correlation = f"rank correlation {_cell_text(row['rank_correlation'])}"
-        if order == 1 and findings:
-            findings.append(f"but orders the items, {correlation}")
-        elif order in (0, -1):
-            findings.append(f"not shown to order items better than chance, {correlation}")
-        if findings:
-            sentences.append(f"for {row['reviewer']} {', '.join(findings)}")
+    """Yield whose items a judge with a model may order by chance; its bias stands in the table."""
+    names = [
+        f"{row['reviewer']} {_cell_text(row['rank_correlation'])}"
+        for row in persons
+        if side_of_bound(row["rank_correlation"], 0.0) in (0, -1)
+    ]
     judge = persons[0]["judge"]
-    if sentences and judge.startswith(_JUDGES_WITH_MODEL):
-        yield f"{judge} is, {'; '.join(list_first(sentences, _MAX_PERSONS_NAMED))}."
+    if names and judge.startswith(_JUDGES_WITH_MODEL):
+        yield (
+            f"{judge} is not shown to order items better than chance (rank correlation) for "
+            f"{join_names(names)}."
+        )
 
 
 def name_with_examples(judge: str, shots: int | None) -> str:
@@ -567,12 +561,24 @@ def name_with_examples(judge: str, shots: int | None) -> str:
 
 PLANNED_PAIR = frozenset({"personalized", "aggregate"})
 """The judges that the study of reviewers is for: their p allows for no other pair."""
+_PERSONAL_AND_OTHERS_MEAN = frozenset({"personalized", "item-mean"})
 _JUDGE_KIND_DESCRIPTIONS = {
     "personalized": "personalized (a judge for each reviewer)",
     "aggregate": "aggregate (one judge for all, with examples)",
     "zero-shot": "zero-shot (one judge for all, without examples)",
     "own-history": "own-history (the mean of each reviewer's own scores)",
+    "item-mean": "item-mean (the mean of the others' scores)",
 }
+
+
+def conclude_draws(judges: Iterable[str]) -> Iterator[str]:
+    """Yield that the figures of judges are of one draw of examples, if there is such a judge."""
+    names = join_names(dict.fromkeys(judges))
+    if names:
+        yield (
+            f"{names}: all texts were judged with one draw of examples, and no interval holds what another draw "
+            "would change; `samples: 3`, or a run with another `seed`, would show it."
+        )
 
 
 def _describe_planned_pair(row: Figures, judges: FigureRows, persons: FigureRows) -> str:
@@ -711,10 +717,11 @@ def describe_raters(
 ) -> Iterator[str]:
     """Yield who may guess, and who is lenient or strict, if the labels show it of some.
 
-    A warning ends with the option that leaves its people out, and before it another reason why they may differ. Who may
-    guess has an interval of the measure around chance; those agree little whose interval does not reach half way from
-    there to full agreement. Who is surely below chance judges the other way round. `shifts` are by name, of labels or
-    another `unit`, from a `baseline` in words. Of `unsure_people` too little is known to say that they may guess.
+    A warning ends with the option that leaves its people out, unless half of all are warned of, and before it another
+    reason why they may differ. Who may guess has an interval of the measure around chance; those agree little whose
+    interval does not reach half way from there to full agreement. Who is surely below chance judges the other way
+    round. `shifts` are by name, of labels or another `unit`, from a `baseline` in words. Of `unsure_people` too little
+    is known to say that they may guess.
     """
     half_way = (1.0 + chance) / 2.0
     text_by_finding = {
@@ -731,13 +738,17 @@ def describe_raters(
             finding = "unsure"
         if finding is not None:
             names_by_finding[finding].append(name)
+    unsure_count = len(names_by_finding["unsure"])
+    warned_count = sum(map(len, names_by_finding.values())) - unsure_count
+    # one person may spoil the means with which all others are compared
+    remedy = "; to leave out: " * (2 * warned_count < len(cells))
     for finding, finding_text in text_by_finding.items():
         people = names_by_finding[finding]
         if not people:
             continue
         sentence = f"{finding_text}: {join_names(texts[name] for name in people)}"
         if finding != "unsure":
-            sentence += f"{other_reason}; to leave out: {without_option(people)}"
+            sentence += other_reason + (remedy and f"{remedy}{without_option(people)}")
         yield sentence
     for relation, names in _join_names_by_side(shifts, "higher", "lower"):
         yield f"{unit} surely {relation} {baseline}: {names}"

@@ -45,7 +45,6 @@ from jurygraph.messages import (
     join_names,
     notes_on_similar_names,
     quote,
-    shorten,
     suggest_known_name,
 )
 from jurygraph.runs.export_table import verdicts_about_response
@@ -68,9 +67,9 @@ from jurygraph.studies.alternative_annotator import (
 )
 from jurygraph.studies.conclusions import (
     PLANNED_PAIR,
+    conclude_draws,
     conclude_reviewers,
     describe_omissions,
-    has_equal_predictions,
     name_with_examples,
 )
 from jurygraph.studies.judgements import JUDGED_STATUS, judgement_status
@@ -82,25 +81,18 @@ from jurygraph.studies.reasons import (
     tf_idf,
 )
 from jurygraph.studies.report import (
-    Columns,
-    FigureRows,
     Figures,
     IntervalCell,
     Plot,
     PlotSeries,
     Report,
-    ReportSections,
-    ReportTable,
     adjust_p_values,
     as_interval,
     describe_range,
     omission_notes,
 )
+from jurygraph.studies.reviewer_tables import PEER_BASELINE_NAMES, layout_sections
 
-OWN_HISTORY_BASELINE_NAMES = ("own-history", "neighbours")
-PEER_BASELINE_NAMES = ("item-mean", "rater-offset")
-"""Judges that use what other reviewers gave the judged item."""
-BASELINES_WITHOUT_MODEL = (*OWN_HISTORY_BASELINE_NAMES, *PEER_BASELINE_NAMES)
 _NEAR_COPY_COSINE = 0.9
 """Cosine from which two texts are nearly the same, so that the one's score would give away the other's."""
 _ROWS_PER_BATCH = 256  # limits memory
@@ -116,6 +108,7 @@ class Predictions:
         calls, cost: of the model, US dollars; None for the cost if a price is unknown.
         reasons: a text for each rating, [n], empty without one; or none at all.
         fold: what a prediction is of several answers of a model, such as "mean of 3 answers".
+        is_one_draw: whether all items were judged once, with one draw of examples.
     """
 
     judge: str
@@ -126,6 +119,7 @@ class Predictions:
     cost: float | None = 0.0
     reasons: Sequence[str] = ()
     fold: str = ""
+    is_one_draw: bool = False
 
     @property
     def answered(self) -> Bools:
@@ -361,8 +355,12 @@ class RunPredictions:
     inputs: dict[str, Sequence[ComponentInput]] = field(default_factory=dict)
     bill: CallBill = field(default_factory=CallBill)
     dimensions: Mapping[str, Dimension] = field(default_factory=dict)
+    has_random_examples: bool = False
+    queries: set[str] = field(default_factory=set)
 
 
+_MAX_QUERY_LENGTH = 1000
+"""Queries that differ only later count as one."""
 _ANSWERED_STATUSES = (JUDGED_STATUS, "not_applicable")
 """That a dimension excludes the item is a prediction, too (such as 0); where a gate says so, the status is `gated`."""
 
@@ -402,6 +400,7 @@ def read_run(
     Raises `InputError` if the run has none of these judges, and `TraceMismatch` if a record of it has been changed.
     """
     judges = {}
+    queries: set[str] = set()
     folder = str(run.folder)
     model = str(run.config.model)
     for use in run.config.evaluators:
@@ -415,6 +414,8 @@ def read_run(
                 shots,
                 settings.seed,
                 dimensions=settings.resolved_dimensions,
+                has_random_examples=shots > 0 and settings.choice == "random",
+                queries=queries,
             )
     if not judges:
         raise InputError(
@@ -424,6 +425,7 @@ def read_run(
         for trace, _ in run.group(group):
             calls = {call.id: call for call in trace.calls}
             uses = read_uses(run.decision_of(trace.task_id))
+            queries.add(run.short_query(trace.task_id, _MAX_QUERY_LENGTH))
             for verdict in verdicts_about_response(trace):
                 if verdict.evaluator in judges:
                     judge = judges[verdict.evaluator]
@@ -488,6 +490,9 @@ def _join_seeds(part: DimensionRatings, name: str, seeds: Sequence[RunPrediction
     cost = None
     if not any(tally.unpriced for tally in sent_call_tallies):
         cost = sum(tally.cost for tally in sent_call_tallies)
+    fold = _describe_fold(seeds)
+    # each query has a draw of its own, and texts that answer none have one query
+    has_one_draw = seeds[0].has_random_examples and len(seeds[0].queries) == 1
     return Predictions(
         name,
         seeds[0].shots,
@@ -496,7 +501,8 @@ def _join_seeds(part: DimensionRatings, name: str, seeds: Sequence[RunPrediction
         calls=sum(tally.number for tally in sent_call_tallies),
         cost=cost,
         reasons=[answer.text for answer in answers],
-        fold=_describe_fold(seeds),
+        fold=fold,
+        is_one_draw=has_one_draw and not fold,
     )
 
 
@@ -561,9 +567,6 @@ _MAX_ALPHA_LEVELS = 101
 _ROUNDING_ERROR = 1e-12
 _FEW_REVIEWERS_THRESHOLD = 20
 _FEW_ITEMS_THRESHOLD = 20
-_MAX_ROWS_LISTED = 40
-_MAX_REASONS_LISTED = 8
-_MAX_REASON_LENGTH = 90
 
 RatingsWithPredictions = tuple[DimensionRatings, PredictionColumns]
 """The ratings of a dimension, and all predictions of them."""
@@ -574,8 +577,9 @@ def report(
     level: MeasurementLevel = "ordinal",
     vectorize: TextVectorizer = tf_idf,
     next_steps: Iterable[str] = (),
+    all_tables: bool = True,
 ) -> Report:
-    """Compare judges of reviewers; `next_steps` are the last of the notes.
+    """Compare judges of reviewers; `next_steps` are the last of the notes, and `all_tables` has those of detail, too.
 
     The figures are `judges`: each with its most examples, for each dimension and each of its domains, with `answered`
     and `coverage` of its ratings, and on the `n` that all answered which answered any `alpha`, `rmse` and `mae`;
@@ -586,7 +590,9 @@ def report(
     error of `aggregate` less that of `personalized` (`gain`), on the `gain_n` ratings that both answered, with its
     interval over the reviewer's items and p-value (Holm, over reviewers), and of the last `judge`, the personalized one
     where there is one, its `bias` (judge less person), its `rank_correlation`, and its error less that of `own-history`
-    (`above_own_mean`), with intervals over the reviewer's items; and `reasons`: the correlation of agreement with
+    (`above_own_mean`) and of `item-mean` (`above_item_mean`), with intervals over the reviewer's items, and which judge
+    of a new item is the nearest (`use`), with the p-value that it is nearer than each other one (`use_p`, Holm, over
+    reviewers); and `reasons`: the correlation of agreement with
     similar reasons, of reviewers or those of a judge for them, over `pairs` of reviewers.
     `matches` say how near a judge's reasons are to those of the person that it predicts (`own`), and to `others`' of
     the same item, and `side_by_side` has both texts.
@@ -617,11 +623,13 @@ def report(
         row for row in figures["judges"] if row["judge"] not in PEER_BASELINE_NAMES
     ]
     conclusion = conclude_reviewers(judges_without_peer_ratings, figures["differences"], reviewers)
+    columns_of_parts = chain.from_iterable(columns for _, columns in judged)
+    conclusion += conclude_draws(column.judge for column in columns_of_parts if column.is_one_draw)
     figures["reviewers"] = list(chain.from_iterable(reviewers.values()))
     figures["judges"] += domain_judge_rows
     return Report(
         figures,
-        _sections(figures),
+        layout_sections(figures, all_tables),
         [*_notes(judged), *next_steps],
         _plots(figures),
         conclusion,
@@ -813,13 +821,21 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
     common = _is_predicted_by_all_judges(columns)
     errors = absolute_errors(part, columns)
     prediction = columns[-1]  # personalized where it is there: judges with a model come last
+    judges_of_new_items = errors.keys() - {*PEER_BASELINE_NAMES, "neighbours"}
     shifts = (prediction.values - part.score).mean(axis=0)
     reviewers = []
     for index, name in enumerate(part.names):
         rows = common & (part.reviewer == index)
-        mae = dict.fromkeys(errors)
+        groups = part.group[rows]
+        mae: dict[str, Any] = dict.fromkeys(errors)
+        nearest = ""
+        use_p = 1.0
         if rows.any():
             mae = {judge: float(error[rows].mean()) for judge, error in errors.items()}
+            nearest, *others = sorted(judges_of_new_items, key=mae.__getitem__) or [""]
+            leads = [(errors[other] - errors[nearest])[rows] for other in others]
+            p_values = [t_test_p(mean_with_cluster_interval(lead, groups)) for lead in leads]
+            use_p = max((1.0 if p is None else p for p in p_values), default=1.0)
         gain = None
         compared = rows
         if errors.keys() >= PLANNED_PAIR:
@@ -827,13 +843,12 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
             compared = (part.reviewer == index) & ~np.isnan(gaps)
             gain = mean_with_cluster_interval(gaps[compared], part.group[compared])
         scores = part.score[rows]
-        groups = part.group[rows]
         bias = mean_with_cluster_interval(shifts[rows], groups)
         correlation = rank_correlation(scores, scores + shifts[rows], cluster_numbers(groups))
-        above_own_mean = None
-        if "own-history" in errors:
-            extra_errors = errors[prediction.judge] - errors["own-history"]
-            above_own_mean = mean_with_cluster_interval(extra_errors[rows], groups)
+        above: dict[str, object] = {}
+        for baseline in {"own-history", "item-mean"} & errors.keys():
+            extra_errors = errors[prediction.judge] - errors[baseline]
+            above[baseline] = as_interval(mean_with_cluster_interval(extra_errors[rows], groups))
         reviewers.append(
             {
                 "dimension": part.dimension,
@@ -846,115 +861,13 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
                 "judge": prediction.judge,
                 "bias": as_interval(bias),
                 "rank_correlation": as_interval(correlation),
-                "above_own_mean": as_interval(above_own_mean),
+                "above_own_mean": above.get("own-history"),
+                "above_item_mean": above.get("item-mean"),
+                "use": nearest or None,
+                "use_p": use_p,
             }
         )
-    return adjust_p_values(reviewers, "gain_p")
-
-
-def _sections(figures: Figures) -> ReportSections:
-    folds = dict.fromkeys(row["fold"] for row in figures["judges"] if row["fold"])
-    rule = f"what a model predicts is the {join_names(folds)} (`panel`); " if folds else ""
-    yield (
-        f"each score is predicted from other ratings (leave-one-out), never from one of the same group; {rule}"
-        "errors are on ratings that all judges predict, and the difference of personalized and aggregate on those that "
-        "both do; "
-        f"alpha is {figures['level']}; intervals are over reviewers, "
-        "and those of differences over reviewers and items (items of one group together), each for itself; p holds for "
-        "all pairs together, but that of personalized and aggregate for itself; own scores are those of the same "
-        "dimension and domain"
-    )
-    yield _judge_table(
-        "judge", [row for row in figures["judges"] if row["judge"] not in PEER_BASELINE_NAMES]
-    )
-    for dimension, reviewers in groupby(figures["reviewers"], key=dimension_domain_name):
-        rows = [{**row, **row["mae"]} for row in reviewers]
-        judges = rows[0]["mae"]
-        columns = {f"MAE of {dimension}, reviewer": "reviewer", "n of all judges": "n"}
-        columns |= dict(zip(judges, judges, strict=True))
-        if judges.keys() >= PLANNED_PAIR:
-            columns["n of both"] = "gain_n"
-            columns["aggregate less personalized (95 %, this reviewer)"] = "gain"
-            columns["p (Holm, all reviewers)"] = "gain_p"
-        judge = rows[0]["judge"]
-        if judge not in BASELINES_WITHOUT_MODEL:
-            columns[f"{judge} less the person (95 %)"] = "bias"
-            columns[f"rank correlation of {judge} (95 %)"] = "rank_correlation"
-        yield ReportTable.of(columns, rows, digits=3, most=_MAX_ROWS_LISTED)
-    peer_judge_rows = [row for row in figures["judges"] if row["judge"] in PEER_BASELINE_NAMES]
-    yield _judge_table("judge that uses others' scores of the item", peer_judge_rows)
-    curve_rows = []
-    for _, rows_of_judge in groupby(figures["curve"], itemgetter("dimension", "judge")):
-        curve = list(rows_of_judge)
-        if len(curve) > 1 or curve[0]["shots"] == 0:
-            curve_rows += curve
-    yield _judge_table("by examples", curve_rows)
-    columns = {
-        "error of": "first",
-        "less that of": "second",
-        "n": "n",
-        "absolute (95 %, this pair)": "absolute",
-        "p (Holm, all other pairs)": "absolute_p",
-        "nearer to (reviewers)": "nearer",
-        "farther from (reviewers)": "farther",
-    }
-    yield _table(
-        columns, [row for row in figures["differences"] if not has_equal_predictions(row)], left=3
-    )
-    columns = {
-        "similar reasons of": "reasons_of",
-        "pairs": "pairs",
-        "correlation with agreement": "correlation",
-        "p": "p",
-    }
-    yield _table(columns, figures["reasons"])
-    columns = {
-        "reasons of": "judge",
-        "cells": "cells",
-        "as the person's": "own",
-        "as others'": "others",
-        "less (95 %)": "difference",
-    }
-    yield _table(columns, figures["matches"])
-    reason_columns: Columns = {
-        "reasons of": "reviewer",
-        "item": "item",
-        "judge": "judge",
-        "the person's": lambda cell: shorten(cell["reviewer_reason"], _MAX_REASON_LENGTH),
-        "the judge's": lambda cell: shorten(cell["judge_reason"], _MAX_REASON_LENGTH),
-        "score": "score",
-        "predicted": "predicted",
-    }
-    yield ReportTable.of(
-        reason_columns, figures["side_by_side"], left=5, digits=2, most=_MAX_REASONS_LISTED
-    )
-
-
-def _table(columns: Columns, rows: Iterable[Figures], left: int = 2) -> ReportTable:
-    """Return a table of records, whose dimension, with its domain, comes first."""
-    named_columns = {"dimension": dimension_domain_name, **columns}
-    return ReportTable.of(named_columns, rows, left=left, digits=3, most=_MAX_ROWS_LISTED)
-
-
-def _judge_table(title: str, judges: FigureRows) -> ReportTable:
-    columns: dict[str, Any] = {
-        title: "judge",
-        "shots": _describe_shots,
-        "coverage": "coverage",
-        "n": "n",
-        "alpha (95 %)": "alpha",
-        "RMSE": "rmse",
-        "MAE (95 %)": "mae",
-    }
-    if any(row["answered"] != row["n"] for row in judges):
-        columns |= {"n of its own": "answered", "MAE on these (95 %)": "mae_of_answered"}
-    columns |= {"calls": "calls", "cost": "cost"}
-    return _table(columns, judges)
-
-
-def _describe_shots(row: Figures) -> object:
-    uses_all = row["shots"] is None and row["judge"] in OWN_HISTORY_BASELINE_NAMES
-    return "all" if uses_all else row["shots"]
+    return adjust_p_values(adjust_p_values(reviewers, "gain_p"), "use_p")
 
 
 def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from jurygraph.runs.run import Run
 from tests.cli.conftest import CONFIG, EVALUATORS, Command
 
 NAMED = ("--prompt-column", "question", "--response-column", "answer", "--id-column", "id")
@@ -45,6 +46,20 @@ def test_a_table_is_scored_and_its_other_columns_come_back_as_labels(run: Comman
     assert run(*words).code == 1
 
 
+@pytest.mark.usefixtures("folder")
+def test_texts_that_answer_no_prompt_are_scored_where_the_user_says_so(run: Command) -> None:
+    named = ("--response-column", "answer", "--id-column", "id")
+    refused = run("score", "data.csv", *named, "--out", "run")
+    assert (refused.code, "say so with --no-prompt" in refused.err) == (2, True), refused.err
+    done = run("score", "data.csv", "--no-prompt", *named, "--group-by", "id", "--out", "run")
+    assert done.code == 1, done.err  # the crash
+    assert "--group-by id --no-prompt" in done.err, "the command that repeats it"
+    with Run.open(Path("run")) as scored:
+        assert scored.short_query("door") == ""
+    both = run("score", "data.csv", "--no-prompt", *NAMED, "--out", "other")
+    assert both.err == "error: --no-prompt: is given beside --prompt-column; remove one of them\n"
+
+
 def test_a_bad_row_is_named_by_line_and_column_and_nothing_is_written(
     folder: Path, run: Command
 ) -> None:
@@ -76,7 +91,7 @@ CHAT = '{"case": "a", "messages": [{"role": "user", "content": "Hi"}, {"role": "
         (
             "texts.csv",
             "case,q\na,b\n",
-            "texts.csv: is a table; name its columns with --prompt-column",
+            "texts.csv: is a table; name its columns with --prompt-column (or --no-prompt) and",
         ),
         (
             "tasks.jsonl",

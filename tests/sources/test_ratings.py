@@ -149,19 +149,23 @@ def test_a_score_in_csv_is_parsed_from_its_text(written: str, score: float, tmp_
 @every_form
 def test_an_unknown_column_is_reported_with_a_suggestion(suffix: str, tmp_path: Path) -> None:
     path = table(
-        tmp_path / f"r{suffix}", {**rating(Group="x", wave="second", tex="y"), "reason": "so"}
+        tmp_path / f"r{suffix}", {**rating(Grupo="x", wave="second", tex="y"), "Reason": "so"}
     )
-    assert read_ratings(path).unread_columns == {
-        "Group": "did you mean group?",
+    file = read_ratings(path)
+    assert file.columns["reason"] == "Reason", "in another case it is the same name"
+    assert file.unread_columns == {
+        "Grupo": "did you mean group?",
         "tex": "did you mean text?",
         "wave": None,
     }
+    path = table(tmp_path / f"s{suffix}", {**rating(Reason="x", REASON="y"), "Group": "z"})
+    assert [*read_ratings(path).unread_columns] == ["REASON", "Reason"], "either may be meant"
 
 
 def test_unread_columns_are_collected_from_every_line(tmp_path: Path) -> None:
-    path = table(tmp_path / "r.jsonl", rating(), rating(idx=1), rating(items="z", TIME=2))
+    path = table(tmp_path / "r.jsonl", rating(), rating(idx=1), rating(items="z", TIM=2))
     assert read_ratings(path).unread_columns == {
-        "TIME": "did you mean time?",
+        "TIM": "did you mean time?",
         "idx": None,
         "items": None,
     }

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from jurygraph.cli.render.report import draw_plots
 from jurygraph.errors import InputError
@@ -98,7 +99,11 @@ def test_whoever_rates_surely_lower_or_guesses_is_named(tmp_path: Path) -> None:
     texts = [text for text in found.sections if isinstance(text, str)]
     (warning,) = [text for text in texts if text.startswith("Warning: may be guessing (")]
     assert ", or of another taste; to leave out: --without " in warning
-    assert texts[-1].startswith(
+    assert texts[-1].startswith("least like the others: zoe, rank correlation ")
+    pairs = part["rank_correlations"]
+    expected = scipy.stats.spearmanr(stars["ann"], stars["zoe"])[0]
+    assert pairs["ann"][4] == pairs["zoe"][0] == pytest.approx(expected)
+    assert texts[-2].startswith(
         "scores surely lower than the others' of the same items, on average by: sam 1.0"
     )
 

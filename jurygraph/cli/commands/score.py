@@ -61,6 +61,7 @@ def score(
         Path | None, option("RUN", "Folder of the run; --dry-run needs none.", "-o", "--out")
     ] = None,
     prompt_column: Annotated[str | None, role_option("prompt", "Prompts of a table.")] = None,
+    no_prompt: Annotated[bool, option(None, "The texts of a table answer no prompt.")] = False,
     response_column: Annotated[
         list[str] | None,
         role_option("response", "Responses of a table; repeat it for several agents."),
@@ -180,6 +181,7 @@ def score(
         raise InputError("--set model: is set before a preset is expanded; name it with --model")
     columns = build_table_columns(
         tasks,
+        no_prompt=no_prompt,
         prompt=prompt_column,
         response=response_column,
         reference=reference_column,

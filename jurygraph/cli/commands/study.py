@@ -62,7 +62,7 @@ from jurygraph.sources.ratings import (
     read_rating_files,
     read_texts,
 )
-from jurygraph.sources.table_rows import read_rows
+from jurygraph.sources.table_rows import find_column, read_rows
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
@@ -664,6 +664,7 @@ def reviewers(
         Literal["ordinal", "interval"],
         option(None, "What the difference of two scores means."),
     ] = "ordinal",
+    all_tables: Annotated[bool, option(None, "Print the tables of detail, too.", "--all")] = False,
     json: JsonOption = False,
 ) -> Report | None:
     """Measure how well judges predict each reviewer's scores, and whether a judge for each reviewer is worth it.
@@ -726,6 +727,7 @@ def reviewers(
         panel=votes,
         embedder=embedder,
         level=level,
+        all_tables=all_tables,
     )
 
 
@@ -759,7 +761,7 @@ class _ReviewerStudy:
             if not self._designs or path is None:
                 continue
             prompt = names.get("prompt", "prompt")
-            if any(prompt in row for _, row in read_rows(path)):
+            if any(find_column(prompt, row) for _, row in read_rows(path)):
                 self._prompts |= read_prompts(path, {**names, "prompt": prompt})
         source = {"history": str(ratings), "texts": items and str(items), "columns": columns}
         self._source = {name: value for name, value in source.items() if value}
@@ -805,6 +807,7 @@ class _ReviewerStudy:
         panel: dict[str, Any],
         embedder: str | None,
         level: MeasurementLevel,
+        all_tables: bool,
     ) -> Report:
         """Compare the judges without a model and those of the runs, whose panels the settings of `panel` replace."""
         from jurygraph.models.embedding import open_embedder
@@ -840,7 +843,7 @@ class _ReviewerStudy:
                 for part, predictions_from_runs in zip(parts, joined_predictions, strict=True)
             ]
             next_steps = self._next_steps(run_folders[-1]) if run_folders else ()
-            return compare_judges(predictions_by_part, level, vectorize, next_steps)
+            return compare_judges(predictions_by_part, level, vectorize, next_steps, all_tables)
 
     def _next_steps(self, folder: Path) -> Iterator[str]:
         labels = shell_quote(self._file.path)
@@ -852,7 +855,8 @@ class _ReviewerStudy:
 
 
 def _choose_compared_judges(judges: str | None, texts: Mapping[str, str]) -> Sequence[str]:
-    from jurygraph.studies.reviewers import BASELINES_WITHOUT_MODEL, MODEL_JUDGES
+    from jurygraph.studies.reviewer_tables import BASELINES_WITHOUT_MODEL
+    from jurygraph.studies.reviewers import MODEL_JUDGES
 
     if judges is None:
         return [name for name in BASELINES_WITHOUT_MODEL if texts or name != "neighbours"]

@@ -503,6 +503,7 @@ def test_who_may_guess_by_too_few_labels_is_named_apart_from_who_surely_does() -
         "fay": IntervalCell(0.8, 0.6, 0.9),
         "gus": IntervalCell(-0.7, -0.9, -0.5),
         "hal": IntervalCell(0.2, 0.01, 0.39),
+        **dict.fromkeys(("ivy", "jo"), IntervalCell(0.8, 0.6, 0.9)),
     }
     shifts = dict.fromkeys(cells)
     assert list(describe_raters(cells, "correlation", 0.0, shifts, "labels", "than others by")) == [
@@ -514,6 +515,9 @@ def test_who_may_guess_by_too_few_labels_is_named_apart_from_who_surely_does() -
         "leave out: --without hal",
         "guessing is not ruled out, and more labels would tell: eve 0.200 (-0.180 to 0.590)",
     ]
+    del cells["ivy"]
+    few = describe_raters(cells, "correlation", 0.0, shifts, "labels", "than others by")
+    assert "leave out" not in " ".join(few), "one may spoil the means of half of them"
 
 
 @pytest.mark.parametrize(("label_count", "is_named"), [(9, False), (10, True)])

@@ -14,7 +14,7 @@ from jurygraph.studies.agreement import DimensionRatings, read_parts
 from jurygraph.studies.alternative_annotator import AlternativeAnnotator
 from jurygraph.studies.conclusions import conclude_reviewers
 from jurygraph.studies.report import IntervalCell, Report
-from jurygraph.studies.reviewers import Predictions, predict, report
+from jurygraph.studies.reviewers import Predictions, absolute_errors, predict, report
 from tests.studies.figures import figures_of
 from tests.studies.reviewers.test_baselines import random_rows, to_ratings
 
@@ -263,7 +263,7 @@ def test_judges_that_all_use_the_others_scores_of_an_item_leave_none_for_new_ite
     assert words.endswith("each judge uses others' scores of the item, which a new item has not.")
 
 
-def test_it_is_said_for_whom_a_judge_is_too_low_worse_than_their_mean_or_orders_by_chance() -> None:
+def test_a_table_says_first_which_judge_to_use_for_whom_and_the_order_by_chance_is_said() -> None:
     """Ann's is 1.5 too low in her order, Bob's is any number, and Cy's is nearly right; an error would hide which."""
     draw = np.random.default_rng(4)
     rows = [
@@ -288,19 +288,28 @@ def test_it_is_said_for_whom_a_judge_is_too_low_worse_than_their_mean_or_orders_
     correlation = scipy.stats.spearmanr(part.score[rows_of_bob], (own + noise)[rows_of_bob])[0]
     assert bob["rank_correlation"].value == pytest.approx(correlation)
     assert cy["above_own_mean"].high < 0.0
-    (words,) = [text for text in found.conclusion if text.startswith("all: personalized is, ")]
-    assert re.search(
-        r"for ann too low by 1\.5\d \([^)]*\), worse than [^,;]*, but orders the items, rank correlation 0\.9",
-        words,
-    )
-    worse = "for bob worse than the mean of the person's own ratings, not shown to order items better than chance"
-    assert worse in words
-    assert " cy " not in words
-    rule, *_ = format_report_lines(found.sections)
+    assert [row["use"] for row in (ann, bob, cy)] == ["own-history"] * 2 + ["personalized"]
+    assert max(row["use_p"] for row in (ann, bob, cy)) < 0.05
+    errors = np.abs(own + noise - part.score) - absolute_errors(part, columns)["item-mean"]
+    above = errors[part.reviewer == 2].mean()
+    assert cy["above_item_mean"].value == pytest.approx(above)
+    (words,) = [text for text in found.conclusion if text.startswith("all: personalized is not ")]
+    assert re.search(r"not shown to order items [^)]*\) for bob -?0\.\d\d \([^()]*\)\.$", words)
+    (words,) = [text for text in found.conclusion if "nearer than item-mean" in text]
+    assert "personalized (a judge for each reviewer)" in words
+    table, *others = report([(part, columns)], all_tables=False).tables
+    uses = [" ".join(map(str, row[1:3])) for row in table.rows]
+    assert uses == ["ann own mean", "bob own mean", "cy personal"]
+    alone, *_ = report([(part, columns[-1:])]).tables
+    assert [row[2] for row in alone.rows] == ["not shown"] * 3
+    assert [other.header[1] for other in others] == [
+        "judge",
+        "judge that uses others' scores of the item",
+    ]
+    rule = next(line for line in format_report_lines(found.sections) if line.startswith("each"))
     assert "; what a model predicts is the mean of 3 answers (`panel`); errors " in rule
     (table,) = [table for table in found.tables if table.header[0].startswith("MAE of")]
-    titles = ["personalized less the person (95 %)", "rank correlation of personalized (95 %)"]
-    assert list(table.header[-2:]) == titles
+    assert table.header[-1] == "rank correlation of personalized (95 %)"
     assert len(table.header) <= 12
 
 

@@ -100,7 +100,10 @@ def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> No
     ((sure, _),) = join_runs(sure_predictions, parts)
     assert sure.left_out == {"failed": 3, "abstained": 3, "confidence below 80": 3}
     columns = [*predict(parts[0], ["item-mean"], (), 1, {}), zero, personal]
-    found = figures_of(report([(parts[0], columns)]))
+    assert (zero.is_one_draw, personal.is_one_draw) == (False, True), "no text has a query"
+    result = report([(parts[0], columns)])
+    assert result.conclusion[-1].startswith("personalized: all texts were judged with one draw of")
+    found = figures_of(result)
     assert [(one.judge, one.n, one.coverage) for one in found.judges] == [
         ("item-mean", 6, 1.0),
         ("zero-shot", 6, 0.5),
