@@ -146,9 +146,9 @@ _PARTS_OF_A_ROW_PATTERN = re.compile(r"'[^']*'|\d+")
 
 _TASK_COLUMN_ROLES = ("tools", "reference_actions", "reference_messages")
 """Columns that a table of messages is read with, as JSON, if it has them."""
-_CHAT_COLUMN_ROLES = (*_TASK_COLUMN_ROLES, "system")
-_OPTIONAL_COLUMN_ROLES = ("response_from", *_CHAT_COLUMN_ROLES)
+_OPTIONAL_COLUMN_ROLES = ("response_from", *_TASK_COLUMN_ROLES, "system")
 """What a row need not have."""
+_CHAT_COLUMN_ROLES = (*_TASK_COLUMN_ROLES, "system", "context")
 _SHARED_COLUMN_ROLES = (
     *("prompt", "messages", "reference", "rubric", "context", "group"),
     *_TASK_COLUMN_ROLES,
@@ -163,8 +163,9 @@ class TableColumns(FrozenModel):
     Instead of prompts and responses, a column may have the `messages` of conversations: the response is what follows
     the last message of a user, or begins with the message of index `response_from`, or with the first of an assistant
     (`first-reply`). A row need not have the `tools`, `reference_actions` and `reference_messages` of its task, nor a
-    `system` message outside the others, as Anthropic's form has it. `workspace` is the column of the folders or
-    archives with a response's files. Tasks with the same `group` are one unit of intervals and comparisons.
+    `system` message outside the others, as Anthropic's form has it; of conversations, nor the `context`. `workspace`
+    is the column of the folders or archives with a response's files. Tasks with the same `group` are one unit of
+    intervals and comparisons.
     """
 
     prompt: Id | None = None
@@ -217,12 +218,19 @@ class TableColumns(FrozenModel):
 
     @property
     def iter_roles_and_columns(self) -> Iterator[tuple[str, str]]:
-        """Yield the role and the name of every column that a row needs; a role may have several."""
+        """Yield the role and the name of every column that an option names; a role may have several."""
         for role in type(self).model_fields:
             names = None if role in _OPTIONAL_COLUMN_ROLES else getattr(self, role)
             if not isinstance(names, tuple):
                 names = (names,)
             for name in filter(None, names):
+                yield role, name
+
+    @property
+    def iter_required(self) -> Iterator[tuple[str, str]]:
+        """Yield the role and the name of every column that a row needs: of conversations, only some may have a context."""
+        for role, name in self.iter_roles_and_columns:
+            if role != "context" or self.messages is None:
                 yield role, name
 
     @property
@@ -371,12 +379,14 @@ def convert_table(
     unit = "row"
     count = 0
     first_position = None
+    known_columns: dict[str, None] = {}
     converted_rows = _ConvertedRows(path, tasks, responses)
     faults: _FaultsByKind = defaultdict(dict)
     with _collect_faults(faults):  # that of a line which is no JSON is the last
         for count, (position, values) in enumerate(read_rows(path), start=1):
             columns = _columns_of_row(path, file_columns, values)
             unit = position.rpartition(" ")[0] or unit
+            known_columns.update(dict.fromkeys(values))
             if first_position is None:
                 first_position = position
                 _require_columns(path, position, columns, values, position)
@@ -393,6 +403,10 @@ def convert_table(
         raise error
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
+    context = file_columns.context
+    # Of conversations some may lack it; "context" is sought in all of them, unnamed.
+    if context not in {None, "context", *known_columns}:
+        raise missing_column_error(str(path), (context,), known_columns)
     digest = FileDigest(name=path.name, sha256=sha256_of_file(path))
     for lines in filter(None, (tasks, responses)):
         lines.finish(digest, unit)
@@ -447,7 +461,7 @@ class _ConvertedRows:
         named_cells = _name_as_before(cells, columns, self.spellings)
         task = _to_task(location, row_id, cells, named_cells, columns)
         shared_cell_digests = {
-            name: _digest_of_shared_cell(named_cells[name]) for name in columns.shared
+            name: _digest_of_shared_cell(named_cells.get(name)) for name in columns.shared
         }
         first = _FirstTaskRow(number, task.id, shared_cell_digests)
         if columns.group_by is not None:
@@ -546,7 +560,7 @@ def _read_cells(path: Path, position: str, values: TableRow, columns: TableColum
     allows_numbers_as_text = table_suffix(path) == ".xlsx"
     location = f"{path}, {position}"
     cells = _read_optional_cells(location, values, columns)
-    for role, column in columns.iter_roles_and_columns:
+    for role, column in columns.iter_required:
         value = values[column]
         _refuse_missing_cell(path, location, column, value)
         is_number_allowed = role not in ("prompt", "response") or allows_numbers_as_text
@@ -581,12 +595,15 @@ def _read_cells(path: Path, position: str, values: TableRow, columns: TableColum
 def _read_optional_cells(
     location: str, values: TableRow, columns: TableColumns
 ) -> dict[str | None, Any]:
-    """Return the cells that a row need not have; what is called `system` and is no text or list is a label.
+    """Return the cells that a row need not have; a `system` or a context that is no text or list is a label.
 
     Raises `InputError` for a single word there, which names the compared system and would be in its prompt.
     """
     names = [getattr(columns, role) for role in _TASK_COLUMN_ROLES]
     cells = {column: values.get(str(column)) for column in names}
+    context = values.get(str(columns.context))
+    if columns.messages is not None and isinstance(context, str | list | None):
+        cells[columns.context] = context if context == [] or not _is_empty_cell(context) else None
     system = _parse_text_or_list(values.get(str(columns.system)))
     if isinstance(system, str | list):
         try:
@@ -601,7 +618,7 @@ def _require_columns(
     path: Path, position: str, columns: TableColumns, values: TableRow, first_position: str
 ) -> None:
     """Raise `InputError` for a column that a row lacks; of JSON lines, the first one may have it."""
-    for role, column in columns.iter_roles_and_columns:
+    for role, column in columns.iter_required:
         if column in values:
             continue
         if role == "messages":
@@ -713,7 +730,7 @@ def _to_task(
         if column is not None:
             content[role] = _parse_list_cell(cells[column])
     if columns.context is not None:
-        context = _parse_text_or_list(cells[columns.context])
+        context = _parse_text_or_list(cells.get(columns.context))
         if isinstance(context, str) and _WRITTEN_LIST_PATTERN.fullmatch(context):
             remedy = "write a list of passages as json.dumps does"
             context = _parse_written_list(location, columns.context, context, remedy)

@@ -94,9 +94,13 @@ class TaskFileJob:
     def describe_misnamed_columns(self) -> Iterator[str]:
         """Yield a sentence on each column of a table that became a label, and is probably what an evaluator needs.
 
-        The column of agents is sought, too, where responses have none.
+        The column of agents is sought, too, where responses have none; a context of chats that may be a label is named.
         """
         source = self.source
+        context_count = source.field_counts["context"]
+        columns = source.columns
+        if context_count and columns and columns.messages and columns.context == "context":
+            yield f"column 'context' has the passages of {format_count(context_count, 'task')}; rename it if it is a label"
         if not source.field_counts["agent"]:
             for column, number in source.label_counts.items():
                 if column.casefold() == "system":  # rather a system message
