@@ -228,7 +228,7 @@ class TableColumns(FrozenModel):
 
     @property
     def iter_required(self) -> Iterator[tuple[str, str]]:
-        """Yield the role and the name of every column that a row needs: of conversations, only some may have a context."""
+        """Yield the role and the name of every column that a row needs; of chats, some may have a context."""
         for role, name in self.iter_roles_and_columns:
             if role != "context" or self.messages is None:
                 yield role, name

@@ -34,7 +34,7 @@ from jurygraph.errors import ConfigError, PlanError
 from jurygraph.messages import format_field_path, join_names, nearest_name, quote, shorten
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
-from jurygraph.schema.conversation import ChatMessage, RenderedText
+from jurygraph.schema.conversation import ChatMessage, RenderedText, is_left_unanswered
 from jurygraph.schema.frozen_model import (
     EMPTY_OBJECT,
     Count,
@@ -417,43 +417,62 @@ class TrajectoryLoops(TrajectoryEvaluator):
 
 
 class GroundedAnswer(TrajectoryEvaluator):
-    """Share of the numbers and codes in the final answer that results of tools have, or only user's or system's words.
+    """Share of the numbers and codes in the final answer that a source has: tools' results, context, or others' words.
 
     A code is a word of at least 4 letters and digits, such as HAT170, or of digits after a 0, such as 01067; with
     hyphens, such as W-5521, it is found only as a whole, as is the number of a telephone, such as 0800-5550100 or
     +49 30 1234567. Numbers are compared as numbers: 1,200 is 1200.0, and 47,90 is 47.9. Numbers of a list's items and
-    steps are no claims. It does not apply where the answer has neither.
+    steps are no claims. It does not apply where the answer has neither, or there was nothing to look in: no result, no
+    context and no tool to call. A conversation that ends without an answer gets 0.
     """
 
+    class Params(ParamsModel):
+        sources: tuple[Literal["tools", "context", "user"], ...] = ("tools", "context", "user")
+        """What grounds: results of tools, passages of the context, words of the user or the system."""
+
     name = "tools.grounded"
-    version = "4"
+    version = "5"
+    # it took no passages, and did not apply without an answer, nor asked whether there was anything to look in
+    earlier_versions = ("4",)
+    settings: Params
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
+        is_earlier_version = inputs.question.version in self.earlier_versions
+        sources = ("tools", "user") if is_earlier_version else self.settings.sources
         answer = inputs.response.view("last_reply").text
         query = inputs.task.query
         if isinstance(query, str):
             query = (ChatMessage(role="user", content=query),)
         messages = [*query, *list_messages(inputs.response)]
-        results = [message.text for message in messages if message.role == "tool"]
-        words_of_others = [
-            message.text for message in messages if message.role not in ("assistant", "tool")
-        ]
+        has_answer = bool(answer.strip()) and not is_left_unanswered(messages)
+        if not (has_answer or is_earlier_version):
+            return Verdict(score=0.0, met=False, reason="it ends without an answer to the user")
         figures = _find_numbers_and_codes(answer)
         if not figures:
             return Verdict.not_applicable("the answer has no number and no code")
-        not_in_results = _select_missing_figures(figures, "\n".join(results))
-        ungrounded = _select_missing_figures(not_in_results, "\n".join(words_of_others))
-        only_said = [not_in_results[value] for value in not_in_results if value not in ungrounded]
+        results = [message.text for message in messages if message.role == "tool"]
+        passages = [passage.text for passage in inputs.task.context or ()]
+        could_look = "tools" in sources and (results or inputs.task.tools)
+        had_context = "context" in sources and inputs.task.context is not None
+        if not (could_look or had_context or is_earlier_version):
+            return Verdict.not_applicable("there is no result of a tool and no passage to look in")
+        texts = [*(results if "tools" in sources else ()), *(passages if had_context else ())]
+        words_of_others = [
+            message.text for message in messages if message.role not in ("assistant", "tool")
+        ]
+        not_in_texts = _select_missing_figures(figures, "\n".join(texts))
+        unsaid = _select_missing_figures(not_in_texts, "\n".join(words_of_others))
+        ungrounded = unsaid if "user" in sources else not_in_texts
+        only_said = [not_in_texts[value] for value in not_in_texts if value not in unsaid]
+        place = "the results of tools or the context" if had_context else "the results of tools"
         reason = (
-            f"{len(figures) - len(not_in_results)} of {len(figures)} numbers and codes are in the "
-            "results of tools"
+            f"{len(figures) - len(not_in_texts)} of {len(figures)} numbers and codes are in {place}"
         )
         if only_said:
             reason += f", {len(only_said)} only in the words of the user or the system: "
             reason += _quote_passages(only_said)
-        ungrounded_passages = list(ungrounded.values())
-        if ungrounded:
-            reason += f"; not there: {_quote_passages(ungrounded_passages)}"
+        if unsaid:
+            reason += f"; not there: {_quote_passages(list(unsaid.values()))}"
         return Verdict(
             score=(len(figures) - len(ungrounded)) / len(figures),
             met=not ungrounded,
@@ -461,7 +480,7 @@ class GroundedAnswer(TrajectoryEvaluator):
             reason=reason,
             evidence=tuple(
                 _build_evidence(answer, passage)
-                for passage in ungrounded_passages[:_MAX_LISTED_ITEMS]
+                for passage in list(ungrounded.values())[:_MAX_LISTED_ITEMS]
             ),
         )
 

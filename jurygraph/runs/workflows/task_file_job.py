@@ -100,7 +100,8 @@ class TaskFileJob:
         context_count = source.field_counts["context"]
         columns = source.columns
         if context_count and columns and columns.messages and columns.context == "context":
-            yield f"column 'context' has the passages of {format_count(context_count, 'task')}; rename it if it is a label"
+            tasks = format_count(context_count, "task")
+            yield f"column 'context' has the passages of {tasks}; rename it if it is a label"
         if not source.field_counts["agent"]:
             for column, number in source.label_counts.items():
                 if column.casefold() == "system":  # rather a system message
