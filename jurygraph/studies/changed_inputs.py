@@ -83,10 +83,16 @@ def _records_by_task(run: Run, kind: str) -> dict[str, LedgerRecord]:
 
 
 def _find_setting_changes(a: RunHeader, b: RunHeader) -> Iterator[ValueChange]:
-    """Yield which settings, prompts, files and versions differ; erased digests do not."""
+    """Yield which settings, prompts, files and versions differ; erased digests do not.
+
+    Nor does the form of a replay, which answers recorded requests alone: it is the one that most of them have.
+    """
+    has_replay = any(header.config.model.startswith("replay:") for header in (a, b))
     for path, before, after in changes(_name_settings(a), _name_settings(b)):
         values = (before, after)
         if path.startswith(_SETTINGS_WITHOUT_EFFECT_ON_REWARDS) or ERASED_PLACEHOLDER in values:
+            continue
+        if has_replay and path == "model.form":
             continue
         if MISSING in values and not path.startswith("config."):
             continue  # the config names what only one run has

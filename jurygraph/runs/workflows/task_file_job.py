@@ -12,6 +12,7 @@ from typing import TypeVar
 from jurygraph.decision.recipe import refuse_unknown_criteria
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
+from jurygraph.graphs.prepare_graph import plan_by_code
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.jury import Jury
 from jurygraph.messages import (
@@ -212,14 +213,25 @@ class TaskFileJob:
         try:
             yield
         except (PlanError, ModelError, BudgetExceeded) as error:
-            line = self.source.place(next(iter(tasks)).id)
+            task = next(iter(tasks))
+            line = self.source.place(task.id)
             location = self.source.tasks_file.name + ("" if line is None else f", {line}")
             kept = "from the cache" if self.jury.config.calls.cache else "with the stored replies"
             retry_hint = f"; nothing was written; run the same command again: it continues {kept}"
-            hint = "" if isinstance(error, PlanError) else retry_hint
+            hint = self._list_other_faults(task) if isinstance(error, PlanError) else retry_hint
             # changed in place, to keep its class and attributes, such as the cycle of a GraphCycleError
             error.args = (f"{location}: {error}{hint}",)
             raise
+
+
+    def _list_other_faults(self, first: Task) -> str:
+        """Return in which other places tasks cannot be planned by code either; the model is not asked."""
+        places = [
+            str(self.source.place(task.id))
+            for task, _ in self.source.pairs(stop=self.limit)
+            if task.id != first.id and isinstance(plan_by_code(task, self.jury.context), PlanError)
+        ]
+        return f" (and {len(places)} more: {join_names(places)})" if places else ""
 
 
 def _stakeholder_ids(task: Task) -> Iterator[str]:
