@@ -304,8 +304,8 @@ def format_column_arguments(columns: "TableColumns | None") -> list[str]:
     if columns is None:
         return []
     words = []
-    for role, column in columns.iter_roles_and_columns:
-        words += [_COLUMN_OPTION_BY_ROLE[role], column]
-    if columns.response_from is not None:
-        words += ["--response-from", str(columns.response_from)]
+    for role, option in _COLUMN_OPTION_BY_ROLE.items():
+        names = getattr(columns, role)
+        for name in names if role == "response" else [names]:
+            words += [] if name is None else [option, str(name)]
     return words

@@ -149,6 +149,7 @@ _TASK_COLUMN_ROLES = ("tools", "reference_actions", "reference_messages")
 _OPTIONAL_COLUMN_ROLES = ("response_from", *_TASK_COLUMN_ROLES, "system")
 """What a row need not have."""
 _CHAT_COLUMN_ROLES = (*_TASK_COLUMN_ROLES, "system", "context")
+_OPTIONAL_CHAT_ROLES = ("response_from", *_CHAT_COLUMN_ROLES)
 _SHARED_COLUMN_ROLES = (
     *("prompt", "messages", "reference", "rubric", "context", "group"),
     *_TASK_COLUMN_ROLES,
@@ -218,19 +219,13 @@ class TableColumns(FrozenModel):
 
     @property
     def iter_roles_and_columns(self) -> Iterator[tuple[str, str]]:
-        """Yield the role and the name of every column that an option names; a role may have several."""
+        """Yield the role and the name of every column that a row needs; a role may have several."""
+        optional_roles = _OPTIONAL_COLUMN_ROLES if self.messages is None else _OPTIONAL_CHAT_ROLES
         for role in type(self).model_fields:
-            names = None if role in _OPTIONAL_COLUMN_ROLES else getattr(self, role)
+            names = None if role in optional_roles else getattr(self, role)
             if not isinstance(names, tuple):
                 names = (names,)
             for name in filter(None, names):
-                yield role, name
-
-    @property
-    def iter_required(self) -> Iterator[tuple[str, str]]:
-        """Yield the role and the name of every column that a row needs; of chats, some may have a context."""
-        for role, name in self.iter_roles_and_columns:
-            if role != "context" or self.messages is None:
                 yield role, name
 
     @property
@@ -379,14 +374,14 @@ def convert_table(
     unit = "row"
     count = 0
     first_position = None
-    known_columns: dict[str, None] = {}
+    has_context = False
     converted_rows = _ConvertedRows(path, tasks, responses)
     faults: _FaultsByKind = defaultdict(dict)
     with _collect_faults(faults):  # that of a line which is no JSON is the last
         for count, (position, values) in enumerate(read_rows(path), start=1):
             columns = _columns_of_row(path, file_columns, values)
             unit = position.rpartition(" ")[0] or unit
-            known_columns.update(dict.fromkeys(values))
+            has_context |= file_columns.context in values
             if first_position is None:
                 first_position = position
                 _require_columns(path, position, columns, values, position)
@@ -403,10 +398,9 @@ def convert_table(
         raise error
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
-    context = file_columns.context
-    # Of conversations some may lack it; "context" is sought in all of them, unnamed.
-    if context not in {None, "context", *known_columns}:
-        raise missing_column_error(str(path), (context,), known_columns)
+    # of chats some may lack it; "context" is sought in all, also where nobody named it
+    if not has_context and file_columns.context not in (None, "context"):
+        raise missing_column_error(str(path), (file_columns.context,), values)
     digest = FileDigest(name=path.name, sha256=sha256_of_file(path))
     for lines in filter(None, (tasks, responses)):
         lines.finish(digest, unit)
@@ -560,7 +554,7 @@ def _read_cells(path: Path, position: str, values: TableRow, columns: TableColum
     allows_numbers_as_text = table_suffix(path) == ".xlsx"
     location = f"{path}, {position}"
     cells = _read_optional_cells(location, values, columns)
-    for role, column in columns.iter_required:
+    for role, column in columns.iter_roles_and_columns:
         value = values[column]
         _refuse_missing_cell(path, location, column, value)
         is_number_allowed = role not in ("prompt", "response") or allows_numbers_as_text
@@ -603,7 +597,7 @@ def _read_optional_cells(
     cells = {column: values.get(str(column)) for column in names}
     context = values.get(str(columns.context))
     if columns.messages is not None and isinstance(context, str | list | None):
-        cells[columns.context] = context if context == [] or not _is_empty_cell(context) else None
+        cells[columns.context] = None if context == "" else context
     system = _parse_text_or_list(values.get(str(columns.system)))
     if isinstance(system, str | list):
         try:
@@ -618,7 +612,7 @@ def _require_columns(
     path: Path, position: str, columns: TableColumns, values: TableRow, first_position: str
 ) -> None:
     """Raise `InputError` for a column that a row lacks; of JSON lines, the first one may have it."""
-    for role, column in columns.iter_required:
+    for role, column in columns.iter_roles_and_columns:
         if column in values:
             continue
         if role == "messages":

@@ -83,16 +83,10 @@ def _records_by_task(run: Run, kind: str) -> dict[str, LedgerRecord]:
 
 
 def _find_setting_changes(a: RunHeader, b: RunHeader) -> Iterator[ValueChange]:
-    """Yield which settings, prompts, files and versions differ; erased digests do not.
-
-    Nor does the form of a replay, which answers recorded requests alone: it is the one that most of them have.
-    """
-    has_replay = any(header.config.model.startswith("replay:") for header in (a, b))
+    """Yield which settings, prompts, files and versions differ; erased digests do not."""
     for path, before, after in changes(_name_settings(a), _name_settings(b)):
         values = (before, after)
         if path.startswith(_SETTINGS_WITHOUT_EFFECT_ON_REWARDS) or ERASED_PLACEHOLDER in values:
-            continue
-        if has_replay and path == "model.form":
             continue
         if MISSING in values and not path.startswith("config."):
             continue  # the config names what only one run has
@@ -104,8 +98,11 @@ def _find_setting_changes(a: RunHeader, b: RunHeader) -> Iterator[ValueChange]:
 
 def _name_settings(header: RunHeader) -> JsonFields:
     """Return the parts of a header that matter to rewards; the config names the model."""
+    unnamed_model_fields = {"model"}
+    if header.config.model.startswith("replay:"):  # it answers recorded requests alone
+        unnamed_model_fields.add("form")
     settings = header.model_dump(
-        mode="json", include=_PARTS_WITH_EFFECT_ON_REWARDS, exclude={"model": {"model"}}
+        mode="json", include=_PARTS_WITH_EFFECT_ON_REWARDS, exclude={"model": unnamed_model_fields}
     )
     config = settings["config"]
     for kind in ("evaluators", "derivers"):

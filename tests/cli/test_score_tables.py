@@ -279,7 +279,8 @@ def test_a_component_that_does_not_apply_has_no_value_in_the_table(
     folder: Path, run: Command
 ) -> None:
     assert run("init", "own", "--template", "agent").code == 0
-    shown = run("score", "own/tasks.jsonl", "--config", "own/jury.yaml", "--out", "own/run").out
+    words = ("--config", "own/jury.yaml", "--set", "reward={match: 1, grounded: 0.2}")
+    shown = run("score", "own/tasks.jsonl", *words, "--out", "own/run").out
     assert "+ 2 not applicable" in shown
     table = [line.split() for line in run("show", "own/run").out.splitlines()]
     columns = {name: [row[index] for row in table[2:]] for index, name in enumerate(table[0])}
@@ -473,11 +474,13 @@ def test_all_bad_rows_of_a_table_are_told_at_once_and_nothing_is_written(
     assert first.startswith(
         "error: chats.jsonl, line 1, column messages[1].role: is the text 'bot'"
     )
-    assert second.startswith("chats.jsonl, line 24: is not valid JSON")
+    assert second.startswith("chats.jsonl, line 24: ends within its JSON: the file was cut off")
     assert last.startswith("chats.jsonl, line 2, column messages: has no reply to judge: ")
     assert last.endswith(" (and 21 more: line 3, line 4, line 5, line 6, line 7, 16 more)")
     (folder / "chats.jsonl").write_text("\n".join(lines[:2] + lines[-1:]))
-    assert "chats.jsonl, line 3: is not valid JSON" in run("score", "chats.jsonl", "--dry-run").err
+    assert (
+        "chats.jsonl, line 3: ends within its JSON" in run("score", "chats.jsonl", "--dry-run").err
+    )
     (folder / "data.csv").write_text("question,anwser\na,b\nc,d\n")  # of a header once
     assert len(run("score", "data.csv", *NAMED[:4], "--dry-run").err.splitlines()) == 1
 

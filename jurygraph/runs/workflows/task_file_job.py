@@ -12,7 +12,6 @@ from typing import TypeVar
 from jurygraph.decision.recipe import refuse_unknown_criteria
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
-from jurygraph.graphs.prepare_graph import plan_by_code
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.jury import Jury
 from jurygraph.messages import (
@@ -104,10 +103,8 @@ class TaskFileJob:
             tasks = format_count(context_count, "task")
             yield f"column 'context' has the passages of {tasks}; rename it if it is a label"
         if not source.field_counts["agent"]:
-            for column, number in source.label_counts.items():
-                if column.casefold() == "system":  # rather a system message
-                    continue
-                if find_meant_field(column, ("agent",)) or nearest_name(column, ("agent",), 0.8):
+            for column, number, _ in self._find_labels_like(("agent",)):
+                if column.casefold() != "system":  # rather a system message
                     yield (
                         f"column {quote(column)} is a label of {number} responses; "
                         f"if it names their agents, add --agent-column {column}"
@@ -119,13 +116,18 @@ class TaskFileJob:
             has_default = any(getattr(self.jury.config.task_defaults, f, None) for f in fields)
             if set_field_count >= task_count or has_default:
                 continue
-            for column, number in source.label_counts.items():
-                field = find_meant_field(column, fields) or nearest_name(column, fields, 0.8)
-                if field is not None:
-                    yield (
-                        f"column {quote(column)} is a label of {number} responses; "
-                        f"if it is the {field} that {name} needs, {_COLUMN_REMEDIES[field]}"
-                    )
+            for column, number, field in self._find_labels_like(fields):
+                yield (
+                    f"column {quote(column)} is a label of {number} responses; "
+                    f"if it is the {field} that {name} needs, {_COLUMN_REMEDIES[field]}"
+                )
+
+    def _find_labels_like(self, fields: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+        """Yield the columns that became labels and are probably one of some fields, each with its number and field."""
+        for column, number in self.source.label_counts.items():
+            field = find_meant_field(column, fields) or nearest_name(column, fields, 0.8)
+            if field is not None:
+                yield column, number, field
 
     def describe_unseen_context(self) -> Iterator[str]:
         """Yield a sentence where tasks have a context that no model of the config is shown.
@@ -213,25 +215,14 @@ class TaskFileJob:
         try:
             yield
         except (PlanError, ModelError, BudgetExceeded) as error:
-            task = next(iter(tasks))
-            line = self.source.place(task.id)
+            line = self.source.place(next(iter(tasks)).id)
             location = self.source.tasks_file.name + ("" if line is None else f", {line}")
             kept = "from the cache" if self.jury.config.calls.cache else "with the stored replies"
             retry_hint = f"; nothing was written; run the same command again: it continues {kept}"
-            hint = self._list_other_faults(task) if isinstance(error, PlanError) else retry_hint
+            hint = "" if isinstance(error, PlanError) else retry_hint
             # changed in place, to keep its class and attributes, such as the cycle of a GraphCycleError
             error.args = (f"{location}: {error}{hint}",)
             raise
-
-
-    def _list_other_faults(self, first: Task) -> str:
-        """Return in which other places tasks cannot be planned by code either; the model is not asked."""
-        places = [
-            str(self.source.place(task.id))
-            for task, _ in self.source.pairs(stop=self.limit)
-            if task.id != first.id and isinstance(plan_by_code(task, self.jury.context), PlanError)
-        ]
-        return f" (and {len(places)} more: {join_names(places)})" if places else ""
 
 
 def _stakeholder_ids(task: Task) -> Iterator[str]:

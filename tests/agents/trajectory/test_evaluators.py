@@ -395,19 +395,14 @@ PASSAGES = say("From 07:00; cancel 14 days before, or pay 20.")
 CUT = [call("{}"), result("from 06-19")]
 GROUNDS: Mapping[str, tuple[Any, dict[str, Any], float | None, str]] = {
     "passages": ([PASSAGES], {"context": POLICY}, 2 / 3, "2 of 3 numbers and codes are in the r"),
-    "nothing found": ([PASSAGES], {"context": []}, 0.0, "context; not there: '14', '20', '07:00'"),
-    "left out": (
-        [PASSAGES],
-        {"context": POLICY, "params": {"sources": ["tools"]}},
-        None,
-        "no passage",
-    ),
+    "nothing found": ([PASSAGES], {"context": []}, None, "no result of a tool and no passage to"),
+    "not looked up": ([PASSAGES], {"tools": TOOLS}, 0.0, "not there: '14', '20', '07:00'"),
     "no answer": (CUT, {}, 0.0, "it ends without an answer to the user"),
     "a word before": ([{**CUT[0], "content": "06-19"}, CUT[1]], {}, 0.0, "without an answer"),
     "user": ([*CUT, say("It is RB-18.")], {"query": "RB-18?"}, 1.0, "1 only in the words"),
     "no user": (
         [*CUT, say("It is RB-18.")],
-        {"query": "RB-18?", "params": {"sources": ["tools"]}},
+        {"query": "RB-18?", "params": {"user": False}},
         0.0,
         "only in the words of the user or the system: 'RB-18'",
     ),
