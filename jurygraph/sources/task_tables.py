@@ -233,8 +233,7 @@ class TableColumns(FrozenModel):
         """The columns whose cells all rows of a task share; none without `group_by`, where each row is a task."""
         if self.group_by is None:
             return []
-        columns = [getattr(self, role) for role in _SHARED_COLUMN_ROLES]
-        return [name for name in columns if name is not None]
+        return list(filter(None, (getattr(self, role) for role in _SHARED_COLUMN_ROLES)))
 
 
 def is_table(path: StrPath) -> bool:
@@ -733,8 +732,12 @@ def _to_task(
         content["group"] = named_cells[columns.group]
     if columns.rubric is not None:
         content["rubric"] = _parse_rubric_cell(location, columns.rubric, cells[columns.rubric])
-    names = {"id": id_column, "query": columns.prompt, "rubric": columns.rubric}
-    names["context"] = columns.context
+    names = {
+        "id": id_column,
+        "query": columns.prompt,
+        "rubric": columns.rubric,
+        "context": columns.context,
+    }
     return _validate_row(location, Task, content, names)
 
 

@@ -98,11 +98,8 @@ def _find_setting_changes(a: RunHeader, b: RunHeader) -> Iterator[ValueChange]:
 
 def _name_settings(header: RunHeader) -> JsonFields:
     """Return the parts of a header that matter to rewards; the config names the model."""
-    unnamed_model_fields = {"model"}
-    if header.config.model.startswith("replay:"):  # it answers recorded requests alone
-        unnamed_model_fields.add("form")
     settings = header.model_dump(
-        mode="json", include=_PARTS_WITH_EFFECT_ON_REWARDS, exclude={"model": unnamed_model_fields}
+        mode="json", include=_PARTS_WITH_EFFECT_ON_REWARDS, exclude={"model": {"model"}}
     )
     config = settings["config"]
     for kind in ("evaluators", "derivers"):

@@ -424,7 +424,7 @@ def test_a_column_that_an_evaluator_probably_needs_is_said_to_be_a_label(
         assert [line for line in printed if " is a label of " in line] == notes
     (folder / "chats.jsonl").write_text(json.dumps({**row, "context": "web"}))
     told = run("score", "chats.jsonl", *words, "--dry-run").err
-    assert "column 'context' has the passages of 1 task; rename it if it is a label\n" in told
+    assert "column 'context' has the passages of 1 tasks; rename it if it is a label\n" in told
     (folder / "data.csv").write_text("question,answer,gold\n1 + 1?,2,2\n")
     told = run("score", "data.csv", *NAMED[:4], *words, "--dry-run").err
     assert "the reference that maths.accuracy needs, name it with --reference-column\n" in told

@@ -1,6 +1,5 @@
 """What was changed between two runs: settings, and the number of tasks."""
 
-import json
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +9,6 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.judges.criteria import Criteria
-from jurygraph.models.request import Request
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.studies.changed_inputs import ChangedInputs, find_changed_inputs
@@ -64,19 +62,6 @@ def test_tasks_with_other_responses_are_counted(tmp_path: Path) -> None:
         for number, text in enumerate(["To Rome.", "To Bari.", "To Pisa."]):
             jury.score(jg.Task.model_validate({"id": f"t{number}", **TASK}), [text])
     assert changes_between(a, b) == ([], 2)
-
-
-def test_the_form_of_a_replay_is_no_change(tmp_path: Path) -> None:
-    calls = tmp_path / "calls.jsonl"
-    judge = jg.testing.ScriptedJudge({"It is": True, "quiet": 0.5})
-    a = record(tmp_path / "a", [TASK], model=judge, calls={"record": str(calls)})
-    lines = calls.read_text().replace('"form":"native"', '"form":"text"').splitlines()
-    recorded = [json.loads(line) for line in lines]
-    for call in recorded:
-        call["key"] = Request.model_validate(call["request"]).digest
-    calls.write_text("".join(json.dumps(call) + "\n" for call in recorded))
-    b = record(tmp_path / "b", [TASK], model=f"replay:{calls}")
-    assert not any(path == "model.form" for path, _, _ in changes_between(a, b).settings)
 
 
 def test_settings_have_both_values_and_a_model_is_named_once(tmp_path: Path) -> None:

@@ -166,8 +166,8 @@ class ToolsMatch(TrajectoryEvaluator):
             if difference:
                 problems.append(difference)
         elif mode == "strict" and not (missing_calls or extra_calls):
-            if not all(map(rule.matches, calls, reference_calls)):
-                problems.append("the calls are in another order")
+            is_in_order = all(map(rule.matches, calls, reference_calls))
+            problems += [] if is_in_order else ["the calls are in another order"]
         if mode != "subset" and missing_calls:
             problems.append(f"not called: {_calls_to_text(missing_calls)}")
         if mode != "superset" and extra_calls:

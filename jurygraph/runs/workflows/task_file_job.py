@@ -97,11 +97,10 @@ class TaskFileJob:
         The column of agents is sought, too, where responses have none; a context of chats that may be a label is named.
         """
         source = self.source
-        context_count = source.field_counts["context"]
         columns = source.columns
-        if context_count and columns and columns.messages and columns.context == "context":
-            tasks = format_count(context_count, "task")
-            yield f"column 'context' has the passages of {tasks}; rename it if it is a label"
+        count = source.field_counts["context"]
+        if count and columns and columns.messages and columns.context == "context":
+            yield f"column 'context' has the passages of {count} tasks; rename it if it is a label"
         if not source.field_counts["agent"]:
             for column, number, _ in self._find_labels_like(("agent",)):
                 if column.casefold() != "system":  # rather a system message
