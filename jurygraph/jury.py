@@ -837,8 +837,9 @@ def find_changed_version(plan: Plan, context: GraphContext) -> str | None:
     for role, uses, registry in planned_uses:
         for use in uses:
             name = getattr(use, role)
-            version = registry[name].version if name in registry else None
-            if version != use.version:
+            component = registry.get(name)
+            version = getattr(component, "version", None)
+            if use.version not in (version, *getattr(component, "earlier_versions", ())):
                 return (
                     f"{role} {name!r} of version {use.version!r}; this jury has {version or 'none'}"
                 )

@@ -239,6 +239,8 @@ class Evaluator(Configurable, ABC):
     reads_context = False
     judges_whole_conversation = False
     task_fields: tuple[str, ...] = ()
+    earlier_versions: tuple[str, ...] = ()
+    """Versions whose questions it answers by the rules of then, so that their plans and runs can be repeated."""
 
     def describe_missing_fields(self, view: TaskView, subject: str) -> str | None:
         """Return the `task_fields` if the task has none of them; None if it has any, or nothing is needed.

@@ -372,10 +372,10 @@ def format_column_arguments(columns: "TableColumns | None") -> list[str]:
     if columns is None:
         return []
     words = []
-    for role, column in columns.iter_roles_and_columns:
-        words += [_COLUMN_OPTION_BY_ROLE[role], column]
+    for role, option in _COLUMN_OPTION_BY_ROLE.items():
+        names = getattr(columns, role)
+        for name in names if role == "response" else [names]:
+            words += [option, str(name)] if name not in (None, "") else []
     if columns.prompt == "":
         words.append("--no-prompt")
-    if columns.response_from is not None:
-        words += ["--response-from", str(columns.response_from)]
     return words

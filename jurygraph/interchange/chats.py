@@ -13,7 +13,12 @@ from jurygraph.schema.conversation import (
 )
 from jurygraph.schema.frozen_model import Id, digest_of
 from jurygraph.schema.message_forms import refuse_single_word
-from jurygraph.schema.task import ReferenceCall, ToolDefinitions, TranscriptMessages
+from jurygraph.schema.task import (
+    ContextPassages,
+    ReferenceCall,
+    ToolDefinitions,
+    TranscriptMessages,
+)
 
 NO_QUERY_IMPORT_NOTE = "conversations without a message before the answer are left out"
 EARLIER_REPLIES_IMPORT_NOTE = (
@@ -37,6 +42,7 @@ class Chat(TaskRow):
     tools: ToolDefinitions | None = None
     reference_actions: tuple[ReferenceCall, ...] | None = None
     reference_messages: TranscriptMessages | None = None
+    context: ContextPassages | None = None
 
     def to_content(self) -> TaskFieldsAndNotes:
         """Return the conversation as a task with one response; without any where it ends with the user.
@@ -67,4 +73,5 @@ class Chat(TaskRow):
             "tools": self.tools,
             "reference_actions": self.reference_actions,
             "reference_messages": self.reference_messages,
+            "context": self.context,
         }, notes

@@ -237,6 +237,7 @@ class Replay(Backend):
         if not recording.calls:
             raise InputError(f"{path}: holds no call; record some first (calls.record)")
         self._path = Path(path)
+        self._has_incomplete_last_line = recording.has_incomplete_last_line
         self._calls = recording.calls
         self._lookups = recording.lookups
         if self._lookups:
@@ -265,6 +266,8 @@ class Replay(Backend):
         difference = "the question is not in it"
         if differing_names:
             difference = f"it differs in {', '.join(differing_names)}"
+        if self._has_incomplete_last_line:
+            difference = f"its last line is cut off, and may have been it; if not, {difference}"
         raise Fault(
             "unrecorded",
             f"{self._path.name} holds no reply to this request: {difference}; use the recorded settings, or record "

@@ -389,7 +389,8 @@ def require_calls_before_results(messages: ChatMessages, start: int = 0) -> Chat
         )
         if calling_message_index is None:
             raise ValueError(
-                f"{field} {quote(name)}, which no message before it calls; put the call in, or leave the result out"
+                f"{field} {quote(name)}, which no message before it calls; correct the id, put the call "
+                "in, or leave the result out"
             )
         if calling_message_index < start:
             raise ValueError(

@@ -302,6 +302,8 @@ def _parse_json_text(text: str, location: str) -> Any:
         from_json(text)  # in which half of a surrogate pair is an error
     except ValueError as error:
         problem = f"is not valid JSON ({error}); fix it there"
+        if str(error).startswith("EOF"):
+            problem = "ends within its JSON: the file was cut off, or a bracket or quote is not closed; complete it"
         if "hex escape" in str(error) and _SURROGATE_ESCAPE_PATTERN.search(text):
             problem = "holds half of a surrogate pair, which is not a character; write the whole character"
         raise InputError(f"{location}: {problem}") from None

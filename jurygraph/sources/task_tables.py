@@ -146,9 +146,10 @@ _PARTS_OF_A_ROW_PATTERN = re.compile(r"'[^']*'|\d+")
 
 _TASK_COLUMN_ROLES = ("tools", "reference_actions", "reference_messages")
 """Columns that a table of messages is read with, as JSON, if it has them."""
-_CHAT_COLUMN_ROLES = (*_TASK_COLUMN_ROLES, "system")
-_OPTIONAL_COLUMN_ROLES = ("response_from", *_CHAT_COLUMN_ROLES)
+_OPTIONAL_COLUMN_ROLES = ("response_from", *_TASK_COLUMN_ROLES, "system")
 """What a row need not have."""
+_CHAT_COLUMN_ROLES = (*_TASK_COLUMN_ROLES, "system", "context")
+_OPTIONAL_CHAT_ROLES = ("response_from", *_CHAT_COLUMN_ROLES)
 _SHARED_COLUMN_ROLES = (
     *("prompt", "messages", "reference", "rubric", "context", "group"),
     *_TASK_COLUMN_ROLES,
@@ -163,9 +164,9 @@ class TableColumns(FrozenModel):
     Instead of prompts and responses, a column may have the `messages` of conversations: the response is what follows
     the last message of a user, or begins with the message of index `response_from`, or with the first of an assistant
     (`first-reply`). A row need not have the `tools`, `reference_actions` and `reference_messages` of its task, nor a
-    `system` message outside the others, as Anthropic's form has it. `workspace` is the column of the folders or
-    archives with a response's files. Tasks with the same `group` are one unit of intervals and comparisons. A `prompt`
-    that is empty says that the texts answer none.
+    `system` message outside the others, as Anthropic's form has it; of conversations, nor the `context`. `workspace`
+    is the column of the folders or archives with a response's files. Tasks with the same `group` are one unit of
+    intervals and comparisons. A `prompt` that is empty says that the texts answer none.
     """
 
     prompt: Id | Literal[""] | None = None
@@ -218,8 +219,9 @@ class TableColumns(FrozenModel):
     @property
     def iter_roles_and_columns(self) -> Iterator[tuple[str, str]]:
         """Yield the role and the name of every column that a row needs; a role may have several."""
+        optional_roles = _OPTIONAL_COLUMN_ROLES if self.messages is None else _OPTIONAL_CHAT_ROLES
         for role in type(self).model_fields:
-            names = None if role in _OPTIONAL_COLUMN_ROLES else getattr(self, role)
+            names = None if role in optional_roles else getattr(self, role)
             if not isinstance(names, tuple):
                 names = (names,)
             for name in filter(None, names):
@@ -230,8 +232,7 @@ class TableColumns(FrozenModel):
         """The columns whose cells all rows of a task share; none without `group_by`, where each row is a task."""
         if self.group_by is None:
             return []
-        columns = [getattr(self, role) for role in _SHARED_COLUMN_ROLES]
-        return [name for name in columns if name]
+        return list(filter(None, (getattr(self, role) for role in _SHARED_COLUMN_ROLES)))
 
 
 def is_table(path: StrPath) -> bool:
@@ -371,12 +372,14 @@ def convert_table(
     unit = "row"
     count = 0
     first_position = None
+    has_context = False
     converted_rows = _ConvertedRows(path, tasks, responses)
     faults: _FaultsByKind = defaultdict(dict)
     with _collect_faults(faults):  # that of a line which is no JSON is the last
         for count, (position, values) in enumerate(read_rows(path), start=1):
             columns = _columns_of_row(path, file_columns, values)
             unit = position.rpartition(" ")[0] or unit
+            has_context |= file_columns.context in values
             if first_position is None:
                 first_position = position
                 _require_columns(path, position, columns, values, position)
@@ -393,6 +396,9 @@ def convert_table(
         raise error
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
+    # of chats some may lack it; "context" is sought in all, also where nobody named it
+    if not has_context and file_columns.context not in (None, "context"):
+        raise missing_column_error(str(path), (file_columns.context,), values)
     digest = FileDigest(name=path.name, sha256=sha256_of_file(path))
     for lines in filter(None, (tasks, responses)):
         lines.finish(digest, unit)
@@ -447,7 +453,7 @@ class _ConvertedRows:
         named_cells = _name_as_before(cells, columns, self.spellings)
         task = _to_task(location, row_id, cells, named_cells, columns)
         shared_cell_digests = {
-            name: _digest_of_shared_cell(named_cells[name]) for name in columns.shared
+            name: _digest_of_shared_cell(named_cells.get(name)) for name in columns.shared
         }
         first = _FirstTaskRow(number, task.id, shared_cell_digests)
         if columns.group_by is not None:
@@ -581,12 +587,15 @@ def _read_cells(path: Path, position: str, values: TableRow, columns: TableColum
 def _read_optional_cells(
     location: str, values: TableRow, columns: TableColumns
 ) -> dict[str | None, Any]:
-    """Return the cells that a row need not have; what is called `system` and is no text or list is a label.
+    """Return the cells that a row need not have; a `system` or a context that is no text or list is a label.
 
     Raises `InputError` for a single word there, which names the compared system and would be in its prompt.
     """
     names = [getattr(columns, role) for role in _TASK_COLUMN_ROLES]
     cells = {column: values.get(str(column)) for column in names}
+    context = values.get(str(columns.context))
+    if columns.messages is not None and isinstance(context, str | list | None):
+        cells[columns.context] = None if context == "" else context
     system = _parse_text_or_list(values.get(str(columns.system)))
     if isinstance(system, str | list):
         try:
@@ -713,7 +722,7 @@ def _to_task(
         if column is not None:
             content[role] = _parse_list_cell(cells[column])
     if columns.context is not None:
-        context = _parse_text_or_list(cells[columns.context])
+        context = _parse_text_or_list(cells.get(columns.context))
         if isinstance(context, str) and _WRITTEN_LIST_PATTERN.fullmatch(context):
             remedy = "write a list of passages as json.dumps does"
             context = _parse_written_list(location, columns.context, context, remedy)
@@ -722,8 +731,12 @@ def _to_task(
         content["group"] = named_cells[columns.group]
     if columns.rubric is not None:
         content["rubric"] = _parse_rubric_cell(location, columns.rubric, cells[columns.rubric])
-    names = {"id": id_column, "query": columns.prompt, "rubric": columns.rubric}
-    names["context"] = columns.context
+    names = {
+        "id": id_column,
+        "query": columns.prompt,
+        "rubric": columns.rubric,
+        "context": columns.context,
+    }
     return _validate_row(location, Task, content, names)
 
 

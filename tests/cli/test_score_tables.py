@@ -294,7 +294,8 @@ def test_a_component_that_does_not_apply_has_no_value_in_the_table(
     folder: Path, run: Command
 ) -> None:
     assert run("init", "own", "--template", "agent").code == 0
-    shown = run("score", "own/tasks.jsonl", "--config", "own/jury.yaml", "--out", "own/run").out
+    words = ("--config", "own/jury.yaml", "--set", "reward={match: 1, grounded: 0.2}")
+    shown = run("score", "own/tasks.jsonl", *words, "--out", "own/run").out
     assert "+ 2 not applicable" in shown
     table = [line.split() for line in run("show", "own/run").out.splitlines()]
     columns = {name: [row[index] for row in table[2:]] for index, name in enumerate(table[0])}
@@ -436,6 +437,9 @@ def test_a_column_that_an_evaluator_probably_needs_is_said_to_be_a_label(
     for how in (("--dry-run",), ("--out", "run")):
         printed = run("score", "chats.jsonl", *words, *how).err.splitlines()
         assert [line for line in printed if " is a label of " in line] == notes
+    (folder / "chats.jsonl").write_text(json.dumps({**row, "context": "web"}))
+    told = run("score", "chats.jsonl", *words, "--dry-run").err
+    assert "column 'context' has the passages of 1 tasks; rename it if it is a label\n" in told
     (folder / "data.csv").write_text("question,answer,gold\n1 + 1?,2,2\n")
     told = run("score", "data.csv", *NAMED[:4], *words, "--dry-run").err
     assert "the reference that maths.accuracy needs, name it with --reference-column\n" in told
@@ -485,11 +489,13 @@ def test_all_bad_rows_of_a_table_are_told_at_once_and_nothing_is_written(
     assert first.startswith(
         "error: chats.jsonl, line 1, column messages[1].role: is the text 'bot'"
     )
-    assert second.startswith("chats.jsonl, line 24: is not valid JSON")
+    assert second.startswith("chats.jsonl, line 24: ends within its JSON: the file was cut off")
     assert last.startswith("chats.jsonl, line 2, column messages: has no reply to judge: ")
     assert last.endswith(" (and 21 more: line 3, line 4, line 5, line 6, line 7, 16 more)")
     (folder / "chats.jsonl").write_text("\n".join(lines[:2] + lines[-1:]))
-    assert "chats.jsonl, line 3: is not valid JSON" in run("score", "chats.jsonl", "--dry-run").err
+    assert (
+        "chats.jsonl, line 3: ends within its JSON" in run("score", "chats.jsonl", "--dry-run").err
+    )
     (folder / "data.csv").write_text("question,anwser\na,b\nc,d\n")  # of a header once
     assert len(run("score", "data.csv", *NAMED[:4], "--dry-run").err.splitlines()) == 1
 

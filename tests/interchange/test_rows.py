@@ -139,7 +139,7 @@ def test_a_file_without_rows_is_refused(form: str, tmp_path: Path) -> None:
         (
             "chats",
             {"messages": [{"role": "tool", "content": "3", "tool_call_id": "c"}]},
-            "messages[0].tool_call_id: names 'c', which no message before it calls; put the call in",
+            "messages[0].tool_call_id: names 'c', which no message before it calls; correct the id",
         ),
     ],
 )

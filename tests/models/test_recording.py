@@ -106,6 +106,8 @@ def test_a_torn_last_line_is_left_out_and_then_cut_off(
     path.write_bytes(whole + last[: 1 + cut % len(last)])
     held = read_recording(path)
     assert (len(held.calls), held.size, held.has_incomplete_last_line) == (1, len(whole), True)
+    lost = "calls.jsonl holds no reply to this request: its last line is cut off, and may have been"
+    assert lost in refusal(Replay(path), request("secönd"))
     record(path, request("third"))
     assert path.read_bytes().startswith(whole)
     assert [call.request.messages[0].content for call in read_recording(path).calls.values()] == [

@@ -197,6 +197,27 @@ def test_the_tools_of_a_chat_are_those_of_its_task(tmp_path: Path) -> None:
 CHAT = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
 
 
+def test_a_chat_may_have_the_context_of_its_task(tmp_path: Path) -> None:
+    """Passages are those of their rows; what is neither text nor list is a label, as it was in stored runs."""
+    cells: list[Any] = [None, "Dogs pay.", [{"text": "7 to 9.", "source": "a"}], [], {"page": 3}]
+    rows = [{"messages": CHAT}, *({"messages": CHAT, "context": cell} for cell in cells)]
+    path = jsonl(tmp_path / "chats.jsonl", rows)
+    read = read_tasks(path)
+    found = [None if task.context is None else len(task.context) for task, _ in read]
+    assert found == [None, None, 1, 1, 0, None]
+    assert [response.labels for _, (response,) in read if response.labels] == [
+        {"context": cells[-1]}
+    ]
+    table = [{"messages": json.dumps(CHAT), "passages": cell} for cell in ("", "Dogs pay.")]
+    named = TableColumns(messages="messages", context="passages")
+    contexts = [
+        task.context
+        for task, _ in read_tasks(write_table(tmp_path / "c.csv", table), columns=named)
+    ]
+    assert [context and context[0].text for context in contexts] == [None, "Dogs pay."]
+    assert refusal(path, named).startswith("chats.jsonl: has no column 'passages'; ")
+
+
 def test_every_line_of_chats_has_a_system_message_of_its_own_or_none(tmp_path: Path) -> None:
     """OpenAI's lines, whose system message is inside, come before Anthropic's, whose policy is outside."""
     inside = [{"role": "system", "content": "Be kind."}, *CHAT]

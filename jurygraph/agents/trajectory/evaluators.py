@@ -34,7 +34,7 @@ from jurygraph.errors import ConfigError, PlanError
 from jurygraph.messages import format_field_path, join_names, nearest_name, quote, shorten
 from jurygraph.safety.evidence import Passage
 from jurygraph.schema import Evidence, Question, Response, TaskView, Verdict
-from jurygraph.schema.conversation import ChatMessage, RenderedText
+from jurygraph.schema.conversation import ChatMessage, RenderedText, is_left_unanswered
 from jurygraph.schema.frozen_model import (
     EMPTY_OBJECT,
     Count,
@@ -59,15 +59,15 @@ def _make_evidence_of_calls(
     response: Response, calls: Sequence[AgentToolCall]
 ) -> tuple[Evidence, ...]:
     """Return calls of the response as evidence."""
-    paths = [call.path for call in list_tool_calls(list_messages(response))]
-    turns = response.text.turns if isinstance(response.text, RenderedText) else ()
+    turns = getattr(response.text, "turns", ())
     call_turns = [turn for turn in turns if turn.kind == "call" and turn.role == "assistant"]
-    turn_by_path = dict(zip(paths, call_turns, strict=False))
-    evidence = []
-    for call in calls[:_MAX_LISTED_ITEMS]:
-        start, end = turn_by_path[call.path].start, turn_by_path[call.path].end
-        evidence.append(Evidence(quote=response.text[start:end], start=start, end=end))
-    return tuple(evidence)
+    all_calls = list_tool_calls(list_messages(response))
+    evidence = [
+        Evidence(quote=response.text[turn.start : turn.end], start=turn.start, end=turn.end)
+        for call, turn in zip(all_calls, call_turns, strict=False)
+        if call in calls
+    ]
+    return tuple(evidence[:_MAX_LISTED_ITEMS])
 
 
 def _calls_to_text(calls: Sequence[AgentToolCall]) -> str:
@@ -165,10 +165,9 @@ class ToolsMatch(TrajectoryEvaluator):
             difference = first_difference(messages, reference, rule, settings.only)
             if difference:
                 problems.append(difference)
-        elif mode == "strict" and not missing_calls and not extra_calls:
+        elif mode == "strict" and not (missing_calls or extra_calls):
             is_in_order = all(map(rule.matches, calls, reference_calls))
-            if not is_in_order:
-                problems.append("the calls are in another order")
+            problems += [] if is_in_order else ["the calls are in another order"]
         if mode != "subset" and missing_calls:
             problems.append(f"not called: {_calls_to_text(missing_calls)}")
         if mode != "superset" and extra_calls:
@@ -417,43 +416,59 @@ class TrajectoryLoops(TrajectoryEvaluator):
 
 
 class GroundedAnswer(TrajectoryEvaluator):
-    """Share of the numbers and codes in the final answer that results of tools have, or only user's or system's words.
+    """Share of the numbers and codes in the final answer that a source has: tools' results, context, or others' words.
 
     A code is a word of at least 4 letters and digits, such as HAT170, or of digits after a 0, such as 01067; with
     hyphens, such as W-5521, it is found only as a whole, as is the number of a telephone, such as 0800-5550100 or
     +49 30 1234567. Numbers are compared as numbers: 1,200 is 1200.0, and 47,90 is 47.9. Numbers of a list's items and
-    steps are no claims. It does not apply where the answer has neither.
+    steps are no claims. It does not apply where the answer has neither, or there was nothing to look in: no result, no
+    passage and no tool to call. A conversation that ends without an answer gets 0.
     """
 
+    class Params(ParamsModel):
+        user: bool = True
+        """Whether what only the user or the system said is grounded; a result may contradict it."""
+
     name = "tools.grounded"
-    version = "4"
+    version = "5"
+    # it took no passages, and did not apply without an answer, nor asked whether there was anything to look in
+    earlier_versions = ("4",)
+    settings: Params
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
+        is_earlier_version = inputs.question.version in self.earlier_versions
         answer = inputs.response.view("last_reply").text
         query = inputs.task.query
         if isinstance(query, str):
             query = (ChatMessage(role="user", content=query),)
         messages = [*query, *list_messages(inputs.response)]
-        results = [message.text for message in messages if message.role == "tool"]
-        words_of_others = [
-            message.text for message in messages if message.role not in ("assistant", "tool")
-        ]
+        is_unanswered = is_left_unanswered(messages) or not answer.strip()
+        if is_unanswered and not is_earlier_version:
+            return Verdict(score=0.0, met=False, reason="it ends without an answer to the user")
         figures = _find_numbers_and_codes(answer)
         if not figures:
             return Verdict.not_applicable("the answer has no number and no code")
-        not_in_results = _select_missing_figures(figures, "\n".join(results))
-        ungrounded = _select_missing_figures(not_in_results, "\n".join(words_of_others))
-        only_said = [not_in_results[value] for value in not_in_results if value not in ungrounded]
+        results = [message.text for message in messages if message.role == "tool"]
+        passages = [] if is_earlier_version else [item.text for item in inputs.task.context or ()]
+        # a task's tools could have been called: who invents is not let off
+        if not (results or passages or inputs.task.tools or is_earlier_version):
+            return Verdict.not_applicable("there is no result of a tool and no passage to look in")
+        words_of_others = [
+            message.text for message in messages if message.role not in ("assistant", "tool")
+        ]
+        not_in_texts = _select_missing_figures(figures, "\n".join(results + passages))
+        unsaid = _select_missing_figures(not_in_texts, "\n".join(words_of_others))
+        ungrounded = unsaid if self.settings.user else not_in_texts
+        only_said = [not_in_texts[value] for value in not_in_texts if value not in unsaid]
+        place = "the results of tools or the context" if passages else "the results of tools"
         reason = (
-            f"{len(figures) - len(not_in_results)} of {len(figures)} numbers and codes are in the "
-            "results of tools"
+            f"{len(figures) - len(not_in_texts)} of {len(figures)} numbers and codes are in {place}"
         )
         if only_said:
             reason += f", {len(only_said)} only in the words of the user or the system: "
             reason += _quote_passages(only_said)
-        ungrounded_passages = list(ungrounded.values())
-        if ungrounded:
-            reason += f"; not there: {_quote_passages(ungrounded_passages)}"
+        if unsaid:
+            reason += f"; not there: {_quote_passages(list(unsaid.values()))}"
         return Verdict(
             score=(len(figures) - len(ungrounded)) / len(figures),
             met=not ungrounded,
@@ -461,7 +476,7 @@ class GroundedAnswer(TrajectoryEvaluator):
             reason=reason,
             evidence=tuple(
                 _build_evidence(answer, passage)
-                for passage in ungrounded_passages[:_MAX_LISTED_ITEMS]
+                for passage in list(ungrounded.values())[:_MAX_LISTED_ITEMS]
             ),
         )
 

@@ -94,14 +94,16 @@ class TaskFileJob:
     def describe_misnamed_columns(self) -> Iterator[str]:
         """Yield a sentence on each column of a table that became a label, and is probably what an evaluator needs.
 
-        The column of agents is sought, too, where responses have none.
+        The column of agents is sought, too, where responses have none; a context of chats that may be a label is named.
         """
         source = self.source
+        columns = source.columns
+        count = source.field_counts["context"]
+        if count and columns and columns.messages and columns.context == "context":
+            yield f"column 'context' has the passages of {count} tasks; rename it if it is a label"
         if not source.field_counts["agent"]:
-            for column, number in source.label_counts.items():
-                if column.casefold() == "system":  # rather a system message
-                    continue
-                if find_meant_field(column, ("agent",)) or nearest_name(column, ("agent",), 0.8):
+            for column, number, _ in self._find_labels_like(("agent",)):
+                if column.casefold() != "system":  # rather a system message
                     yield (
                         f"column {quote(column)} is a label of {number} responses; "
                         f"if it names their agents, add --agent-column {column}"
@@ -113,13 +115,18 @@ class TaskFileJob:
             has_default = any(getattr(self.jury.config.task_defaults, f, None) for f in fields)
             if set_field_count >= task_count or has_default:
                 continue
-            for column, number in source.label_counts.items():
-                field = find_meant_field(column, fields) or nearest_name(column, fields, 0.8)
-                if field is not None:
-                    yield (
-                        f"column {quote(column)} is a label of {number} responses; "
-                        f"if it is the {field} that {name} needs, {_COLUMN_REMEDIES[field]}"
-                    )
+            for column, number, field in self._find_labels_like(fields):
+                yield (
+                    f"column {quote(column)} is a label of {number} responses; "
+                    f"if it is the {field} that {name} needs, {_COLUMN_REMEDIES[field]}"
+                )
+
+    def _find_labels_like(self, fields: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+        """Yield the columns that became labels and are probably one of some fields, each with its number and field."""
+        for column, number in self.source.label_counts.items():
+            field = find_meant_field(column, fields) or nearest_name(column, fields, 0.8)
+            if field is not None:
+                yield column, number, field
 
     def describe_unseen_context(self) -> Iterator[str]:
         """Yield a sentence where tasks have a context that no model of the config is shown.

@@ -380,9 +380,49 @@ def test_results_are_those_of_their_calls_where_ids_come_again() -> None:
 
 def test_the_assistants_own_words_ground_nothing_and_parts_of_longer_ones_neither() -> None:
     query = [say("It is 77."), {"role": "user", "content": "Sure?"}]
-    verdict = judge("tools.grounded", [say("It is 77.")], query=query)
+    verdict = judge("tools.grounded", [say("It is 77.")], query=query, tools=TOOLS)
     assert verdict.score == 0.0
+    # there was nothing to look in
+    assert judge("tools.grounded", [say("It is 77.")], query=query).status == "not_applicable"
     longer = [call("{}"), result("HAT1701 at 3.14"), say("HAT170, 14 or 3")]
     verdict = judge("tools.grounded", longer)
     assert verdict.score == 0.0
     assert {evidence.message for evidence in verdict.evidence} == {2}
+
+
+POLICY = ["Breakfast is from 07:00.", {"text": "Cancel 14 days before.", "source": "rules"}]
+PASSAGES = say("From 07:00; cancel 14 days before, or pay 20.")
+CUT = [call("{}"), result("from 06-19")]
+GROUNDS: Mapping[str, tuple[Any, dict[str, Any], float | None, str]] = {
+    "passages": ([PASSAGES], {"context": POLICY}, 2 / 3, "2 of 3 numbers and codes are in the r"),
+    "nothing found": ([PASSAGES], {"context": []}, None, "no result of a tool and no passage to"),
+    "not looked up": ([PASSAGES], {"tools": TOOLS}, 0.0, "not there: '14', '20', '07:00'"),
+    "no answer": (CUT, {}, 0.0, "it ends without an answer to the user"),
+    "a word before": ([{**CUT[0], "content": "06-19"}, CUT[1]], {}, 0.0, "without an answer"),
+    "user": ([*CUT, say("It is RB-18.")], {"query": "RB-18?"}, 1.0, "1 only in the words"),
+    "no user": (
+        [*CUT, say("It is RB-18.")],
+        {"query": "RB-18?", "params": {"user": False}},
+        0.0,
+        "only in the words of the user or the system: 'RB-18'",
+    ),
+}
+
+
+@all_rows(("response", "task", "score", "reason"), GROUNDS.values())
+def test_an_answer_is_grounded_in_results_passages_and_words(
+    response: Any, task: dict[str, Any], score: float | None, reason: str
+) -> None:
+    verdict = judge("tools.grounded", response, **task)
+    assert verdict.score == score
+    assert reason in verdict.reason
+
+
+def test_a_plan_of_an_earlier_version_has_the_verdicts_of_then() -> None:
+    task = jg.Task(id="t", query="?", context=POLICY)
+    answers = [jg.Response(id=f"r{n}", messages=said) for n, said in enumerate(([PASSAGES], CUT))]
+    with jg.Jury.from_config({"evaluators": ["tools.grounded"]}) as jury:
+        plan = jury.prepare(task).model_dump_json().replace('"version":"5"', '"version":"4"')
+        traces = jury.score(task, answers, plan=jg.Plan.model_validate_json(plan))
+    verdicts = [trace.verdicts[0] for trace in traces]
+    assert [(verdict.version, verdict.score) for verdict in verdicts] == [("4", 0.0), ("4", None)]
