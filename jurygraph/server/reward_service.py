@@ -25,6 +25,7 @@ from jurygraph.integrations.failed_rewards import (
 )
 from jurygraph.integrations.lazy_jury import compares_responses
 from jurygraph.jury import Jury
+from jurygraph.messages import quote
 from jurygraph.runs.open_ended_recorder import GroupName
 from jurygraph.runs.reports.summary import count_trace_findings
 from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
@@ -247,8 +248,9 @@ class RewardService:
             if is_power_of_ten(count):
                 what = "a judgement" if count == 1 else f"{count} judgements so far"
                 log.warning(
-                    "%s: %s failed (%s, cause %s); %s",
-                    *(verdict.evaluator, what, failure.kind, failure.cause, _FAILURE_HINT),
+                    "%s: %s failed (%s, cause %s), the last of response %s; %s",
+                    *(verdict.evaluator, what, failure.kind, failure.cause),
+                    *(quote(verdict.about), _FAILURE_HINT),
                 )
 
     def _begin_outage(self, error: JurygraphError) -> None:

@@ -10,7 +10,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.runs.run import Run
-from jurygraph.studies.monitor import iter_scored_groups
+from jurygraph.studies.monitor import LabelledSteps, iter_scored_groups
 from tests.server.conftest import TASK, HeldJudge, Served, serving
 
 
@@ -163,6 +163,7 @@ def test_members_whose_rewards_failed_are_judged_once_when_they_come_again(tmp_p
                 failed, judged = (_member(text, step=1) for text in ("5 words", "7 words"))
                 replies = await _together(served, failed, judged)
                 assert [reply["rewards"] for _, reply in replies] == [[None], [0.07]]
+                await _together(served, *(_member("7 words", step=2) for _ in range(2)))
                 judge.fails = False
                 replies = await _together(served, judged, failed)
                 assert [reply["rewards"] for _, reply in replies] == [[0.07], [0.05]]
@@ -171,6 +172,9 @@ def test_members_whose_rewards_failed_are_judged_once_when_they_come_again(tmp_p
                 assert served.server._service.cohorts.incomplete_count == 0, "it was complete"
 
     asyncio.run(come_again())
+    steps = LabelledSteps(tmp_path / "run", "step")
+    assert [len(step.groups) for step in steps] == [1, 1]
+    assert steps.notes == [], "what replaces a group is no step that recurs"
 
 
 def _group(texts: Sequence[str], **fields: Any) -> list[dict[str, Any]]:
