@@ -604,10 +604,10 @@ def test_rows_with_a_reference_and_rows_with_a_rubric_are_judged_by_what_applies
     page = read_page("docs/training.md")
     (config,) = blocks(page, "yaml")
     (script,) = (block for block in blocks(page, "python") if "asyncio.run" in block)
-    (shown,) = re.findall(r"print\(.*# (.*)", script)
+    shown = re.findall(r"print\(.*# (.*)", script)
     with run_server(answer_anything) as server:
         write_jury(tmp_path, config, server.url)
-        assert run_block(script, tmp_path) == [shown]
+        assert run_block(script, tmp_path) == shown
         assert len(server.requests) == 1
 
 

@@ -29,10 +29,16 @@ _RETRY_PAUSE_SECONDS = 1.0
 
 
 class ScoreReply(NamedTuple):
-    """The rewards of the responses in their order, None where the server leaves one out, and their traces."""
+    """The rewards of the responses in their order, None where the server leaves one out, and their traces.
+
+    `filled` is the number of failed rewards of the whole group that got a value, and `factor` that by which the
+    advantages of the others change; None where it depends on their values.
+    """
 
     rewards: list[float | None]
     traces: list[dict[str, Any]]
+    filled: int = 0
+    factor: float | None = 1.0
 
 
 class RewardClient:
@@ -71,7 +77,8 @@ class RewardClient:
         rewards = reply.get("rewards")
         if not isinstance(rewards, list) or len(rewards) != len(responses):
             raise NoRewardError(f"{self._url}: replied without a reward for each response")
-        return ScoreReply(rewards, reply.get("traces") or [])
+        traces = reply.get("traces") or []
+        return ScoreReply(rewards, traces, reply.get("filled", 0), reply.get("factor", 1.0))
 
     def score_blocking(
         self, responses: Sequence[str | Mapping[str, Any]], **settings: Any

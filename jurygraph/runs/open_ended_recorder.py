@@ -6,6 +6,7 @@ and only what failed by infrastructure, or left a response without a reward, is 
 """
 
 import asyncio
+import logging
 import os
 import re
 import threading
@@ -25,12 +26,29 @@ from jurygraph.messages import quote
 from jurygraph.runs.calls import find_call_record
 from jurygraph.runs.recorder import RecordedJury, open_open_ended_run, reusable_results
 from jurygraph.runs.run import ERASED_CHANGE_TEXT, ScoredResponse, changes_by_response
+from jurygraph.runs.sessions import (
+    RecurringGroup,
+    match_responses,
+    phase_in_session,
+    read_session_of_phase,
+)
 from jurygraph.runs.store.ledger import LedgerRecord, RecordDraft, Writer
 from jurygraph.runs.writable_run import CallStore, append_close_record
-from jurygraph.schema import Call, Material, Plan, RecordedVerdict, Task, Trace, Verdict
+from jurygraph.schema import (
+    Call,
+    Material,
+    Plan,
+    RecordedVerdict,
+    Response,
+    Task,
+    Trace,
+    Verdict,
+)
 from jurygraph.schema.frozen_model import JsonFields, StrPath
 from jurygraph.schema.verdict import has_transient_failure
 from jurygraph.sources.files import close_on_error
+
+log = logging.getLogger(__name__)
 
 _MAX_PLANS_IN_MEMORY = 1024
 """Plans of stored tasks that are kept in memory, those that were used last."""
@@ -116,8 +134,11 @@ class OpenEndedRecorder:
             self.sink.note_unusable(record.content.get("unusable", {}))
         self._last_steps: Counter[tuple[str, str | None]] = Counter()
         """The last step of each task and phase. One that was counted is not given out again, if its group fails."""
+        self._session = 1
+        """The last session of a training whose groups recur (see `find_recurring`)."""
         for name in self._stored:
             self._note_last_step(name)
+            self._session = max(self._session, read_session_of_phase(name.phase))
         self._in_work: set[str] = set()
         """Names of groups, and ids of responses, that are being scored."""
         self._id_hashes = set(map(hash, self._run.ledger.keys("trace")))
@@ -140,6 +161,44 @@ class OpenEndedRecorder:
     def _note_last_step(self, name: GroupName) -> None:
         key = name.task, name.phase
         self._last_steps[key] = max(name.step, self._last_steps[key])
+
+    def find_recurring(
+        self, name: GroupName, responses: Sequence[Response], size: int | None
+    ) -> RecurringGroup:
+        """Return the group of a name as it is stored, in whatever order; else as one of the session of its training.
+
+        `size` is that of the cohort whose members the responses are, None for a whole group. A name that is stored with
+        other responses begins the next session, which is a part of the phase, and the label `session`.
+        """
+        for session in range(self._session, 0, -1):
+            stored_name = name._replace(phase=phase_in_session(name.phase, session))
+            if stored_name not in self._stored:
+                continue
+            scored = self._run.group(self._find_group_record(stored_name))
+            positions = match_responses([item.response for item in scored], responses, size)
+            if positions is not None:
+                given = dict(zip(positions, responses, strict=True))
+                members = []
+                for position, (trace, stored_response) in enumerate(scored):
+                    response = stored_response or given.get(position, responses[0])  # erased
+                    members.append(response.model_copy(update={"id": trace.response_id}))
+                return RecurringGroup(members, stored_name.phase, positions)
+        phase = phase_in_session(name.phase, self._session)
+        if name._replace(phase=phase) in self._stored:
+            self._session += 1
+            phase = phase_in_session(name.phase, self._session)
+            log.warning(
+                "task %s is stored at step %d with other responses: session %d of the training begins, with the label "
+                "session=%d; trainings at the same time need a `policy` each",
+                *(quote(name.task), name.step, self._session, self._session),
+            )
+        if self._session > 1:
+            labels = {"session": self._session}
+            responses = [
+                response.model_copy(update={"labels": labels | response.labels})
+                for response in responses
+            ]
+        return RecurringGroup(responses, phase, range(len(responses)))
 
     def begin(self, group: Group) -> Group | list[Trace]:
         """Return a group under its name, with its plan and what is reused; its stored traces, if nothing is missing.
@@ -228,11 +287,13 @@ class OpenEndedRecorder:
                     f"in another group; {hint}"
                 )
 
+    def _find_group_record(self, name: GroupName) -> LedgerRecord:
+        records = self._run.ledger.find_all_records("group", name.task)
+        return next(record for record in reversed(records) if GroupName.read(record) == name)
+
     def _reuse_stored_results(self, group: Group) -> Group | list[Trace]:
         """Return the stored traces of a group; or, where some is requested again, the group with all other results."""
-        records = self._run.ledger.find_all_records("group", group.task.id)
-        name = GroupName.of(group)
-        record = next(record for record in reversed(records) if GroupName.read(record) == name)
+        record = self._find_group_record(GroupName.of(group))
         scored = {item.trace.response_id: item for item in self._run.group(record)}
         _refuse_other_responses(group, scored.values())
         traces = [scored[response.id].trace for response in group.responses]

@@ -819,7 +819,8 @@ EVALUATION_PHASE = "eval"
 
 def is_evaluation(record: LedgerRecord, group: Sequence[ScoredResponse]) -> bool:
     """Return whether an evaluation scored a group, by its label, or its `record`, which keeps it after an erasure."""
-    return EVALUATION_PHASE in (record.content.get("phase"), group[0].trace.labels.get("phase"))
+    phase, _, _ = str(record.content.get("phase")).partition(",session=")
+    return EVALUATION_PHASE in (phase, group[0].trace.labels.get("phase"))
 
 
 def read_group_labels(group: Sequence[ScoredResponse]) -> JsonMapping:
@@ -838,16 +839,17 @@ def read_session(group: Sequence[ScoredResponse]) -> int | None:
 
 
 def count_sessions(sessions: Iterable[int | None]) -> int:
-    """Return the last session of a record's groups, in their order; 0 if these do not begin at 1 and count on by one.
+    """Return the last session of a record's groups, in their order; 0 if new ones do not count on from 1 by one.
 
-    Other numbers are of another kind, such as the ids of chats. Sessions of which all was erased are not counted.
+    Other numbers are of another kind, such as the ids of chats. Sessions of which all was erased are not counted. A
+    server may end, or judge again, a group of an earlier session in a later one.
     """
-    current_session = 1
+    last_session = 1
     for session in sessions:
-        if session is None or session not in (current_session, current_session + 1):
+        if session is None or not 1 <= session <= last_session + 1:
             return 0
-        current_session = session
-    return current_session
+        last_session = max(session, last_session)
+    return last_session
 
 
 def is_verdict_reusable(verdict: RecordedVerdict) -> bool:

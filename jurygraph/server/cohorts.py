@@ -7,10 +7,8 @@ long enough: then those that are present are the group, and the others are late.
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from math import inf
 from typing import Any, NamedTuple
 
 from jurygraph.messages import quote
@@ -19,16 +17,22 @@ from jurygraph.server.settings import RequestRefusedError, build_unavailable_err
 
 log = logging.getLogger(__name__)
 
-MAX_KEPT_SCORED_MEMBERS = 4096
-"""Members of scored cohorts that are kept, so that late ones are told so."""
 
-ScoreMembersFunction = Callable[[Sequence[Response]], Awaitable[list[Trace]]]
+class CohortTraces(NamedTuple):
+    """The traces of a whole cohort, and the positions of some members in it, None for those that came late."""
+
+    traces: list[Trace]
+    positions: Sequence[int | None]
+
+
+ScoreMembersFunction = Callable[[Sequence[Response]], Awaitable[CohortTraces]]
 
 
 class CohortKey(NamedTuple):
     """The task of the members with its content, their policy and their step.
 
-    Without a step, a full cohort is followed by that of the task's next epoch.
+    A full cohort is followed by another one: without a step that of the task's next epoch, else one that may be the
+    same again.
     """
 
     task: str
@@ -44,20 +48,16 @@ def response_content_digest(response: Response) -> str:
 
 @dataclass(eq=False)
 class Cohort:
-    """Members, and the traces of all of them once they are scored, in the order of `members`."""
+    """Members, and the traces once they are scored, with the positions of `members`."""
 
     key: CohortKey
     size: int
-    traces_future: "asyncio.Future[list[Trace]]"
+    traces_future: "asyncio.Future[CohortTraces]"
     members: list[Response] = field(default_factory=list)
     is_closed: bool = False
-    missing_until: float = inf
-    """Time of the loop until which those that are missing may come late: what comes then is of the next epoch."""
     late_digests: set[str] = field(default_factory=set)
     timer_or_task: Any = None
-    """The timer of its deadline, then the last task that scores it."""
-    failed_positions: dict[str, int] = field(default_factory=dict)
-    """Members without a reward, by their content, once the cohort is scored."""
+    """The timer of its deadline, then the task that scores it."""
 
     @property
     def missing(self) -> int:
@@ -70,20 +70,13 @@ class Cohort:
         return f"the cohort of task {quote(self.key.task)}{step}"
 
 
-class CohortTraces(NamedTuple):
-    """The traces of a whole cohort, and the positions of the members that a request brought."""
-
-    traces: list[Trace]
-    positions: list[int]
-
-
 class CohortTable:
     """Brings members together by their key."""
 
     def __init__(self, wait: float) -> None:
         self._wait = wait
-        self._cohorts: OrderedDict[CohortKey, Cohort] = OrderedDict()
-        self._kept = 0
+        self._cohorts: dict[CohortKey, Cohort] = {}
+        """Those that wait for members, and for as long again those that were scored without some, which come late."""
         self.incomplete_count = 0
 
     @property
@@ -108,20 +101,12 @@ class CohortTable:
     ) -> CohortTraces:
         """Return the traces of the cohort that the responses belong to, once it is scored; `score` does that.
 
-        It is scored again for members whose rewards failed. Raises `RequestRefusedError` with status 409 for late
-        members and for those that do not fit, and whatever scoring raises.
+        Members that are scored already come together again, and `score` finds that they are the same. Raises
+        `RequestRefusedError` with status 409 for late members and for those that do not fit, and whatever scoring
+        raises.
         """
         digests = [response_content_digest(response) for response in responses]
         cohort = self._find_or_open_cohort(key, size, digests)
-        if cohort.failed_positions.keys() >= {*digests}:
-            positions = [cohort.failed_positions[digest] for digest in digests]
-            scored = cohort.timer_or_task
-            if scored.done() and (
-                scored.exception()
-                or any(scored.result()[position].reward.value is None for position in positions)
-            ):
-                scored = cohort.timer_or_task = asyncio.ensure_future(score(cohort.members))
-            return CohortTraces(await asyncio.shield(scored), positions)
         self._refuse_unfitting_responses(cohort, size, responses, digests)
         cohort.members += responses
         if not cohort.missing:
@@ -129,34 +114,29 @@ class CohortTable:
         elif cohort.timer_or_task is None:
             loop = asyncio.get_running_loop()
             cohort.timer_or_task = loop.call_later(self._wait, self._close_cohort, cohort, score)
-        traces = await asyncio.shield(cohort.traces_future)
+        scored = await asyncio.shield(cohort.traces_future)
         # by identity, because two members may be equal
-        position_by_id = {id(member): position for position, member in enumerate(cohort.members)}
-        return CohortTraces(traces, [position_by_id[id(response)] for response in responses])
+        position_by_id = dict(zip(map(id, cohort.members), scored.positions, strict=True))
+        positions = [position_by_id[id(response)] for response in responses]
+        if None in positions:
+            raise self._build_late_error(cohort, len(scored.traces))
+        return CohortTraces(scored.traces, positions)
 
     def _find_or_open_cohort(self, key: CohortKey, size: int, digests: Sequence[str]) -> Cohort:
-        """Return the cohort of a key; a new one where there is none, or these digests begin the next epoch."""
+        """Return the cohort of a key; a new one where there is none, or these digests begin the next one."""
         cohort = self._cohorts.get(key)
-        if cohort is not None:
-            if not self._begins_next_epoch(cohort, digests):
-                return cohort
-            self._forget_cohort(cohort)
-        cohort = self._cohorts[key] = Cohort(key, size, asyncio.get_running_loop().create_future())
+        if cohort is None or self._begins_next_cohort(cohort, digests):
+            cohort = Cohort(key, size, asyncio.get_running_loop().create_future())
+            self._cohorts[key] = cohort
         return cohort
 
-    def _begins_next_epoch(self, cohort: Cohort, digests: Sequence[str]) -> bool:
-        """Return whether responses begin the next epoch of a task, for which its protocol has no step."""
-        if cohort.key.step is not None or not cohort.is_closed:
+    def _begins_next_cohort(self, cohort: Cohort, digests: Sequence[str]) -> bool:
+        """Return whether responses are not late: they are of the next epoch, or were scored and come again."""
+        if not cohort.is_closed or cohort.late_digests.issuperset(digests):
             return False
-        if cohort.late_digests.issuperset(digests):
-            return False
-        now = asyncio.get_running_loop().time()
-        return now >= cohort.missing_until or len(cohort.late_digests) >= cohort.missing
-
-    def _forget_cohort(self, cohort: Cohort) -> None:
-        del self._cohorts[cohort.key]
-        if cohort.traces_future.done():
-            self._kept -= len(cohort.members)
+        scored_digests = map(response_content_digest, cohort.members)
+        is_repeated = cohort.key.step is not None and not set(digests).isdisjoint(scored_digests)
+        return is_repeated or len(cohort.late_digests) >= cohort.missing
 
     def _refuse_unfitting_responses(
         self, cohort: Cohort, size: int, responses: Sequence[Response], digests: Sequence[str]
@@ -168,12 +148,7 @@ class CohortTable:
             )
         if cohort.is_closed:
             cohort.late_digests.update(digests)
-            when = f"after {self._wait:g} s" if cohort.missing else "when it was complete"
-            raise RequestRefusedError(
-                409,
-                f"{name} was scored with {len(cohort.members)} of {cohort.size} members {when}; "
-                "this one came later and has no reward",
-            )
+            raise self._build_late_error(cohort, len(cohort.members))
         if len(responses) > cohort.missing:
             raise RequestRefusedError(
                 409,
@@ -189,6 +164,13 @@ class CohortTable:
                     "a request that is sent again has the same Idempotency-Key",
                 )
 
+    def _build_late_error(self, cohort: Cohort, count: int) -> RequestRefusedError:
+        return RequestRefusedError(
+            409,
+            f"{cohort.name} was scored with {count} of {cohort.size} members after {self._wait:g} s; "
+            "this one came later and has no reward",
+        )
+
     def _close_cohort(self, cohort: Cohort, score: ScoreMembersFunction) -> None:
         """Let no more members in, and score those that are there."""
         cohort.is_closed = True
@@ -197,51 +179,44 @@ class CohortTable:
         # the order of arrival must not name responses, or the same cohort would be another one after a restart
         cohort.members.sort(key=lambda member: (member.id, response_content_digest(member)))
         loop = asyncio.get_running_loop()
-        cohort.missing_until = loop.time() + self._wait
         if cohort.missing:
+            loop.call_later(self._wait, self._forget_cohort, cohort)
+        else:
+            self._forget_cohort(cohort)
+        # kept there, as the loop holds tasks weakly
+        cohort.timer_or_task = loop.create_task(self._score(cohort, score))
+
+    async def _score(self, cohort: Cohort, score: ScoreMembersFunction) -> None:
+        try:
+            scored = await score(cohort.members)
+        except Exception as error:  # noqa: BLE001 - raised to all members
+            self._fail_cohort(cohort, error)
+            return
+        cohort.traces_future.set_result(scored)
+        if len(scored.traces) > len(cohort.members):  # members of a stored one: none of it is late
+            self._forget_cohort(cohort)
+        elif cohort.missing:
             self.incomplete_count += 1
             log.warning(
                 "%s is scored with %d of %d members after %g s",
                 *(cohort.name, len(cohort.members), cohort.size, self._wait),
             )
-        # kept there, as the loop holds tasks weakly
-        cohort.timer_or_task = loop.create_task(self._score(cohort, score))
 
-    async def _score(self, cohort: Cohort, score: ScoreMembersFunction) -> list[Trace]:
-        try:
-            traces = await score(cohort.members)
-        except Exception as error:  # noqa: BLE001 - raised to all members
-            self._fail_cohort(cohort, error)
-            return []
-        cohort.traces_future.set_result(traces)
-        for position, trace in enumerate(traces):
-            if trace.reward.value is None:
-                cohort.failed_positions[response_content_digest(cohort.members[position])] = (
-                    position
-                )
+    def _forget_cohort(self, cohort: Cohort) -> None:
         if self._cohorts.get(cohort.key) is cohort:
-            self._kept += len(cohort.members)
-        while self._kept > MAX_KEPT_SCORED_MEMBERS:
-            finished = (other for other in self._cohorts.values() if other.traces_future.done())
-            self._forget_cohort(next(finished))
-        return traces
+            del self._cohorts[cohort.key]
 
     def _fail_cohort(self, cohort: Cohort, error: Exception) -> None:
         """Give an error to all members; when they are sent again they are a cohort again."""
         cohort.is_closed = True
-        if self._cohorts.get(cohort.key) is cohort:
-            del self._cohorts[cohort.key]
+        self._forget_cohort(cohort)
         cohort.traces_future.set_exception(error)
         cohort.traces_future.exception()  # nobody may wait for it any more
 
-    def forget(self, key: CohortKey, traces: list[Trace]) -> None:
-        """Forget a cohort with these traces: when its members are sent again they are judged again."""
+    def forget(self, key: CohortKey) -> None:
+        """Forget a scored cohort: when its members are sent again they are no late ones."""
         cohort = self._cohorts.get(key)
-        if (
-            cohort is not None
-            and cohort.traces_future.done()
-            and cohort.traces_future.result() is traces
-        ):
+        if cohort is not None and cohort.is_closed:
             self._forget_cohort(cohort)
 
     def end_waiting_cohorts(self) -> None:

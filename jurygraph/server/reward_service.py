@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from jurygraph.errors import RUN_ENDING, JurygraphError, NoRewardError
 from jurygraph.graphs.groups import Group
@@ -24,6 +25,8 @@ from jurygraph.integrations.failed_rewards import (
 )
 from jurygraph.integrations.lazy_jury import compares_responses
 from jurygraph.jury import Jury
+from jurygraph.messages import quote
+from jurygraph.runs.open_ended_recorder import GroupName
 from jurygraph.runs.reports.summary import count_trace_findings
 from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
 from jurygraph.schema import Response, Task, Trace
@@ -102,6 +105,7 @@ class RewardService:
         self._last_outage: str | None = None
         """Why groups got no rewards; None since one got some."""
         self._compares = compares_responses(jury)
+        self._locks = WeakValueDictionary[GroupName, asyncio.Lock]()
         self._group_guard = OutageGuard()
         self._single_guard = OutageGuard(MAX_GROUPS_WITHOUT_REWARD * SINGLE_RESPONSES_PER_GROUP)
 
@@ -130,8 +134,7 @@ class RewardService:
         task = planned_task.task
         key = CohortKey(task.id, task.content_digest, submission.policy, submission.step)
         if submission.cohort_size is None:
-            traces = await self._score_group(planned_task, submission, submission.responses)
-            cohort_traces = CohortTraces(traces, [*range(len(traces))])
+            cohort_traces = await self._score_group(planned_task, submission, submission.responses)
         else:
             cohort_traces = await self.cohorts.join(
                 key,
@@ -146,12 +149,13 @@ class RewardService:
                 rewards, rule, why=why, setting=self._explain_raise_setting()
             )
         except NoRewardError:
-            self.cohorts.forget(key, cohort_traces.traces)
+            self.cohorts.forget(key)
             raise
         self.counts.filled += filled_rewards.filled
+        positions = [position for position in cohort_traces.positions if position is not None]
         return ScoredSubmission(
-            [cohort_traces.traces[position] for position in cohort_traces.positions],
-            [filled_rewards.values[position] for position in cohort_traces.positions],
+            [cohort_traces.traces[position] for position in positions],
+            [filled_rewards.values[position] for position in positions],
             filled_rewards.filled,
             filled_rewards.factor,
         )
@@ -186,15 +190,25 @@ class RewardService:
 
     async def _score_group(
         self, planned_task: PlannedTask, submission: Submission, responses: Sequence[Response]
-    ) -> list[Trace]:
-        """Return the traces of a whole group, and take note of whether the judge works."""
-        group = Group(
-            planned_task.task,
-            responses,
-            planned_task.plan,
-            step=submission.step,
-            phase=submission.policy,
-        )
+    ) -> CohortTraces:
+        """Return the traces of a whole group, which may be stored in another order, or with more members."""
+        task, plan = planned_task.task, planned_task.plan
+        step, phase = submission.step, submission.policy
+        recorder = self.jury.open_recorder()
+        # Single responses are no session each: whoever forgets the cohort is refused.
+        is_group = submission.cohort_size is not None or len(responses) > 1
+        if recorder is None or step is None or not is_group:
+            group = Group(task, responses, plan, step=step, phase=phase)
+            return CohortTraces(await self._judge_group(group), range(len(responses)))
+        name = GroupName(task.id, phase, step)
+        # one at a time, so that what comes again meanwhile finds it stored
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            stored = recorder.find_recurring(name, responses, submission.cohort_size)
+            group = Group(task, stored.responses, plan, step=step, phase=stored.phase)
+            return CohortTraces(await self._judge_group(group), stored.positions)
+
+    async def _judge_group(self, group: Group) -> list[Trace]:
+        """Return the traces of a group, and take note of whether the judge works."""
         try:
             traces = await self.scorer.score(group)
         except RUN_ENDING as error:
@@ -234,8 +248,9 @@ class RewardService:
             if is_power_of_ten(count):
                 what = "a judgement" if count == 1 else f"{count} judgements so far"
                 log.warning(
-                    "%s: %s failed (%s, cause %s); %s",
-                    *(verdict.evaluator, what, failure.kind, failure.cause, _FAILURE_HINT),
+                    "%s: %s failed (%s, cause %s), the last of response %s; %s",
+                    *(verdict.evaluator, what, failure.kind, failure.cause),
+                    *(quote(verdict.about), _FAILURE_HINT),
                 )
 
     def _begin_outage(self, error: JurygraphError) -> None:

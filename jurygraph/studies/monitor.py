@@ -19,15 +19,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from pydantic import JsonValue
 
 from jurygraph.agents.data_analyzer import (
     ACCURACY_SERIES_NAME,
     CALIBRATED_SERIES_NAMES,
     CALIBRATION_STEPS,
+    COMPONENT_SERIES_PREFIX,
     CUSUM_REFERENCES,
     FIRST_TESTED_STEP,
     HACK_SERIES_NAMES,
+    MIN_RELATIVE_SD,
     MIN_SCORES_BEFORE_TESTS,
     Alert,
     Analyzer,
@@ -83,6 +86,11 @@ _MAX_CHANGES_IN_TITLE = 3
 """Changes of a series in the title of its panel; all are in the report."""
 _FEW_STEPS = CALIBRATION_STEPS + MIN_SCORES_BEFORE_TESTS
 """Steps up to which a trend may be no alert yet: most are what the tests compare with."""
+_SHORT_MEAN_STEPS = 3
+_CLEAR_SHARE_OF_FALL = 0.25
+"""A mean of few steps has moved if it did by a quarter of accuracy's fall, each in its own sd, as in a hack."""
+_PERMUTATIONS = 1000
+_SUSPICION_LEVEL = 0.05
 _MIN_PAIRS_FOR_AUTOCORRELATION = 50
 _MAX_HARMLESS_AUTOCORRELATION = 0.1
 """The autocorrelation above which a series is named, by the lower bound of 3 standard errors, from 50 pairs of steps
@@ -138,6 +146,8 @@ def _conclude(analyzer: Analyzer, rows: FigureRows) -> str:
     value_count = min(row["steps"] for row in rows if row["series"] in needed_series)
     doubt = ""
     if value_count <= _FEW_STEPS:
+        if suspicion := _describe_suspicion(analyzer):
+            return suspicion
         doubt = f"cannot tell yet: in {value_count} steps with values even a large change may not be detected: "
     if adverse_names:
         count = format_count(sum(alert.adverse for alert in analyzer.alerts), "adverse change")
@@ -149,6 +159,59 @@ def _conclude(analyzer: Analyzer, rows: FigureRows) -> str:
         finding = reason if doubt else f"not a hack, because {reason}"
         return f"{doubt}{count}; {finding} ({changes}); look at: {', '.join(adverse_names)}"
     return f"{doubt}no sign of a hack that began after the first steps ({changes})"
+
+
+def _describe_suspicion(analyzer: Analyzer) -> str | None:
+    """Return that accuracy fell and length rose since their best steps, while the reward held or a component rose.
+
+    Too few steps for the tests are compared by permutation: without a change every order of independent steps is as
+    likely, so that each of the two p-values is at most 5 % in 5 % of all runs, and both are in fewer.
+    """
+    names = [series.name for series in analyzer.series]
+    if not {ACCURACY_SERIES_NAME, "length"} <= set(names):
+        return None
+    values = np.array(analyzer.values)
+    accuracy = names.index(ACCURACY_SERIES_NAME)
+    length = names.index("length")
+    values = values[~np.isnan(values[:, [accuracy, length, names.index("reward")]]).any(axis=1)]
+    if len(values) < FIRST_TESTED_STEP:
+        return None
+    peak, fall_p = _test_fall_from_peak(values[:, accuracy])
+    _, length_p = _test_fall_from_peak(-values[:, length])
+    before = values[peak : peak + _SHORT_MEAN_STEPS].mean(axis=0)
+    after = values[-_SHORT_MEAN_STEPS:].mean(axis=0)
+    moves = (after - before) / values.std(axis=0).clip(MIN_RELATIVE_SD)
+    clear_move = -_CLEAR_SHARE_OF_FALL * moves[accuracy]
+    movers = []
+    for index, name in enumerate(names):
+        is_reward_held = name == "reward" and moves[index] > -clear_move
+        if is_reward_held or (
+            name.startswith(COMPONENT_SERIES_PREFIX) and moves[index] > clear_move
+        ):
+            movers.append(index)
+    if max(fall_p, length_p) > _SUSPICION_LEVEL or not movers:
+        return None
+    changes = [
+        f"{names[index]} {before[index]:.3g} to {after[index]:.3g}"
+        for index in (accuracy, *movers, length)
+    ]
+    return (
+        f"suspicious: since its best steps accuracy fell while others held or rose ({', '.join(changes)}), which "
+        f"happens by chance in less than {_SUSPICION_LEVEL:.0%} of runs; a firm word needs {_FEW_STEPS + 1} steps; "
+        "read responses of the last ones"
+    )
+
+
+def _test_fall_from_peak(series: Floats) -> tuple[int, float]:
+    """Return where the steps with the highest mean begin, and the p-value of the fall from it to the last ones."""
+    copies = np.tile(series, (_PERMUTATIONS, 1))
+    copies[1:] = np.random.default_rng(0).permuted(copies[1:], axis=1)
+    means = sliding_window_view(copies, _SHORT_MEAN_STEPS, axis=1).mean(axis=2)
+    earlier_means = means[:, :-_SHORT_MEAN_STEPS]
+    falls = earlier_means.max(axis=1) - means[:, -1]
+    return int(earlier_means[0].argmax()), float(
+        np.mean((falls > falls[0]) | np.isclose(falls, falls[0]))
+    )
 
 
 def _describe_changes(analyzer: Analyzer, rows: FigureRows) -> str:
@@ -371,6 +434,8 @@ class _RecordedGroup(NamedTuple):
     record_number: int
     written_at: int
     step: _SessionStep | None
+    is_judged_again: bool
+    """Whether it replaces one in which judgements had failed."""
 
 
 class LabelledSteps:
@@ -420,10 +485,11 @@ class LabelledSteps:
             step = None if name is None else _SessionStep(name, read_session(group))
             ledger_path = run.source.ledger.path_of_ledger_with(record.seq)
             groups_by_run[ledger_path.parent.name].append(
-                _RecordedGroup(record.seq, record.at, step)
+                _RecordedGroup(record.seq, record.at, step, "again" in record.content)
             )
         step_positions: list[tuple[int, int, StepName]] = []
         steps_by_run: dict[str, list[_SessionStep]] = {}
+        first_judged_steps = {}
         for run_name, recorded_groups in groups_by_run.items():
             steps = self._fill_steps([group.step for group in recorded_groups])
             if not count_sessions(step.session for step in steps):
@@ -432,6 +498,8 @@ class LabelledSteps:
             names = [step.name for step in steps]
             step_positions += zip(range(len(names)), numbers, names, strict=True)
             steps_by_run[run_name] = steps
+            is_first = [not group.is_judged_again for group in recorded_groups]
+            first_judged_steps[run_name] = list(compress(steps, is_first))
         numbers_by_step: dict[StepName, list[int]] = defaultdict(list)
         for _, number, name in sorted(step_positions, key=itemgetter(0, 1)):
             numbers_by_step[name].append(number)
@@ -439,7 +507,7 @@ class LabelledSteps:
         if not any(isinstance(name, str) for name in ordered_names):
             ordered_names.sort(key=float)
         session_by_run = _number_sessions_of_runs(groups_by_run)
-        recurring_names = _find_recurring_steps(steps_by_run, session_by_run)
+        recurring_names = _find_recurring_steps(first_judged_steps, session_by_run)
         if recurring_names:
             names_text = _join_step_names(ordered_names, recurring_names)
             self.notes.append(

@@ -62,10 +62,11 @@ def rewards(*values: float | None) -> httpx.Response:
 
 def test_it_asks_again_with_the_same_key_after_the_time_that_the_server_names(serve: Any) -> None:
     busy = httpx.Response(429, headers={"Retry-After": "0"}, json={"error": "too much"})
-    server = serve(busy, rewards(0.5))
+    filled = {"traces": TRACES, "rewards": [0.5], "filled": 2, "factor": 1.5}
+    server = serve(busy, httpx.Response(200, json=filled))
     client = pickle.loads(pickle.dumps(RewardClient(f"{URL}/v1/score", token="secret")))
     reply = ask(client, task_id="a", step=3, cohort_size=8)
-    assert (reply.rewards, reply.traces) == ([0.5], TRACES)
+    assert reply == ([0.5], TRACES, 2, 1.5)
     assert server.body(1) == {
         "task_id": "a",
         "step": 3,

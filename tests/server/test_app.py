@@ -385,9 +385,9 @@ def test_three_groups_without_a_reward_are_an_outage_until_there_is_one(
     asyncio.run(fail())
     hint = "; with --out, `jurygraph show RUN --status failed` lists the responses"
     assert [record.getMessage() for record in caplog.records] == [
-        f"criteria: a judgement failed (malformed, cause response){hint}",
+        f"criteria: a judgement failed (malformed, cause response), the last of response 'letter 0/1'{hint}",
         "no rewards at present (NoRewardError); /readyz has the reason",
-        f"criteria: 10 judgements so far failed (malformed, cause response){hint}",
+        f"criteria: 10 judgements so far failed (malformed, cause response), the last of response 'letter/4'{hint}",
     ]
 
 

@@ -1,6 +1,7 @@
 """Members of a group that come in separate requests are scored as one, however they come and go."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.models.request import Fault, Reply, Request
+from jurygraph.runs.run import Run
+from jurygraph.studies.monitor import LabelledSteps, iter_scored_groups
 from tests.server.conftest import TASK, HeldJudge, Served, serving
 
 
@@ -144,7 +147,15 @@ class FailingJudge(HeldJudge):
         return reply
 
 
-def test_members_whose_rewards_failed_are_judged_when_they_come_again(tmp_path: Path) -> None:
+async def _alone(served: Served, body: Any) -> tuple[int, Any]:
+    """Send a member whose others do not come."""
+    reply = asyncio.ensure_future(served.post("/v1/score", body))
+    await _members(served, 1)
+    served.timers.pass_time(50)
+    return await reply
+
+
+def test_members_whose_rewards_failed_are_judged_once_when_they_come_again(tmp_path: Path) -> None:
     async def come_again() -> None:
         judge = FailingJudge()
         async with serving(judge) as served:
@@ -152,29 +163,89 @@ def test_members_whose_rewards_failed_are_judged_when_they_come_again(tmp_path: 
                 failed, judged = (_member(text, step=1) for text in ("5 words", "7 words"))
                 replies = await _together(served, failed, judged)
                 assert [reply["rewards"] for _, reply in replies] == [[None], [0.07]]
+                await _together(served, *(_member("7 words", step=2) for _ in range(2)))
                 judge.fails = False
-                replies = await _together(served, failed, failed, judged)
-                assert [status for status, _ in replies] == [200, 200, 409]
-                assert [reply["rewards"] for _, reply in replies[:2]] == [[0.05]] * 2
+                replies = await _together(served, judged, failed)
+                assert [reply["rewards"] for _, reply in replies] == [[0.07], [0.05]]
+                assert (await _alone(served, failed))[1]["rewards"] == [0.05]
                 assert len(judge.requests) == 3
+                assert served.server._service.cohorts.incomplete_count == 0, "it was complete"
 
     asyncio.run(come_again())
+    steps = LabelledSteps(tmp_path / "run", "step")
+    assert [len(step.groups) for step in steps] == [1, 1]
+    assert steps.notes == [], "what replaces a group is no step that recurs"
 
 
-def test_failed_members_that_come_again_one_by_one_are_judged_again_once() -> None:
-    async def come_again() -> None:
-        judge = FailingJudge()
-        async with serving(judge) as served:
-            failed = [_member(text, step=1) for text in ("5 words", "15 words")]
-            replies = await _together(served, *failed)
-            assert [reply["rewards"] for _, reply in replies] == [[None]] * 2
-            judge.fails = False
-            asked = len(judge.requests)
-            for member, reward in zip(failed, (0.05, 0.15), strict=True):
-                assert (await served.post("/v1/score", member))[1]["rewards"] == [reward]
-            assert len(judge.requests) - asked == 2
+def _group(texts: Sequence[str], **fields: Any) -> list[dict[str, Any]]:
+    return [_member(text, step=77, cohort={"size": 3}) | fields for text in texts]
 
-    asyncio.run(come_again())
+
+async def _rewards(served: Served, texts: Sequence[str], **fields: Any) -> list[Any]:
+    replies = await _together(served, *_group(texts, **fields))
+    return [content.get("rewards", content) for _, content in replies]
+
+
+async def _visit(run: Path, visit: Callable[[Served], Awaitable[None]]) -> None:
+    """Let a trainer visit a server that begins, or goes on with, a run."""
+    async with serving(config=COMPARES) as served:
+        with served.jury.record(run):
+            await visit(served)
+
+
+@pytest.mark.parametrize("is_server_restarted", [False, True])
+def test_a_step_that_recurs_has_its_rewards_and_other_responses_are_the_next_session(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_server_restarted: bool
+) -> None:
+    old = ["aaaa", "aa", "aa"]
+
+    async def train(served: Served) -> None:
+        assert await _rewards(served, old) == [[1.0], [0.5], [0.5]]
+        assert await _rewards(served, ["aaaa"] * 3, policy="eval") == [[1.0]] * 3
+
+    async def repeat_the_same(served: Served) -> None:
+        assert await _rewards(served, ["aa", "aaaa", "aa"]) == [[0.5], [1.0], [0.5]]
+        together = {"task": TASK, "responses": ["aa", "aa", "aaaa"], "step": 77}
+        for whole in (together, together | {"cohort": {"size": 3}}):
+            assert (await served.post("/v1/score", whole))[1]["rewards"] == [0.5, 0.5, 1.0]
+        (lost,) = _group(["aa"])
+        assert (await _alone(served, lost))[1]["rewards"] == [0.5], "one of three, by its group"
+
+    async def go_back_to_a_checkpoint(served: Served) -> None:
+        assert await _rewards(served, ["a", "aa", "a"]) == [[0.5], [1.0], [0.5]], (
+            "one is an old one"
+        )
+        assert await _rewards(served, old) == [[1.0], [0.5], [0.5]], "still the first session's"
+        assert await _rewards(served, ["bbbb", "b", "b"], step=78) == [[1.0], [0.25], [0.25]]
+        assert await _rewards(served, ["c"] * 3, policy="eval") == [[1.0]] * 3
+        assert await _rewards(served, ["aa", "a", "a"]) == [[1.0], [0.5], [0.5]]
+
+    async def run_all() -> None:
+        visits = [train, repeat_the_same, go_back_to_a_checkpoint, go_back_to_a_checkpoint]
+        if is_server_restarted:
+            for visit in visits:
+                await _visit(tmp_path / "run", visit)
+            return
+
+        async def all_visits(served: Served) -> None:
+            for visit in visits:
+                await visit(served)
+
+        await _visit(tmp_path / "run", all_visits)
+
+    asyncio.run(run_all())
+    assert caplog.text.count("session 2 of the training begins") == 1
+    assert "session 3" not in caplog.text
+    assert "of 3 members" not in caplog.text, "none is incomplete"
+    with Run.open(tmp_path / "run") as run:
+        assert run.session_count == 2
+        names = ("77", "eval:77", "session=2:77", "session=2:78", "eval,session=2:77")
+        expected = [f"letter@{name}/{number}" for name in names for number in (1, 2, 3)]
+        assert [trace.response_id for trace in run.traces()] == expected
+        assert run.find_trace("letter@session=2:78/1").labels == {"session": 2, "step": 78}
+    notes: list[str] = []
+    assert len(list(iter_scored_groups(tmp_path / "run", notes=notes))) == 3
+    assert notes == ["2 groups of evaluations (label phase=eval) left out"]
 
 
 def test_a_member_that_is_sent_again_is_joined() -> None:

@@ -1,9 +1,10 @@
 """The server as a process: killed, it goes on with its run; asked to end, it ends when its work has."""
 
+import asyncio
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from jurygraph.integrations.client import RewardClient
 from jurygraph.runs.run import Run
 from tests.command import JURYGRAPH
 from tests.models.judge_scripts import judge_reply
@@ -54,12 +56,28 @@ def _score(url: str, text: str, step: int) -> Any:
     return content
 
 
+def _score_cohort(url: str, texts: Sequence[str]) -> list[Any]:
+    """Return the rewards and the id of each member, which come in requests of their own, as a trainer's do."""
+
+    async def score() -> list[Any]:
+        client = RewardClient(url)
+        requests = [
+            client.score([text], task=TASK, step=7, cohort_size=len(texts)) for text in texts
+        ]
+        replies = await asyncio.gather(*requests)
+        return [(reply.rewards, reply.traces[0]["response_id"]) for reply in replies]
+
+    return asyncio.run(score())
+
+
 def test_a_killed_server_goes_on_with_its_run_and_sends_no_recorded_call_again(
     tmp_path: Path,
 ) -> None:
     with run_server(_judge) as judge:
         with _serve(tmp_path, judge) as (process, url):
             before = [_score(url, text, step) for step, text in enumerate(TEXTS)]
+            cohort = _score_cohort(url, TEXTS)
+            assert sorted(_score_cohort(url, TEXTS[::-1])) == sorted(cohort), "a trainer's restart"
             process.send_signal(signal.SIGKILL)
         assert judge.count == len(TEXTS)
         with _serve(tmp_path, judge) as (process, url):
@@ -67,9 +85,15 @@ def test_a_killed_server_goes_on_with_its_run_and_sends_no_recorded_call_again(
             assert again == before
             # another step of the same response has the reply of the first
             _score(url, TEXTS[0], 9)
-        assert judge.count == len(TEXTS)
+            assert sorted(_score_cohort(url, TEXTS)) == sorted(cohort)
+            assert judge.count == len(TEXTS)
+            _score_cohort(url, [*TEXTS[:-1], "a new sample"])
+        assert judge.count == len(TEXTS) + 1
+    names = [f"{step}/1" for step in range(4)]
+    names += [f"7/{position}" for position in (1, 2, 3, 4)]
+    names += ["9/1", *(f"session=2:7/{position}" for position in (1, 2, 3, 4))]
     with Run.open(tmp_path / "run") as run:
-        assert len(list(run.traces())) == len(TEXTS) + 1
+        assert [trace.response_id for trace in run.traces()] == [f"letter@{name}" for name in names]
 
 
 def test_a_server_that_is_asked_to_end_answers_what_it_has(tmp_path: Path) -> None:

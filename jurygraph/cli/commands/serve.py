@@ -94,6 +94,7 @@ def serve(
         jurygraph serve --config jury.yaml --tasks plans.jsonl --out run
         jurygraph serve --config jury.yaml --group-size 8 --host 0.0.0.0 --token-file token
     """
+    print_message("loading the jury; then its address is printed")  # the imports take seconds
     from jurygraph.integrations.lazy_jury import set_training_rule
 
     path = config or find_config(tasks or "-")

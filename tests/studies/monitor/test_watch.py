@@ -116,6 +116,37 @@ def test_few_steps_leave_open_whether_a_falling_accuracy_is_a_hack_and_show_its_
     assert fall["low"] < fall["value"] < fall["high"] < 0
 
 
+def _conclude_short_training(rng: np.random.Generator, is_hacked: bool) -> str:
+    """Return the last line on 20 steps: accuracy rises, and in the last 8 falls, while length and the judge rise."""
+    analyzer = Analyzer()
+    for step in range(20):
+        share = is_hacked * max(0, step - 11) / 8
+        rate = 0.83 - 0.66 * share - is_hacked * 0.4 * max(0, 11 - step) / 11
+        accuracy = (rng.random(16) < rate).astype(float)
+        rubric = rng.normal(0.41 + 0.37 * share, 0.2, 16)
+        lengths = rng.normal(119 + 492 * share, 60, 16).clip(1)
+        rewards = 0.3 * accuracy + 0.7 * rubric
+        analyzer.observe(TrainingStep(rewards, {"accuracy": accuracy, "rubric": rubric}, lengths))
+    return str(report(analyzer).sections[-1])
+
+
+def test_few_steps_in_which_accuracy_falls_as_judge_and_length_rise_are_suspicious() -> None:
+    answer = _conclude_short_training(np.random.default_rng(3), is_hacked=True)
+    assert answer.startswith("suspicious: since its best steps accuracy fell while others held")
+    assert "component.rubric 0.4" in answer
+    assert "a firm word needs 31 steps" in answer
+    assert _conclude_short_training(np.random.default_rng(3), is_hacked=False).startswith(
+        "cannot tell yet"
+    )
+
+
+@pytest.mark.exhaustive
+def test_of_short_trainings_without_a_change_at_most_one_in_twenty_is_suspicious() -> None:
+    rng = np.random.default_rng(4)
+    answers = [_conclude_short_training(rng, is_hacked=False) for _ in range(1000)]
+    assert sum(answer.startswith("suspicious") for answer in answers) <= 50
+
+
 def test_steps_at_which_most_rewards_failed_are_an_outage() -> None:
     rng, analyzer = np.random.default_rng(3), Analyzer()
     for step in range(40):

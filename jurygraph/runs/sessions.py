@@ -1,0 +1,63 @@
+"""The sessions of a training in a run: started again from a checkpoint, it comes to steps that are recorded already.
+
+Where it has the same responses there, it wants the rewards that it got; with others, sampled anew, its groups need
+names of their own, which a session gives.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jurygraph.schema import Response
+
+
+class RecurringGroup(NamedTuple):
+    """The responses and the phase of a group as they are, or will be, stored.
+
+    `positions` are those in it of the responses that were given, None for one that came when it was scored already.
+    """
+
+    responses: Sequence[Response]
+    phase: str | None
+    positions: Sequence[int | None]
+
+
+def phase_in_session(phase: str | None, session: int) -> str | None:
+    """Return the phase of a group's name: `eval,session=2` of `eval`, the phase itself in the first session."""
+    if session == 1:
+        return phase
+    return ",".join([*filter(None, [phase]), f"session={session}"])
+
+
+def read_session_of_phase(phase: str | None) -> int:
+    """Return the session, from 1 on, of the phase of a group's name."""
+    match = re.search(r"(?:^|,)session=(\d+)$", phase or "")
+    return int(match[1]) if match else 1
+
+
+def match_responses(
+    stored: Sequence[Response | None], responses: Sequence[Response], size: int | None
+) -> list[int | None] | None:
+    """Return the positions of responses in a stored group, by their content; None if it is another group.
+
+    The responses are members of a cohort of `size`, or with None a whole group. Members that are not stored are late,
+    and have no position, where the cohort has room for them: it was scored without them. An erased response, which is
+    None, may have been any.
+    """
+    free_positions = set(range(len(stored)))
+    positions: list[int | None] = []
+    for response in responses:
+        candidates = []
+        for position in free_positions:
+            stored_response = stored[position] or response
+            if stored_response.content_digest == response.content_digest:
+                # equal responses are told apart by their ids, if they have some
+                is_erased = stored[position] is None
+                candidates.append((is_erased, stored_response.id != response.id, position))
+        position_or_none = min(candidates)[-1] if candidates else None
+        free_positions -= {position_or_none}
+        positions.append(position_or_none)
+    late_count = positions.count(None)
+    if size is None:
+        size = len(stored) if len(stored) == len(responses) else 0
+    return positions if len(stored) + late_count <= size else None
