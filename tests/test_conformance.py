@@ -274,7 +274,7 @@ def test_a_response_that_takes_long_is_caught_by_its_beginning_and_length() -> N
         return 1.0
 
     with pytest.raises(
-        AssertionError, match="20000 characters that begins '9999.*isolate: process"
+        AssertionError, match=r"20000 characters that begins '9999.*isolate: process"
     ):
         check_evaluator(evaluator(answer), GROUPS, max_cpu_seconds=0.15)
 

@@ -264,8 +264,11 @@ def test_a_gate_names_component_value_threshold_and_effect(gate: str, polite: fl
     one = decide(
         decision, verdict("polite", score=polite, reason="rude"), verdict("steps", score=1.0)
     )
-    assert line in explanation_sentences(one, decision)
+    sentences = explanation_sentences(one, decision)
+    assert line in sentences
     (result,) = one.reward.gates
+    cost_most = result.before - result.after > 1.0 - polite
+    assert (sentences[1] == line) is cost_most, "what cost the most comes first"
     assert (result.component, result.value, result.threshold) == ("polite", polite, 0.4)
     assert (result.before, result.after) == (polite + 1.0, one.reward.value)
 

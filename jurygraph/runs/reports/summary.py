@@ -121,11 +121,11 @@ def needs_quotation(verdict: StoredBody, question: Question) -> bool:
 
 
 class LowestReward(NamedTuple):
-    """The lowest reward of a run, minus infinity for a failed one, the first response with it by id, and their number."""
+    """The lowest reward of a run, minus infinity for a failed one, the first response by id, and how many have it."""
 
     reward: float
     response_id: str
-    count: int
+    responses: int
 
     @property
     def name(self) -> str:
@@ -135,7 +135,7 @@ class LowestReward(NamedTuple):
     def tie(self) -> str:
         """Return how many share it, such as "one of 14 at 0"; empty for a single one."""
         state = "failed" if self.reward == -inf else f"at {format_number_for_sentence(self.reward)}"
-        return f"one of {self.count} {state}" if self.count > 1 else ""
+        return f"one of {self.responses} {state}" if self.responses > 1 else ""
 
 
 def find_lowest_reward(run: Run) -> LowestReward | None:
@@ -155,7 +155,7 @@ def _add_to_lowest(
         return candidate
     if lowest.reward == candidate.reward:
         first_id = min(lowest.response_id, response_id)
-        return LowestReward(lowest.reward, first_id, lowest.count + 1)
+        return LowestReward(lowest.reward, first_id, lowest.responses + 1)
     return min(lowest, candidate)
 
 
