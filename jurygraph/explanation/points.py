@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from jurygraph.decision.decide import (
-    explain_notes,
-)
+from jurygraph.agents.roles import shorten_quotes
+from jurygraph.decision.decide import explain_notes
 from jurygraph.explanation.terms import (
     Ballot,
     ExplainedTerm,
@@ -730,6 +729,11 @@ def _describe_effects(explained_verdict: ExplainedVerdict) -> Iterator[tuple[str
         )
     if verdict.unsupported:
         yield "Unsupported", describe_unsupported(verdict)
+    misquotes = [
+        item.quote for item in verdict.evidence if item.source == "response" and not item.verified
+    ]
+    if misquotes:
+        yield "Quotes what is not in the response", shorten_quotes(misquotes)
     if explained_verdict.effect == "not_applicable":
         gate = verdict.gated_by
         if gate is not None and gate not in reason:

@@ -152,8 +152,9 @@ class Listed(jg.Evaluator):
     def __init__(self, orders: str = "orders.txt") -> None:
         self.orders = Path(orders).read_text().split()
 
-    def answer(self, inputs: jg.EvaluatorInput) -> bool:
-        return inputs.response.text in self.orders
+    def answer(self, inputs: jg.EvaluatorInput) -> jg.Verdict:
+        found = inputs.response.text in self.orders
+        return jg.Verdict(score=found, evidence=(jg.Evidence(quote="an order"),))
 
 
 @jg.evaluator(reads=("names",))
@@ -193,5 +194,6 @@ def test_a_file_that_an_evaluator_reads_is_part_of_its_version(
     assert "because a file that it reads has changed" in run("verify", "first", "--deep").err
     branched = run(*command, "second", "--branch", "first")
     assert "4 reused from first, 2 decided anew" in branched.err
+    assert "unsupported: 2 verdicts with a quotation that is not in the response" in branched.out
     orders.unlink()
     assert "jury/orders.txt: there is no such file" in run(*command, "third").err

@@ -366,6 +366,16 @@ def quoted(*evidence: Evidence, **fields: Any) -> dict[str, Any]:
 def test_a_line_shows_value_weight_and_reason(fields: dict[str, Any], weight: float, line: str):
     decision = Decision(specs=(spec("truth", weight),))
     assert point_lines(decision, verdict("truth", **fields)) == [line]
+    sentences = explanation_sentences(decide(decision, verdict("truth", **fields)), decision)
+    misquotes = [sentence for sentence in sentences if "Quotes what" in sentence]
+    is_invented = "names it" in line
+    assert (
+        misquotes
+        == [
+            "Quotes what is not in the response: truth (e): 'invented'.",
+        ]
+        * is_invented
+    )
 
 
 def test_a_pair_is_described_from_the_side_of_the_response_with_its_opponent():

@@ -11,7 +11,7 @@ from jurygraph.cli.render.text import (
     print_report,
 )
 from jurygraph.display import format_number
-from jurygraph.messages import shell_quote
+from jurygraph.messages import format_count, shell_quote
 from jurygraph.schema.frozen_model import JsonMapping
 
 if TYPE_CHECKING:
@@ -43,12 +43,17 @@ def format_result_lines(summary: "Summary") -> list[str]:
         summary.not_applicable,
     )
     lines.append(f"verdicts: {outcomes} = {summary.verdicts} requested")
+    unsupported = []
     if summary.unsupported:
         marks = [f"{number} {mark}" for mark, number in sorted(summary.unsupported.items())]
-        lines.append(
-            f"unsupported: {summary.unsupported.total()} of {summary.quotable} that need a "
-            f"quotation ({', '.join(marks)})"
+        unsupported.append(
+            f"{summary.unsupported.total()} of {summary.quotable} that need a quotation ({', '.join(marks)})"
         )
+    if summary.misquoting:
+        verdicts = format_count(summary.misquoting, "verdict")
+        unsupported.append(f"{verdicts} with a quotation that is not in the response")
+    if unsupported:
+        lines.append(f"unsupported: {', '.join(unsupported)}")
     if summary.discarded:
         counts = _join_counts(summary.discarded.items())
         lines.append(escape_line(f"discarded for low confidence: {counts}"))

@@ -309,6 +309,7 @@ class Summary:
     """Sums over the traces of a run. A verdict on an unordered pair is in two traces and counts once.
     A score without a judgement is `gated`, by the response gate that set it, and not `judged`. Of the `quotable`
     findings of models, which need a quotation from the response, those without one are `unsupported`, by effect.
+    Verdicts that are `misquoting`, such as those of code, quote what is not in the response.
     Verdicts that are `superseded` by those of another judge count nowhere else but among the questions
     `judged_by_several`, of which some are `judged_differently`. `unanswered_tasks` are those on all of
     whose responses an evaluator of facts or checks abstained, by evaluator.
@@ -336,6 +337,7 @@ class Summary:
     superseded: int = 0
     judged_by_several: int = 0
     judged_differently: int = 0
+    misquoting: int = 0
     leaking_examples: int = 0
     investigated: int = 0
     unseen: int = 0
@@ -432,6 +434,10 @@ class Summary:
         self.quotable += needs_quotation(verdict, question)
         if "unsupported" in verdict:
             self.unsupported[verdict["unsupported"]] += 1
+        self.misquoting += any(
+            source == "response" and not is_verified
+            for _, _, source, is_verified, *_ in verdict.get("evidence", ())
+        )
         self.abstained += status == "abstained"
         self.failed_verdicts += status == "failed"
         self.not_applicable += status == "not_applicable"
