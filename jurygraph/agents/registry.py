@@ -421,8 +421,10 @@ def make_instance(
     except (Exception, SystemExit) as error:
         hint = ""
         if params:
-            names = ", ".join(inspect.signature(target).parameters)
-            hint = f"; its params: {names or 'none'}"
+            names = list(inspect.signature(target).parameters)
+            hint = f"; its params: {', '.join(names) or 'none'}"
+            questions = [did_you_mean(name, names) for name in params if name not in names]
+            hint += "".join(f"; {question}" for question in questions if question)
         raise ConfigError(
             f"{role} {name!r} cannot be made: {type(error).__name__}: {error}{hint}"
         ) from error
