@@ -6,12 +6,13 @@
 The rules: the same question gives the same verdict twice; a verdict is `ok` with a score in [0, 1], or has a reason why
 there is none; the order of responses, the other responses (scope `response`), and the order of unordered data, such as
 the keys of facts and data, have no effect; every verdict survives serialisation; no response, however odd, causes an
-error or makes it run past its time limit.
+error, takes 5 seconds of CPU time or makes it run past its time limit.
 """
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
+from time import process_time
 from typing import Any, TypeVar
 
 from pydantic import JsonValue
@@ -19,6 +20,7 @@ from pydantic import JsonValue
 from jurygraph.graphs.groups import GroupLike, to_groups
 from jurygraph.jury import Jury
 from jurygraph.schema import RecordedVerdict, Response, Task
+from jurygraph.schema.verdict import GATED_LAYERS
 
 T = TypeVar("T", Task, Response)
 ODD_RESPONSE_TEXTS = (
@@ -35,13 +37,18 @@ _get_sort_key = attrgetter("key.sort_key")
 
 
 def check_evaluator(
-    use: Any, groups: Iterable[GroupLike], derivers: Sequence[Any] = (), model: Any = "none"
+    use: Any,
+    groups: Iterable[GroupLike],
+    derivers: Sequence[Any] = (),
+    model: Any = "none",
+    max_cpu_seconds: float = 5.0,
 ) -> int:
     """Check an evaluator, as in a config or an object, on these tasks and responses; return the number of verdicts.
 
     `derivers` make the material that it needs, and `model` is the model that it may ask: without one an evaluator that
     needs a model only abstains. `use` may be a dict as in a config: `{"use": …, "timeout": 5}` sets the time limit of a
-    call in seconds (60 by default).
+    call in seconds (60 by default). Code, unlike a model, may take
+    `max_cpu_seconds` of this process over an unusual response.
 
     Raises:
         AssertionError: a rule is broken.
@@ -51,6 +58,8 @@ def check_evaluator(
     verdict_count = 0
     config = {"model": model, "evaluators": [use], "derivers": list(derivers)}
     with Jury.from_config(config) as jury:
+        (evaluator,) = jury.evaluators.values()
+        is_about_single_responses = evaluator.scope == "response"
         for group in to_groups("groups", groups):
             task = group.task
             responses = group.responses
@@ -58,7 +67,7 @@ def check_evaluator(
             verdict_count += len(first)
             _check_each_verdict(first, responses)
             _check_same_verdicts(first, _collect_verdicts(jury, task, responses), "when repeated")
-            if all(evaluator.scope == "response" for evaluator in jury.evaluators.values()):
+            if is_about_single_responses:
                 reversed_order_verdicts = _collect_verdicts(jury, task, responses[::-1])
                 _check_same_verdicts(
                     first, reversed_order_verdicts, "with the responses in reverse order"
@@ -78,9 +87,16 @@ def check_evaluator(
             odd_test_responses = [
                 Response(id=f"odd-{i}", text=text) for i, text in enumerate(ODD_RESPONSE_TEXTS)
             ]
-            verdicts = _collect_verdicts(jury, task, odd_test_responses)
-            _check_each_verdict(verdicts, odd_test_responses)
-            verdict_count += len(verdicts)
+            batches = [[response] for response in odd_test_responses]
+            if not is_about_single_responses:
+                batches = [odd_test_responses]
+            for batch in batches:
+                start = process_time()
+                verdicts = _collect_verdicts(jury, task, batch)
+                if evaluator.layer not in GATED_LAYERS:  # a model may run in this process
+                    _check_cpu_time(batch, process_time() - start, max_cpu_seconds)
+                _check_each_verdict(verdicts, batch)
+                verdict_count += len(verdicts)
     assert verdict_count, "the evaluator got no question: use tasks with its audience"
     return verdict_count
 
@@ -91,6 +107,15 @@ def _collect_verdicts(
     traces = jury.score(task, responses)
     verdicts = chain.from_iterable(trace.verdicts for trace in traces)
     return sorted(verdicts, key=_get_sort_key)
+
+
+def _check_cpu_time(responses: Sequence[Response], seconds: float, limit: float) -> None:
+    longest_text = max((response.text for response in responses), key=len)
+    assert seconds <= limit, (
+        f"took {seconds:.1f} s of CPU time over a response of {len(longest_text)} characters that begins "
+        f"{longest_text[:40]!r}, and {limit:g} s are allowed: anchor a regular expression, bound its repetitions, set "
+        "`isolate: process`, which can be ended in time, or raise `max_cpu_seconds`"
+    )
 
 
 def _reverse_task_lists(task: Task) -> Task:

@@ -25,7 +25,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, cast
 from pydantic_core import PydanticSerializationError
 
 from jurygraph.agents.graph_annotator import load_domain
-from jurygraph.agents.registry import check_judges, load_combiners, load_derivers, load_evaluators
+from jurygraph.agents.registry import (
+    READS_MARK,
+    check_judges,
+    load_combiners,
+    load_derivers,
+    load_evaluators,
+)
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.concurrency import EventLoopThread, gather_in_order
 from jurygraph.decision.combiners import Combiner
@@ -152,14 +158,16 @@ class Jury(ShortRepr):
             if code_folder is None
             else FolderModules(Path(code_folder), config)
         )
-        self.code_folder = (
-            folder_modules.folder if folder_modules is not None and folder_modules.named else None
-        )
         self.evaluators: Mapping[str, Evaluator]
         self.derivers: Mapping[str, Deriver]
         self.evaluators, self.derivers = new_contextvars_context(config.langsmith).run(
             _load_evaluators_and_derivers, config, folder_modules
         )
+        components = (*self.evaluators.values(), *self.derivers.values())
+        reads_files = any(component.reads for component in components)
+        folder = Path() if folder_modules is None else folder_modules.folder
+        is_named = folder_modules is not None and bool(folder_modules.named)
+        self.code_folder = folder if is_named or reads_files else None
         records = {name: evaluator.record for name, evaluator in self.evaluators.items()}
         with importing_from(folder_modules):
             self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
@@ -840,9 +848,13 @@ def find_changed_version(plan: Plan, context: GraphContext) -> str | None:
             component = registry.get(name)
             version = getattr(component, "version", None)
             if use.version not in (version, *getattr(component, "earlier_versions", ())):
-                return (
+                problem = (
                     f"{role} {name!r} of version {use.version!r}; this jury has {version or 'none'}"
                 )
+                code, mark, _ = use.version.partition(READS_MARK)
+                if mark and version and version.partition(READS_MARK)[0] == code:
+                    problem += ", because a file that it reads has changed"
+                return problem
     return None
 
 

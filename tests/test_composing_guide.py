@@ -141,18 +141,6 @@ def test_the_reply_shown_for_a_form_comes_to_the_score_beside_it(form: str) -> N
 
 MISTAKES = [
     (
-        "module 'plain' has no 'plan'; did you mean plain?",
-        "plain.yaml",
-        "plain.plain",
-        "plain.plan",
-    ),
-    (
-        "unknown evaluator 'plane.plain'; module 'plane' was not found in ",
-        "plain.yaml",
-        "plain.plain",
-        "plane.plain",
-    ),
-    (
         "evaluator 'email.plain': module 'email' has no 'plain'",
         "plain.yaml",
         "plain.plain",
@@ -192,28 +180,10 @@ MISTAKES = [
         "def anwser",
     ),
     (
-        "it uses 'house' and does not state it; write `variables: [house]`",
-        "warm.md",
-        "variables: [house]\n",
-        "",
-    ),
-    (
         "a section is headed 'The letter'; each is one of system",
         "warm.md",
         "# The letter",
         "## The letter",
-    ),
-    (
-        "prompt 'warm' shows no items; write `extends: items`",
-        "warm.md",
-        "extends: items",
-        "extends: judge",
-    ),
-    (
-        "'warm.Warm' is abstract: subclass it and write `prompt`",
-        "warm.py",
-        "    prompt = ",
-        "    promt = ",
     ),
     (
         "expected `verdict` or `score` in the result, found ['promises', 'text']",
@@ -244,26 +214,12 @@ MISTAKES = [
         "sentences.Sentences",
     ),
     (
-        "combiner 'weakest.Weakest' failed: ZeroDivisionError: division by zero; fix it, or use another one",
-        *("weakest.py", "        means = ", "        1 / 0\n        means = "),
-    ),
-    (
         "combiner 'weakest.Weakest' failed: every array of a component has one number for each response",
         *(
             "weakest.py",
             "for value, has_value in means.values()], axis=0\n",
             "for value, has_value in means.values()], axis=1\n",
         ),
-    ),
-    (
-        "has no question or evaluator 'plain'; did you mean plain.plain?",
-        *("weakest.yaml", "{verdicts_of: plain.plain}", "{verdicts_of: plain}"),
-    ),
-    (
-        "unknown combiner 'weakest'; name one as package.module",
-        "weakest.yaml",
-        "weakest.Weakest",
-        "weakest",
     ),
     ("'house' is undefined", "warm.py", 'return {"house": self.house}', "return {}"),
 ]

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import count
+from time import process_time
 from typing import Any
 
 import pytest
@@ -263,6 +264,19 @@ def test_a_call_that_hangs_is_caught() -> None:
         AssertionError, match=r"breaks on .*: 'it' ran past its time limit of 0\.05 s"
     ):
         check_evaluator({"use": it, "timeout": 0.05}, GROUPS)
+
+
+def test_a_response_that_takes_long_is_caught_by_its_beginning_and_length() -> None:
+    def answer(inputs: EvaluatorInput) -> float:
+        start = process_time()
+        while inputs.response.text.startswith("99") and process_time() - start < 0.2:
+            pass
+        return 1.0
+
+    with pytest.raises(
+        AssertionError, match=r"20000 characters that begins '9999.*isolate: process"
+    ):
+        check_evaluator(evaluator(answer), GROUPS, max_cpu_seconds=0.15)
 
 
 def test_an_evaluator_without_questions_is_caught() -> None:

@@ -26,6 +26,7 @@ from jurygraph.agents.feedback import (
 )
 from jurygraph.agents.roles import (
     BRANCH_OF_AUDIENCE,
+    NO_PARAMS,
     Evaluator,
     EvaluatorAnswer,
     EvaluatorAnswers,
@@ -52,6 +53,7 @@ from jurygraph.schema.frozen_model import (
     PositiveInt,
     RawParams,
     ReadOnlyFields,
+    StrPath,
     require_argument_type,
 )
 from jurygraph.schema.plan import SUBMITTED_MATERIAL_NAME, PairOrder
@@ -79,6 +81,7 @@ class AdaptedSettings(FrozenModel):
     scope: EvaluatorScope = "response"
     branch: GraphBranchName | None = None
     needs: tuple[Id, ...] = ()
+    reads: tuple[StrPath, ...] = ()
     own_model: bool | None = None
     material: Id = SUBMITTED_MATERIAL_NAME
     when: Condition | None = None
@@ -90,6 +93,8 @@ class CallableEvaluator(Evaluator):
     """Base class of the evaluators that `adapt_to_evaluator` makes of functions and Runnables."""
 
     branch: GraphBranchName = "checks"
+    file_params: RawParams = NO_PARAMS
+    """Absolute paths by the params that name files."""
 
     def __init__(self, target: Any, name: str, settings: AdaptedSettings) -> None:
         is_langchain_runnable = is_runnable(target)
@@ -103,6 +108,7 @@ class CallableEvaluator(Evaluator):
         self.audience = settings.audience
         self.scope = settings.scope
         self.needs = settings.needs
+        self.reads = settings.reads
         self.uses_model = self.layer in ("model", "residual") and not own_model
         if not is_langchain_runnable:
             self.no_model_message = (
@@ -142,7 +148,9 @@ class FunctionEvaluator(CallableEvaluator):
         for name in self.needs:
             values = tuple(material_by_name[name] for material_by_name in inputs.material)
             material[name] = values[0] if self.scope == "response" else values
-        return self.target(inputs.task, *responses, **material, **inputs.question.params)
+        return self.target(
+            inputs.task, *responses, **material, **{**inputs.question.params, **self.file_params}
+        )
 
     def _list_arguments(self) -> tuple[Sequence[str], Sequence[str]]:
         """Return the names of the arguments and the keywords that it is called with, besides the params.
@@ -224,7 +232,7 @@ class FeedbackEvaluator(FunctionEvaluator):
                 return Verdict.abstain(reason)
         parts = {name: values[name] for name in self._declared}
         material = {name: inputs.material[0][name] for name in self.needs}
-        result = self.target(**parts, **material, **inputs.question.params)
+        result = self.target(**parts, **material, **{**inputs.question.params, **self.file_params})
         if inspect.isawaitable(result):
             return self._await_feedback(result)
         return read_feedback(result, self.name)
@@ -392,6 +400,7 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
         pairs: which pairs are asked, for the scope `pair`.
         version: by default a digest of the source; give one where the behaviour depends on more.
         needs: names of the material that it reads.
+        reads: the files that it reads, by the names of params that are paths, or by paths (see `Evaluator`).
         material: the variants that it is about, instead of the submitted responses.
         when: the condition on another question under which it is asked.
         samples: how often it is asked.

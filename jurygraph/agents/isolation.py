@@ -32,7 +32,7 @@ from jurygraph.schema import (
 from jurygraph.sources.user_modules import current_folder_modules
 
 _COPIED_EVALUATOR_ATTRIBUTES = (
-    *("name", "version", "audience", "layer", "scope", "reads_data", "needs", "params"),
+    *("name", "version", "audience", "layer", "scope", "reads_data", "needs", "reads", "params"),
     *("combiner", "shares", "depends_on", "check", "questions"),
 )
 

@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from importlib.resources import files
 from itertools import count, filterfalse
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jurygraph.agents.feedback import declared_keywords
 from jurygraph.agents.functions import (
@@ -30,7 +30,14 @@ from jurygraph.agents.isolation import IsolatedEvaluator, open_request_handler
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiners import Combiner
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import Problem, did_you_mean, locate_user_code, quote, validate
+from jurygraph.messages import (
+    Problem,
+    describe_type,
+    did_you_mean,
+    locate_user_code,
+    quote,
+    validate,
+)
 from jurygraph.schema import (
     Config,
     DeriverUse,
@@ -40,8 +47,9 @@ from jurygraph.schema import (
     ToolUse,
     digest_of,
 )
-from jurygraph.schema.frozen_model import JsonFields, ParamsModel, RawParams
+from jurygraph.schema.frozen_model import JsonFields, ParamsModel, RawParams, StrPath
 from jurygraph.schema.verdict import GATED_LAYERS
+from jurygraph.sources.files import explain_unreadable_file, sha256_of_file
 from jurygraph.sources.user_modules import (
     FolderModules,
     current_folder_modules,
@@ -58,6 +66,8 @@ BUILTIN_EVALUATOR_PATHS: ImportPaths = _BUILTIN_PATHS_BY_ROLE["evaluators"]
 BUILTIN_DERIVER_PATHS: ImportPaths = _BUILTIN_PATHS_BY_ROLE["derivers"]
 BUILTIN_COMBINER_PATHS: ImportPaths = _BUILTIN_PATHS_BY_ROLE["combiners"]
 BUILTIN_TOOL_PATHS: ImportPaths = _BUILTIN_PATHS_BY_ROLE["tools"]
+READS_MARK = " reads "
+"""Stands in a version before the files of `reads`, each with the beginning of its SHA-256."""
 _MAX_NAMES_LISTED = 20
 """Of a role with more, such as the evaluators, the reference has a table."""
 ROLE_CLASSES = (Evaluator, Deriver, Combiner)
@@ -75,12 +85,13 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
         is_object_of_user and declared_keywords(target)
     )
     evaluator: Evaluator
+    files = _find_read_files(target, use.params)
     if is_runnable(target) or is_target_function:
         evaluator = adapt_to_evaluator(target, use.use)
     elif isinstance(target, CallableEvaluator):
         evaluator = copy.copy(target)
     elif issubclass(kind, Evaluator):
-        evaluator = make_instance("evaluator", use.use, target, use.params)
+        evaluator = make_instance("evaluator", use.use, target, {**use.params, **files.params})
     else:
         hint = (
             "write a function with @jurygraph.evaluator, subclass jurygraph.Evaluator, or name a langchain-core "
@@ -95,7 +106,9 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
         raise ConfigError(f"{use.use!r} is not an evaluator: {hint}")
     if isinstance(evaluator, CallableEvaluator):
         evaluator.set_params(use.params)
+        evaluator.file_params = files.params
     _apply_use_settings(evaluator, use, target)
+    evaluator.version += files.version_suffix
     return evaluator if use.isolate is None else _isolate_evaluator(evaluator, use)
 
 
@@ -150,13 +163,65 @@ def prepare_isolated(setup: JsonFields) -> Callable[[str], Any]:
 def load_deriver(use: DeriverUse) -> Deriver:
     """Return the deriver that the config names. Raises ConfigError if there is none."""
     target = find_target("deriver", use)
-    deriver = make_instance("deriver", use.use, target, use.params)
+    files = _find_read_files(target, use.params)
+    deriver = make_instance("deriver", use.use, target, {**use.params, **files.params})
     if not isinstance(deriver, Deriver) or not getattr(deriver, "gives", None):
         raise ConfigError(
             f"{use.use!r} is not a deriver: subclass jurygraph.Deriver and set `gives`"
         )
     _apply_use_settings(deriver, use, target)
+    deriver.version += files.version_suffix
     return deriver
+
+
+class _ReadFiles(NamedTuple):
+    """The absolute paths of files that params name, and what the version says of the contents of all."""
+
+    params: RawParams
+    version_suffix: str
+
+
+def _find_read_files(target: Any, params: RawParams) -> _ReadFiles:
+    """Find the files that user code reads, in the config's folder. Raises ConfigError for one that cannot be read."""
+    if not getattr(target, "reads", ()):
+        return _ReadFiles({}, "")
+    folder_modules = current_folder_modules()
+    folder = Path() if folder_modules is None else folder_modules.folder
+    param_values = {**_param_defaults(target), **params}
+    # An object is set up: its attributes are what its params were.
+    values = param_values or vars(target)
+    paths = {}
+    digests = []
+    for name in target.reads:
+        # What is no param is a path itself; a param without a value is for `__init__` to miss.
+        file = values.get(name, name)
+        if file is None:
+            continue
+        if not isinstance(file, StrPath):
+            raise ConfigError(
+                f"params.{name}: is {describe_type(file)}; by `reads` it is the path of a file"
+            )
+        path = (folder / file).resolve()
+        try:
+            with explain_unreadable_file(path):
+                digests.append(f"{Path(name).name} {sha256_of_file(path)[:12]}")
+        except InputError as error:
+            raise ConfigError(f"params.{name}: {error}") from None
+        if name in param_values:
+            paths[name] = str(path)
+    return _ReadFiles(paths, f"{READS_MARK}{', '.join(digests)}")
+
+
+def _param_defaults(target: Any) -> JsonFields:
+    """Return the defaults of the params of a class or a function, None without one; nothing of an object."""
+    code = target.target if isinstance(target, CallableEvaluator) else target
+    if isinstance(code, ROLE_CLASSES):
+        return {}
+    defaults = {}
+    for name, parameter in inspect.signature(code).parameters.items():
+        has_default = parameter.default is not parameter.empty
+        defaults[name] = parameter.default if has_default else None
+    return defaults
 
 
 def builtin_params_models(role: str) -> dict[str, type[ParamsModel]]:
@@ -356,8 +421,10 @@ def make_instance(
     except (Exception, SystemExit) as error:
         hint = ""
         if params:
-            names = ", ".join(inspect.signature(target).parameters)
-            hint = f"; its params: {names or 'none'}"
+            names = list(inspect.signature(target).parameters)
+            hint = f"; its params: {', '.join(names) or 'none'}"
+            questions = [did_you_mean(name, names) for name in params if name not in names]
+            hint += "".join(f"; {question}" for question in questions if question)
         raise ConfigError(
             f"{role} {name!r} cannot be made: {type(error).__name__}: {error}{hint}"
         ) from error

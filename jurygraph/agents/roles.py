@@ -65,6 +65,7 @@ from jurygraph.schema.frozen_model import (
     ParamsModel,
     RawParams,
     ReadOnlyFields,
+    StrPath,
     read_params,
 )
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
@@ -181,6 +182,9 @@ class Configurable(ShortRepr):
     version = "1"
     timeout: float | None = None
     params: RawParams = NO_PARAMS
+    reads: tuple[StrPath, ...] = ()
+    """The files that its answers depend on: names of params that are paths, and else paths. Relative ones are found
+    beside the config, and `__init__` gets absolute ones. Their contents are part of the version."""
     bounds_its_time = False
     may_take_long = False
     """Its answers may take long, though the class bounds its time."""

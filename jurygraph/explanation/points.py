@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from jurygraph.decision.decide import (
-    explain_notes,
-)
+from jurygraph.agents.roles import shorten_quotes
+from jurygraph.decision.decide import explain_notes
 from jurygraph.explanation.terms import (
     Ballot,
     ExplainedTerm,
@@ -536,8 +535,18 @@ def reward_sentences(explained_trace: ExplainedTrace, lines: Sequence[PointsLine
     reward = explained_trace.trace.reward
     yield _reward_sentence(explained_trace.trace)
     yield from (f"Why: {note}." for note in explain_notes(reward.notes))
+    largest_loss = max((line.lost for line in lines), default=0.0)
+    later_gates = []
+    for gate in reward.gates:
+        if gate.before - gate.after > largest_loss:  # it decided, and what lines lost hardly counts
+            yield _describe_gate(gate, explained_trace)
+        else:
+            later_gates.append(gate)
     yield from _point_sentences(explained_trace, lines)
-    yield from _adjustment_sentences(explained_trace)
+    yield from (_describe_gate(gate, explained_trace) for gate in later_gates)
+    yield from (f"{step}." for step in describe_scale_and_clip(explained_trace))
+    if not reward.weights_fixed:
+        yield "The weights were not fixed before the response was seen."
     yield from _verdict_sentences(explained_trace.verdicts)
     yield from _lookup_sentences(explained_trace)
     counts = explained_trace.counts
@@ -637,15 +646,6 @@ def describe_points_sum(lines: Sequence[PointsLine]) -> str:
     return f"{best} at best{losses_text} = {format_number_for_sentence(sum(line.points for line in lines))}"
 
 
-def _adjustment_sentences(explained_trace: ExplainedTrace) -> Iterator[str]:
-    reward = explained_trace.trace.reward
-    for gate in reward.gates:
-        yield _describe_gate(gate, explained_trace)
-    yield from (f"{step}." for step in describe_scale_and_clip(explained_trace))
-    if not reward.weights_fixed:
-        yield "The weights were not fixed before the response was seen."
-
-
 def describe_scale_and_clip(explained_trace: ExplainedTrace) -> Iterator[str]:
     """Yield how scale and clip changed the reward, if they did."""
     decision = explained_trace.decision
@@ -729,6 +729,11 @@ def _describe_effects(explained_verdict: ExplainedVerdict) -> Iterator[tuple[str
         )
     if verdict.unsupported:
         yield "Unsupported", describe_unsupported(verdict)
+    misquotes = [
+        item.quote for item in verdict.evidence if item.source == "response" and not item.verified
+    ]
+    if misquotes:
+        yield "Quotes what is not in the response", shorten_quotes(misquotes)
     if explained_verdict.effect == "not_applicable":
         gate = verdict.gated_by
         if gate is not None and gate not in reason:

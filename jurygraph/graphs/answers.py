@@ -182,7 +182,9 @@ def _parse_verdict(
         return Verdict(score=float(answer), met=bool(answer))
     if isinstance(answer, int | float | np.integer | np.floating):
         if not 0.0 <= answer <= 1.0:
-            raise _MalformedResultError(f"a score lies in [0, 1], not at {answer}")
+            raise _MalformedResultError(
+                f"a score lies in [0, 1], not at {answer}; divide by its maximum"
+            )
         return Verdict(score=float(answer))
     if isinstance(answer, RecordedVerdict):
         raise _MalformedResultError(

@@ -391,7 +391,10 @@ def _with_config_value(content: Any, key: str, steps: Sequence[str], value: Any)
     if not step:
         raise ConfigError(f"--set {key}: expected a key such as rubric.kappa")
     if not isinstance(content, dict):
-        raise ConfigError(f"--set {key}: {owner!r} has no settings of its own; set it as a whole")
+        hint = "set it as a whole"
+        if ".criteria." in key:
+            hint = f"the weight of a criterion is criteria.{owner}.weight"
+        raise ConfigError(f"--set {key}: {owner!r} has no settings of its own; {hint}")
     return {**content, step: _with_config_value(content.get(step, {}), key, rest, value)}
 
 

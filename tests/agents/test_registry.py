@@ -310,7 +310,7 @@ def test_a_frozen_class_that_takes_no_version_is_reported() -> None:
         (
             "mine.mod.Tone",
             {"limti": 3},
-            "evaluator 'mine.mod.Tone' cannot be made: .*got an unexpected keyword .*; its params: limit",
+            "'mine.mod.Tone' cannot be made: .*got an unexpected keyword .*; its params: limit; did you mean limit\\?$",
         ),
         ("mine.mod.plain", {"limti": 3}, "got an unexpected keyword argument 'limti'"),
         (

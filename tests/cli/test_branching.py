@@ -9,6 +9,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cli.conftest import LETTERS, Command, folder_contents, read_calls
 from tests.cli.test_templates import answer_anything
 from tests.models.server import run_server
@@ -136,3 +138,62 @@ def test_what_is_no_other_run_is_refused(letters_folder: Path, run: Command):
     ended = run("score", "tasks.jsonl", "--out", "run", "--branch", "run")
     assert (ended.code, ended.out) == (2, "")
     assert folder_contents(letters_folder) == before
+
+
+READING_MODULE = """
+from pathlib import Path
+
+import jurygraph as jg
+
+
+class Listed(jg.Evaluator):
+    reads = ("orders",)
+
+    def __init__(self, orders: str = "orders.txt") -> None:
+        self.orders = Path(orders).read_text().split()
+
+    def answer(self, inputs: jg.EvaluatorInput) -> jg.Verdict:
+        found = inputs.response.text in self.orders
+        return jg.Verdict(score=found, evidence=(jg.Evidence(quote="an order"),))
+
+
+@jg.evaluator(reads=("names",))
+def named(task: jg.TaskView, response: jg.Response, names: str) -> bool:
+    return response.text in Path(names).read_text()
+
+
+def brief(task: jg.TaskView, response: jg.Response) -> bool:
+    return len(response.text) < 9
+"""
+
+
+def test_a_file_that_an_evaluator_reads_is_part_of_its_version(
+    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "jury").mkdir()
+    (tmp_path / "jury/listing.py").write_text(READING_MODULE)
+    orders = tmp_path / "jury/orders.txt"
+    orders.write_text("A1 A2")
+    (tmp_path / "jury/names.txt").write_text("A1")
+    config = tmp_path / "jury/jury.yaml"
+    config.write_text(
+        "evaluators: [listing.Listed, {use: listing.named, params: {names: names.txt}}, listing.brief]\n"
+        "reward: {Listed: 1, named: 1, brief: 1}\n"
+    )
+    responses = [{"id": "a", "text": "A1"}, {"id": "b", "text": "A2"}]
+    tasks = [{"id": "t", "query": "Which order?", "responses": responses}]
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(tasks[0]) + "\n")
+    monkeypatch.chdir(tmp_path)
+    command = ("score", "tasks.jsonl", "--config", "jury/jury.yaml", "--out")
+    assert run(*command, "first").code == 0
+    orders.write_text("A1")
+    refused = run(*command, "first")
+    assert refused.code == 2
+    assert "evaluator listing.Listed has version" in refused.err
+    assert "reads orders" in refused.err
+    assert "because a file that it reads has changed" in run("verify", "first", "--deep").err
+    branched = run(*command, "second", "--branch", "first")
+    assert "4 reused from first, 2 decided anew" in branched.err
+    assert "unsupported: 2 verdicts with a quotation that is not in the response" in branched.out
+    orders.unlink()
+    assert "jury/orders.txt: there is no such file" in run(*command, "third").err

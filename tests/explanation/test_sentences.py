@@ -264,8 +264,11 @@ def test_a_gate_names_component_value_threshold_and_effect(gate: str, polite: fl
     one = decide(
         decision, verdict("polite", score=polite, reason="rude"), verdict("steps", score=1.0)
     )
-    assert line in explanation_sentences(one, decision)
+    sentences = explanation_sentences(one, decision)
+    assert line in sentences
     (result,) = one.reward.gates
+    cost_most = result.before - result.after > 1.0 - polite
+    assert (sentences[1] == line) is cost_most, "what cost the most comes first"
     assert (result.component, result.value, result.threshold) == ("polite", polite, 0.4)
     assert (result.before, result.after) == (polite + 1.0, one.reward.value)
 
@@ -363,6 +366,16 @@ def quoted(*evidence: Evidence, **fields: Any) -> dict[str, Any]:
 def test_a_line_shows_value_weight_and_reason(fields: dict[str, Any], weight: float, line: str):
     decision = Decision(specs=(spec("truth", weight),))
     assert point_lines(decision, verdict("truth", **fields)) == [line]
+    sentences = explanation_sentences(decide(decision, verdict("truth", **fields)), decision)
+    misquotes = [sentence for sentence in sentences if "Quotes what" in sentence]
+    is_invented = "names it" in line
+    assert (
+        misquotes
+        == [
+            "Quotes what is not in the response: truth (e): 'invented'.",
+        ]
+        * is_invented
+    )
 
 
 def test_a_pair_is_described_from_the_side_of_the_response_with_its_opponent():

@@ -176,7 +176,7 @@ def _read_rubric_findings(run: Run, summary: "Summary") -> DemoFindings:
     from jurygraph.studies.credit import read_rubric_scores, report
 
     assert summary.lowest is not None, "the example has responses"
-    (term,) = run.explain(summary.lowest).lines
+    (term,) = run.explain(summary.lowest.response_id).lines
     unsupported_credit_part = next(part for part in term.parts if " × " in part.note)
     sheets = read_rubric_scores(run, ignore_progress)
     credit = report(sheets, random_graph_count=1).figures["methods"]
@@ -192,7 +192,7 @@ def _read_rubric_findings(run: Run, summary: "Summary") -> DemoFindings:
         f"unearned credit falls from {flat_credit_leakage:.1%} of a rubric's weight (weighted mean) to "
         f"{gear_credit_leakage:.1%} (graph)",
     ]
-    return DemoFindings(lines, summary.lowest)
+    return DemoFindings(lines, summary.lowest.response_id)
 
 
 DEMO_EXAMPLES = {

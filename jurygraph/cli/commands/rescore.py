@@ -13,10 +13,12 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.report import ReportOutputOptions
+from jurygraph.cli.render.summary import format_lowest_reward_lines
 from jurygraph.cli.render.text import print_message, print_messages, progress
 from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
 from jurygraph.messages import shell_quote
+from jurygraph.runs.reports.summary import find_lowest_reward
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import (
     LearnedConfusionMatrices,
@@ -125,7 +127,13 @@ def rescore(
         _make_rescoring_report(folder, result, learned_confusions, report_by_question.values())
     )
     if not json:
-        print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
+        with Run.open(folder) as new_run:
+            lowest = find_lowest_reward(new_run)
+        print_message(
+            f"compare:         jurygraph compare {shell_quote(run)} {shell_quote(folder)}"
+        )
+        if lowest is not None:
+            print_messages(format_lowest_reward_lines(folder, lowest))
 
 
 def _write_artifact(

@@ -29,6 +29,7 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.render.summary import (
     COVERAGE_LEGEND,
+    format_lowest_reward_lines,
     format_request_lines,
     format_result_lines,
     print_forecast,
@@ -299,11 +300,8 @@ def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) 
     }
     print_report(as_json, content, lines)
     if summary.lowest is not None:
-        response = f"{run} --response {shell_quote(summary.lowest)}"
-        label = "a failed one:   " if summary.failed else "the lowest one: "
         print_message(f"all rewards:     jurygraph show {run}")
-        print_message(f"{label} jurygraph show {response}")
-        print_message(f"in sentences:    jurygraph explain {response}")
+        print_messages(format_lowest_reward_lines(options.run, summary.lowest))
     if any(use.fold == "majority" for use in work.jury.config.evaluators):
         with Run.open(options.run) as scored_run:
             print_messages(filter(None, [describe_jury_votes(scored_run)]))

@@ -47,6 +47,7 @@ from jurygraph.interchange.writers import EXPORTERS, ExportContent, Exporter, re
 from jurygraph.messages import shell_quote, split_names
 from jurygraph.runs.calls import read_lookups
 from jurygraph.runs.export_table import import_library, json_value_to_text
+from jurygraph.runs.reports.summary import find_lowest_reward
 from jurygraph.runs.run import Run
 from jurygraph.runs.table_reader import TableOptions
 from jurygraph.sources.ratings import PeopleChoice
@@ -247,15 +248,16 @@ def explain(
     response_selection = ResponseSelection(status, agent, sort, limit, label, where)
     _refuse_contradictory_options(response, {}, response_selection._asdict(), json)
     with Run.open(run) as stored_run:
-        if response is not None:
+        if response is None and response_selection == ResponseSelection():
+            lowest = find_lowest_reward(stored_run)
+            if lowest is not None:
+                description = ", ".join(filter(None, (lowest.name, lowest.tie)))
+                print_message(f"{description}; --response ID explains another")
+                response = lowest.response_id
+        if response is None:
+            _explain_selected(stored_run, response_selection, what_if, json)
+        else:
             _print_explanation(stored_run, response, what_if, json)
-            return
-        if response_selection == ResponseSelection():
-            response_selection = ResponseSelection(sort="reward", limit=1)
-            print_message(
-                "the response with the lowest reward, if any has one; --response ID explains another"
-            )
-        _explain_selected(stored_run, response_selection, what_if, json)
 
 
 def _explain_selected(

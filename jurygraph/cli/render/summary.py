@@ -11,6 +11,7 @@ from jurygraph.cli.render.text import (
     print_report,
 )
 from jurygraph.display import format_number
+from jurygraph.messages import format_count, shell_quote
 from jurygraph.schema.frozen_model import JsonMapping
 
 if TYPE_CHECKING:
@@ -19,7 +20,17 @@ if TYPE_CHECKING:
     from jurygraph.runs.reports.bill import CallBill, CallCosts, ReplySource
     from jurygraph.runs.reports.estimate import CallEstimate, ModelUsage, RemainingWork
     from jurygraph.runs.reports.gate import CiThreshold
-    from jurygraph.runs.reports.summary import Summary
+    from jurygraph.runs.reports.summary import LowestReward, Summary
+
+
+def format_lowest_reward_lines(folder: "Path", lowest: "LowestReward") -> list[str]:
+    """Return the commands that show the lowest reward of a run, and explain it."""
+    response = f"{shell_quote(folder)} --response {shell_quote(lowest.response_id)}"
+    tie = f"  # {lowest.tie}" if lowest.tie else ""
+    return [
+        f"{f'{lowest.name}:':16} jurygraph show {response}{tie}",
+        f"in sentences:    jurygraph explain {response}",
+    ]
 
 
 def format_result_lines(summary: "Summary") -> list[str]:
@@ -32,12 +43,17 @@ def format_result_lines(summary: "Summary") -> list[str]:
         summary.not_applicable,
     )
     lines.append(f"verdicts: {outcomes} = {summary.verdicts} requested")
+    unsupported = []
     if summary.unsupported:
         marks = [f"{number} {mark}" for mark, number in sorted(summary.unsupported.items())]
-        lines.append(
-            f"unsupported: {summary.unsupported.total()} of {summary.quotable} that need a "
-            f"quotation ({', '.join(marks)})"
+        unsupported.append(
+            f"{summary.unsupported.total()} of {summary.quotable} that need a quotation ({', '.join(marks)})"
         )
+    if summary.misquoting:
+        verdicts = format_count(summary.misquoting, "verdict")
+        unsupported.append(f"{verdicts} with a quotation that is not in the response")
+    if unsupported:
+        lines.append(f"unsupported: {', '.join(unsupported)}")
     if summary.discarded:
         counts = _join_counts(summary.discarded.items())
         lines.append(escape_line(f"discarded for low confidence: {counts}"))

@@ -270,7 +270,7 @@ class _DeepVerifier:
         if problem := find_changed_version(plan, self._jury.context):
             raise InputError(
                 f"{run.folder}: was made with {problem}; "
-                "put the code that the run was made with back, or verify without --deep"
+                "put the code and the files that the run was made with back, or verify without --deep"
             )
         self._require_same_tools(plan)
         plan = plan.model_copy(update={"files": {}})  # what changed there shows in results of tools

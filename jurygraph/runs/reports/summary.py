@@ -4,12 +4,12 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import fsum
+from math import fsum, inf
 from typing import NamedTuple
 
 from jurygraph.decision.decide import NO_MAJORITY_DIAGNOSTIC
 from jurygraph.display import format_number
-from jurygraph.messages import format_count, shorten
+from jurygraph.messages import format_count, format_number_for_sentence, shorten
 from jurygraph.runs.reports.bill import CallBill
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import (
@@ -118,6 +118,45 @@ def needs_quotation(verdict: StoredBody, question: Question) -> bool:
     if is_plain_no or question.layer not in GATED_LAYERS:
         return False
     return any(is_quote_verified for _, _, _, is_quote_verified, *_ in verdict.get("evidence", ()))
+
+
+class LowestReward(NamedTuple):
+    """The lowest reward of a run, minus infinity for a failed one, the first response by id, and how many have it."""
+
+    reward: float
+    response_id: str
+    responses: int
+
+    @property
+    def name(self) -> str:
+        return "a failed one" if self.reward == -inf else "the lowest one"
+
+    @property
+    def tie(self) -> str:
+        """Return how many share it, such as "one of 14 at 0"; empty for a single one."""
+        state = "failed" if self.reward == -inf else f"at {format_number_for_sentence(self.reward)}"
+        return f"one of {self.responses} {state}" if self.responses > 1 else ""
+
+
+def find_lowest_reward(run: Run) -> LowestReward | None:
+    """Return the lowest reward of a run as `Summary` does; None if it has none."""
+    lowest = None
+    for group in read_stored_groups(run):
+        for trace in group.traces:
+            lowest = _add_to_lowest(lowest, trace.response_id, trace.value)
+    return lowest
+
+
+def _add_to_lowest(
+    lowest: LowestReward | None, response_id: str, value: float | None
+) -> LowestReward:
+    candidate = LowestReward(-inf if value is None else value, response_id, 1)
+    if lowest is None:
+        return candidate
+    if lowest.reward == candidate.reward:
+        first_id = min(lowest.response_id, response_id)
+        return LowestReward(lowest.reward, first_id, lowest.responses + 1)
+    return min(lowest, candidate)
 
 
 class FindingCounts(NamedTuple):
@@ -270,6 +309,7 @@ class Summary:
     """Sums over the traces of a run. A verdict on an unordered pair is in two traces and counts once.
     A score without a judgement is `gated`, by the response gate that set it, and not `judged`. Of the `quotable`
     findings of models, which need a quotation from the response, those without one are `unsupported`, by effect.
+    Verdicts that are `misquoting`, such as those of code, quote what is not in the response.
     Verdicts that are `superseded` by those of another judge count nowhere else but among the questions
     `judged_by_several`, of which some are `judged_differently`. `unanswered_tasks` are those on all of
     whose responses an evaluator of facts or checks abstained, by evaluator.
@@ -297,6 +337,7 @@ class Summary:
     superseded: int = 0
     judged_by_several: int = 0
     judged_differently: int = 0
+    misquoting: int = 0
     leaking_examples: int = 0
     investigated: int = 0
     unseen: int = 0
@@ -322,7 +363,7 @@ class Summary:
     _unanswered_before: "dict[str, _UnansweredTasks]" = field(
         default_factory=dict, compare=False, repr=False
     )
-    _lowest_reward_and_response: tuple[float, str] | None = field(default=None, repr=False)
+    lowest: LowestReward | None = field(default=None, repr=False)
 
     def add(
         self,
@@ -353,9 +394,7 @@ class Summary:
         self.responses += 1
         self.failed += status == "failed"
         self._parts.add(reward, components)
-        candidate = (float("-inf") if value is None else value), response_id
-        lowest_so_far = self._lowest_reward_and_response or candidate
-        self._lowest_reward_and_response = min(lowest_so_far, candidate)
+        self.lowest = _add_to_lowest(self.lowest, response_id, value)
         self._discarded_counts.update(count_by_component(reward, "discarded"))
         self.undecided_counts.update(count_by_component(reward, NO_MAJORITY_DIAGNOSTIC))
         compared = compare_judges_by_question(body["verdicts"])
@@ -395,6 +434,10 @@ class Summary:
         self.quotable += needs_quotation(verdict, question)
         if "unsupported" in verdict:
             self.unsupported[verdict["unsupported"]] += 1
+        self.misquoting += any(
+            source == "response" and not is_verified
+            for _, _, source, is_verified, *_ in verdict.get("evidence", ())
+        )
         self.abstained += status == "abstained"
         self.failed_verdicts += status == "failed"
         self.not_applicable += status == "not_applicable"
@@ -473,14 +516,6 @@ class Summary:
     def agents(self) -> dict[str | None, AgentRow]:
         names = sorted(self._rows_by_agent, key=lambda name: (name is None, name or ""))
         return {name: self._rows_by_agent[name] for name in names}
-
-    @property
-    def lowest(self) -> str | None:
-        """Return the id of the response with the lowest reward, None without any; a failed reward is the lowest."""
-        if self._lowest_reward_and_response is None:
-            return None
-        _, response_id = self._lowest_reward_and_response
-        return response_id
 
     @property
     def left_out(self) -> FailedRewards:

@@ -40,7 +40,7 @@ from jurygraph.runs.integrity.verification import recompute_rewards
 from jurygraph.runs.reports.summary import mean_without_none
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import relative_folder
-from jurygraph.runs.store.header import RunExtent, RunHeader, changes
+from jurygraph.runs.store.header import RunExtent, RunHeader, changes, format_value
 from jurygraph.runs.store.ledger import RecordDraft
 from jurygraph.runs.store.packing import RecordBody, read_planning_results, read_views
 from jurygraph.runs.stored_groups import StoredGroup, TraceWithoutTexts, read_stored_groups
@@ -76,6 +76,9 @@ DECISION_CONFIG_KEYS = frozenset(
     }
 )
 """Config keys that decide how verdicts count. The other keys affect the questions: changing them needs a branch."""
+_CRITERION_WEIGHT_KEY_PATTERN = re.compile(
+    r".*\bcriteria[.\[](?P<name>[^\[\].]+)\]?\.(?P<field>weight|must)"
+)
 _FOLD_CONFIG_KEY_PATTERN = re.compile(r"evaluators\[\d+\]\.(fold|turns)")
 _OldAndNewReward = tuple[float | None, float | None]
 
@@ -188,6 +191,12 @@ def refuse_changed_questions(run: Run, config: Config) -> None:
                 raise InputError(
                     f"{key} changes the verdicts, which re-scoring keeps; {hint}: "
                     "it reads the stored replies again, and sends requests only for what failed"
+                )
+            if counted := _CRITERION_WEIGHT_KEY_PATTERN.fullmatch(key):
+                name = "NAME" if counted["name"].isdecimal() else counted["name"]
+                raise InputError(
+                    f"{key} is part of a question, which re-scoring keeps; write "
+                    f"--set criteria.{name}.{counted['field']}={format_value(new)}"
                 )
             raise InputError(
                 f"{key} changes the questions, and re-scoring keeps them; {hint}: "

@@ -29,7 +29,16 @@ def test_rescore_prints_the_changes_and_the_command_to_compare(
         "failed before        0",
         "failed after         0",
     ]
-    assert ended.err == f"compare:  jurygraph compare {scored_folder} {tmp_path / 'again'}\n"
+    again = tmp_path / "again"
+    assert ended.err.splitlines() == [
+        f"compare:         jurygraph compare {scored_folder} {again}",
+        f"the lowest one:  jurygraph show {again} --response door/b  # one of 2 at 0",
+        f"in sentences:    jurygraph explain {again} --response door/b",
+    ]
+    assert (
+        run("explain", again).err
+        == "the lowest one, one of 2 at 0; --response ID explains another\n"
+    )
     assert folder_contents(scored_folder) == before, "the run itself stays"
     compared = json.loads(run("compare", scored_folder, tmp_path / "again", "--json").out)
     assert (compared["mean_delta"], compared["flips"], compared["judged_both"]) == (0.375, 0, 8)

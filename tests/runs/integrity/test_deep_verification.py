@@ -134,7 +134,7 @@ def test_another_version_of_an_evaluator_is_refused_at_once(
         closing(Run.open(rich)) as run,
         pytest.raises(
             InputError,
-            match="was made with evaluator 'late' of version '1'; this jury has 2; put the code that",
+            match="was made with evaluator 'late' of version '1'; this jury has 2; put the code and the files that",
         ),
     ):
         verify_deep(run, checked_responses.append)

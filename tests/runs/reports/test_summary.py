@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from math import inf
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from jurygraph.runs.reports.summary import (
     THRESHOLD_FIGURE_NAMES,
     FailedRewards,
     FindingCounts,
+    LowestReward,
     Summary,
 )
 from jurygraph.runs.store.packing import pack_reward, pack_trace
@@ -140,7 +142,8 @@ def test_means_leave_out_failures_and_counts_include_them() -> None:
         counts,
         {"empty-response": 1},
     )
-    assert (summary.tasks, summary.responses, summary.failed, summary.lowest) == (2, 5, 1, "c")
+    assert (summary.tasks, summary.responses, summary.failed) == (2, 5, 1)
+    assert summary.lowest == LowestReward(-inf, "c", 1)
     assert (summary.infrastructure_failures, summary.error_rate) == (1, 1 / 7)
 
 

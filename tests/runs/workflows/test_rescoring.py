@@ -220,6 +220,14 @@ def test_criteria_of_an_evaluator_have_weights_too(tasks: Path, tmp_path: Path) 
     criteria = {"kind": "It is kind.", "short": {"text": "It is short.", "weight": 3}}
     use = {"use": "criteria", "params": {"criteria": criteria}}
     score(tmp_path / "run", tasks, {"evaluators": [use]})
+    for name, message in (
+        ("short", "write --set criteria.short.weight=2"),
+        ("kind", "is criteria.k"),
+    ):
+        with pytest.raises((ConfigError, InputError), match=message):
+            rescore_run(
+                tmp_path / "run", tmp_path / "no", f"evaluators.0.params.criteria.{name}.weight=2"
+            )
     rescore_run(tmp_path / "run", tmp_path / "other", "criteria.kind.weight=2")
     with closing(Run.open(tmp_path / "other")) as run:
         (spec,) = run.decision_of("t0").specs
