@@ -49,7 +49,6 @@ from jurygraph.schema.frozen_model import (
     FrozenModel,
     Id,
     JsonFields,
-    ParamsModel,
     PositiveInt,
     RawParams,
     ReadOnlyFields,
@@ -188,7 +187,7 @@ class FunctionEvaluator(CallableEvaluator):
             plain_type = _PLAIN_TYPE_BY_NAME.get(str(getattr(annotation, "__name__", annotation)))
             if plain_type is not None:
                 fields[name] = (Annotated[plain_type, Field(strict=True)], ...)
-        params_model = create_model("Params", __base__=ParamsModel, **fields)
+        params_model = create_model("Params", __base__=FrozenModel, **fields)
         problem = validate(params_model, {name: params[name] for name in fields})
         if isinstance(problem, Problem):
             raise ConfigError(f"params.{problem.field}: {problem}")
