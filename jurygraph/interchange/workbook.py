@@ -103,6 +103,8 @@ def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
     rewards = []
     values: list[JudgedValues] = []
     bill = CallBill()
+    for call in run.planning_calls():
+        bill.add(call, source_of_reply(run, call))
     for group in read_stored_groups(run):
         unit = unit_name_of_task(run, group.record.key)
         for trace in group.traces:
@@ -129,14 +131,18 @@ def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
         rows.append(cells)
     for sentence in filter(None, (*conclude_ranking(agents), describe_jury_votes(run))):
         rows.append((sentence,))
+    return columns, [*rows, *_list_run_facts(run, bill, listed_responses, len(rewards))]
+
+
+def _list_run_facts(run: Run, bill: CallBill, listed: int, responses: int) -> Iterator[SheetRow]:
+    """Yield what stands below the agents: what is missing, what it cost, and who judged."""
     if not run.is_closed:
         count = format_count(run.tasks_scored, "group" if run.header.is_open_ended else "task")
-        rows.append((f"Not finished: {count} so far",))
-    if listed_responses < len(rewards):
-        rows.append((f"The other sheets have {listed_responses} of {len(rewards)} responses",))
-    rows.append(("Calls of models", _describe_sent_calls(bill)))
-    rows.append(("Models", ", ".join(run.header.model_names) or "none"))
-    return columns, rows
+        yield (f"Not finished: {count} so far",)
+    if listed < responses:
+        yield (f"The other sheets have {listed} of {responses} responses",)
+    yield "Cost", bill.describe()
+    yield "Models", ", ".join(run.header.model_names) or "none"
 
 
 def _judged_values(trace: TraceWithoutTexts, unit: str) -> Iterator[JudgedValues]:
@@ -144,13 +150,6 @@ def _judged_values(trace: TraceWithoutTexts, unit: str) -> Iterator[JudgedValues
         judged, _ = trace.component(name)
         is_in_mean = trace.value is not None and judged is not None
         yield JudgedValues(name, trace.agent or "", unit, is_in_mean, is_in_mean * (judged or 0.0))
-
-
-def _describe_sent_calls(bill: CallBill) -> str:
-    """Return how many requests were sent to judges, and their cost in US dollars."""
-    sent = bill.costs_by_source["sent"]
-    text = f"{sent.number}, ${sent.cost:.4f}, {sent.unpriced} of unknown cost"
-    return text.removesuffix(", 0 of unknown cost")
 
 
 def _agent_cells(row: RankedAgent) -> SheetRow:

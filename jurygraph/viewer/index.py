@@ -46,7 +46,7 @@ from jurygraph.studies.compared_responses import (
 )
 from jurygraph.views.rewards import largest_disagreement
 
-INDEX_VERSION = 20
+INDEX_VERSION = 21
 """Version of the tables; an index of another one is made again."""
 _FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""
@@ -340,13 +340,19 @@ class RunIndex:
             counted_scores = {index: column[row] for index, column in scores.items()}
             verdicts.append(self._verdict_rows(trace, numbers, counted_scores))
         self._insert_index_rows("verdicts", chain.from_iterable(verdicts))
-        calls = chain.from_iterable(trace.body.get("calls", ()) for trace in traces)
+        bodies = self.run.task_record(group.record.key).content, *(trace.body for trace in traces)
+        calls = chain.from_iterable(body.get("calls", ()) for body in bodies)
         # Several responses may share a call, under enough of its digest to tell it apart.
         call_rows = (
-            (call["id"][:24], call.get("cost"), call.get("cache_hit", False), call.get("fault"))
+            (call["id"][:24], call.get("cost"), self._is_reply_kept(call), call.get("fault"))
             for call in calls
         )
         self._insert_index_rows("calls", call_rows)
+
+    def _is_reply_kept(self, call: JsonMapping) -> bool:
+        """Return whether the reply was there before, in the cache or the run that this one was branched from."""
+        is_carried = self.run.header.branch and self.run.ledger.find("call", call["id"]) is None
+        return bool(call.get("cache_hit") or is_carried)
 
     def _insert_index_rows(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
         """Insert the rows of a group into a table, but for those that it has: calls that several responses share."""
