@@ -136,7 +136,7 @@ def test_two_agents_change_places_where_a_setting_turns_the_ranking(
     page.locator("#ranking li").first.wait_for()
     check_access(page)
     assert re.search(
-        r"At 2 \(today\) [\w-]+ leads [\w-]+\. (From|Below) [\d.]+",
+        r"(From [\d.]+ on|Below [\d.]+) [\w-]+ leads [\w-]+ \(2 today\)\.",
         page.locator("#ranking li").first.inner_text(),
     )
 
