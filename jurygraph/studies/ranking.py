@@ -454,8 +454,13 @@ def measure_ranking(
     names = [row.agent for row in ranked_agents]
     if not names:
         raise InputError(f"{run.folder}: no reward has a value, so there is nothing to rank")
-    components = compare_components(ranked_agents, _judged_values(ranker, decided_rewards), config)
-    rows_of_components = add_all_else(components, ranked_agents)
+    values = list(_judged_values(ranker, decided_rewards))
+    components = compare_components(ranked_agents, values, config)
+    gates = {gate.step for decision in decided_rewards.decisions for gate in decision.gates}
+    gate_losses = [
+        (row.component, row.agent, row.total) for row in values if row.component in gates
+    ]
+    rows_of_components = add_all_else(components, ranked_agents, gate_losses, config.scale)
     decided_by = collect_decision_methods(run)
     settings = list(list_settings(config, decided_by))
     leads_over_next_agent = [row.lead for row in ranked_agents if row.lead is not None]

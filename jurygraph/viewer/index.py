@@ -67,6 +67,8 @@ CREATE INDEX responses_by_reward ON responses (coalesce(reward, 9e999), number);
 CREATE TABLE components (
     component INTEGER NOT NULL, response INTEGER NOT NULL, judged REAL, counted REAL,
     PRIMARY KEY (component, response)) WITHOUT ROWID;
+CREATE TABLE gates (gate INTEGER NOT NULL, response INTEGER NOT NULL, lost REAL NOT NULL,
+    PRIMARY KEY (gate, response)) WITHOUT ROWID;
 CREATE TABLE verdicts (
     response INTEGER NOT NULL, question INTEGER NOT NULL, position INTEGER NOT NULL, score REAL, failure INTEGER,
     turn INTEGER, gate TEXT, PRIMARY KEY (response, question, position)) WITHOUT ROWID;
@@ -325,6 +327,12 @@ class RunIndex:
         self._insert_index_rows(
             "components", chain.from_iterable(map(self._component_rows, traces))
         )
+        gate_rows = (
+            (self._intern_name("gate", name), trace.record.seq, lost)
+            for trace in traces
+            for name, lost in trace.gate_losses.items()
+        )
+        self._insert_index_rows("gates", gate_rows)
         self._insert_index_rows("labels", self._label_rows(group))
         values = values_by_question(
             self.run.decision(group.decision),
@@ -385,6 +393,7 @@ class RunIndex:
             members = "SELECT number FROM responses WHERE group_number = ?"
             for column in (
                 "components.response",
+                "gates.response",
                 "labels.response",
                 "verdicts.response",
                 "responses.number",

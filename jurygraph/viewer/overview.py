@@ -4,7 +4,7 @@ The overview of `jurygraph view` and a report show the same.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import isfinite
 
 import numpy as np
@@ -23,7 +23,7 @@ from jurygraph.views.agents import (
     rank_agents,
     reward_limits_of_decisions,
 )
-from jurygraph.views.components import JudgedValues, add_all_else, compare_components
+from jurygraph.views.components import GateLoss, JudgedValues, add_all_else, compare_components
 from jurygraph.views.juries import describe_jury_votes
 from jurygraph.views.verdict import find_words_by_question
 
@@ -61,7 +61,10 @@ def run_overview_context(index: RunIndex) -> TemplateContext:
         "conclusion": conclude_ranking(agents),
         "words": _read_component_words(index),
         "components_by_agent": add_all_else(
-            compare_components(agents, _read_judged_values(index), run.config), agents
+            compare_components(agents, _read_judged_values(index), run.config),
+            agents,
+            _read_gate_losses(index),
+            run.config.scale,
         ),
         "buckets": (low, high, counts),
         "reward_scale": (min(least, 0.0), max(best, 0.0), best)
@@ -164,6 +167,14 @@ def _read_judged_values(index: RunIndex) -> Iterator[JudgedValues]:
         " WHERE reward IS NOT NULL GROUP BY component, agent, task"
     )
     return itertools.starmap(JudgedValues, rows)
+
+
+def _read_gate_losses(index: RunIndex) -> Sequence[GateLoss]:
+    return index.fetch_rows(
+        "SELECT names.name, coalesce(agents.name, ''), total(lost) FROM gates"
+        " JOIN names ON names.number = gate JOIN responses ON responses.number = gates.response"
+        " LEFT JOIN names AS agents ON agents.number = agent WHERE reward IS NOT NULL GROUP BY gate, agent"
+    )
 
 
 def _read_component_words(index: RunIndex) -> dict[str, str]:

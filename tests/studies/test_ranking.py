@@ -25,6 +25,8 @@ from jurygraph.studies.ranking import (
     measure_ranking,
 )
 from jurygraph.testing import ScriptedJudge
+from jurygraph.viewer.index import RunIndex
+from jurygraph.viewer.overview import run_overview_context
 from jurygraph.viewer.shapes import column_axis_ranges
 from jurygraph.viewer.what_if import WhatIfChanges, explain_with_changes
 from tests.command import run_command
@@ -286,11 +288,14 @@ def test_what_components_do_not_explain_is_told(tmp_path: Path) -> None:
         jury.score(jg.Task(id="t", query="?"), answers)
     with closing(Run.open(tmp_path / "run")) as run:
         report = measure_ranking(AgentRanker(run))
+        with closing(RunIndex(run)) as index:
+            index.update()
+            assert run_overview_context(index)["components_by_agent"][-1].component == "format gate"
     _, table = report.tables
-    assert table.cells()[-1] == ["all else", "-", "-", "- (+0.3500)"]
+    assert table.cells()[-1] == ["format gate", "-", "-", "- (+0.3500)"]
     assert report.conclusion[0] == (
         "Over all responses with a reward, the mean of kind is 0.4000 above that of brief: "
-        "kind +0.2000, brief -0.1500, all else +0.3500."
+        "kind +0.2000, brief -0.1500, format gate +0.3500."
     )
 
 

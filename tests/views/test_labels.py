@@ -96,7 +96,9 @@ def test_a_number_for_an_id_says_which_row_it_is(tmp_path: Path) -> None:
 
 def test_a_ranking_and_a_brief_show_the_values_of_a_label(folder: Path, tmp_path: Path) -> None:
     printed = run_command("study", "ranking", folder, "--by", "language")
-    assert re.search(r"language\s+tasks\s+mean rewards\s+lead\s+over tasks of both\s+that is", printed.out)
+    assert re.search(
+        r"language\s+tasks\s+mean rewards\s+lead\s+over tasks of both\s+that is", printed.out
+    )
     assert re.search(r"en\s+12\s+ann 0.7500, bob 0.4000 .*\)\s+12\s+ann is ahead", printed.out)
     assert re.search(r"\(no value\)\s+2\s.*too few scored tasks in common", printed.out)
     figures = json.loads(run_command("study", "ranking", folder, "--by", "language", "--json").out)
