@@ -776,8 +776,11 @@ def _detail_sections(figures: Figures) -> ReportSections:
     }
     agent_columns: Columns = {"agent": lambda row: agent_label(row["agent"]), **differences}
     yield ReportTable.of(agent_columns, figures["agents"])
-    value_columns: Columns = {figures["label"]: lambda row: row["value"] or "(no value)"}
-    yield ReportTable.of(value_columns | differences, figures["by"])
+    value_columns: Columns = {
+        figures["label"]: lambda row: row["value"] or "(no value)",
+        **differences,
+    }
+    yield ReportTable.of(value_columns, figures["by"])
     counts = ("to_met", "to_unmet", "largest_delta", "left_out")
     questions = figures["questions"]
     changed_questions = [row for row in questions if any(row[name] for name in counts)]

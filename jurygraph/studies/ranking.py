@@ -264,8 +264,8 @@ class AgentRanker:
         """Return the sums [A,U] of a value of each row."""
         shape = len(self.agents), int(self.unit.max(initial=-1)) + 1
         cells = np.ravel_multi_index((self.agent, self.unit), shape)
-        sums: Floats = np.bincount(cells, values, math.prod(shape)).reshape(shape)
-        return sums
+        sums = np.bincount(cells, values, math.prod(shape))
+        return sums.astype(np.float64).reshape(shape)
 
     def leads_function(self, key: str, settings: Sequence[str]) -> LeadsFunction:
         """Return who is ahead as a function of one setting; `settings` are tried with it."""

@@ -189,7 +189,7 @@ class RunIndex:
             if "step" in labels and self.run.header.is_open_ended:
                 labels = {"session": 1, **labels}  # the first session is not stored
             for name, value in labels.items():
-                text = json_value_to_text(value)
+                text = json_value_to_text(value).strip()
                 yield self._intern_name("label", f"label.{name}"), trace.record.seq, text, text
 
     def _index_group_verdicts(self, group: StoredGroup) -> None:

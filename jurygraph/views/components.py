@@ -6,7 +6,7 @@ failed rewards, as the mean reward does. What a gate takes stands for itself; wh
 were filled in add, is the rest.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import fsum
 from operator import attrgetter
@@ -139,7 +139,7 @@ def add_all_else(
     """Return the components with gates, and what these leave open of the differences: all points add up to them."""
     if not components:
         return components
-    losses: dict[str, Counter[str]] = defaultdict(Counter)
+    losses: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for gate, name, lost in sorted(gate_losses):  # so that no sum depends on the order of rewards
         losses[gate][name] += lost
     rows = [*components]

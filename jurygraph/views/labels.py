@@ -100,9 +100,8 @@ def read_label_values(run: Run, label: str) -> dict[str, str]:
     for group in read_stored_groups(run):
         for trace in group.traces:
             value = column.value(trace)
-            text = "" if value is None else json_value_to_text(value).strip()
-            if text:
-                values[trace.response_id] = text
+            if value not in (None, ""):
+                values[trace.response_id] = json_value_to_text(value)
     return values
 
 
