@@ -291,6 +291,9 @@ def test_what_components_do_not_explain_is_told(tmp_path: Path) -> None:
         with closing(RunIndex(run)) as index:
             index.update()
             assert run_overview_context(index)["components_by_agent"][-1].component == "format gate"
+    brief = tmp_path / "b.html"
+    assert run_command("report", tmp_path / "run", "--brief", "-o", brief).code == 0
+    assert "The format gate puts brief 0.35 behind kind." in brief.read_text("utf-8")
     _, table = report.tables
     assert table.cells()[-1] == ["format gate", "-", "-", "- (+0.3500)"]
     assert report.conclusion[0] == (
