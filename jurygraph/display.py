@@ -118,6 +118,13 @@ def is_filled_in(judged: float | None, counted: float | None) -> bool:
 _EXPONENT_FORMAT_THRESHOLD = 1e15
 
 
+def format_cost(dollars: float | None) -> str:
+    """Format an amount of US dollars; a dash for None."""
+    if dollars is None:
+        return "–"
+    return "under $0.0001" if 0.0 < dollars < 0.0001 else f"${dollars:.4f}"
+
+
 def format_number(value: float | None, digits: int = 4) -> str:
     """Format with a number of decimals; a dash for None, ∞ for infinity, and never minus zero.
 

@@ -266,7 +266,8 @@ def _has_failed_reward(decision: Decision, result: GroupResult) -> Bools:
 class TableRewards(NamedTuple):
     """Rewards, NaN where one failed, and the least and greatest that missing verdicts could make of them, [R] each.
 
-    `judged` are the values of the components, [R,K], from the judged verdicts alone; NaN without any.
+    `judged` are the values of the components, [R,K], from the judged verdicts alone; NaN without any. After them it has
+    what each gate took, before the scale.
     """
 
     value: Floats
@@ -284,6 +285,8 @@ def compute_reward_values(decision: Decision, measured: MeasuredTable) -> TableR
     value = np.where(_has_failed_reward(decision, result), np.nan, result.fused.value)
     components = [measured.partial[spec.name] for spec in decision.specs]
     judged = [np.where(part.present, part.value, np.nan) for part in components]
+    changes = result.fused.changes[: len(decision.gates)]  # the scale and the clip come last
+    judged += [before - after for _, before, after in changes]
     return TableRewards(value, result.low, result.high, np.stack(judged, axis=1))
 
 

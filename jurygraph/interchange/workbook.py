@@ -13,6 +13,7 @@ from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 from openpyxl.styles import Alignment, Font
 from openpyxl.utils import get_column_letter
+from openpyxl.worksheet.properties import PageSetupProperties
 from pydantic import JsonValue
 
 from jurygraph.errors import InputError
@@ -41,6 +42,7 @@ from jurygraph.views.agents import (
 )
 from jurygraph.views.components import JudgedValues, compare_components
 from jurygraph.views.juries import describe_jury_votes
+from jurygraph.views.labels import compare_by_label
 from jurygraph.views.trace import criterion_texts, describe_lost_points
 
 MAX_SHEET_ROWS = 1_048_576
@@ -103,6 +105,8 @@ def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
     rewards = []
     values: list[JudgedValues] = []
     bill = CallBill()
+    for call in run.planning_calls():
+        bill.add(call, source_of_reply(run, call))
     for group in read_stored_groups(run):
         unit = unit_name_of_task(run, group.record.key)
         for trace in group.traces:
@@ -129,14 +133,18 @@ def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
         rows.append(cells)
     for sentence in filter(None, (*conclude_ranking(agents), describe_jury_votes(run))):
         rows.append((sentence,))
+    return columns, [*rows, *_list_run_facts(run, bill, listed_responses, len(rewards))]
+
+
+def _list_run_facts(run: Run, bill: CallBill, listed: int, responses: int) -> Iterator[SheetRow]:
+    """Yield what stands below the agents: what is missing, what it cost, and who judged."""
     if not run.is_closed:
         count = format_count(run.tasks_scored, "group" if run.header.is_open_ended else "task")
-        rows.append((f"Not finished: {count} so far",))
-    if listed_responses < len(rewards):
-        rows.append((f"The other sheets have {listed_responses} of {len(rewards)} responses",))
-    rows.append(("Calls of models", _describe_sent_calls(bill)))
-    rows.append(("Models", ", ".join(run.header.model_names) or "none"))
-    return columns, rows
+        yield (f"Not finished: {count} so far",)
+    if listed < responses:
+        yield (f"The other sheets have {listed} of {responses} responses",)
+    yield "Cost", bill.describe()
+    yield "Models", ", ".join(run.header.model_names) or "none"
 
 
 def _judged_values(trace: TraceWithoutTexts, unit: str) -> Iterator[JudgedValues]:
@@ -144,13 +152,6 @@ def _judged_values(trace: TraceWithoutTexts, unit: str) -> Iterator[JudgedValues
         judged, _ = trace.component(name)
         is_in_mean = trace.value is not None and judged is not None
         yield JudgedValues(name, trace.agent or "", unit, is_in_mean, is_in_mean * (judged or 0.0))
-
-
-def _describe_sent_calls(bill: CallBill) -> str:
-    """Return how many requests were sent to judges, and their cost in US dollars."""
-    sent = bill.costs_by_source["sent"]
-    text = f"{sent.number}, ${sent.cost:.4f}, {sent.unpriced} of unknown cost"
-    return text.removesuffix(", 0 of unknown cost")
 
 
 def _agent_cells(row: RankedAgent) -> SheetRow:
@@ -171,7 +172,7 @@ def _agent_cells(row: RankedAgent) -> SheetRow:
 def read_response_sheet(run: Run, options: TableOptions) -> Sheet:
     """Return the columns of the readable sheet, and a row for every response that the options choose.
 
-    Those without a reward come first, then the lowest reward; components have their values as they count.
+    The lowest reward comes first, and those without one last; components have their values as they count.
     """
     components = [*run.config.reward] or run.components()
     columns = [SheetColumn(name, 12, _FOUR_DECIMALS_FORMAT) for name in components]
@@ -195,12 +196,29 @@ def read_response_sheet(run: Run, options: TableOptions) -> Sheet:
             *map(values.get, components),
         )
         rows.append((reward.value, cells))
-    rows.sort(key=lambda row: (row[0] is not None, row[0] or 0.0))
+    rows.sort(key=lambda row: (row[0] is None, row[0] or 0.0))
     return [*_RESPONSE_SHEET_COLUMNS, *columns], [cells for _, cells in rows]
 
 
-def write_workbook(responses: Sheet, agents: Sheet, table: ExportTable, path: Path) -> None:
-    """Write the three sheets. Raises `InputError` where a sheet has no room for the columns."""
+def read_label_sheet(run: Run, label: str) -> Sheet:
+    """Return a row for each value of a label: which agent leads, by how much, and over how many tasks of both.
+
+    Raises `InputError` where no response has the label.
+    """
+    columns = [SheetColumn(label, 28), SheetColumn("Tasks", 11), SheetColumn("Mean rewards", 40)]
+    columns += [SheetColumn(title, 12) for title in ("Lead", "From (95 %)", "To (95 %)", "Of both")]
+    rows: list[SheetRow] = []
+    by = compare_by_label(run, label)
+    for row in by.rows:
+        lead = row.lead
+        figures = (lead.difference, lead.low, lead.high, lead.count) if lead else (None,) * 4
+        rows.append((row.value, row.units, row.means, *figures, row.outcome))
+    rows += [(sentence,) for sentence in (by.conclusion, *by.notes)]
+    return [*columns, SheetColumn("That is", 60)], rows
+
+
+def write_workbook(sheets: Mapping[str, Sheet], table: ExportTable, path: Path) -> None:
+    """Write sheets to read, by name, and the table. Raises `InputError` where there is no room for its columns."""
     names = list(table.columns)
     if len(names) > _MAX_SHEET_COLUMNS:
         raise InputError(
@@ -210,10 +228,10 @@ def write_workbook(responses: Sheet, agents: Sheet, table: ExportTable, path: Pa
     row_values = ([row.get(name) for name in names] for rows in table.batches() for row in rows)
     workbook = Workbook(write_only=True)
     to_read = Alignment(vertical="top", wrap_text=True)
-    # The agents come first, so that the file opens on who is better.
-    _add_sheet(workbook, "Agents", *agents, to_read)
-    _add_sheet(workbook, "Rewards", *responses, to_read)
-    _filter_sheet(workbook, "Rewards", len(responses[0]), len(responses[1]))
+    for title, sheet in sheets.items():
+        _add_sheet(workbook, title, *sheet, to_read)
+    columns, rows = sheets["Rewards"]
+    _filter_sheet(workbook, "Rewards", len(columns), len(rows))
     titles = [SheetColumn(name, 16) for name in names]
     _add_sheet(workbook, "Everything", titles, row_values, Alignment())
     workbook.save(path)
@@ -249,6 +267,9 @@ def _add_sheet(
     """Add a sheet whose cells have this alignment; a row has a value for each of the first columns, None: empty."""
     sheet = workbook.create_sheet(title)
     sheet.freeze_panes = "A2"  # the titles stay in sight
+    sheet.page_setup.orientation = "landscape"
+    sheet.page_setup.fitToHeight = 0  # as many pages as it takes, each of the whole width
+    sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
     titles = []
     for number, column in enumerate(columns, start=1):
         sheet.column_dimensions[get_column_letter(number)].width = column.width
@@ -261,7 +282,8 @@ def _add_sheet(
         cells = []
         for column, value in zip(columns, row, strict=False):
             cell = _make_cell(sheet, value)
-            cell.number_format = column.number_format
+            is_plain_float = isinstance(value, float) and column.number_format == "General"
+            cell.number_format = _FOUR_DECIMALS_FORMAT if is_plain_float else column.number_format
             cell.alignment = alignment
             cells.append(cell)
         sheet.append(cells)

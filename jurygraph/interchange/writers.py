@@ -42,10 +42,15 @@ class Exporter:
     required_library: Literal["pyarrow", "openpyxl"] | None = None
 
 
+_MAX_WORST_RESPONSES = 10
+"""Scored responses with the lowest rewards that a workbook has on a sheet of their own."""
+
+
 def _read_workbook(run: Run, options: TableOptions, stack: ExitStack) -> ExportContent:
     from jurygraph.interchange.workbook import (
         MAX_SHEET_ROWS,
         read_agent_sheet,
+        read_label_sheet,
         read_response_sheet,
         write_workbook,
     )
@@ -56,12 +61,17 @@ def _read_workbook(run: Run, options: TableOptions, stack: ExitStack) -> ExportC
             f"{run.folder}: a sheet has room for {MAX_SHEET_ROWS - 1} responses, not {responses}; "
             "use --to parquet"
         )
-    sheet = read_response_sheet(run, options)
-    agents = read_agent_sheet(run, len(sheet[1]))
+    # first, so that a label that no response has is refused before the rest is read
+    by_label = {f"By {options.by}"[:31]: read_label_sheet(run, options.by)} if options.by else {}
+    columns, rows = read_response_sheet(run, options)
+    agents = read_agent_sheet(run, len(rows))
+    reward = [column.title for column in columns].index("Reward")
+    worst = [row for row in rows if row[reward] is not None][:_MAX_WORST_RESPONSES]
+    # The agents come first, so that the file opens on who is better.
+    sheets = {"Agents": agents, **by_label, "Worst": (columns, worst), "Rewards": (columns, rows)}
     options_without_progress = replace(options, report=ignore_progress)
-    return partial(
-        write_workbook, sheet, agents, _open_table(run, "rewards", options_without_progress, stack)
-    )
+    table = _open_table(run, "rewards", options_without_progress, stack)
+    return partial(write_workbook, sheets, table)
 
 
 def _open_table(run: Run, name: TableName, options: TableOptions, stack: ExitStack) -> ExportTable:
@@ -118,7 +128,7 @@ EXPORTERS = (
         name="xlsx",
         suffix=".xlsx",
         read=_read_workbook,
-        option_names=_RESPONSE_TABLE_OPTIONS,
+        option_names=_RESPONSE_TABLE_OPTIONS | {"by"},
         needs_file=True,
         required_library="openpyxl",
     ),

@@ -685,11 +685,15 @@ class Run(ShortRepr):
     def labels_with_session(self, trace: Trace) -> JsonMapping:
         """Return the labels of a response, with the first session, which is not stored, where others followed it.
 
-        An erased response has no labels.
+        Blanks around a text are left out, so that cells of a table are one value. An erased response has no labels.
         """
-        if "step" in trace.labels and "session" not in trace.labels and self.is_continued:
-            return {**trace.labels, "session": 1}
-        return trace.labels
+        labels = {
+            name: value.strip() if isinstance(value, str) else value
+            for name, value in trace.labels.items()
+        }
+        if "step" in labels and "session" not in labels and self.is_continued:
+            labels["session"] = 1
+        return labels
 
     def group_of_response(self, response_id: str) -> list[ScoredResponse]:
         """Return the traces of the group of a response. Raises as `find_trace`."""

@@ -75,9 +75,16 @@ class TraceWithoutTexts(NamedTuple):
         """
         gates = {verdict.get("gated_by") for verdict in self.body["verdicts"]}
         stopping_gates = sorted(gates.intersection(RESPONSE_GATES))
-        adjustments = self.reward.get("adjustments", ())
-        adjusting_gates = [name for name, _, _ in adjustments if name not in ("scale", "clip")]
-        return [*stopping_gates, *adjusting_gates]
+        return [*stopping_gates, *self.gate_losses]
+
+    @property
+    def gate_losses(self) -> dict[str, float]:
+        """Return what each reward gate that changed the reward took from it, before the scale."""
+        return {
+            name: before - after
+            for name, before, after in self.reward.get("adjustments", ())
+            if name not in ("scale", "clip")
+        }
 
     def component(self, name: str) -> tuple[float | None, float | None]:
         """Return a component's value from the judged verdicts alone, and the value that counts; None if none does."""

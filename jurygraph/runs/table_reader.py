@@ -93,7 +93,7 @@ class TableOptions:
 
     `texts` are `prompt`, `text` and `context`; the others are of the rewards alone: the scores of questions, their
     reasons, what components are made of, and further `numbers` by response. Verdicts have rows of their own.
-    `responses` are the ids of those that it has, None: all.
+    `responses` are the ids of those that it has, None: all. `by` is the label by which a workbook compares agents.
     """
 
     texts: bool = False
@@ -103,6 +103,7 @@ class TableOptions:
     numbers: Mapping[str, ExportRow] = field(default_factory=dict)
     report: ProgressCallback = ignore_progress
     responses: Collection[str] | None = None
+    by: str | None = None
 
     def read_responses(self, run: RunForTables) -> Iterator[TraceWithContent]:
         """Yield the responses that the table has, with their tasks."""

@@ -36,7 +36,7 @@ from jurygraph.inference.clusters import (
     ratio_interval,
 )
 from jurygraph.inference.sign_flips import ROUNDING_TOLERANCE, holm, nonzero_sums, sign_flip_p
-from jurygraph.messages import format_count
+from jurygraph.messages import format_count, join_names
 from jurygraph.runs.reports.gate import CiThreshold
 from jurygraph.runs.reports.units import (
     SINGULAR_UNIT_LABELS,
@@ -149,6 +149,8 @@ def compare(
     changed_inputs: ChangedInputs = _NO_CHANGED_INPUTS,
     max_flips_listed: int = sys.maxsize,
     under_b: tuple[Mapping[str, float], str] = ({}, ""),
+    names: tuple[str, str] = ("A", "B"),
+    by: tuple[str, Mapping[str, str]] = ("", {}),
 ) -> Report:
     """Compare the responses of two runs, which are paired by id; their order does not matter.
 
@@ -160,7 +162,8 @@ def compare(
     `margins` are losses that do not matter, each tested for whether B loses less, where the mean reward of one unit can
     lose `largest_loss` at most, or as much as one did. `changed_inputs` is what `find_changed_inputs` returns.
     `under_b` has what `decide_under_other_settings` returns of A with B's config: what these rewards differ from A's is
-    the part of the settings in the mean difference.
+    the part of the settings in the mean difference. `names` are those of the runs in the conclusion. `by` has a label
+    and its value by response: rows of `by` are apart for each.
 
     Raises `InputError` if nothing can be paired, or a response is twice in a run or belongs to two tasks.
     """
@@ -173,8 +176,8 @@ def compare(
     has_both_values = ~has_failed.any(axis=0)
     tasks = cluster_numbers([response_in_a.task for response_in_a, _ in pairs])
     # The texts of a task may be erased in one of the runs, and its group with them.
-    names = [unit_name(in_a.task, in_a.group or in_b.group) for in_a, in_b in pairs]
-    units = cluster_numbers(names)
+    unit_names = [unit_name(in_a.task, in_a.group or in_b.group) for in_a, in_b in pairs]
+    units = cluster_numbers(unit_names)
     paired_rewards = rewards[:, has_both_values]
     overall_difference_figures, estimate = _difference_figures(rewards, units)
     rewards_under_b, missing = under_b
@@ -193,7 +196,8 @@ def compare(
     verdicts_in_both_count = sum(row["n"] for row in counted_rows)
     flips = sum(row["to_met"] + row["to_unmet"] for row in counted_rows)
     figures = {
-        "units": units_label(names),
+        "names": names,
+        "units": units_label(unit_names),
         "paired": len(pairs),
         "paired_tasks": len(set(tasks.tolist())),
         "only_a": only_a,
@@ -210,6 +214,10 @@ def compare(
         "flip_rate": flips / verdicts_in_both_count if verdicts_in_both_count else None,
         "margins": [_test_margin(margin, estimate, largest_possible_loss) for margin in margins],
         "agents": _compare_agents(pairs, rewards, units),
+        "label": by[0],
+        "by": _compare_groups("value", [by[1].get(a.id) for a, _ in pairs], rewards, units)
+        if by[1]
+        else [],
         "questions": questions,
         "flipped_verdicts": flipped_verdicts,
         "outcomes": [{"before": a, "after": b, "n": n} for (a, b), n in outcome_counts.items()],
@@ -341,7 +349,7 @@ def _mean_tau_b_within_tasks(rewards: Floats, tasks: Ints) -> float | None:
 
 
 def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[Figures]:
-    """Return a row for each agent, ordered by name; `left_out` are the responses that failed in a run.
+    """Return a row for each agent, those that changed first; `left_out` are the responses that failed in a run.
 
     Where another agent wrote the response in B, the row names both.
     """
@@ -351,12 +359,20 @@ def _compare_agents(pairs: ComparedPairs, rewards: Floats, units: Ints) -> list[
         names.append(
             a.agent if is_same else f"{agent_label(a.agent)} in A, {agent_label(b.agent)} in B"
         )
-    indices_by_agent = group_by(range(len(names)), names.__getitem__)
+    rows = _compare_groups("agent", names, rewards, units)
+    return sorted(rows, key=lambda row: not row["changed_tasks"])
+
+
+def _compare_groups(
+    kind: str, names: Sequence[str | None], rewards: Floats, units: Ints
+) -> list[Figures]:
+    """Return a row for each name of a pair's group, ordered by it; `kind` is what the row calls it."""
+    indices_by_name = group_by(range(len(names)), names.__getitem__)
     differences = []
-    for name in sorted(indices_by_agent, key=lambda agent: (agent is None, agent or "")):
-        columns = np.array(indices_by_agent[name])
+    for name in sorted(indices_by_name, key=lambda name: (name is None, name or "")):
+        columns = np.array(indices_by_name[name])
         figures, estimate = _difference_figures(rewards[:, columns], units[columns])
-        differences.append(({"agent": name, **figures}, estimate))
+        differences.append(({kind: name, **figures}, estimate))
     return _adjust_for_multiple_tests(differences)
 
 
@@ -645,8 +661,9 @@ def _unit_notes(estimate: Estimate | None, units: str) -> Iterator[str]:
 
 def _conclude_comparison(figures: Figures) -> Iterator[str]:
     """Yield what is read first: the result in a sentence, and whether the gate is met."""
+    a, b = figures["names"]
     outcomes = [
-        f"{format_count(row['n'], 'verdict')} {row['before']} in A, {row['after']} in B"
+        f"{format_count(row['n'], 'verdict')} {row['before']} in {a}, {row['after']} in {b}"
         for row in figures["outcomes"]
     ]
     if len(outcomes) > _MAX_OUTCOMES_NAMED:
@@ -657,6 +674,13 @@ def _conclude_comparison(figures: Figures) -> Iterator[str]:
         # by other weights alone the mean has another scale, and its change says little
         is_scale = figures["mean_delta_by_settings"] == figures["mean_delta"]
         parts.insert(0 if is_scale else len(parts), _describe_order(figures))
+        changed_agents = [row for row in figures["agents"] if row["changed_tasks"]]
+        if len(changed_agents) < len(figures["agents"]):
+            deltas = [
+                f"{agent_label(row['agent'])} ({_describe_delta(row['mean_delta'])})"
+                for row in changed_agents
+            ]
+            parts.insert(0, f"of the agents only {join_names(deltas)} changed")
     yield "; ".join([*parts, *_describe_counting(figures)])
     gate = figures["gate"]
     missed = sum(not row["met"] for row in gate)
@@ -668,7 +692,8 @@ def _conclude_comparison(figures: Figures) -> Iterator[str]:
 
 def _describe_counting(figures: Figures) -> Iterator[str]:
     """Yield that a yes of judges counts otherwise in the runs, whatever they find."""
-    for name, other, kind in (("A", "B", "votes_in_a"), ("B", "A", "votes_in_b")):
+    a, b = figures["names"]
+    for name, other, kind in ((a, b, "votes_in_a"), (b, a, "votes_in_b")):
         count = sum(row[kind] > 0 for row in figures["questions"])
         if count:
             yield (
@@ -692,10 +717,13 @@ def _describe_order(figures: Figures) -> str:
         if len(ranks) > 1 and len(ranks[0][1]) == 1:  # of several that are level none leads
             leads.append(format_number(ranks[0][0] - ranks[1][0]))
     before, after = orders
-    leads_text = f"; the first leads by {' in A, '.join(leads)} in B" if len(leads) == 2 else ""
+    a, b = figures["names"]
+    leads_text = ""
+    if len(leads) == 2:
+        leads_text = f"; the first leads by {leads[0]} in {a}, {leads[1]} in {b}"
     if after == before:
         return f"agents are in the same order{leads_text}"
-    return f"agents are in another order: by mean {before} in A, {after} in B{leads_text}"
+    return f"agents are in another order: by mean {before} in {a}, {after} in {b}{leads_text}"
 
 
 def headline_sections(figures: Figures) -> ReportSections:
@@ -748,6 +776,11 @@ def _detail_sections(figures: Figures) -> ReportSections:
     }
     agent_columns: Columns = {"agent": lambda row: agent_label(row["agent"]), **differences}
     yield ReportTable.of(agent_columns, figures["agents"])
+    value_columns: Columns = {
+        figures["label"]: lambda row: row["value"] or "(no value)",
+        **differences,
+    }
+    yield ReportTable.of(value_columns, figures["by"])
     counts = ("to_met", "to_unmet", "largest_delta", "left_out")
     questions = figures["questions"]
     changed_questions = [row for row in questions if any(row[name] for name in counts)]
@@ -811,28 +844,29 @@ def _describe_mean_change(figures: Figures) -> str:
     left out: 2 failed in B`.
     """
     number = f"n = {format_count(figures['n'], 'response')}"
+    a, b = figures["names"]
     causes = {
-        "failed_a": "failed in A",
-        "failed_b": "failed in B",
+        "failed_a": f"failed in {a}",
+        "failed_b": f"failed in {b}",
         "failed_both": "failed in both",
-        "only_a": "only in A",
-        "only_b": "only in B",
+        "only_a": f"only in {a}",
+        "only_b": f"only in {b}",
     }
     left_out = [f"{figures[name]} {cause}" for name, cause in causes.items() if figures[name]]
     if left_out:
         number += f", left out: {', '.join(left_out)}"
     delta = figures["mean_delta"]
     if delta is None:
-        return f"no response has a reward in both A and B; {number}"
-    text = "A and B have the same mean"
+        return f"no response has a reward in both {a} and {b}; {number}"
+    text = f"{a} and {b} have the same mean"
     if figures["changed_tasks"]:
-        text = f"B is {_describe_delta(delta)}" if delta else text
+        text = f"{b} is {_describe_delta(delta)}" if delta else text
         text += f" ({_describe_certainty(figures)})"
     by_settings = figures["mean_delta_by_settings"]
     if by_settings is not None and figures["changed_tasks"]:
         rest = round(delta - by_settings, 4) + 0.0  # never minus zero
         text += (
-            f", of which {by_settings:+.4f} by the settings (A's verdicts under B's settings), "
+            f", of which {by_settings:+.4f} by the settings ({a}'s verdicts under {b}'s settings), "
             f"{rest:+.4f} by what was asked and judged"
         )
     return f"{text}; {figures['changed_tasks']} of {figures['tasks']} {figures['units']} changed; {number}"

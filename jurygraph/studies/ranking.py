@@ -5,14 +5,16 @@ reasons that have nothing to do with each other: other tasks would have been dra
 shows, or somebody would have chosen another weight, which is searched for here.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, pairwise, zip_longest
-from math import ceil, floor, fsum, log10
+from itertools import pairwise, zip_longest
+from math import ceil, floor, log10
 from typing import NamedTuple, get_args
 
 import numpy as np
 
+from jurygraph.arrays import Floats
 from jurygraph.decision.recipe import RUBRIC_COMPONENT_NAME, STAKEHOLDERS_COMPONENT_NAME
 from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError
@@ -43,6 +45,7 @@ from jurygraph.views.agents import (
     UnitTotals,
     agent_label,
     conclude_ranking,
+    measure_leads,
     rank_agents_by_mean,
     reward_limits_of_decisions,
 )
@@ -73,8 +76,11 @@ _UNTOLD_MEMBERS_NOTES = (
 _MAX_CRITERIA_VARIED = 12
 """Most criteria whose weights are tried: each takes up to 28 decisions of the whole run."""
 
-MeanRewardsFunction = Callable[[float], dict[str, float]]
-"""A function of a setting's value that returns the mean reward of each agent."""
+Leads = Mapping[tuple[str, str], float]
+"""By how much the second of two agents is ahead of the first, over the tasks of both where they have two, for each two
+that have a mean, in both orders."""
+LeadsFunction = Callable[[float], Leads]
+"""A function of a setting's value that returns who is ahead of whom."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,35 +236,40 @@ class AgentRanker:
         _, self.unit = np.unique(np.array(names, dtype=object), return_inverse=True)
         tasks = (task for task, _ in self.tables.tasks)
         self.unit_by_task = dict(zip(tasks, self.unit.tolist(), strict=True))
-        self._means: dict[str, dict[str, float]] = {}
+        self._leads: dict[str, Leads] = {}
 
-    def rank(self, settings: Sequence[str] = ()) -> dict[str, float]:
-        """Return the mean reward of each agent, without failed rewards, the best first; settings are as `--set`."""
+    def measure_leads(self, settings: Sequence[str] = ()) -> Leads:
+        """Return who is ahead of whom, without failed rewards; settings are as `--set`."""
         config = apply_settings(self.run.config, settings)
         key = config.model_dump_json()
-        if key not in self._means:
+        if key not in self._leads:
             self.decide(config)
-        return self._means[key]
+        return self._leads[key]
 
     def decide(self, config: Config) -> DecidedRewards:
-        """Return the run decided under a config, whose means are kept for `rank`."""
-        if len(self._means) >= _MAX_CONFIGS_DECIDED:
-            self._means.clear()
+        """Return the run decided under a config, whose leads are kept."""
+        if len(self._leads) >= _MAX_CONFIGS_DECIDED:
+            self._leads.clear()
         decided_rewards = self.tables.decide(config)
         rewards = decided_rewards.values.value
-        means = {}
-        for number, agent in enumerate(self.agents):
-            rewards_of_agent = rewards[(self.agent == number) & ~np.isnan(rewards)].tolist()
-            if rewards_of_agent:
-                means[agent] = fsum(rewards_of_agent) / len(rewards_of_agent)
-        # the best first; the sort keeps equal ones in the order of their names
-        order = sorted(means, key=means.__getitem__, reverse=True)
-        self._means[config.model_dump_json()] = {agent: means[agent] for agent in order}
+        scored = self.sum_by_unit(1.0 - np.isnan(rewards))
+        leads = measure_leads(self.sum_by_unit(np.nan_to_num(rewards)), scored)
+        self._leads[config.model_dump_json()] = {
+            (self.agents[second], self.agents[first]): leads[first, second].item()
+            for first, second in np.argwhere(~np.isnan(leads)).tolist()
+        }
         return decided_rewards
 
-    def mean_rewards_function(self, key: str, settings: Sequence[str]) -> MeanRewardsFunction:
-        """Return the ranking as a function of one setting; `settings` are tried with it."""
-        return lambda value: self.rank([*settings, f"{key}={value!r}"])
+    def sum_by_unit(self, values: Floats) -> Floats:
+        """Return the sums [A,U] of a value of each row."""
+        shape = len(self.agents), int(self.unit.max(initial=-1)) + 1
+        cells = np.ravel_multi_index((self.agent, self.unit), shape)
+        sums = np.bincount(cells, values, math.prod(shape))
+        return sums.astype(np.float64).reshape(shape)
+
+    def leads_function(self, key: str, settings: Sequence[str]) -> LeadsFunction:
+        """Return who is ahead as a function of one setting; `settings` are tried with it."""
+        return lambda value: self.measure_leads([*settings, f"{key}={value!r}"])
 
 
 class RankSwap(NamedTuple):
@@ -269,7 +280,7 @@ class RankSwap(NamedTuple):
     second: str
 
 
-def find_rank_swaps(rank: MeanRewardsFunction, low: float, high: float) -> list[RankSwap]:
+def find_rank_swaps(measure: LeadsFunction, low: float, high: float) -> list[RankSwap]:
     """Return where agents change places as a setting moves from `low` to `high`, by a search between a few points.
 
     Agents that change places and back between two of the points are not found.
@@ -277,25 +288,22 @@ def find_rank_swaps(rank: MeanRewardsFunction, low: float, high: float) -> list[
     points = [
         low + (high - low) * step / _SETTING_GRID_STEPS for step in range(_SETTING_GRID_STEPS + 1)
     ]
-    means = [rank(point) for point in points]
+    leads = [measure(point) for point in points]
     rank_swaps = []
     for (interval_start, before), (interval_end, after) in pairwise(
-        zip(points, means, strict=True)
+        zip(points, leads, strict=True)
     ):
-        for first, second in combinations(before, 2):
-            if before[first] >= before[second] and _lead_of_second(after, first, second) > 0.0:
-                value = _find_rank_swap_value(rank, interval_start, interval_end, first, second)
-                rank_swaps.append(RankSwap(value, first, second))
+        for pair, lead in before.items():
+            # of two that are level, the first by name
+            is_first_ahead = (lead, pair[0]) < (0.0, pair[1])
+            if is_first_ahead and after.get(pair, -1.0) > 0.0:
+                value = _find_rank_swap_value(measure, interval_start, interval_end, pair)
+                rank_swaps.append(RankSwap(value, *pair))
     return sorted(rank_swaps)
 
 
-def _lead_of_second(means: dict[str, float], first: str, second: str) -> float:
-    """Return by how much the second of two agents is ahead; -1 where one of them has no mean."""
-    return means[second] - means[first] if {first, second} <= means.keys() else -1.0
-
-
 def _find_rank_swap_value(
-    rank: MeanRewardsFunction, start: float, end: float, first: str, second: str
+    measure: LeadsFunction, start: float, end: float, pair: tuple[str, str]
 ) -> float:
     """Return the value nearest to `start` at which the second agent is ahead, as it is at `end`.
 
@@ -308,7 +316,7 @@ def _find_rank_swap_value(
 
     def lead_at(share: float) -> float:
         # a zero would end the search, and of two that are level the first one keeps its place
-        return _lead_of_second(rank(value_at(share)), first, second) or -_SMALL_LEAD
+        return measure(value_at(share)).get(pair, -1.0) or -_SMALL_LEAD
 
     if lead_at(0.0) > 0.0:  # two that are level today may differ by rounding
         return start
@@ -363,11 +371,11 @@ def find_nearest_reversals(
         }
         for setting in numbers if reversals else ():
             for start, end in _steps(setting, inner, relative_change):
-                rank = ranker.mean_rewards_function(setting.key, tried_settings)
-                after = rank(end)
+                measure = ranker.leads_function(setting.key, tried_settings)
+                after = measure(end)
                 for index, candidates in reversals.items():
-                    if _lead_of_second(after, *pairs[index]) > 0.0:
-                        value = _find_rank_swap_value(rank, start, end, *pairs[index])
+                    if after.get(pairs[index], -1.0) > 0.0:
+                        value = _find_rank_swap_value(measure, start, end, pairs[index])
                         today = float(setting.value)
                         share = abs(value - today) / (abs(today) or 1.0)
                         candidates.append(
@@ -426,7 +434,7 @@ class NeighbouringAgents(AgentDifference):
 def rank_with_intervals(ranker: AgentRanker, tried_settings: Sequence[str]) -> list[RankedAgent]:
     """Return the agents in the order that the settings give them; those without a mean are left out."""
     decided_rewards = ranker.decide(apply_settings(ranker.run.config, tried_settings))
-    return _agent_means(ranker, decided_rewards, list(ranker.rank(tried_settings)))
+    return _agent_means(ranker, decided_rewards)
 
 
 def measure_ranking(
@@ -442,17 +450,22 @@ def measure_ranking(
     run = ranker.run
     config = apply_settings(run.config, tried_settings)
     decided_rewards = ranker.decide(config)
-    means = ranker.rank(tried_settings)
-    if not means:
+    ranked_agents = _agent_means(ranker, decided_rewards)
+    names = [row.agent for row in ranked_agents]
+    if not names:
         raise InputError(f"{run.folder}: no reward has a value, so there is nothing to rank")
-    ranked_agents = _agent_means(ranker, decided_rewards, list(means))
-    components = compare_components(ranked_agents, _judged_values(ranker, decided_rewards), config)
-    rows_of_components = add_all_else(components, ranked_agents)
+    values = list(_judged_values(ranker, decided_rewards))
+    components = compare_components(ranked_agents, values, config)
+    gates = {gate.step for decision in decided_rewards.decisions for gate in decision.gates}
+    gate_losses = [
+        (row.component, row.agent, row.total) for row in values if row.component in gates
+    ]
+    rows_of_components = add_all_else(components, ranked_agents, gate_losses, config.scale)
     decided_by = collect_decision_methods(run)
     settings = list(list_settings(config, decided_by))
-    pairs = list(pairwise(means))
-    turns = find_nearest_reversals(ranker, settings, pairs, tried_settings, advance)
     leads_over_next_agent = [row.lead for row in ranked_agents if row.lead is not None]
+    pairs = [(lead.first, lead.second) for lead in leads_over_next_agent]
+    turns = find_nearest_reversals(ranker, settings, pairs, tried_settings, advance)
     neighbours = [
         NeighbouringAgents(**vars(lead), turn=turn)
         for lead, turn in zip(leads_over_next_agent, turns, strict=True)
@@ -461,7 +474,7 @@ def measure_ranking(
     members: list[MemberComparison] = []
     untold_notes: Sequence[str] = ()
     if len(ranker.tables.responses) <= _MAX_RESPONSES_EXPLAINED:
-        members = compare_members(run, list(means), ranker.unit_by_task, ranker.units)
+        members = compare_members(run, names, ranker.unit_by_task, ranker.units)
     elif has_members(run):
         untold_notes = _UNTOLD_MEMBERS_NOTES
     agents = [
@@ -497,7 +510,7 @@ def measure_ranking(
     if not pairs:
         conclusion.append(
             "there is one agent alone, so that no order can turn"
-            if any(means)
+            if any(names)
             else "no response names an agent; score a table with --agent-column, a file with `agent`"
         )
     warning = None
@@ -512,7 +525,7 @@ def measure_ranking(
         [
             ReportTable.of(columns, agents),
             *([_pair_table(neighbours, gaps)] if gaps else []),
-            _member_table(members, list(means)),
+            _member_table(members, names),
             ReportTable(
                 ["component (points behind)", "weight", *map(_agent_name, agents)],
                 [[row.component, row.weight, *row.agents] for row in rows_of_components],
@@ -532,8 +545,11 @@ def measure_ranking(
 
 def add_label(report: Report, by: LabelComparison) -> Report:
     """Return the report of a ranking with the agents apart for each value of a label."""
-    header = [by.label, "tasks", "mean rewards", "lead", "that is"]
-    cells = [[row.value, row.units, row.means, row.lead, row.outcome] for row in by.rows]
+    header = [by.label, "tasks", "mean rewards", "lead", "over tasks of both", "that is"]
+    cells = [
+        [row.value, row.units, row.means, row.lead, row.lead and row.lead.count, row.outcome]
+        for row in by.rows
+    ]
     values = [{**row._asdict(), "outcome": row.outcome} for row in by.rows]
     return replace(
         report,
@@ -623,10 +639,8 @@ def _judged_values(ranker: AgentRanker, decided_rewards: DecidedRewards) -> Iter
         yield JudgedValues(name, agent, int(ranker.unit[row]), 1, float(judged[row, column]))
 
 
-def _agent_means(
-    ranker: AgentRanker, decided_rewards: DecidedRewards, agents: Sequence[str]
-) -> list[RankedAgent]:
-    """Return agents in the order of their means, with what failed rewards could have been."""
+def _agent_means(ranker: AgentRanker, decided_rewards: DecidedRewards) -> list[RankedAgent]:
+    """Return agents that have a mean in the order of these, with what failed rewards could have been."""
     reward, low, high, _ = decided_rewards.values
     has_failed = np.isnan(reward)
 
@@ -637,11 +651,8 @@ def _agent_means(
         least=np.where(has_failed, low, reward),
         most=np.where(has_failed, high, reward),
     )
-    arrays = np.zeros((len(columns), len(ranker.agents), int(ranker.unit.max(initial=-1)) + 1))
-    for sums, column in zip(arrays, columns, strict=True):
-        np.add.at(sums, (ranker.agent, ranker.unit), column)
-    rows = [ranker.agents.index(agent) for agent in agents]
-    totals = UnitTotals._make(arrays[:, rows])
+    arrays = np.array([ranker.sum_by_unit(column) for column in columns])
     lowest_reward = columns.least.min(initial=0.0)
     limits = reward_limits_of_decisions(decided_rewards.decisions, lowest_reward)
-    return rank_agents_by_mean(agents, totals, ranker.units, limits)
+    ranked_agents = rank_agents_by_mean(ranker.agents, arrays, ranker.units, limits)
+    return [row for row in ranked_agents if row.mean is not None]

@@ -46,7 +46,7 @@ from jurygraph.studies.compared_responses import (
 )
 from jurygraph.views.rewards import largest_disagreement
 
-INDEX_VERSION = 20
+INDEX_VERSION = 21
 """Version of the tables; an index of another one is made again."""
 _FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""
@@ -67,6 +67,8 @@ CREATE INDEX responses_by_reward ON responses (coalesce(reward, 9e999), number);
 CREATE TABLE components (
     component INTEGER NOT NULL, response INTEGER NOT NULL, judged REAL, counted REAL,
     PRIMARY KEY (component, response)) WITHOUT ROWID;
+CREATE TABLE gates (gate INTEGER NOT NULL, response INTEGER NOT NULL, lost REAL NOT NULL,
+    PRIMARY KEY (gate, response)) WITHOUT ROWID;
 CREATE TABLE verdicts (
     response INTEGER NOT NULL, question INTEGER NOT NULL, position INTEGER NOT NULL, score REAL, failure INTEGER,
     turn INTEGER, gate TEXT, PRIMARY KEY (response, question, position)) WITHOUT ROWID;
@@ -187,7 +189,7 @@ class RunIndex:
             if "step" in labels and self.run.header.is_open_ended:
                 labels = {"session": 1, **labels}  # the first session is not stored
             for name, value in labels.items():
-                text = json_value_to_text(value)
+                text = json_value_to_text(value).strip()
                 yield self._intern_name("label", f"label.{name}"), trace.record.seq, text, text
 
     def _index_group_verdicts(self, group: StoredGroup) -> None:
@@ -325,6 +327,12 @@ class RunIndex:
         self._insert_index_rows(
             "components", chain.from_iterable(map(self._component_rows, traces))
         )
+        gate_rows = (
+            (self._intern_name("gate", name), trace.record.seq, lost)
+            for trace in traces
+            for name, lost in trace.gate_losses.items()
+        )
+        self._insert_index_rows("gates", gate_rows)
         self._insert_index_rows("labels", self._label_rows(group))
         values = values_by_question(
             self.run.decision(group.decision),
@@ -340,13 +348,19 @@ class RunIndex:
             counted_scores = {index: column[row] for index, column in scores.items()}
             verdicts.append(self._verdict_rows(trace, numbers, counted_scores))
         self._insert_index_rows("verdicts", chain.from_iterable(verdicts))
-        calls = chain.from_iterable(trace.body.get("calls", ()) for trace in traces)
+        bodies = self.run.task_record(group.record.key).content, *(trace.body for trace in traces)
+        calls = chain.from_iterable(body.get("calls", ()) for body in bodies)
         # Several responses may share a call, under enough of its digest to tell it apart.
         call_rows = (
-            (call["id"][:24], call.get("cost"), call.get("cache_hit", False), call.get("fault"))
+            (call["id"][:24], call.get("cost"), self._is_reply_kept(call), call.get("fault"))
             for call in calls
         )
         self._insert_index_rows("calls", call_rows)
+
+    def _is_reply_kept(self, call: JsonMapping) -> bool:
+        """Return whether the reply was there before, in the cache or the run that this one was branched from."""
+        is_carried = self.run.header.branch and self.run.ledger.find("call", call["id"]) is None
+        return bool(call.get("cache_hit") or is_carried)
 
     def _insert_index_rows(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
         """Insert the rows of a group into a table, but for those that it has: calls that several responses share."""
@@ -379,6 +393,7 @@ class RunIndex:
             members = "SELECT number FROM responses WHERE group_number = ?"
             for column in (
                 "components.response",
+                "gates.response",
                 "labels.response",
                 "verdicts.response",
                 "responses.number",

@@ -4,11 +4,12 @@ The overview of `jurygraph view` and a report show the same.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import isfinite
 
 import numpy as np
 
+from jurygraph.runs.reports.bill import CallBill, CallCosts
 from jurygraph.runs.reports.summary import ComponentValuesByOutcome, FindingCounts
 from jurygraph.runs.run import Run
 from jurygraph.viewer.documents import TemplateContext
@@ -22,7 +23,7 @@ from jurygraph.views.agents import (
     rank_agents,
     reward_limits_of_decisions,
 )
-from jurygraph.views.components import JudgedValues, add_all_else, compare_components
+from jurygraph.views.components import GateLoss, JudgedValues, add_all_else, compare_components
 from jurygraph.views.juries import describe_jury_votes
 from jurygraph.views.verdict import find_words_by_question
 
@@ -60,7 +61,10 @@ def run_overview_context(index: RunIndex) -> TemplateContext:
         "conclusion": conclude_ranking(agents),
         "words": _read_component_words(index),
         "components_by_agent": add_all_else(
-            compare_components(agents, _read_judged_values(index), run.config), agents
+            compare_components(agents, _read_judged_values(index), run.config),
+            agents,
+            _read_gate_losses(index),
+            run.config.scale,
         ),
         "buckets": (low, high, counts),
         "reward_scale": (min(least, 0.0), max(best, 0.0), best)
@@ -71,7 +75,7 @@ def run_overview_context(index: RunIndex) -> TemplateContext:
 
 
 def _read_run_totals(index: RunIndex) -> TemplateContext:
-    """Return counts of responses and calls, costs, times in milliseconds, and the mean of each component.
+    """Return counts of responses, the bill in words, times in milliseconds, and the mean of each component.
 
     The means are over responses that have a reward, as its own mean is, and so are the numbers of values below 0.5, by
     component and agent, with those in which a fault was found, and for faults of turns in how many of all turns.
@@ -86,11 +90,13 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
         " (SELECT count(DISTINCT name) FROM units WHERE name LIKE 'group %') AS groups"
         " FROM responses"
     )
-    calls = index.fetch_single_row(
-        "SELECT count(*) AS calls, count(*) FILTER (WHERE is_cached) AS cached, count(fault) AS unanswered,"
-        " count(*) FILTER (WHERE cost IS NULL AND fault IS NULL) AS unpriced,"
-        " sum(iif(is_cached, 0, cost)) AS cost FROM calls"
+    bill = CallBill()
+    costs_by_source = index.fetch_rows(
+        "SELECT iif(fault IS NOT NULL, 'unanswered', iif(is_cached, 'cached', 'sent')),"
+        " count(*), count(*) - count(cost), total(cost) FROM calls GROUP BY 1"
     )
+    for source, *costs in costs_by_source:
+        bill.costs_by_source[source] = CallCosts(*costs)
     components = index.fetch_rows(
         "SELECT names.name, avg(judged) FILTER (WHERE reward IS NOT NULL),"
         " count(*) FILTER (WHERE reward IS NULL OR judged IS NULL AND counted IS NOT NULL) FROM components"
@@ -115,7 +121,7 @@ def _read_run_totals(index: RunIndex) -> TemplateContext:
         findings = FindingCounts(responses["quotable"], responses["unsupported"])
     return {
         **responses,
-        **calls,
+        "bill": bill.describe(),
         "components": components,
         "below_half": below_half,
         "findings": findings,
@@ -161,6 +167,14 @@ def _read_judged_values(index: RunIndex) -> Iterator[JudgedValues]:
         " WHERE reward IS NOT NULL GROUP BY component, agent, task"
     )
     return itertools.starmap(JudgedValues, rows)
+
+
+def _read_gate_losses(index: RunIndex) -> Sequence[GateLoss]:
+    return index.fetch_rows(
+        "SELECT names.name, coalesce(agents.name, ''), total(lost) FROM gates"
+        " JOIN names ON names.number = gate JOIN responses ON responses.number = gates.response"
+        " LEFT JOIN names AS agents ON agents.number = agent WHERE reward IS NOT NULL GROUP BY gate, agent"
+    )
 
 
 def _read_component_words(index: RunIndex) -> dict[str, str]:

@@ -55,10 +55,13 @@ def render_run_report(
     advance: ProgressCallback,
     template: str = "report.html",
     by: str | None = None,
+    heading: str | None = None,
 ) -> str:
     """Return the page of a run with its `most` lowest rewards drawn; `advance` receives those explained for losses.
 
-    The `template` brief.html is a page of paper for whoever decides, and has no losses, but the agents `by` a label.
+    The `template` brief.html is a page of paper for whoever decides, and has no losses, but the agents `by` a label,
+    and a `heading` of one's own.
+
     Raises `TraceMismatch` where a response is not what was written, and `InputError` where none has the label.
     """
     lowest = index.fetch_rows(SELECT_LOWEST_REWARDS_SQL, max(most, _MAX_LISTED_RESPONSES))
@@ -75,6 +78,7 @@ def render_run_report(
         **overview,
         "losses": losses,
         "by": compare_by_label(run, by) if by else None,
+        "heading": heading,
         "most": most,
         "most_rows": _MAX_TABLE_ROWS,
         "most_losses": _MAX_LOSSES_LISTED,

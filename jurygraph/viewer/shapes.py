@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from jurygraph.decision.decide import explain_notes
-from jurygraph.display import format_number
+from jurygraph.display import format_cost, format_number
 from jurygraph.explanation import Explanation
 from jurygraph.explanation.points import (
     MIN_POINTS_SHOWN,
@@ -240,12 +240,6 @@ def percent_of_scale(value: float, low: float, high: float) -> float:
 
 def format_percent(share: float | None, digits: int = 0) -> str:
     return "–" if share is None else f"{100.0 * share:.{digits}f} %"
-
-
-def format_cost(dollars: float | None) -> str:
-    if dollars is None:
-        return "–"
-    return "under $0.0001" if 0.0 < dollars < 0.0001 else f"${dollars:.4f}"
 
 
 def format_cell(value: Any) -> str:

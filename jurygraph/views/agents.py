@@ -39,7 +39,7 @@ def agent_label(agent: str | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentDifference:
-    """Two agents, of which the first has the higher mean reward, or an equal one.
+    """Two agents, of which in a ranking the first is ahead, or level.
 
     Attributes:
         difference: of their mean rewards, over the tasks, or groups of tasks, that both have; its interval holds
@@ -55,6 +55,7 @@ class AgentDifference:
         unpaired_units: the number of units that one of them has, and the other has not.
         wins: the numbers of units of both in which the first has the higher mean, they are equal, the second has it.
         pairs: the number of differences whose intervals hold together.
+        is_mean_lower: whether the second has the higher mean over all that each has, where the first is ahead.
         is_clear: whether the interval is above 0, so that other tasks would hardly turn the order, and those of
             `least` and `most` are, too: what failed decides nothing in silence.
     """
@@ -76,6 +77,7 @@ class AgentDifference:
     unpaired_units: int
     wins: Sequence[int]
     pairs: int
+    is_mean_lower: bool
     is_clear: bool
 
     @property
@@ -95,8 +97,8 @@ class AgentDifference:
         first, second = agent_label(self.first), agent_label(self.second)
         if not round(self.difference, 4):
             return f"{first} is level with {second}"
-        if self.difference < 0.0:  # over what both have, where the means are over all
-            return f"{first} has the higher mean, but {second} is ahead over {self.units} of both"
+        if self.is_mean_lower:
+            return f"{first} is ahead of {second} over {self.units} of both ({second} has the higher mean over all)"
         return f"{first} is ahead of {second}"
 
     @property
@@ -197,6 +199,7 @@ def compare_agents(
     least, most = [end.value for end in ends] or (None, None)
     low_ends = [end.low for end in clipped_ends if end.low is not None]
     high_ends = [end.high for end in clipped_ends if end.high is not None]
+    means = totals.total.sum(axis=1) / totals.scored.sum(axis=1)
     has_intervals = len(low_ends) == len(clipped_ends) > 0
     return AgentDifference(
         first=first,
@@ -217,6 +220,7 @@ def compare_agents(
         wins=[int(np.count_nonzero(signs == sign)) for sign in (1.0, 0.0, -1.0)],
         unpaired_units=int(np.count_nonzero((totals.responses > 0.0).sum(axis=0) == 1)),
         pairs=pairs,
+        is_mean_lower=bool(estimate.value > 0.0 and means[1] - means[0] > ROUNDING_TOLERANCE),
         is_clear=all(end.low is not None and end.low > 0.0 for end in clipped),
     )
 
@@ -238,6 +242,26 @@ def _differences_in_units(sums: Floats, counts: Floats) -> Floats:
     means = sums[:, is_unit_shared] / counts[:, is_unit_shared]
     differences: Floats = means[0] - means[1]
     return differences
+
+
+def measure_leads(sums: Floats, counts: Floats) -> Floats:
+    """Return by how much each agent is ahead of each other one, [A,A], from the sums and numbers [A,U] of all.
+
+    It is the value of `estimate_mean_difference`; NaN where one of two has no mean.
+    """
+    unit_means = divide_or_nan(sums, counts)
+    means = divide_or_nan(sums.sum(axis=1), counts.sum(axis=1))
+    leads = np.subtract.outer(means, means)
+    for agent, means_of_agent in enumerate(unit_means):
+        differences = means_of_agent - unit_means
+        shared_units = np.count_nonzero(~np.isnan(differences), axis=1)
+        is_paired = shared_units > 1
+        paired_sums = np.nansum(differences, axis=1)
+        leads[agent, is_paired] = paired_sums[is_paired] / shared_units[is_paired]
+    rounded_leads: Floats = leads.round(
+        12
+    )  # differences that cancel leave an error in the last bits
+    return rounded_leads
 
 
 def clip_to_limits(estimate: Estimate, limits: Limits) -> Estimate:
@@ -293,8 +317,8 @@ def unit_rewards(trace: TraceWithoutTexts, unit: str) -> UnitRewards:
 class RankedAgent(NamedTuple):
     """An agent in the order of the means: its responses, those with a reward, and the units that these are of.
 
-    `lead` is how far it is ahead of the next one; None for the last, and where one of the two has no mean. `gap` is how
-    far the best one is ahead of it; None for the best and the next, whose difference is the best one's lead.
+    `lead` is its difference from the next one; None for the last, and where one of the two has no mean. `gap` is that
+    of the best one from it; None for the best and the next, whose difference is the best one's lead.
     """
 
     agent: str
@@ -338,25 +362,24 @@ def rank_agents(
     arrays = np.zeros((len(UnitTotals._fields), len(agents), len(units)))
     for row in rows:
         arrays[:, agents[row.agent], units[row.unit]] += row[2:]
-    _, scored, total, _, _ = arrays.sum(axis=2)
-    order = np.argsort(-divide_or_nan(total, scored), kind="stable")  # those without a mean last
-    names = np.array([*agents], dtype=object)[order]
-    totals = UnitTotals._make(arrays[:, order])
-    unit_names = unit_names or units_label(units)
-    return rank_agents_by_mean(names.tolist(), totals, unit_names, limits, pairs)
+    return rank_agents_by_mean([*agents], arrays, unit_names or units_label(units), limits, pairs)
 
 
 def rank_agents_by_mean(
-    agents: Sequence[str],
-    totals: UnitTotals,
+    names: Sequence[str],
+    arrays: Floats,
     units: str,
     limits: Limits,
     pairs: int | None = None,
 ) -> list[RankedAgent]:
-    """Return agents in the order of their means, those without one last, from their totals [A,U] in this order.
+    """Return agents in the order of their means, those without one last, from their `UnitTotals` as an array [5,A,U].
 
     `units` is what the units are called, and `pairs` is that of `rank_agents`.
     """
+    _, scored_counts, sums, _, _ = arrays.sum(axis=2)
+    order = np.argsort(-divide_or_nan(sums, scored_counts), kind="stable")
+    agents = [names[index] for index in order]
+    totals = UnitTotals._make(arrays[:, order])
     means = []
     for total, scored in zip(totals.total, totals.scored, strict=True):
         mean = ratio_interval(total, scored)
@@ -367,9 +390,11 @@ def rank_agents_by_mean(
 
     def compare(first: int, second: int) -> AgentDifference:
         unit_totals_of_pair = UnitTotals._make(array[[first, second]] for array in totals)
-        return compare_agents(
+        difference = compare_agents(
             agents[first], agents[second], unit_totals_of_pair, units, pairs, limits
         )
+        # over what both have, the one with the lower mean over all may be ahead
+        return compare(second, first) if difference.difference < 0.0 else difference
 
     return [
         RankedAgent(

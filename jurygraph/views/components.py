@@ -2,7 +2,8 @@
 
 A reward is Σ weight × value, so that to an agent's mean reward a component adds weight × mean × the share of the
 rewards in which it was judged: where it does not apply, it adds nothing. The means are of judged values, and leave out
-failed rewards, as the mean reward does. What gates take, and what values that were filled in add, is the rest.
+failed rewards, as the mean reward does. What a gate takes stands for itself; what a clip takes, and what values that
+were filled in add, is the rest.
 """
 
 from collections import defaultdict
@@ -28,6 +29,10 @@ class JudgedValues(NamedTuple):
     unit: str | int
     judged: int
     total: float
+
+
+GateLoss = tuple[str, str, float]
+"""A gate, an agent, and what it took from the agent's rewards that did not fail, or some of them, before the scale."""
 
 
 class AgentComponent(NamedTuple):
@@ -59,7 +64,7 @@ class AgentComponent(NamedTuple):
 class ComponentByAgent(NamedTuple):
     """A component, its weight in points of the reward, and its mean of each agent, the best agent first.
 
-    All else has neither weight nor mean.
+    Gates and all else have neither weight nor mean.
     """
 
     component: str
@@ -126,16 +131,42 @@ def _compare_to_best(
 
 
 def add_all_else(
-    components: Sequence[ComponentByAgent], agents: Sequence[RankedAgent]
+    components: Sequence[ComponentByAgent],
+    agents: Sequence[RankedAgent],
+    gate_losses: Iterable[GateLoss],
+    scale: float,
 ) -> Sequence[ComponentByAgent]:
-    """Return the components with what they leave open of the differences, so that all points add up to these."""
-    rows = []
-    for number, agent in enumerate(agents if components else ()):
-        points = fsum(row.agents[number].points for row in components)
+    """Return the components with gates, and what these leave open of the differences: all points add up to them."""
+    if not components:
+        return components
+    losses: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for gate, name, lost in sorted(gate_losses):  # so that no sum depends on the order of rewards
+        losses[gate][name] += lost
+    rows = [*components]
+    for gate, lost_by_agent in losses.items():
+        means = [scale * lost_by_agent[row.agent] / max(row.scored, 1) for row in agents]
+        rows.append(_row_of_points(gate, agents, [mean - means[0] for mean in means]))
+    rest = []
+    for number, agent in enumerate(agents):
+        points = fsum(row.agents[number].points for row in rows)
         lead = agents[0].mean.value - agent.mean.value if agents[0].mean and agent.mean else points
-        rows.append(AgentComponent(agent.agent, None, 0, 0, lead - points))
-    has_rest = any(round(row.points, 4) for row in rows)
-    return [*components, ComponentByAgent("all else", None, rows)] if has_rest else components
+        rest.append(lead - points)
+    rows.append(_row_of_points("all else", agents, rest))
+    return [
+        row
+        for row in rows
+        if row.weight is not None or any(round(agent.points, 4) for agent in row.agents)
+    ]
+
+
+def _row_of_points(
+    name: str, agents: Sequence[RankedAgent], points: Sequence[float]
+) -> ComponentByAgent:
+    cells = [
+        AgentComponent(agent.agent, None, 0, 0, behind)
+        for agent, behind in zip(agents, points, strict=True)
+    ]
+    return ComponentByAgent(name, None, cells)
 
 
 def conclude_components(components: Sequence[ComponentByAgent]) -> str:

@@ -90,13 +90,28 @@ class LabelComparison(NamedTuple):
         return ["the leads in all values hold together with 95 % (Bonferroni)", *similar]
 
 
+def read_label_values(run: Run, label: str) -> dict[str, str]:
+    """Return the value of a label by response, without blanks around it; those without one are left out.
+
+    Raises `InputError` where no response has the label.
+    """
+    column = find_column(run, "--by", f"label.{label}", make_score_readers(run))
+    values = {}
+    for group in read_stored_groups(run):
+        for trace in group.traces:
+            value = column.value(trace)
+            if value not in (None, ""):
+                values[trace.response_id] = json_value_to_text(value)
+    return values
+
+
 def compare_by_label(run: Run, label: str) -> LabelComparison:
     """Return a row for each value of a label, that of most units first, and the responses without a value last.
 
     Blanks around a value do not count. Intervals of leads allow for the number of values with enough units, and of
     agents (Bonferroni). Raises `InputError` where no response has the label.
     """
-    column = find_column(run, "--by", f"label.{label}", make_score_readers(run))
+    values = read_label_values(run, label)
     agents = set()
     lowest_reward = 0.0
     rewards_by_value = defaultdict(list)
@@ -104,13 +119,12 @@ def compare_by_label(run: Run, label: str) -> LabelComparison:
     for group in read_stored_groups(run):
         unit = unit_name_of_task(run, group.record.key)
         for trace in group.traces:
-            value = column.value(trace)
-            text = "" if value is None else json_value_to_text(value).strip()
+            value = values.get(trace.response_id, _NO_VALUE)
             reward = unit_rewards(trace, unit)
             agents.add(reward.agent)
             lowest_reward = min(lowest_reward, reward.least)
-            rewards_by_value[text or _NO_VALUE].append(reward)
-            units_by_value[text or _NO_VALUE].add(unit)
+            rewards_by_value[value].append(reward)
+            units_by_value[value].add(unit)
     limits = reward_limits_of_decisions(list(run.decisions()), lowest_reward)
     compared = sum(len(units) >= _MIN_UNITS_COMPARED for units in units_by_value.values())
     rows = []

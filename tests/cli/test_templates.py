@@ -281,6 +281,9 @@ def test_the_workflow_comments_and_fails_where_a_change_is_worse(
     assert run(*score[:-1], "worse").code == 0
     worse = run(*(word.replace("run", "worse") for word in shlex.split(compare)[1:]))
     assert worse.code == 1
-    assert re.match(r"\*\*B is 0\.\d+ lower.*\*\* The gate is missed: 2 of 3 conditions", worse.out)
+    assert re.match(
+        r"\*\*of the agents only careful .* changed; worse is 0\.\d+ lower.*\*\* The gate is missed: 2 of 3 conditions",
+        worse.out,
+    )
     flips, gate = worse.out.index("met -\\> unmet"), worse.out.index("| mean\\_delta")
     assert gate < flips < worse.out.index("<details>")

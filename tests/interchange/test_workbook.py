@@ -68,7 +68,7 @@ def test_the_sheet_of_rewards_can_be_read_by_somebody_who_does_not_know_jurygrap
     assert {row[0]: (row[1], row[5]) for row in rows} == rewards
     values = [row[5] for row in rows if row[5] is not None]
     assert values == sorted(values)
-    assert [row[0] for row in rows[: -len(values)]] == ["bob/1", "odd/2"]  # they have no reward
+    assert [row[0] for row in rows[len(values) :]] == ["bob/1", "odd/2"]  # they have no reward
     by_name = {row[0]: row[7] for row in rows}
     assert all(row[2].startswith("Write to ") for row in rows)
     answers = {row[0]: row[3] for row in rows}
@@ -96,7 +96,7 @@ def test_the_sheet_of_rewards_can_be_read_by_somebody_who_does_not_know_jurygrap
 
 def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path) -> None:
     book = export(folder)
-    assert book.sheetnames == ["Agents", "Rewards", "Everything"]
+    assert book.sheetnames == ["Agents", "Worst", "Rewards", "Everything"]
     sheet = book.active
     assert sheet.title == "Agents"
     head, *rows = sheet.iter_rows(values_only=True)
@@ -193,8 +193,12 @@ def test_the_last_sheet_has_the_cells_of_csv(folder: Path) -> None:
 
 
 def test_chosen_responses_are_listed_and_all_count_for_who_is_better(folder: Path) -> None:
-    agents, *lists = export(folder, "--where", "polite<0.5")
-    whole, rewards, _ = export(folder)
+    agents, worst, *lists = export(folder, "--where", "polite<0.5")
+    assert worst.max_row == min(11, 1 + sum(cell.value is not None for cell in lists[0]["F"][1:]))
+    whole, _, rewards, everything = export(folder)
+    for sheet in (whole, rewards, everything):
+        assert sheet.page_setup.orientation == "landscape"
+        assert sheet.sheet_properties.pageSetUpPr.fitToPage
     chosen = {
         row[0]
         for row in rewards.iter_rows(min_row=2, values_only=True)

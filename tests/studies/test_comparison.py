@@ -324,6 +324,20 @@ def test_the_first_sentence_has_the_order_of_the_agents():
     )
     tied = sentence((0.5, 0.1 + 0.2), (0.5, 0.3), (0.75, 0.0))
     assert "; agents are in another order: by mean z > x = y in A, x = y > z in B" in tied
+    # the one of two that changed comes first, in the words of the runs, and apart by a label of theirs
+    last, this = by_agent(["x", "y"] * 2, [0.5] * 4), by_agent(["x", "y"] * 2, [0.5, 0.25] * 2)
+    values = {response.id: "bill" for response in last[:2]}
+    found = compare(last, this, names=("last", "this"), by=("topic", values))
+    assert found.conclusion[0].startswith(
+        "of the agents only y (0.2500 lower) changed; this is 0.1250 lower (95 % interval: "
+    )
+    assert "; the first leads" not in found.conclusion[0]
+    assert [row["agent"] for row in found.figures["agents"]] == ["y", "x"]
+    assert [(row["value"], row["mean_delta"], row["n"]) for row in found.figures["by"]] == [
+        ("bill", -0.125, 2),
+        (None, -0.125, 2),
+    ]
+    assert any(table.header[0] == "topic" for table in found.tables)
     assert "the first leads" not in tied + sentence((0.5, 0.25))  # level with another, or alone
     assert "by mean" not in sentence((0.5, 0.5), (0.25, 0.25)) + sentence((0.5, 0.25))
 

@@ -25,11 +25,14 @@ from jurygraph.studies.ranking import (
     measure_ranking,
 )
 from jurygraph.testing import ScriptedJudge
+from jurygraph.viewer.index import RunIndex
+from jurygraph.viewer.overview import run_overview_context
 from jurygraph.viewer.shapes import column_axis_ranges
 from jurygraph.viewer.what_if import WhatIfChanges, explain_with_changes
 from tests.command import run_command
 from tests.rows import all_rows
 from tests.runs.sample_runs import scored_session, write_tasks
+from tests.studies.figures import means_by_agent, two_leads
 
 
 def kind(task: jg.TaskView, response: jg.Response) -> float:
@@ -73,10 +76,10 @@ def test_the_nearest_change_turns_two_agents_and_a_smaller_one_does_not(
     turn = first.turn
     assert turn is not None
     assert turn.key in ("reward.kind", "reward.brief")
-    means = ranker.rank([f"{turn.key}={turn.value!r}"])
+    means = means_by_agent(ranker, [f"{turn.key}={turn.value!r}"])
     assert list(means)[:2] == ["brief", "kind"]
     nearer = turn.today + 0.99 * (turn.value - turn.today)
-    assert next(iter(ranker.rank([f"{turn.key}={nearer!r}"]))) == "kind"
+    assert next(iter(means_by_agent(ranker, [f"{turn.key}={nearer!r}"]))) == "kind"
     sentence = first.sentences()[1]
     assert f"instead of {turn.today:g}" in sentence
     # No weight of the same sign makes the one that is worse in everything the better one.
@@ -285,11 +288,17 @@ def test_what_components_do_not_explain_is_told(tmp_path: Path) -> None:
         jury.score(jg.Task(id="t", query="?"), answers)
     with closing(Run.open(tmp_path / "run")) as run:
         report = measure_ranking(AgentRanker(run))
+        with closing(RunIndex(run)) as index:
+            index.update()
+            assert run_overview_context(index)["components_by_agent"][-1].component == "format gate"
+    brief = tmp_path / "b.html"
+    assert run_command("report", tmp_path / "run", "--brief", "-o", brief).code == 0
+    assert "The format gate puts brief 0.35 behind kind." in brief.read_text("utf-8")
     _, table = report.tables
-    assert table.cells()[-1] == ["all else", "-", "-", "- (+0.3500)"]
+    assert table.cells()[-1] == ["format gate", "-", "-", "- (+0.3500)"]
     assert report.conclusion[0] == (
         "Over all responses with a reward, the mean of kind is 0.4000 above that of brief: "
-        "kind +0.2000, brief -0.1500, all else +0.3500."
+        "kind +0.2000, brief -0.1500, format gate +0.3500."
     )
 
 
@@ -342,6 +351,38 @@ def test_agents_that_answered_other_tasks_are_compared_unpaired(tmp_path: Path) 
     assert "Let both answer the same tasks" in lone.sentences()[0]
 
 
+def test_a_lead_and_its_turn_are_of_the_tasks_that_both_have(tmp_path: Path) -> None:
+    """Kind has an easy task alone, without which it is behind: its mean would turn elsewhere, and at another weight."""
+    with jg.Jury(**SETTINGS) as jury, jury.record(tmp_path / "run"):
+        for number in range(4):
+            texts = {"kind": "kkkkbb", "brief": "k" * (2 + number % 2) + "bbbbbb"}
+            answers = [jg.Response(agent=agent, text=text) for agent, text in texts.items()]
+            jury.score(jg.Task(id=f"t{number}", query="?"), answers)
+        for number in range(3):
+            jury.score(
+                jg.Task(id=f"e{number}", query="?"), [jg.Response(agent="kind", text="k" * 9)]
+            )
+    with closing(Run.open(tmp_path / "run")) as run:
+        ranker = AgentRanker(run)
+        (pair,) = measure_ranking(ranker).figures["pairs"]
+        assert list(means_by_agent(ranker, ["reward.kind=0.7"])) == ["kind", "brief"]
+        (tried,) = measure_ranking(ranker, ["reward.kind=0.7"]).figures["pairs"]
+        assert pair.turn is not None
+        key, value = pair.turn.key, pair.turn.value
+        firsts = []
+        for share in (0.999, 1.001):
+            settings = [f"{key}={pair.turn.today + share * (value - pair.turn.today)}"]
+            (turned,) = measure_ranking(ranker, settings).figures["pairs"]
+            firsts.append(turned.first)
+            assert turned.difference > 0.0
+    assert firsts == ["brief", "kind"]
+    # 4 b against 1.5 k more
+    assert (pair.first, pair.difference) == ("brief", pytest.approx(0.5 * 0.4 - 0.5 * 0.15))
+    assert tried.sentence.startswith(
+        "brief is ahead of kind over tasks of both (kind has the higher mean over all), by more "
+    )
+
+
 def test_the_command_tries_settings_and_refuses_other_questions(
     ranker: AgentRanker, tmp_path: Path
 ) -> None:
@@ -377,21 +418,18 @@ def test_agents_are_said_to_change_places_where_they_do(
     """The lead of the second agent is nothing or less up to .3, whatever its shape; each decision reads a whole run."""
     tried = set()
 
-    def rank(value: float) -> dict[str, float]:
+    def measure(value: float) -> Mapping[tuple[str, str], float]:
         tried.add(value)
-        return {"a": 0.0, "b": lead(value)}
+        return two_leads(lead(value))
 
-    (swap,) = find_rank_swaps(rank, 0.0, 1.0)
+    (swap,) = find_rank_swaps(measure, 0.0, 1.0)
     assert (swap.first, swap.second) == ("a", "b")
     assert 0.3 < swap.value < 0.3 + 2e-7
     assert len(tried) <= most_decisions
 
 
 def test_an_agent_without_a_mean_is_not_ahead() -> None:
-    def rank(value: float) -> dict[str, float]:
-        return {"a": 0.0, "b": 1.0} if value > 0.7 else {"a": 0.0}
-
-    assert find_rank_swaps(rank, 0.0, 1.0) == []
+    assert find_rank_swaps(lambda value: two_leads(1.0) if value > 0.7 else {}, 0.0, 1.0) == []
 
 
 def test_a_turn_is_rounded_to_where_the_agents_have_turned() -> None:

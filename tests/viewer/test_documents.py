@@ -6,7 +6,6 @@ import sqlite3
 from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,6 @@ import jurygraph as jg
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources.config import apply_settings
-from jurygraph.viewer.documents import make_template_environment
 from jurygraph.viewer.index import RunIndex
 from jurygraph.viewer.overview import run_overview_context
 from jurygraph.viewer.report import measure_losses
@@ -582,21 +580,3 @@ def test_a_large_run_is_not_read_for_a_notebook(
 )
 def test_a_failure_of_a_model_is_named_by_its_reply(name: str, words: str) -> None:
     assert format_failure(name) == words
-
-
-@all_rows(
-    "calls, cost, unpriced, bill",
-    [
-        ((6, 6), 0.0, 6, "6, 6 of them from the cache; 6 without a known price"),
-        ((6, 6), 0.0, 0, "6, 6 of them from the cache; $0.0000"),
-        ((6, 0), 0.5, 2, "6; $0.5000; 2 without a known price"),
-        ((2, 0), None, 2, "2; 2 without a known price"),
-        ((0, 0), None, 0, "0"),
-    ],
-)
-def test_requests_have_a_cost_where_a_price_is_known(
-    calls: tuple[int, int], cost: float | None, unpriced: int, bill: str
-) -> None:
-    macros: Any = make_template_environment().get_template("overview.html").module
-    facts = str(macros.run_facts([], 1.0, *calls, cost, unpriced, None))
-    assert f"<dd>{bill}</dd>" in facts

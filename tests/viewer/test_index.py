@@ -29,6 +29,7 @@ from jurygraph.viewer.table import (
 )
 from jurygraph.views.rewards import ResponseSelection
 from tests.runs.sample_runs import Outage, make_tasks, score, write_tasks
+from tests.studies.figures import means_by_agent
 from tests.viewer.conftest import LETTERS, polite, record
 
 
@@ -216,7 +217,7 @@ def test_an_index_grows_with_its_run_and_is_made_anew_where_it_does_not_fit(tmp_
 def test_an_index_of_other_tables_has_another_version() -> None:
     """Without one, an index that is there is kept, and lacks a column that is asked for."""
     tables = sha256(_CREATE_TABLES_SQL.encode()).hexdigest()[:16]
-    assert (INDEX_VERSION, tables) == (20, "367e6432ff0970d8")
+    assert (INDEX_VERSION, tables) == (21, "867b34dbfb8954e8")
 
 
 def test_a_viewer_of_a_growing_run_is_right_and_never_keeps_its_writer_from_the_log(
@@ -243,7 +244,7 @@ def test_a_viewer_of_a_growing_run_is_right_and_never_keeps_its_writer_from_the_
         opened.update()
         assert names(index) == [trace.response_id for trace in run.traces()]
         means = {row.agent: row.mean.value for row in opened.figures["agents"] if row.mean}
-        assert means == pytest.approx(AgentRanker(run).rank())
+        assert means == pytest.approx(means_by_agent(AgentRanker(run)))
 
 
 def test_a_viewer_of_a_growing_run_pauses_twenty_times_as_long_as_an_update_took(
@@ -366,7 +367,7 @@ def test_a_group_that_is_scored_again_replaces_the_one_that_infrastructure_faile
             assert index.fetch_rows("SELECT judged FROM components") == [(1.0,)]
             index.complete()
             index.complete()
-            assert AgentRanker(run, index.iter_packed_groups()).rank() == {"": 1.0}
+            assert means_by_agent(AgentRanker(run, index.iter_packed_groups())) == {"": 1.0}
             assert [response.reward for response in index.compared_responses()] == [1.0]
 
 

@@ -22,6 +22,7 @@ from jurygraph.viewer.what_if import WhatIfChanges, explain_with_changes
 from jurygraph.views.trace import build_trace_view
 from tests.examples import some_or_all
 from tests.rows import all_rows
+from tests.studies.figures import means_by_agent, two_leads
 from tests.viewer.conftest import Browser, polite
 
 CHANGES = [
@@ -47,7 +48,7 @@ def test_settings_give_the_rewards_of_rescore(
             expected = {trace.response_id: trace.reward for trace in again.traces()}
         for name, reward in expected.items():
             assert explain_with_changes(run, name, changes).trace.reward == reward
-        means = AgentRanker(run).rank(settings)
+        means = means_by_agent(AgentRanker(run), settings)
     by_agent: dict[str, list[float]] = {}
     for name, reward in expected.items():
         if reward.value is not None:
@@ -88,7 +89,7 @@ def test_a_page_says_why_a_response_stays_without_a_reward(letters: Path, browse
     ],
 )
 def test_agents_change_places_where_their_means_cross(slope: float, turns: list[RankSwap]) -> None:
-    found = find_rank_swaps(lambda value: {"a": 0.5, "b": slope * value}, 0.0, 1.0)
+    found = find_rank_swaps(lambda value: two_leads(slope * value - 0.5), 0.0, 1.0)
     assert [(turn.first, turn.second) for turn in found] == [
         (turn.first, turn.second) for turn in turns
     ]
@@ -141,9 +142,10 @@ def test_random_changes_are_those_of_rescore(
                     if trace.reward.value is not None:
                         by_agent.setdefault(trace.agent or "", []).append(trace.reward.value)
             assert explain_with_changes(run, response, changes).trace.reward == expected
-            assert ranker.rank(settings) == {
+            expected_means = {
                 agent: math.fsum(values) / len(values) for agent, values in by_agent.items()
             }
+            assert means_by_agent(ranker, settings) == pytest.approx(expected_means, rel=1e-12)
 
 
 @all_rows(

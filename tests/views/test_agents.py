@@ -61,10 +61,9 @@ def test_a_higher_mean_over_other_tasks_is_not_called_a_lead() -> None:
     second = rewards("relay", 0.5, 0.5)
     best, _ = rank_agents([*first, *second], (0.0, 1.0))
     assert best.lead is not None
-    assert best.lead.difference == pytest.approx(-0.1)
-    assert best.lead.sentence.startswith(
-        "nova has the higher mean, but relay is ahead over tasks of both, though how sure that is "
-    )
+    assert best.lead.difference == pytest.approx(0.1)
+    ahead = "relay is ahead of nova over tasks of both (nova has the higher mean over all)"
+    assert best.lead.sentence.startswith(f"{ahead}, though how sure that is ")
     assert not best.lead.is_clear
     # a difference is of what both have; of the rest, one has the responses alone
     assert best.lead.sentence.endswith(" Not in it: 2 tasks that only one of them has.")
@@ -82,15 +81,15 @@ def test_who_is_ahead_over_the_tasks_of_both_may_be_so_by_more_than_chance() -> 
     second = rewards("relay", *[0.5, 0.52] * 15)
     best, _ = rank_agents([*first, *second], (0.0, 1.0))
     assert best.lead is not None
-    ahead = "relay is ahead over tasks of both"
-    assert f"but {ahead}, by more than chance: the difference is -0.105" in best.lead.sentence
-    assert not best.lead.is_clear
+    ahead = "relay is ahead of nova over tasks of both (nova has the higher mean over all)"
+    assert f"{ahead}, by more than chance: the difference is 0.105" in best.lead.sentence
+    assert best.lead.is_clear
     # the failed reward could have changed that
     best, _ = rank_agents(
         [*first, *second, *rewards("relay", *[0.5] * 30, (0.0, 1.0))[30:]], (0, 1)
     )
     assert best.lead is not None
-    assert f"but {ahead}, by more than chance unless the failed rewards go" in best.lead.sentence
+    assert f"{ahead}, by more than chance unless the failed rewards go" in best.lead.sentence
 
 
 def test_the_best_is_compared_with_each_other_agent_and_all_intervals_hold_together() -> None:

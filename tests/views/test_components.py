@@ -54,13 +54,19 @@ def test_all_else_makes_the_points_add_up_to_the_difference_of_the_means() -> No
         for agent, mean in {"ada": 2.0, "bob": 0.75}.items()
     ]
     agents.append(ranked("cas", 2, 0))
-    *rows, rest = add_all_else(compare_components(agents, judged(means), config), agents)
+    components = compare_components(agents, judged(means), config)
+    *rows, rest = add_all_else(components, agents, (), 1.0)
     assert [row.component for row in rows] == ["match", "goal"]
     assert (rest.component, rest.weight) == ("all else", None)
     assert [agent.points for agent in rest.agents] == [0.0, 1.25, 0.0]
     assert sum(row.agents[1].points for row in (*rows, rest)) == 1.25
     even = [*agents[:1], agents[1]._replace(mean=Estimate(2.0, None, None, None, 1))]
-    assert add_all_else(rows, even) is rows
+    assert add_all_else(rows, even, (), 1.0) == rows
+    # what a gate takes is a row of its own: of a must, say
+    losses = [("must refund", "bob", 1.0), ("must refund", "bob", 0.5), ("must", "ada", 0.0)]
+    *_, gate, rest = add_all_else(components, agents, losses, 2.0)
+    assert (gate.component, [row.points for row in gate.agents]) == ("must refund", [0.0, 1.5, 0.0])
+    assert [row.points for row in rest.agents] == [0.0, -0.25, 0.0]
 
 
 def test_a_component_of_weight_0_has_means_without_points() -> None:

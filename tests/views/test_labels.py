@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openpyxl import load_workbook
 
 import jurygraph as jg
 from jurygraph.errors import InputError
@@ -84,6 +85,29 @@ def test_a_condition_chooses_a_label_and_columns_without_labels_are_refused(
     assert "did you mean label.language?" in short.err
 
 
+def test_a_workbook_has_the_values_of_a_label_and_no_blanks_around_them(
+    folder: Path, tmp_path: Path
+) -> None:
+    written = tmp_path / "x.xlsx"
+    assert run_command("export", folder, "--by", "language", "-o", written).code == 0
+    book = load_workbook(written)
+    assert book.sheetnames[:2] == ["Agents", "By language"]
+    head, first, *_ = book["By language"].values
+    assert head[:2] + head[3:7] == (
+        *("language", "Tasks", "Lead", "From (95 %)", "To (95 %)", "Of both"),
+    )
+    assert (first[:2], first[6:]) == (
+        ("de", 12),
+        (12, "bob is ahead of ann, by more than chance"),
+    )
+    assert first[3] == pytest.approx(0.35)
+    assert book["By language"]["D2"].number_format == "0.0000"
+    titles, *rows = book["Everything"].values
+    assert {row[titles.index("label.language")] for row in rows} == {"de", "en", "fr", "DE", None}
+    refused = run_command("export", folder, "--by", "language", "-o", tmp_path / "x.csv")
+    assert (refused.code, "--by: is not for --to csv" in refused.err) == (2, True)
+
+
 def test_a_number_for_an_id_says_which_row_it_is(tmp_path: Path) -> None:
     with jg.Jury(evaluators=[length], record=tmp_path / "run") as jury:
         jury.score(
@@ -96,7 +120,10 @@ def test_a_number_for_an_id_says_which_row_it_is(tmp_path: Path) -> None:
 
 def test_a_ranking_and_a_brief_show_the_values_of_a_label(folder: Path, tmp_path: Path) -> None:
     printed = run_command("study", "ranking", folder, "--by", "language")
-    assert re.search(r"language\s+tasks\s+mean rewards\s+lead\s+that is", printed.out)
+    assert re.search(
+        r"language\s+tasks\s+mean rewards\s+lead\s+over tasks of both\s+that is", printed.out
+    )
+    assert re.search(r"en\s+12\s+ann 0.7500, bob 0.4000 .*\)\s+12\s+ann is ahead", printed.out)
     assert re.search(r"\(no value\)\s+2\s.*too few scored tasks in common", printed.out)
     figures = json.loads(run_command("study", "ranking", folder, "--by", "language", "--json").out)
     assert figures["by"]["label"] == "language"
@@ -107,6 +134,13 @@ def test_a_ranking_and_a_brief_show_the_values_of_a_label(folder: Path, tmp_path
     page = brief.read_text("utf-8")
     assert "<h2>By language</h2>" in page
     assert "bob is ahead of ann, by more than chance, in de" in page
+    assert re.search(r"\(0.35; 0.\d\d to 0.\d\d; 12 of both\)", page)
+    assert len(re.findall(" – (?:ann|bob): x+", page)) == 3
+    chosen = ("--brief", "--most", 5, "--title", "Which bot for <us>?")
+    assert run_command("report", folder, *chosen, "-o", brief).code == 0
+    page = brief.read_text("utf-8")
+    assert len(re.findall(" – (?:ann|bob): x+", page)) == 5
+    assert "<h1>Which bot for &lt;us&gt;?</h1>" in page
     refused = run_command("report", folder, "--by", "language", "-o", brief)
     assert (refused.code, "--by is for a page of paper" in refused.err) == (2, True)
     refused = run_command(

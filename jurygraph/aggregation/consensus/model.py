@@ -394,6 +394,11 @@ class FitProblem:
     gold: Ints
 
     @cached_property
+    def _transposed_matrix(self) -> Any:
+        """`matrix` by label, made once: a step multiplies it by a row for each class."""
+        return self.matrix.T
+
+    @cached_property
     def _gold_items(self) -> Ints:
         return np.flatnonzero(self.gold >= 0)
 
@@ -419,7 +424,7 @@ class FitProblem:
         confusion = np.tile(near_identity_matrix, self.matrix.shape[1] // k)
         if len(self._gold_items):
             weighted_gold_classes = initial_posterior * self.weight * (self.gold >= 0)
-            confusion += np.stack([self.matrix.T @ row for row in weighted_gold_classes])
+            confusion += np.stack([self._transposed_matrix @ row for row in weighted_gold_classes])
         if self.settings.prior_start == "uniform":
             prior = np.full(k, 1.0 / k)
         else:
@@ -458,7 +463,7 @@ class FitProblem:
         k = len(posterior)
         weighted_posterior = posterior * self.weight
         prior = weighted_posterior.sum(axis=1) + (settings.prior_mu - 1.0)
-        counts = np.stack([self.matrix.T @ row for row in weighted_posterior])
+        counts = np.stack([self._transposed_matrix @ row for row in weighted_posterior])
         counts += settings.prior_confusion - 1.0
         confusion = counts.reshape(k, -1, k)
         row_sum = confusion.sum(axis=2, keepdims=True)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jurygraph.cli.options import GateConditionsOption, argument
+from jurygraph.cli.options import ByLabelOption, GateConditionsOption, argument
 from jurygraph.cli.render.report import ReportOutputOptions, make_report_command
 from jurygraph.cli.render.summary import print_missed_conditions
 from jurygraph.cli.render.text import command_line, print_messages, print_result
@@ -18,6 +18,7 @@ def compare(
     run_a: Annotated[Path, argument("RUN_A", "Folder of the first run.")],
     run_b: Annotated[Path, argument("RUN_B", "Folder of the second run.")],
     gate: GateConditionsOption = None,
+    by: ByLabelOption = None,
     *,
     output: ReportOutputOptions,
 ) -> None:
@@ -27,8 +28,9 @@ def compare(
     replaced by 0. Intervals are of 95 %; they and the tests take whole tasks as units, because responses to one task
     are not independent. The result in a sentence comes first, then the gate, what was changed (settings, prompts,
     models, and how many tasks), verdicts that failed, abstained or were gated in one run, and flips. `--json` prints
-    every statistic and every flip. `--markdown` is a comment on a change, with the other figures in a fold; `jurygraph
-    init --template ci` has a workflow that posts it. `--html` writes all figures as a page, too.
+    every statistic and every flip. `--by LABEL` adds the difference in each value of a label of A. `--markdown` is a
+    comment on a change, with the other figures in a fold; `jurygraph init --template ci` has a workflow that posts it.
+    `--html` writes all figures as a page, too.
 
     --gate takes conditions NAME OP NUMBER on the statistics of the first table, joined by `,` or `and`; a missing value
     meets none. no_worse_than=X holds if B is shown to lose less than X on average, rare large losses included.
@@ -47,6 +49,7 @@ def compare(
     from jurygraph.studies import comparison
     from jurygraph.studies.changed_inputs import find_changed_inputs
     from jurygraph.studies.compared_responses import iter_compared_responses
+    from jurygraph.views.labels import read_label_values
 
     statistics = list(comparison.STATISTIC_DESCRIPTIONS)
     no_worse_gate_name = comparison.NO_WORSE_GATE_NAME
@@ -69,6 +72,8 @@ def compare(
             thresholds,
             find_changed_inputs(a, b),
             under_b=comparison.decide_under_other_settings(a, b.config),
+            names=(run_a.name, run_b.name) if run_a.name != run_b.name else ("A", "B"),
+            by=(by, read_label_values(a, by)) if by else ("", {}),
         )
     messages = list(comparison.missing_evidence_messages(report.figures))
     if output.markdown:

@@ -12,6 +12,8 @@ from jurygraph.messages import shell_quote
 from jurygraph.runs.integrity.record_check import require_records_as_written
 from jurygraph.runs.run import Run
 
+_BRIEF_EXAMPLES = 3
+
 
 def report(
     run: RunFolderArgument,
@@ -23,12 +25,18 @@ def report(
     ] = None,
     most: Annotated[
         int | None,
-        option("N", "Draw the N lowest rewards whole.", show_default="10", min=1),
+        option(
+            "N",
+            "Draw the N lowest rewards whole; with --brief, examples.",
+            show_default="10, or 3",
+            min=1,
+        ),
     ] = None,
     brief: Annotated[
         bool, option(None, "Write one page of paper, in plain words.", "--brief")
     ] = False,
     by: ByLabelOption = None,
+    title: Annotated[str | None, option("TEXT", "Heading of --brief.")] = None,
 ) -> None:
     """Write a run, or one response, as a page that stands alone.
 
@@ -37,7 +45,7 @@ def report(
     lowest reward first: ten with what they lost and why, the others in a line each. With --response it has one
     response with its exact prompts, raw replies, evidence, and the sums behind its reward. In a file that ends in .md
     it is Markdown for an issue: question, answer, sums and verdicts. With --brief it has one page for whoever decides:
-    who is better, how sure that is, why, what was judged by what, and three examples; with --by LABEL also who is
+    who is better, how sure that is, why, what was judged by what, and examples; with --by LABEL also who is
     better in each value of a label. Nothing is written of a run whose records, or texts that they name, were changed;
     `verify` also recomputes the rewards.
 
@@ -53,10 +61,12 @@ def report(
 
     if response is not None and most is not None:
         raise InputError("--most is about many responses; leave it out, or leave out --response")
-    if brief and (response, most) != (None, None):
-        raise InputError("--brief is a page without choices; leave out --response and --most")
+    if brief and response is not None:
+        raise InputError("--brief is a page of a whole run; leave out --response")
     if by is not None and not brief:
         raise InputError("--by is for a page of paper; add --brief, or `jurygraph study ranking`")
+    if title is not None and not brief:
+        raise InputError("--title is for a page of paper; add --brief")
     is_markdown_file = output.endswith(".md")
     if is_markdown_file and response is None:
         raise InputError(f"{output}: Markdown is of one response; add --response ID")
@@ -73,7 +83,8 @@ def report(
         if response is None:
             print_if_run_unfinished(stored_run)
             template = "brief.html" if brief else "report.html"
-            page = _render_run_report(stored_run, most or pages.DRAWN_RESPONSES, template, by)
+            number = most or (_BRIEF_EXAMPLES if brief else pages.DRAWN_RESPONSES)
+            page = _render_run_report(stored_run, number, template, by, title)
         elif is_markdown_file:
             page = response_to_markdown(stored_run, response)
         else:
@@ -82,7 +93,9 @@ def report(
     print_message(f"wrote {output}")
 
 
-def _render_run_report(run: Run, most: int, template: str, by: str | None) -> str:
+def _render_run_report(
+    run: Run, most: int, template: str, by: str | None, title: str | None
+) -> str:
     from jurygraph.viewer import report as pages
     from jurygraph.viewer.index import RunIndex
 
@@ -93,4 +106,4 @@ def _render_run_report(run: Run, most: int, template: str, by: str | None) -> st
         with progress("indexing", responses, "responses") as advance:
             index.update(advance)
         with progress("explaining", responses, "responses") as advance:
-            return pages.render_run_report(run, index, most, advance, template, by)
+            return pages.render_run_report(run, index, most, advance, template, by, title)

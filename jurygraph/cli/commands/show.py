@@ -9,6 +9,7 @@ from jurygraph.cli.options import (
     LABEL_COLUMN_OPTIONS,
     AgentColumnOption,
     AgentOption,
+    ByLabelOption,
     ClassWordsOption,
     ItemColumnOption,
     JsonOption,
@@ -320,6 +321,7 @@ def export(
         bool, option(None, "Add the columns prompt and text to a table.", "--texts")
     ] = False,
     where: WhereOption = None,
+    by: ByLabelOption = None,
     questions: Annotated[
         bool,
         option(
@@ -371,16 +373,17 @@ def export(
     and xlsx need `-o`, which replaces a file. A name that ends in .gz is compressed. csv is UTF-8 without a mark, so
     that Excel garbles letters such as ü of a file that is opened, not imported: give it xlsx.
 
-    The first sheet of xlsx says which agent is better, and names the run's models; the second has
-    question, answer, agent, reward, judged share (both to four decimals) and what was lost in words, with the sum,
-    failed rewards first, then the lowest; the last has the columns of csv. A text is never a formula there, whatever it
+    The first sheet of xlsx says which agent is better, what it cost, and names the run's models; with --by LABEL the
+    next one says so in each value of a label. Worst has the ten lowest rewards, and Rewards all: question, answer,
+    agent, reward, judged share (both to four decimals) and what was lost in words, with the sum, the lowest first,
+    failed ones last. The last has the columns of csv. A text is never a formula there, whatever it
     begins with; control characters are escaped, and texts are cut at 32,767 characters. With --where, the first sheet
     still has all responses.
 
     \b
     Example:
         jurygraph export run --questions --reasons -o rewards.csv
-        jurygraph export run --questions -o rewards.xlsx
+        jurygraph export run --by category -o rewards.xlsx
         jurygraph export run --where "faithful<0.5" --texts -o doubtful.csv
         jurygraph export run --to verdicts --texts -o verdicts.parquet
         jurygraph export run --to audit-bundle -o run.zip
@@ -394,6 +397,7 @@ def export(
     requested_export_options = {
         "texts": texts,
         "where": where,
+        "by": by,
         "questions": questions,
         "reasons": reasons,
         "parts": parts,
@@ -455,6 +459,7 @@ def export(
                     numbers=numbers,
                     report=report or ignore_progress,
                     responses=selected,
+                    by=by,
                 )
                 content = exporter.read(stored_run, options, stack)
             _write_or_print_lines(output, content)

@@ -10,7 +10,7 @@ from jurygraph.cli.render.text import (
     print_message,
     print_report,
 )
-from jurygraph.display import format_number
+from jurygraph.display import format_cost, format_number
 from jurygraph.messages import format_count, shell_quote
 from jurygraph.schema.frozen_model import JsonMapping
 
@@ -139,10 +139,7 @@ def _format_cost(call_costs: "CallCosts", template: str) -> str:
         return "cost unknown"
     if call_costs.unpriced and not call_costs.cost:
         return f"{call_costs.unpriced} of unknown cost"
-    cost_amount_text = (
-        "under $0.0001" if 0 < call_costs.cost < 0.0001 else f"${call_costs.cost:.4f}"
-    )
-    text = template.format(cost_amount_text)
+    text = template.format(format_cost(call_costs.cost))
     if call_costs.unpriced:
         text += f", and {call_costs.unpriced} of unknown cost"
     return text

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
+from jurygraph.display import format_cost
+from jurygraph.messages import format_count
 from jurygraph.models.gateway import UNBILLED_FAULT_KINDS
 from jurygraph.schema import Call
 from jurygraph.schema.frozen_model import JsonFields
@@ -75,6 +77,27 @@ class CallBill:
             # earlier attempts may have failed in another way
             is_unbilled = call.fault in UNBILLED_FAULT_KINDS and call.attempts == 1
             self.costs_by_source[source].add(0.0 if is_unbilled else call.cost)
+
+    def describe(self) -> str:
+        """Return how many calls the judgements took, what they cost whoever paid, and what was paid for this run."""
+        all_costs = [self.costs_by_source[source] for source in REPLY_SOURCES]
+        number = sum(costs.number for costs in all_costs)
+        parts = [f"{format_count(number, 'call')} of models" if number else "no call of a model"]
+        kept = self.costs_by_source["cached"].number + self.costs_by_source["carried"].number
+        unanswered = self.costs_by_source["unanswered"]
+        unpriced = sum(costs.unpriced for costs in all_costs) - unanswered.unpriced
+        if unpriced < number - unanswered.number:
+            parts.append(format_cost(sum(costs.cost for costs in all_costs)))
+            if kept:
+                paid = format_cost(self.costs_by_source["sent"].cost + unanswered.cost)
+                parts.append(f"of which {paid} was paid now")
+        if kept:
+            parts.append(f"{kept} answered from the cache or an earlier run")
+        if unpriced:
+            parts.append(f"{unpriced} without a known price")
+        if unanswered.number:
+            parts.append(f"{unanswered.number} without a reply")
+        return ", ".join(parts)
 
     def to_json(self) -> JsonFields:
         models = {name: bill.to_json() for name, bill in sorted(self.models.items())}

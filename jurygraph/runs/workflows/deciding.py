@@ -157,13 +157,14 @@ def _concatenate_rewards(parts: Iterable[TableRewards]) -> TableRewards:
 
 
 def _component_names(decision: Decision) -> list[str]:
-    return [spec.name for spec in decision.specs]
+    return [*(spec.name for spec in decision.specs), *(gate.step for gate in decision.gates)]
 
 
 class DecidedRewards(NamedTuple):
     """The rewards of all rows, and the decisions that gave them, one for each plan.
 
-    `components` are the names of the columns of `values.judged`: NaN where the plan of a row does not have one.
+    `components` are the names of the columns of `values.judged`, with gates: NaN where the plan of a row does not have
+    one.
     """
 
     values: TableRewards

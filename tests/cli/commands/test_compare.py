@@ -35,7 +35,7 @@ def test_two_runs_are_compared_as_text_markdown_and_json(runs: tuple[Path, Path]
     shown = run("compare", *runs, "--gate", "mean_delta==0.75, flips==0")
     assert shown.code == 0
     parts = [
-        "agents are in the same order; the first leads by 0.3750 in A, 0.8750 in B; B is 0.7500 ",
+        "agents are in the same order; the first leads by 0.3750 in a, 0.8750 in b; b is 0.7500 ",
         "The gate is met.",
         "changed between the runs",
         "reward.shaky ",
@@ -72,7 +72,7 @@ def test_a_comparison_is_a_page_too_in_any_form(
         assert run("compare", *runs, form, *gate, "--html", page).code == 1
         text = page.read_text()
         assert f"<h1>A {runs[0]}, B {runs[1]}</h1>" in text
-        assert "B is 0.7500 higher (" in text
+        assert "b is 0.7500 higher (" in text
         assert re.search("reward.shaky</th><td >A</td><td >-0.5</td>", text)
         assert '<p class="lede damage"><strong>The gate is missed: 1 of 2 conditions.<' in text
         assert text.index("n &gt; 4") < text.index("No verdict flipped")
@@ -86,7 +86,7 @@ def test_a_comment_begins_with_the_result_the_flips_and_the_gate(
     assert commented.code == 1
     shown, fold = commented.out.split("<details>")
     first, *blocks = shown.split("\n\n")
-    assert "; B is 0.7500 higher (" in first
+    assert "; b is 0.7500 higher (" in first
     assert first.endswith("** The gate is missed: 2 of 4 conditions.")
     assert blocks[0].splitlines()[2:4] == ["| reward.shaky | A | -0.5 |", "|  | B | 0.5 |"]
     assert blocks[2] == "No verdict flipped."

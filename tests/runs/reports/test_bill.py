@@ -1,6 +1,7 @@
 """Costs of a run's calls by the source of their replies, and the requests of a session."""
 
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import BudgetExceeded
+from jurygraph.interchange.workbook import read_agent_sheet
 from jurygraph.runs.reports.bill import (
     REPLY_SOURCES,
     CallBill,
@@ -16,7 +18,10 @@ from jurygraph.runs.reports.bill import (
     ReplySource,
     count_requests,
 )
+from jurygraph.runs.run import Run
 from jurygraph.schema import Call
+from jurygraph.viewer.index import RunIndex
+from jurygraph.viewer.overview import run_overview_context
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Server
 from tests.runs.sample_runs import scored_session, write_tasks
 from tests.runs.test_calls import CALLS_EACH, judge_config, tasks_with_rubrics
@@ -46,6 +51,20 @@ def test_every_call_is_counted_once_by_its_source() -> None:
         "replayed": none,
         "unanswered": none,
     }
+
+
+def test_one_sentence_says_what_judgements_cost_and_what_of_that_was_paid_now() -> None:
+    bill = CallBill()
+    assert bill.describe() == "no call of a model"
+    bill.add(call("a", 0.25), "sent")
+    assert bill.describe() == "1 call of models, $0.2500"
+    bill.add(call("b", 0.5), "cached")
+    bill.add(call("c"), "carried")
+    bill.add(call("d"), "unanswered")
+    assert bill.describe() == (
+        "4 calls of models, $0.7500, of which $0.2500 was paid now, "
+        "2 answered from the cache or an earlier run, 1 without a known price, 1 without a reply"
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,6 +158,12 @@ class TestSources:
         )
         assert (again.sources, again.bill) == (session_costs.sources, session_costs.bill)
         assert again.requests == CallCosts()
+        # the page of the run and its workbook say the same
+        with Run.open(tmp_path / "new") as run, closing(RunIndex(run)) as index:
+            index.update()
+            assert run_overview_context(index)["bill"] == again.bill.describe()
+            _, rows = read_agent_sheet(run, 8)
+            assert ("Cost", again.bill.describe()) in rows
         third = score_for_costs(
             tmp_path / "third", more, priced_judge_config(server), branch=tmp_path / "new"
         )
