@@ -107,7 +107,7 @@ def read_canonical_lines(path: Path, length: int) -> "Iterator[dict[str, Any]]":
 
 
 class Differences(NamedTuple):
-    """What differs in a run: the number of changed texts, the first of them, and where its chain breaks, if it does.
+    """Differences of a run: the number of changed texts, the first of them, and where its chain breaks, if it does.
 
     Each is an object with the `kind` of text, its `record`, the `response` or `task` that it is of or was asked about,
     the `questions`, the `sample` and the `problem`; what is not known or has no sense is null.
@@ -141,7 +141,9 @@ def locate_texts(
     A prompt or reply is for the first response whose trace names its call, and for the questions whose verdicts do.
     """
     empty = {"kind": "text", "response": None, "task": None, "sample": None}
-    places = [{"record": number >> TEXT_BITS, **empty, "questions": []} for number in numbers]
+    places: list[dict[str, Any]] = [
+        {"record": number >> TEXT_BITS, **empty, "questions": []} for number in numbers
+    ]
     calls: list[tuple[dict[str, Any], str]] = []
     questions: dict[str, list[str]] = {}  # of each survey, and then of the last group
     surveys: dict[str, str] = {}  # of each task
