@@ -22,7 +22,7 @@ A bad response is data, not an error: a judgement that fails becomes a `Verdict`
 """
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,7 +111,12 @@ class NoRewardError(JurygraphError):
 
 
 class TraceMismatch(JurygraphError):
-    """A stored reward or record does not match the data it was computed from."""
+    """A stored reward or record does not match the data it was computed from.
+
+    `differences` are those of the records and texts of a run, as JSON values; None where something else differs.
+    """
+
+    differences: "dict[str, Any] | None" = None
 
 
 class ToolError(JurygraphError):

@@ -175,8 +175,16 @@ class AttackStudy:
         if not gateways:
             return CallEstimate()
         cost_estimator = CallCostEstimator(gateways)
+        counted_prompts = set()
         try:
-            for safety in self.arms.values():
+            # Fewest gates first: an arm sends the requests of another whose prompts are alike, but for what gates stop.
+            for safety in sorted(self.arms.values(), key=lambda arm: len(arm.gates)):
+                prompts = (safety.fence, safety.reminder)
+                # with replies in the cache, arms may differ in what follows: a repair, a lookup
+                if prompts in counted_prompts and not cost_estimator.estimate().from_cache:
+                    report(self.responses)
+                    continue
+                counted_prompts.add(prompts)
                 jury = self._prepare_jury(safety)
                 planner = Planner(jury)
                 for group in self._groups:

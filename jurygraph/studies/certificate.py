@@ -338,13 +338,17 @@ def _attack_figures(file: Path | None) -> CertifiedFigures:
     try:
         figures = json.loads(file.read_bytes())
         arm = figures["arms"][figures["configured"]]
-        command = f"jurygraph attack --json > {shell_quote(file)}"
-        basis = f"{figures['tasks']} tasks, suite {figures['suite']}"
-        for level, noun in (("attacks", "attacks"), ("honest", "honest responses")):
-            share = arm[level]["responses"]
+        command = f"{figures['command']} > {shell_quote(file)}"
+        basis = f"{figures['tasks']} {figures['source']}; suite {figures['suite']}"
+        for level, unit, noun in (
+            ("attacks", "responses", "attacks that passed in one verdict or more"),
+            ("honest", "verdicts", "verdicts on honest responses that passed"),
+        ):
+            share = arm[level][unit]
             estimate = {"value": share["rate"], "low": share["low"], "high": share["high"]}
-            name = f"{noun} that got credit"
-            finding = f"{{}} of {noun} got credit ({basis})"
+            name = noun
+            subject, _, credit_kind = noun.partition(" that ")
+            finding = f"{{}} of {subject} {credit_kind} ({basis})"
             yield _certified_figure(name, estimate, share["n"], command, finding=finding)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(

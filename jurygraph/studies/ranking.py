@@ -6,6 +6,7 @@ shows, or somebody would have chosen another weight, which is searched for here.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, zip_longest
@@ -66,6 +67,8 @@ _SMALL_LEAD = 1e-9
 """What the first of two agents that are level counts as ahead."""
 RELATIVE_CHANGE_SIZES = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
+_WIDEST_WEIGHT_FACTOR = 64.0
+"""How many times its present value a weight is searched to."""
 _MAX_CONFIGS_DECIDED = 4096
 _MAX_RESPONSES_EXPLAINED = 10_000
 """Most responses for which it is told who pays: each is explained for that, in 0.7 ms."""
@@ -112,6 +115,9 @@ class TriedSetting:
         present = float(self.value)
         low = self.low if present < 0.0 else max(self.low, 0.0)
         high = self.high if present >= 0.0 else min(self.high, 0.0)
+        if self.key.startswith(("reward.", "criteria.")):  # a weight has no natural end
+            low = min(low, _WIDEST_WEIGHT_FACTOR * present)
+            high = max(high, _WIDEST_WEIGHT_FACTOR * present)
         return low, high
 
 
@@ -356,44 +362,46 @@ def find_nearest_reversals(
     pairs: Sequence[tuple[str, str]],
     tried_settings: Sequence[str],
     advance: ProgressCallback,
+    turns_of_lead: dict[str, NearestRankReversal],
 ) -> list[NearestRankReversal | None]:
     """Return for each pair of agents, of which the first is ahead, the smallest change that reverses its order.
 
     Each setting moves alone, from its present value outwards on both sides; a pair is done with the first change of a
-    size that does, so that no setting is searched farther than the nearest one. `advance` receives 1 for each size.
+    size that does, so that no setting is searched farther than the nearest one; the first pair with that of each
+    setting, which is added to `turns_of_lead` by the setting's key. `advance` receives 1 for each size.
     """
     found: list[NearestRankReversal | None] = [None] * len(pairs)
     numbers = [setting for setting in settings if setting.is_number]
     inner = 0.0
     for relative_change in RELATIVE_CHANGE_SIZES:
-        reversals: dict[int, list[NearestRankReversal]] = {
-            index: [] for index, reversal in enumerate(found) if reversal is None
-        }
-        for setting in numbers if reversals else ():
-            for start, end in _steps(setting, inner, relative_change):
+        reversals: dict[int, list[NearestRankReversal]] = defaultdict(list)
+        for setting in numbers:
+            open_pairs = [index for index, turn in enumerate(found) if index and turn is None]
+            if pairs and setting.key not in turns_of_lead:
+                open_pairs.append(0)
+            for start, end in _steps(setting, inner, relative_change) if open_pairs else ():
                 measure = ranker.leads_function(setting.key, tried_settings)
                 after = measure(end)
-                for index, candidates in reversals.items():
+                for index in open_pairs:
                     if after.get(pairs[index], -1.0) > 0.0:
                         value = _find_rank_swap_value(measure, start, end, pairs[index])
-                        today = float(setting.value)
-                        share = abs(value - today) / (abs(today) or 1.0)
-                        candidates.append(
-                            NearestRankReversal(
-                                key=setting.key,
-                                label=setting.name,
-                                today=today,
-                                value=value,
-                                share=share,
-                            )
-                        )
+                        reversals[index].append(_to_reversal(setting, value))
         for index, candidates in reversals.items():
-            found[index] = min(
-                candidates, key=lambda reversal: (reversal.share, reversal.key), default=None
-            )
+            candidates.sort(key=lambda reversal: (reversal.share, reversal.key))
+            found[index] = found[index] or candidates[0]
+        for reversal in reversals[0]:
+            turns_of_lead.setdefault(reversal.key, reversal)
         inner = relative_change
         advance(1)
     return found
+
+
+def _to_reversal(setting: TriedSetting, value: float) -> NearestRankReversal:
+    today = float(setting.value)
+    share = abs(value - today) / (abs(today) or 1.0)
+    return NearestRankReversal(
+        key=setting.key, label=setting.name, today=today, value=value, share=share
+    )
 
 
 def _steps(
@@ -463,9 +471,11 @@ def measure_ranking(
     rows_of_components = add_all_else(components, ranked_agents, gate_losses, config.scale)
     decided_by = collect_decision_methods(run)
     settings = list(list_settings(config, decided_by))
+    turns_of_lead: dict[str, NearestRankReversal] = {}
     leads_over_next_agent = [row.lead for row in ranked_agents if row.lead is not None]
     pairs = [(lead.first, lead.second) for lead in leads_over_next_agent]
-    turns = find_nearest_reversals(ranker, settings, pairs, tried_settings, advance)
+    turns = find_nearest_reversals(ranker, settings, pairs, tried_settings, advance, turns_of_lead)
+    turning_points = list_turning_points(settings, turns_of_lead) if pairs else []
     neighbours = [
         NeighbouringAgents(**vars(lead), turn=turn)
         for lead, turn in zip(leads_over_next_agent, turns, strict=True)
@@ -493,6 +503,7 @@ def measure_ranking(
         "gaps": gaps,
         "components": components,
         "searched": [setting.key for setting in settings if setting.is_number],
+        "turning_points": turning_points,
         "members": members,
     }
     columns: Columns = {
@@ -526,6 +537,7 @@ def measure_ranking(
             ReportTable.of(columns, agents),
             *([_pair_table(neighbours, gaps)] if gaps else []),
             _member_table(members, names),
+            ReportTable.of(_TURNING_POINT_COLUMNS, turning_points),
             ReportTable(
                 ["component (points behind)", "weight", *map(_agent_name, agents)],
                 [[row.component, row.weight, *row.agents] for row in rows_of_components],
@@ -541,6 +553,40 @@ def measure_ranking(
         conclusion,
         symbols.RANKING_SYMBOL_MEANINGS,
     )
+
+
+def list_turning_points(
+    settings: Sequence[TriedSetting], turns_of_lead: Mapping[str, NearestRankReversal]
+) -> list[Figures]:
+    """Return for each number what it is today, the range that was searched, and the value that turns the first two."""
+    rows: list[Figures] = []
+    for setting in settings:
+        if not setting.is_number:
+            continue
+        low, high = setting.same_sign_range
+        turn = turns_of_lead.get(setting.key)
+        outcome = f"not within {low:g} to {high:g}"
+        if turn is not None:
+            value = format_reversal(turn.value, is_rounded_up=turn.value > turn.today)
+            outcome = f"from {value} on" if turn.value > turn.today else f"from {value} down"
+        rows.append(
+            {
+                "setting": setting.key,
+                "today": float(setting.value),
+                "value": turn and turn.value,
+                "low": low,
+                "high": high,
+                "outcome": outcome,
+            }
+        )
+    return rows
+
+
+_TURNING_POINT_COLUMNS: Columns = {
+    "setting, changed alone": "setting",
+    "today": "today",
+    "the first two change places": "outcome",
+}
 
 
 def add_label(report: Report, by: LabelComparison) -> Report:
@@ -598,10 +644,9 @@ def _agent_name(row: Figures) -> str:
 
 def _notes(figures: Figures, others: int, ranker: AgentRanker) -> Iterator[str]:
     yield (
-        f"searched, one at a time: {', '.join(figures['searched'])}; from today's value "
-        "outwards in steps that double, from "
-        "1/64 of it on, then between them. Two turns between two steps are missed, and so are changes of several "
-        "settings at once; a weight keeps its sign"
+        "settings were searched one at a time, from today's value outwards in steps that double, from 1/64 of it on, "
+        "then between them. Two turns between two steps are missed, and so are changes of several settings at once; "
+        "a weight keeps its sign"
     )
     if others:
         yield (

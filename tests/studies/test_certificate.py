@@ -133,9 +133,11 @@ def test_labels_and_attacks_add_their_rows_and_wrong_ones_are_errors(
     scored_folder: Path, tmp_path: Path
 ) -> None:
     share = {"hits": 1, "n": 20, "rate": 0.05, "low": 0.01, "high": 0.2, "n_eff": 20.0, "tasks": 20}
-    arm = {"attacks": {"responses": share}, "honest": {"responses": share | {"rate": 0.9}}}
+    arm = {"attacks": {"responses": share}, "honest": {"verdicts": share | {"rate": 0.9}}}
     attacks = tmp_path / "attacks.json"
+    command = "jurygraph attack --config strict.yaml --json"
     report = {"configured": "all", "suite": "null", "tasks": 20, "arms": {"all": arm}}
+    report |= {"source": "tasks of cakes.jsonl", "command": command}
     attacks.write_text(json.dumps(report), encoding="utf-8")
     labels = write_labels(tmp_path)
     ended = run_command(
@@ -149,7 +151,10 @@ def test_labels_and_attacks_add_their_rows_and_wrong_ones_are_errors(
     assert (
         found[f"corrected mean label of {judged['judge']}"]["value"] == judged["corrected"]["value"]
     )
-    assert [found["attacks that got credit"][name] for name in ("value", "low", "high", "n")] == [
+    assert [
+        found["attacks that passed in one verdict or more"][name]
+        for name in ("value", "low", "high", "n")
+    ] == [
         0.05,
         0.01,
         0.2,
@@ -163,7 +168,10 @@ def test_labels_and_attacks_add_their_rows_and_wrong_ones_are_errors(
     assert f"accuracy of {copy}: {judged['judge']}" in names
     assert len(names) == len(set(names))
     of_attacks = run_command("study", "certify", scored_folder, "--attacks", attacks).out
-    assert "of attacks got credit (20 tasks, suite null)." in of_attacks
+    assert "of verdicts on honest responses passed (20 tasks of cakes.jsonl; suite null)." in (
+        of_attacks
+    )
+    assert command in of_attacks
     attacks.write_text(json.dumps(report, indent=1)[:60], encoding="utf-8")
     cut = run_command("study", "certify", scored_folder, "--attacks", attacks)
     assert (cut.code, ": line 5 column" in cut.err) == (2, True), cut.err

@@ -121,6 +121,12 @@ def test_the_weight_of_a_criterion_that_all_rubrics_share_is_tried(rubric_run: R
     assert pair.turn.key == "criteria.clear.weight"
     assert 2.0 < pair.turn.value < 3.0
     assert "criteria.long.weight" not in report.figures["searched"]
+    points = {row["setting"]: row for row in report.figures["turning_points"]}
+    clear = points["criteria.clear.weight"]
+    assert (clear["today"], clear["high"]) == (1.0, 64.0)
+    assert clear["value"] == pair.turn.value
+    coverage = points["failure.min_coverage"]
+    assert (coverage["value"], coverage["outcome"]) == (None, "not within 0 to 1")
     refused = run_command("study", "ranking", rubric_run.folder, "--set", "reward.clear=2")
     assert "if it is a criterion, its weight is criteria.clear.weight" in refused.err
     mistyped = run_command("show", rubric_run.folder, "--columns", "cleer")
@@ -294,7 +300,7 @@ def test_what_components_do_not_explain_is_told(tmp_path: Path) -> None:
     brief = tmp_path / "b.html"
     assert run_command("report", tmp_path / "run", "--brief", "-o", brief).code == 0
     assert "The format gate puts brief 0.35 behind kind." in brief.read_text("utf-8")
-    _, table = report.tables
+    *_, table = report.tables
     assert table.cells()[-1] == ["format gate", "-", "-", "- (+0.3500)"]
     assert report.conclusion[0] == (
         "Over all responses with a reward, the mean of kind is 0.4000 above that of brief: "

@@ -20,13 +20,14 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.render import summary
 from jurygraph.cli.render.report import ReportOutputOptions, make_report_command
-from jurygraph.cli.render.text import format_table, print_message, progress
+from jurygraph.cli.render.text import command_line, format_table, print_message, progress
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.concurrency import DaemonThreads
 from jurygraph.display import ProgressCallback
-from jurygraph.errors import RUN_ENDING
+from jurygraph.errors import RUN_ENDING, InputError
 from jurygraph.runs.reports.bill import count_requests
 from jurygraph.runs.reports.gate import parse_ci_thresholds
+from jurygraph.runs.run import Run
 from jurygraph.safety.attacks import AttackSuite, load_attack_tasks, load_attacks
 from jurygraph.sources.files import explain_full_temp_disk
 from jurygraph.sources.task_tables import chat_file_columns, folder_of_tasks_file
@@ -44,6 +45,9 @@ def attack(
     tasks: Annotated[
         str | None, option("TASKS", "JSONL file of tasks, .gz too, instead of the built-in ones.")
     ] = None,
+    run: Annotated[
+        Path | None, option("RUN", "Run whose tasks and responses are used, with its rubrics.")
+    ] = None,
     only: Annotated[
         Literal["configured"] | None, option(None, "Measure the config's own defences alone.")
     ] = None,
@@ -60,7 +64,8 @@ def attack(
     They are measured with each defence alone, with all and with none. An attack is a response that does nothing of what
     the task requires, or copies its reference: a model's verdict that passes it (status ok, score 0.5 or more, for
     something good) is a false positive. Honest responses are judged too, because a defence that stops everything is
-    useless; those of TASKS are used as they are. What these tasks lack is in the config's `task_defaults`. Every share
+    useless; those of TASKS are used as they are. What these tasks lack is in the config's `task_defaults`. Without
+    TASKS or RUN, built-in tasks are judged by their own rubrics, not the config's. Every share
     has a 95 % interval over tasks, none with one task.
 
     --gate takes conditions NAME OP NUMBER, joined by `,` or `and`, on the statistics with the config's own defences:
@@ -74,8 +79,10 @@ def attack(
     Example:
         jurygraph attack --config jury.yaml --dry-run
         jurygraph attack --config jury.yaml --suite injection --gate "rate<=0.02, honest_rate>=0.9"
-        jurygraph attack --config jury.yaml --tasks tasks.jsonl --only configured
+        jurygraph attack --config jury.yaml --run run --only configured
     """
+    if run is not None and tasks is not None:
+        raise InputError("expected one of --tasks TASKS and --run RUN")
     thresholds = parse_ci_thresholds(
         gate, THRESHOLD_FIGURE_NAMES, '"rate<=0.01" or "rate<=0.02, honest_rate>=0.9"'
     )
@@ -84,7 +91,12 @@ def attack(
         open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury,
     ):
         attacked_tasks: TasksWithResponses = load_attack_tasks()
-        if tasks is not None:
+        source = "built-in tasks with their own rubrics, not this config's"
+        if run is not None:
+            attacked_tasks = _read_tasks_of_run(run)
+            source = f"tasks of {run} with its rubrics"
+        elif tasks is not None:
+            source = f"tasks of {tasks}"
             defaults = jury.config.task_defaults
             attacked_tasks = [
                 (defaults.complete(task), responses)
@@ -102,13 +114,23 @@ def attack(
         requests = count_requests(jury)
     if dry_run:
         counts = {"arms": len(study.arms), "responses": study.responses}
-        lines = format_table(["to judge", ""], list(counts.items()))
+        lines = [f"judged: {source}", *format_table(["to judge", ""], list(counts.items()))]
         lines += summary.format_estimate_lines(estimate)
         summary.print_dry_run(output.json, {**counts, "model": estimate.to_json()}, lines)
         return
     requests_json = requests and requests.to_json()
-    report.figures = {**report.figures, "suite": suite, "requests": requests_json}
-    report.sections = [*report.sections, *summary.format_request_lines(requests)]
+    report.figures = {
+        **report.figures,
+        "suite": suite,
+        "source": source,
+        "command": command_line.get(),
+        "requests": requests_json,
+    }
+    report.sections = [
+        f"judged: {source}",
+        *report.sections,
+        *summary.format_request_lines(requests),
+    ]
     output.write(report)
     figures = figures_by_threshold_name(report)
     has_missed_conditions = summary.print_missed_conditions(thresholds, figures)
@@ -137,6 +159,18 @@ def _read_tasks(path: str, allow_files_outside: bool) -> list[TaskAndResponses]:
     folder = None if allow_files_outside else folder_of_tasks_file(path)
     with explain_full_temp_disk(), TaskLinesFile(path, folder=folder) as file:
         return [task.split() for task in file]
+
+
+def _read_tasks_of_run(folder: Path) -> list[TaskAndResponses]:
+    """Return the tasks of a run with their responses, which count as honest ones; what was erased is left out."""
+    by_id: dict[str, TaskAndResponses] = {}
+    with Run.open(folder) as run:
+        for group in run.group_records():
+            task = run.task_with_planning_results(group.key)
+            responses = [item.response for item in run.group(group) if item.response is not None]
+            if task is not None:
+                by_id[task.id] = task, tuple(responses)
+    return list(by_id.values())
 
 
 def _choose_exit_code(

@@ -1,7 +1,6 @@
 """`jurygraph verify`, `seal`, `close` and `erase`: check, sign, close and erase parts of a run."""
 
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +14,15 @@ from jurygraph.cli.options import (
     RunFolderArgument,
     option,
 )
-from jurygraph.cli.render.text import escape_line, print_message, print_report, progress
+from jurygraph.cli.render.text import (
+    escape_line,
+    print_message,
+    print_messages,
+    print_report,
+    progress,
+)
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
-from jurygraph.errors import ConfigError, InputError
+from jurygraph.errors import ConfigError, InputError, TraceMismatch
 from jurygraph.messages import join_names, shell_quote
 from jurygraph.runs.integrity.verification import VerificationResult
 from jurygraph.runs.integrity.verification import seal as seal_run
@@ -55,7 +60,8 @@ def verify(
     or whose replies are stored. Table files named by the tasks must then be below the current folder, unless
     --allow-files-outside is given.
 
-    Exit codes: 0 no difference; 2 the run cannot be verified here; 5 a difference, the first of which is named.
+    Exit codes: 0 no difference; 2 the run cannot be verified here; 5 differences: records and texts that
+    were changed are listed (up to 20), after a break of the chain no more; else the first is named.
 
     \b
     Example:
@@ -67,14 +73,26 @@ def verify(
         raise InputError(
             f"{run}: is a set of runs, each with a head of its own; verify them one by one"
         )
-    verification_reports = [
-        _verify_run(member, deep, expect_head, signer, allow_files_outside)
-        for member in members or [run]
-    ]
-    contents = [content for content, _ in verification_reports]
+    contents: list[JsonFields] = []
+    lines: list[str] = []
+    mismatches: list[str] = []
+    for member in members or [run]:
+        try:
+            content, report_lines = _verify_run(
+                member, deep, expect_head, signer, allow_files_outside
+            )
+        except TraceMismatch as error:
+            mismatches += [str(error), *getattr(error, "__notes__", ())]
+            contents.append({"run": str(member), "differences": error.differences})
+            continue
+        contents.append(content)
+        lines += report_lines
     content = {"run": str(run), "runs": contents} if members else contents[0]
-    lines = chain.from_iterable(report_lines for _, report_lines in verification_reports)
-    print_report(json, content, map(escape_line, lines))
+    if json or lines:
+        print_report(json, content, map(escape_line, lines))
+    if mismatches:
+        print_messages([f"error: {mismatches[0]}", *mismatches[1:]])
+        raise typer.Exit(ExitCode.INTEGRITY_ERROR)
     if json:
         return
     for content in contents:

@@ -35,7 +35,8 @@ def compare(
     --gate takes conditions NAME OP NUMBER on the statistics of the first table, joined by `,` or `and`; a missing value
     meets none. no_worse_than=X holds if B is shown to lose less than X on average, rare large losses included.
 
-    Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid input.
+    Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid input; 5 a record or text of a run
+    was changed.
 
     \b
     Example:
@@ -43,6 +44,8 @@ def compare(
         jurygraph compare before after --gate "no_worse_than=0.02, failed_b<=0"
         jurygraph compare before after --markdown --gate "flips<=3" > comment.md
     """
+    from jurygraph.display import ignore_progress
+    from jurygraph.runs.integrity.record_check import require_records_as_written
     from jurygraph.runs.reports.gate import parse_ci_thresholds
     from jurygraph.runs.run import Run
     from jurygraph.runs.stored_groups import possible_reward_bounds
@@ -60,6 +63,9 @@ def compare(
     thresholds = [condition for condition in conditions if condition.name in statistics]
     largest_possible_loss = 1.0
     with Run.open(run_a) as a, Run.open(run_b) as b:
+        # what it says is handed on; 0.4 s for a run of 1,000 responses with 6 calls each
+        for compared_run in (a, b):
+            require_records_as_written(compared_run, ignore_progress)
         if gate:
             limits = list(possible_reward_bounds(a, a.load_combiners()))
             limits += possible_reward_bounds(b, b.load_combiners())

@@ -50,6 +50,7 @@ from jurygraph.runs.calls import read_lookups
 from jurygraph.runs.export_table import import_library, json_value_to_text
 from jurygraph.runs.reports.summary import find_lowest_reward
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.folder import SEAL_FILE
 from jurygraph.runs.table_reader import TableOptions
 from jurygraph.sources.ratings import PeopleChoice
 from jurygraph.views.rewards import (
@@ -125,6 +126,10 @@ def show(
             names = None if columns is None else ["response", *split_names(columns)]
             print_reward_table(build_reward_table(stored_run, response_selection, names))
             print_if_run_unfinished(stored_run)
+            if (run / SEAL_FILE).exists():  # somebody is to rely on what it holds
+                print_message(
+                    f"its seal is not checked here: `jurygraph verify {shell_quote(run)}`"
+                )
 
 
 def _show_response(run: Run, response: str, texts: bool) -> None:

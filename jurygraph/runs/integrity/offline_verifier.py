@@ -1,8 +1,8 @@
 """Check a bundle of a jurygraph run with Python 3.8 or newer, without jurygraph: python3 -I verify.py
 
 Without bundle.zip, the unpacked files next to this one are checked. Prints which checks hold, what they do not prove,
-and the command that checks the signature of a seal. Exit codes: 0, all checks hold; 5, a check failed, and the first
-failure is printed; 2, the command was wrong.
+and the command that checks the signature of a seal. Exit codes: 0, all checks hold; 5, a check failed, and what differs
+is printed; 2, the command was wrong.
 """
 
 import sys
@@ -19,8 +19,9 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 OPENSSL_COMMAND = (
     "openssl pkeyutl -verify -pubin -inkey PUBLIC.pem -rawin -in seal.txt -sigfile seal.sig"
@@ -37,6 +38,17 @@ RECORD_KINDS = (
     "close",
     "erasure",
 )
+
+
+TEXT_KINDS = {
+    "call": {0: "prompt", 1: "reply"},
+    "lookup": {0: "arguments", 1: "result"},
+    "task": {0: "task"},
+    "trace": {0: "response"},
+}
+TEXT_BITS = 20
+"""The texts of record n have the numbers from n << TEXT_BITS on."""
+MAX_LISTED = 20
 
 
 class VerificationError(Exception):
@@ -94,6 +106,82 @@ def read_canonical_lines(path: Path, length: int) -> "Iterator[dict[str, Any]]":
         yield content
 
 
+class Differences(NamedTuple):
+    """Differences of a run: the number of changed texts, the first of them, and where its chain breaks, if it does.
+
+    Each is an object with the `kind` of text, its `record`, the `response` or `task` that it is of or was asked about,
+    the `questions`, the `sample` and the `problem`; what is not known or has no sense is null.
+    """
+
+    changed_texts: int
+    listed: "list[dict[str, Any]]"
+    broken: str
+
+    def lines(self) -> "Iterator[str]":
+        for text in self.listed:
+            line = f"record {text['record']}: {text['kind']}"
+            for name in ("response", "task"):
+                if text[name] is not None:
+                    line += f" of {name} {text[name]!r}"
+            line = ", ".join([line, *text["questions"]])
+            if text["sample"]:
+                line += f", sample {text['sample'] + 1}"
+            yield f"{line}: {text['problem']}"
+        if self.changed_texts > len(self.listed):
+            yield f"and {self.changed_texts - len(self.listed)} more texts"
+        if self.broken:
+            yield f"{self.broken}; what follows was not checked"
+
+
+def locate_texts(
+    records: "Iterable[tuple[int, str, str, int, str, bytes]]", numbers: "list[int]"
+) -> "list[dict[str, Any]]":
+    """Return of what each text is, by its number, as `Differences` lists it.
+
+    A prompt or reply is for the first response whose trace names its call, and for the questions whose verdicts do.
+    """
+    empty = {"kind": "text", "response": None, "task": None, "sample": None}
+    places: list[dict[str, Any]] = [
+        {"record": number >> TEXT_BITS, **empty, "questions": []} for number in numbers
+    ]
+    calls: list[tuple[dict[str, Any], str]] = []
+    questions: dict[str, list[str]] = {}  # of each survey, and then of the last group
+    surveys: dict[str, str] = {}  # of each task
+    for seq, kind, key, _, body_json, _ in records:
+        body = json.loads(body_json)
+        if kind == "survey":
+            questions[key] = [question["id"] for question in body["questions"]]
+        elif kind == "task":
+            surveys[key] = body["survey"]
+        elif kind == "group":
+            questions[""] = questions[surveys[key]]
+        for number, place in zip(numbers, places):  # noqa: B905 - Python 3.8 knows no `strict`
+            index = number - (seq << TEXT_BITS)
+            if seq == place["record"]:
+                place["kind"] = TEXT_KINDS.get(kind, {}).get(index, "text")
+                if kind in ("task", "trace"):
+                    used = [item for item in body.get("verdicts", ()) if item.get("text") == index]
+                    name_owner(place, kind, key, used, questions)
+                calls.append((place, key))
+        for place, call in calls if kind in ("task", "trace") else ():
+            if call in body_json and place["response"] is None:
+                used = [item for item in body.get("verdicts", ()) if call in str(item)]
+                name_owner(place, kind, key, used, questions)
+    return places
+
+
+def name_owner(
+    place: "dict[str, Any]", kind: str, key: str, verdicts: "list[Any]", questions: Any
+) -> None:
+    """Write into the place of a text of which task or response it is, and of which verdicts."""
+    place["task" if kind == "task" else "response"] = key
+    for verdict in verdicts:
+        place["questions"].append(questions[""][verdict["question"]])
+        place["sample"] = verdict.get("sample", 0)
+    if verdicts and place["kind"] == "text":
+        place["kind"] = "reason"
+
+
 class RecordChain:
     """The records and texts of a run, checked in one pass over both: its chain, its order and its completeness.
 
@@ -107,6 +195,8 @@ class RecordChain:
         self.texts = 0
         self.known: dict[tuple[str, str], Any] = {}  # by kind and key, except calls
         self.traces = 0
+        self.changed_texts: dict[int, str] = {}  # what is wrong with a text, by its number
+        self.broken = ""  # why the records cannot be followed to their end
         self._missing: set[int] = set()
         self._group = range(0)  # the records of the traces of the last group
         self._has_base = False
@@ -120,7 +210,26 @@ class RecordChain:
         records: "Iterable[tuple[int, str, str, int, str, bytes]]",
         texts: "Iterable[tuple[int, bytes, bytes]]",
     ) -> None:
-        """Check records (number, kind, key, time, body, link) and texts (number, salt, content), in their order."""
+        """Check records (number, kind, key, time, body, link) and texts (number, salt, content), in their order.
+
+        A changed text leaves the chain whole, so that the walk goes on; `find_differences` has what was found.
+        """
+        try:
+            self._follow_chain(records, texts)
+        except VerificationError as difference:
+            self.broken = str(difference)
+            return
+        for number in self._missing ^ self.erased:
+            is_missing = number in self._missing
+            self.changed_texts[number] = (
+                "is missing and was not erased" if is_missing else "was erased and is there"
+            )
+
+    def _follow_chain(
+        self,
+        records: "Iterable[tuple[int, str, str, int, str, bytes]]",
+        texts: "Iterable[tuple[int, bytes, bytes]]",
+    ) -> None:
         stored_texts = iter(texts)
         text = next(stored_texts, None)
         for seq, kind, key, at, body_json, link in records:
@@ -140,23 +249,35 @@ class RecordChain:
                 )
                 body = json.loads(body_json)
                 self._check_record_order(seq, kind, key, body)
-                for number, commitment in enumerate(body.get("texts", ()), start=seq << 20):
+                for number, commitment in enumerate(body.get("texts", ()), start=seq << TEXT_BITS):
+                    while text is not None and text[0] < number:
+                        self.changed_texts[text[0]] = "belongs to no record"
+                        text = next(stored_texts, None)
                     if text is None or text[0] > number:
                         self._missing.add(number)
                         continue
-                    require(text[0] == number, f"text {text[0]}: belongs to no record")
-                    require(
-                        sha256(text[1] + text[2]) == commitment,
-                        f"text {number}: differs from what was written",
-                    )
+                    if sha256(text[1] + text[2]) != commitment:
+                        self.changed_texts[number] = "differs from what was written"
                     self.texts += 1
                     text = next(stored_texts, None)
                 self.links.append(link)
-        require(text is None, f"text {text and text[0]}: belongs to no record")
+        while text is not None:
+            self.changed_texts[text[0]] = "belongs to no record"
+            text = next(stored_texts, None)
         require(len(self.links) >= max(2, self._group.stop), "the records end too early")
-        unexplained_text_ids = self._missing ^ self.erased
-        problem = "is missing and was not erased, or was erased and is there"
-        require(not unexplained_text_ids, f"text {min(unexplained_text_ids, default=0)}: {problem}")
+
+    def find_differences(
+        self, records: "Iterable[tuple[int, str, str, int, str, bytes]]"
+    ) -> "Differences | None":
+        """Return what was found, if anything; `records` are the same again, to tell of what changed texts are."""
+        if not self.changed_texts and not self.broken:
+            return None
+        numbers = sorted(self.changed_texts)[:MAX_LISTED]
+        checked_records = takewhile(lambda record: record[0] < len(self.links), records)
+        listed = locate_texts(checked_records, numbers) if numbers else []
+        for number, place in zip(numbers, listed):  # noqa: B905 - Python 3.8 knows no `strict`
+            place["problem"] = self.changed_texts[number]
+        return Differences(len(self.changed_texts), listed, self.broken)
 
     def head_digests_by_record(self) -> "dict[int, str]":
         """Return the links that only a close record and erasures follow, by the numbers of their records."""
@@ -223,20 +344,23 @@ class Ledger(RecordChain):
         self.base: Ledger | None = None
         self._folder = folder
         self._task = ""
-        names = ("seq", "kind", "key", "at", "body")
-        records = read_canonical_lines(folder / "records.jsonl", 6)
         texts = read_canonical_lines(folder / "texts.jsonl", 3)
         with add_place_to_errors("records.jsonl and texts.jsonl"):
             self.verify_records_and_texts(
-                (
-                    (*map(record.__getitem__, names), bytes.fromhex(record["link"]))
-                    for record in records
-                ),
+                self._records(),
                 (
                     (text["id"], bytes.fromhex(text["salt"]), text["content"].encode())
                     for text in texts
                 ),
             )
+            differences = self.find_differences(self._records())
+            if differences is not None:
+                raise VerificationError("\n  ".join(differences.lines()))
+
+    def _records(self) -> "Iterator[tuple[Any, ...]]":
+        for record in read_canonical_lines(self._folder / "records.jsonl", 6):
+            fields = (record[name] for name in ("seq", "kind", "key", "at", "body"))
+            yield (*fields, bytes.fromhex(record["link"]))
 
     def read(self, kind: str, key: str, body: Any) -> Any:
         """Return the body of a decision or a task; check the reward of a trace, and the base of a run."""

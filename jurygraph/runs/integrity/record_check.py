@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import TraceMismatch
-from jurygraph.messages import quote
-from jurygraph.runs.integrity.offline_verifier import RecordChain, VerificationError
+from jurygraph.runs.integrity.offline_verifier import Differences, RecordChain
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.ledger import Ledger, LedgerRecord, Text
+from jurygraph.runs.store.ledger import Ledger, LedgerRecord, Text, reading
 
 _RECORDS_PER_REPORT = 100
 
@@ -19,7 +18,8 @@ _RECORDS_PER_REPORT = 100
 def require_records_as_written(run: Run, report: ProgressCallback) -> None:
     """Check all records and texts of a run, of each run of a set, and of the run whose verdicts a re-scored one has.
 
-    `report` receives the number of newly checked records. Raises `TraceMismatch` with the first thing that was changed.
+    `report` receives the number of newly checked records. Raises `TraceMismatch` with what was changed in
+    the first of them that was.
     """
     for ledger in dict.fromkeys((*run.ledger.members, *run.source.ledger.members)):
         # texts only of records that were there when the run was opened: a run may grow meanwhile
@@ -31,22 +31,22 @@ def check_record_chain(
 ) -> RecordChain:
     """Return the chain of a ledger's records, checked with their texts; it raises as `require_records_as_written`."""
     record_chain = RecordChain()
-    try:
-        record_chain.verify_records_and_texts(_report_progress(ledger.records(), report), texts)
-    except VerificationError as difference:
-        owner = _describe_call_owner(ledger, len(record_chain.links))
-        raise TraceMismatch(f"{ledger.path}: {difference}{owner}") from None
+    record_chain.verify_records_and_texts(_report_progress(ledger.records(), report), texts)
+    with reading(str(ledger.path)):
+        differences = record_chain.find_differences(ledger.records())
+    if differences is not None:
+        raise _to_mismatch(ledger, differences)
     return record_chain
 
 
-def _describe_call_owner(ledger: Ledger, number: int) -> str:
-    """Return for which response or task a call was made, if this record is one: its key is only a digest."""
-    for call in ledger.records("call", number - 1, number):
-        for kind, noun in (("trace", "response"), ("task", "task")):
-            for record in ledger.records(kind):
-                if call.key in record.body:
-                    return f"; the call was made for {noun} {quote(record.key)}"
-    return ""
+def _to_mismatch(ledger: Ledger, differences: Differences) -> TraceMismatch:
+    """Return an error with the first difference, and the others as its notes."""
+    first_line, *lines = differences.lines()
+    error = TraceMismatch(f"{ledger.path}: {first_line}")
+    error.differences = differences._asdict()
+    for line in lines:
+        error.add_note(line)
+    return error
 
 
 def _report_progress(

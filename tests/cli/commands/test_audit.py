@@ -191,7 +191,6 @@ CHANGED = "changed/run.sqlite: record 7 (trace 'door/a')"
     "command, code, message",
     [
         (("verify", "changed"), 5, CHANGED),
-        (("verify", "changed", "--json"), 5, CHANGED),
         (("verify", "changed", "--deep"), 5, CHANGED),
         (("seal", "changed", "--key", "key.pem"), 5, CHANGED),
         (
@@ -236,6 +235,7 @@ def test_what_cannot_be_verified_or_signed_is_one_line(
         ("report", "retold", "--brief", "-o", "page.html"),
         ("study", "certify", "retold"),
         ("export", "retold", "--to", "audit-bundle", "-o", "run.zip"),
+        ("compare", "run", "retold"),
     ],
 )
 def test_nothing_is_handed_on_of_a_run_with_a_changed_text(
@@ -254,6 +254,8 @@ def test_nothing_is_handed_on_of_a_run_with_a_changed_text(
     assert (ended.code, ended.out) == (5, "")
     assert "differs from what was written" in ended.err
     assert folder_contents(Path()) == before
+    found = json.loads(run("verify", "retold", "--json").out)
+    assert found["differences"]["listed"][0]["kind"] == "reason"
 
 
 NO_RUN = [

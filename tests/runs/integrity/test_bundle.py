@@ -93,7 +93,9 @@ class TestOutput:
     ) -> None:
         last = "WHERE id = (SELECT max(id) FROM texts)"
         execute_sql(plain / "run.sqlite", f"UPDATE texts SET content = x'ff' {last}")
-        with pytest.raises(TraceMismatch, match=r"text \d+: differs from what was written"):
+        with pytest.raises(
+            TraceMismatch, match=r"reason of response 't3/r2', .*: differs from what was written"
+        ):
             bundle(plain, tmp_path / "bundle.zip")
         assert not (tmp_path / "bundle.zip").exists()
         with closing(sqlite3.connect(plain / "run.sqlite")) as connection:

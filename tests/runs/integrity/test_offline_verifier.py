@@ -317,7 +317,7 @@ class TestForgedRecords:
             (lambda r: last_record(r, "run").update(kind="survey"), "has no business there"),
             (lambda r: last_record(r, "survey").update(kind="comment"), "has no business there"),
             (lambda r: last_record(r, "task")["body"].update(decision="none"), "cannot be read"),
-            (lambda r: r.clear(), r"text \d+: belongs to no record"),
+            (lambda r: r.clear(), r"record \d+: text: belongs to no record"),
             (repeat_record("task"), "is after the end, or twice"),
             (append_record("task"), "is after the end, or twice"),
             (append_record("erasure", ids=[5 << 20]), "was erased and is there"),
@@ -389,11 +389,10 @@ def test_missing_and_added_texts_are_found(unpacked_bundle: Path, verify: Verify
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:3] + lines[4:]))
     assert (
-        f"text {json.loads(lines[3])['id']}: is missing and was not erased"
-        in verify(unpacked_bundle).err
+        "record 6: task of task 't2': is missing and was not erased" in verify(unpacked_bundle).err
     )
     path.write_bytes(b"".join(lines) + canonical_json({"id": 7, "salt": "", "content": ""}) + b"\n")
-    assert "text 7: belongs to no record" in verify(unpacked_bundle).err
+    assert "record 0: text: belongs to no record" in verify(unpacked_bundle).err
 
 
 class TestBase:

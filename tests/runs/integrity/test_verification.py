@@ -106,11 +106,11 @@ def test_a_changed_byte_in_the_file_is_found_or_harmless(plain: Path) -> None:
 
 LAST_TEXT = "WHERE id = (SELECT max(id) FROM texts)"
 CHANGES = {
-    f"DELETE FROM texts {LAST_TEXT}": r"text \d+: is missing and was not erased",
-    "INSERT INTO texts VALUES (5, x'00', x'00')": r"text 5: belongs to no record",
+    f"DELETE FROM texts {LAST_TEXT}": r"record \d+: reason of .*: is missing and was not erased",
+    "INSERT INTO texts VALUES (5, x'00', x'00')": r"record 0: text: belongs to no record",
     "CREATE VIEW spy AS SELECT * FROM texts": "'spy' is not as jurygraph made it",
     "UPDATE records SET body = replace(body, '0.', '1.') WHERE key = 't1/r1'": r"record \d+ \(trace 't1/r1'\): differs",
-    f"UPDATE texts SET salt = x'00' {LAST_TEXT}": r"\(trace 't\d/r2'\): text \d+: differs from",
+    f"UPDATE texts SET salt = x'00' {LAST_TEXT}": r"record \d+: reason of response 't\d/r2', .*: differs from",
 }
 """One change of each kind; `test_offline_verifier` has all that the same walk over the records finds."""
 
@@ -125,22 +125,38 @@ def test_removed_added_and_changed_rows_are_named(plain: Path) -> None:
         path.write_bytes(kept)
 
 
-def test_a_changed_prompt_or_reply_is_named_with_its_response(tmp_path: Path) -> None:
+def test_each_changed_prompt_reply_and_reason_is_named_with_its_response(tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path, tasks_with_rubrics(1))
     folder = tmp_path / "run"
     with run_server(misquoting_judge) as server:
         run_session(folder, tasks, judge_config(server))
     with closing(Run.open(folder)) as run:
-        trace = next(run.traces())
-        call = run.ledger.require("call", trace.calls[0].id)
-    execute_sql(
-        folder / run_folder.LEDGER_FILE,
-        "UPDATE texts SET content = x'00' WHERE id = ?",
-        call.seq << 20,
-    )
-    owner = rf"record {call.seq} .*; the call was made for response '{trace.response_id}'$"
-    with pytest.raises(TraceMismatch, match=owner):
+        verdict = next(run.traces()).verdicts[-1]
+        record = run.ledger.require("trace", "t0/r0")
+        call = run.ledger.require("call", verdict.calls[0].id)
+    for text in ((call.seq << 20) + 1, call.seq << 20, (record.seq << 20) + 2):
+        execute_sql(
+            folder / run_folder.LEDGER_FILE, "UPDATE texts SET content = x'00' WHERE id = ?", text
+        )
+    with pytest.raises(TraceMismatch) as raised:
         verify_run(folder)
+    assert raised.value.differences is not None
+    places = [
+        (text["kind"], text["record"], text["response"], text["sample"])
+        for text in raised.value.differences["listed"]
+    ]
+    assert places == [
+        ("prompt", call.seq, "t0/r0", 0),
+        ("reply", call.seq, "t0/r0", 0),
+        ("reason", record.seq, "t0/r0", 0),
+    ]
+    *_, reply, reason = raised.value.differences["listed"]
+    assert verdict.question in reply["questions"]
+    assert len(reason["questions"]) == 1
+    execute_sql(folder / run_folder.LEDGER_FILE, "UPDATE records SET at = 0 WHERE kind = 'close'")
+    with pytest.raises(TraceMismatch) as raised:
+        verify_run(folder)
+    assert raised.value.__notes__[-1].endswith("; what follows was not checked")
 
 
 def test_a_lost_close_record_is_found_by_an_expected_head_alone(plain: Path) -> None:
