@@ -22,10 +22,11 @@ A bad response is data, not an error: a judgement that fails becomes a `Verdict`
 """
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 
 class JurygraphError(Exception):

@@ -108,7 +108,8 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
         evaluator.set_params(use.params)
         evaluator.file_params = files.params
     _apply_use_settings(evaluator, use, target)
-    evaluator.version += files.version_suffix
+    if files.version_suffix:
+        evaluator.version += files.version_suffix
     return evaluator if use.isolate is None else _isolate_evaluator(evaluator, use)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from jurygraph.runs.export_table import ExportTable, json_value_to_text
-from jurygraph.sources.ratings import CSV_QUOTED_CHARACTERS, escape_formulas
+from jurygraph.sources.csv_text import CSV_QUOTED_CHARACTERS, escape_formulas
 
 
 def table_to_csv(table: ExportTable) -> Iterator[bytes]:

@@ -31,7 +31,7 @@ from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
 from jurygraph.runs.table_reader import TableOptions
 from jurygraph.schema import Call
 from jurygraph.schema.task import last_request_text
-from jurygraph.sources.ratings import escape_formulas
+from jurygraph.sources.csv_text import escape_formulas
 from jurygraph.views.agents import (
     RankedAgent,
     agent_label,

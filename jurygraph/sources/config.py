@@ -39,8 +39,8 @@ from jurygraph.messages import (
 from jurygraph.schema import Config
 from jurygraph.schema.config import ModelWithShorthand
 from jurygraph.schema.frozen_model import Id, JsonFields, JsonMapping, StrictBool, StrPath
+from jurygraph.sources.artifacts import read_calibrations, read_confusions
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.ratings import read_calibrations, read_confusions
 from jurygraph.sources.task_tables import locate_table_files
 
 _YAML_TAG_PREFIX = "tag:yaml.org,2002:"

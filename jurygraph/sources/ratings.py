@@ -1,8 +1,6 @@
-"""RATINGS, one rating or vote per row; TEXTS, with the texts of rated items; and confusions, learned from ratings.
+"""RATINGS, one rating or vote per row, and TEXTS, with the texts of rated items.
 
-Files are CSV or JSONL, gzipped or not, Parquet or Excel. Texts are escaped in CSV cells so that no spreadsheet runs
-them as a formula, and restored on reading. A file of confusions has the digest of its content, so that changes are
-detected.
+Files are CSV or JSONL, gzipped or not, Parquet or Excel; texts that were escaped in CSV cells are restored on reading.
 """
 
 import json
@@ -20,15 +18,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from pydantic_core import from_json
-
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import (
     DECIMAL_COMMA_PATTERN,
     MAX_INT_BITS,
     Problem,
     describe_decimal_comma,
-    describe_value,
     did_you_mean,
     fold_name,
     join_names,
@@ -37,10 +32,9 @@ from jurygraph.messages import (
     split_names,
     validate,
 )
-from jurygraph.schema import FrozenModel, ScoreCalibration
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Id, JsonFields, Number, StrictBool, StrPath
 from jurygraph.schema.rating import (
-    Confusions,
     JudgedLabel,
     Label,
     LabelledItem,
@@ -48,11 +42,10 @@ from jurygraph.schema.rating import (
     Rating,
     Vote,
 )
+from jurygraph.sources.csv_text import unescape_formulas
 from jurygraph.sources.files import (
-    TextFile,
     raise_field_error,
     refuse_repeated_sources,
-    validate_at_location,
 )
 from jurygraph.sources.label_words import (
     DECISION_BY_WORD,
@@ -995,83 +988,3 @@ def parse_target_cell(text: str) -> float | bool | str | None:
     if word in DECISION_BY_WORD:
         return DECISION_BY_WORD[word]
     return float(word) if NUMERAL_PATTERN.fullmatch(word) else text
-
-
-CSV_QUOTED_CHARACTERS = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"
-"""Characters that a reader may take for the end of a cell, which has to be quoted: line breaks, tabs and semicolons."""
-
-_LINE_BREAK_PATTERN = f"[{CSV_QUOTED_CHARACTERS}]"
-_FORMULA_SIGNS = "=+\\-@＝＋－＠﹦﹢﹣﹫"
-_BLANKS_PATTERN = "[ \\0\u00a0\u1680\u180e\u2000-\u200f\u202f\u205f\u2060\u3000\ufeff]*"  # passed over by spreadsheets
-_FORMULA_START_PATTERN = re.compile(
-    rf"^{_BLANKS_PATTERN}'*(?={_LINE_BREAK_PATTERN})|(?:^|{_LINE_BREAK_PATTERN}){_BLANKS_PATTERN}'*(?=[{_FORMULA_SIGNS}])"
-)
-_NEUTRALISED_FORMULA_PATTERN = re.compile(
-    rf"((?:^|{_LINE_BREAK_PATTERN}){_BLANKS_PATTERN}'*)'(?=[{_FORMULA_SIGNS}])|(^{_BLANKS_PATTERN}'*)'(?={_LINE_BREAK_PATTERN})"
-)
-
-
-def escape_formulas(text: str) -> str:
-    """Insert an apostrophe before characters with which a spreadsheet may begin a formula.
-
-    These are `=`, `+`, `-` and `@` at the start of the text or after a break in it, and a break at the start.
-    """
-    return _FORMULA_START_PATTERN.sub(r"\g<0>'", text)
-
-
-def unescape_formulas(text: str) -> str:
-    return _NEUTRALISED_FORMULA_PATTERN.sub(r"\1\2", text)
-
-
-_MAX_ARTIFACT_BYTES = 64 << 20
-_REWRITE_ARTIFACT_HINT = "have `jurygraph consensus --artifact` write it again"
-
-
-def confusions_to_json(confusions: Confusions) -> bytes:
-    """Return the content of the file: the model's fields, and its digest."""
-    content = {**confusions.model_dump(mode="json"), "digest": confusions.digest}
-    return json.dumps(content).encode() + b"\n"
-
-
-def read_confusions(path: StrPath) -> Confusions:
-    """Read what `confusions_to_json` wrote. Raises `InputError` with file and field for any other file."""
-    content = read_json_object(path, "confusions are", _REWRITE_ARTIFACT_HINT)
-    digest = content.pop("digest", None)
-    if digest is None:
-        raise InputError(f"{path}, field digest: is missing; {_REWRITE_ARTIFACT_HINT}")
-    confusions = validate_at_location(str(path), Confusions, content)
-    if digest != confusions.digest:
-        raise InputError(
-            f"{path}, field digest: is not that of the rest, which was changed; {_REWRITE_ARTIFACT_HINT}"
-        )
-    return confusions
-
-
-def calibrations_to_json(calibrations: Mapping[str, ScoreCalibration]) -> bytes:
-    """Return the content of a file of calibrations by question, each with its digest."""
-    content = {
-        name: {**calibration.model_dump(mode="json"), "digest": calibration.digest}
-        for name, calibration in calibrations.items()
-    }
-    return json.dumps(content).encode() + b"\n"
-
-
-def read_calibrations(path: StrPath) -> JsonFields:
-    """Return the object that `calibrations_to_json` wrote, unchecked. Raises `InputError` if the file has none."""
-    return read_json_object(
-        path, "calibrations are", "have `jurygraph rescore --calibrate --artifact` write it again"
-    )
-
-
-def read_json_object(path: StrPath, subject: str, hint: str) -> JsonFields:
-    """Return the object in a JSON file. An `InputError` says `subject`, with its verb, and `hint` if there is none."""
-    if Path(path).suffix.lower() in (".xlsx", ".parquet"):
-        raise InputError(f"{path}: is a table; {subject} a JSON object; {hint}")
-    with TextFile(path, str(path)) as file:
-        try:
-            content = from_json(file.read_whole(_MAX_ARTIFACT_BYTES, hint), allow_inf_nan=False)
-        except ValueError as error:
-            raise InputError(f"{path}: is not valid JSON ({error}); {hint}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: is {describe_value(content)}; {subject} a JSON object; {hint}")
-    return content

@@ -30,12 +30,12 @@ from jurygraph.schema.rating import (
     find_label_class,
     format_label,
 )
+from jurygraph.sources.csv_text import escape_formulas
 from jurygraph.sources.ratings import (
     NO_NAMES,
     NUMERAL_PATTERN,
     FileRows,
     NameByField,
-    escape_formulas,
     read_validated_rows,
     unique_value_by_item,
 )

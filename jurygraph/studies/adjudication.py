@@ -20,9 +20,9 @@ from jurygraph.errors import InputError
 from jurygraph.messages import join_names, quote
 from jurygraph.schema.frozen_model import FrozenModel, JsonFields, Number, UnitInterval
 from jurygraph.schema.rating import Label, format_label
+from jurygraph.sources.artifacts import read_json_object
 from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.label_words import LABEL_FIELDS
-from jurygraph.sources.ratings import read_json_object
 from jurygraph.sources.sheets import SheetItem
 from jurygraph.studies import consensus
 from jurygraph.studies.consensus import key_of_doubt, name_likeliest_classes, rank_agents

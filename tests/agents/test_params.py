@@ -48,6 +48,7 @@ EVALUATORS = {
             "audience: is the text 'everybody'; did you mean everyone? write 'task'",
         ),
     ],
+    "tools.grounded": [({"user": 1}, "user: is the number 1; write true or false, without quotes")],
     "checks.constraints": [
         ({"functions": {"f": 1}}, "functions.f: is the number 1; write text, in quotes")
     ],

@@ -15,7 +15,7 @@ from jurygraph.interchange.votes import export_votes
 from jurygraph.runs.export_table import TableName
 from jurygraph.runs.run import Run
 from jurygraph.runs.table_reader import TableOptions, open_export_table
-from jurygraph.sources.ratings import escape_formulas, unescape_formulas
+from jurygraph.sources.csv_text import escape_formulas, unescape_formulas
 from jurygraph.testing import ScriptedJudge
 from jurygraph.views.rewards import ResponseSelection, build_reward_table
 from tests.runs.sample_runs import (

@@ -22,7 +22,7 @@ from jurygraph.runs import export_table
 from jurygraph.runs.export_table import ExportTable, json_value_to_text
 from jurygraph.runs.run import Run
 from jurygraph.runs.table_reader import TableOptions, open_export_table
-from jurygraph.sources.ratings import unescape_formulas
+from jurygraph.sources.csv_text import unescape_formulas
 from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, write_tasks
 
 

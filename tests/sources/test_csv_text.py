@@ -7,7 +7,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jurygraph.sources.ratings import CSV_QUOTED_CHARACTERS, escape_formulas, unescape_formulas
+from jurygraph.sources.csv_text import CSV_QUOTED_CHARACTERS, escape_formulas, unescape_formulas
 from tests.rows import all_rows
 
 SIGNS = "=+-@＝＋－＠﹦﹢﹣﹫"

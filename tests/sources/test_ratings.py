@@ -15,11 +15,11 @@ import pytest
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating
+from jurygraph.sources.csv_text import escape_formulas
 from jurygraph.sources.ratings import (
     PeopleChoice,
     RatingsFile,
     drop_repeated_labels,
-    escape_formulas,
     iter_file_columns,
     keep_last_labels,
     read_judged_labels,
@@ -852,7 +852,7 @@ def test_the_last_label_by_a_column_of_times_and_the_names_of_one_person(tmp_pat
 def test_named_columns_that_are_missing_are_named_at_once(tmp_path: Path) -> None:
     path = table(tmp_path / "v.csv", {"item": "a", "WorkerId": "ann", "safety": "safe"})
     with pytest.raises(InputError, match=r"'safty'; did you mean safety.* also has no column 'Wor"):
-        read_votes(path, {"annotator": "WorkerID", "label": "safty"})
+        read_votes(path, {"annotator": "WorkerName", "label": "safty"})
 
 
 def test_ratings_without_a_dimension_are_of_what_their_column_is_called_by(tmp_path: Path) -> None:

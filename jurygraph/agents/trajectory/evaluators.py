@@ -41,6 +41,7 @@ from jurygraph.schema.frozen_model import (
     Id,
     ParamsModel,
     ReadOnlyFields,
+    StrictBool,
     canonical_json,
     iter_json_values,
 )
@@ -426,7 +427,7 @@ class GroundedAnswer(TrajectoryEvaluator):
     """
 
     class Params(ParamsModel):
-        user: bool = True
+        user: StrictBool = True
         """Whether what only the user or the system said is grounded; a result may contradict it."""
 
     name = "tools.grounded"

@@ -247,8 +247,8 @@ def _notes_on_consensus(
         name: row for name, row in consensus.annotators.items() if name in names
     }
     for sentence in conclude_annotators(figures):
-        warning, is_warning, _ = sentence.partition("; to leave out: ")
-        if is_warning:
+        if sentence.startswith("Warning: "):
+            warning = sentence.partition("; to leave out: ")[0]
             yield f"{warning}; name others in --reviewers"
     raters = consensus.annotator_names
     left_out = frozenset().union(*(item.left_out for item in consensus.items.values()))

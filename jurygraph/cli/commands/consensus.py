@@ -39,6 +39,7 @@ from jurygraph.messages import (
     split_names,
 )
 from jurygraph.schema.rating import VoteOnText, format_label
+from jurygraph.sources.artifacts import confusions_to_json
 from jurygraph.sources.label_words import (
     LABEL_FIELDS,
     ClassesByQuestion,
@@ -52,7 +53,6 @@ from jurygraph.sources.ratings import (
     NameByField,
     PeopleChoice,
     VotesFile,
-    confusions_to_json,
     iter_file_columns,
     leave_out_raters,
     read_gold,

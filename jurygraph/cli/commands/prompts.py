@@ -20,7 +20,7 @@ from jurygraph.prompts import (
 from jurygraph.safety.gates import read_project_key
 from jurygraph.safety.redaction import make_process_redactor
 from jurygraph.schema import EvaluatorUse, Message
-from jurygraph.sources.ratings import read_json_object
+from jurygraph.sources.artifacts import read_json_object
 
 prompts = typer.Typer(
     name="prompts",

@@ -27,8 +27,8 @@ from jurygraph.runs.workflows.rescoring import (
 )
 from jurygraph.runs.workflows.rescoring import rescore as rescore_run
 from jurygraph.schema import CalibrationMethod, ScoreCalibration
+from jurygraph.sources.artifacts import calibrations_to_json, confusions_to_json
 from jurygraph.sources.config import apply_settings
-from jurygraph.sources.ratings import calibrations_to_json, confusions_to_json
 from jurygraph.studies.report import Report, ReportTable
 
 

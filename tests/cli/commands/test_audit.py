@@ -339,6 +339,8 @@ def test_the_printed_next_command_can_be_typed(
         "explain",
         "study",
         "compare",
+        "show",
+        "explain",
     ]
     for command in commands:
         ended = run(*command)

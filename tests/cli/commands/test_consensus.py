@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from jurygraph.sources.ratings import read_confusions, read_judged_labels
+from jurygraph.sources.artifacts import read_confusions
+from jurygraph.sources.ratings import read_judged_labels
 from tests.cli.conftest import Command, folder_contents
 from tests.rows import all_rows
 from tests.sources.test_ratings import table

@@ -12,7 +12,7 @@ from jurygraph.errors import ConfigError
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.schema import ScoreCalibration
-from jurygraph.sources.ratings import calibrations_to_json
+from jurygraph.sources.artifacts import calibrations_to_json
 from tests.runs.sample_runs import (
     evaluator_config,
     make_tasks,

@@ -8,7 +8,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.schema.rating import Confusions
-from jurygraph.sources.ratings import confusions_to_json, read_confusions
+from jurygraph.sources.artifacts import confusions_to_json, read_confusions
 from tests.schema.test_confusions import CONTENT
 
 KNOWN = Confusions.model_validate(CONTENT)
