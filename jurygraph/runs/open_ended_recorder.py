@@ -168,27 +168,30 @@ class OpenEndedRecorder:
             if stored_name not in self._stored:
                 continue
             scored = self._run.group(self._find_group_record(stored_name))
-            stored_responses = [item.response for item in scored]
-            positions = match_responses(stored_responses, group.responses, size)
+            positions = match_responses([item.response for item in scored], group.responses, size)
             if positions is not None:
                 given = dict(zip(positions, group.responses, strict=True))
                 members = []
-                for position, (trace, stored_response) in enumerate(scored):
-                    response = stored_response or given.get(position, group.responses[0])  # erased
-                    members.append(response.model_copy(update={"id": trace.response_id}))
+                for position, (trace, response) in enumerate(scored):
+                    if response is None:  # erased
+                        response = given.get(position, group.responses[0])
+                        response = response.model_copy(update={"id": trace.response_id})
+                    members.append(response)
                 return replace(group, responses=members, phase=stored_name.phase), positions
         session = self._session
         if name._replace(phase=phase_in_session(name.phase, session)) in self._stored:
             session += 1
         if session > 1:
-            responses = []
-            for position, response in enumerate(group.responses):
-                update: JsonFields = {"labels": {"session": session, **response.labels}}
-                if position in group.unnamed:
-                    update["id"] = ""
-                responses.append(response.model_copy(update=update))
-            phase = phase_in_session(name.phase, session)
-            group = replace(group, responses=responses, phase=phase)
+            responses = [
+                response.model_copy(
+                    update={
+                        "id": "" if position in group.unnamed else response.id,
+                        "labels": {"session": session, **response.labels},
+                    }
+                )
+                for position, response in enumerate(group.responses)
+            ]
+            group = replace(group, responses=responses, phase=phase_in_session(name.phase, session))
         if session > self._session:
             self._refuse_stored_ids(group)
             self._session = session

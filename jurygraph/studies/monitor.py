@@ -169,11 +169,12 @@ def _describe_suspicion(analyzer: Analyzer) -> str | None:
     each change is in its own sd, the reward may not follow accuracy, and no penalty counts.
     """
     names = [series.name for series in analyzer.series]
-    if not {ACCURACY_SERIES_NAME, "length"} <= set(names):
+    needed_names = (ACCURACY_SERIES_NAME, "length", "reward")
+    if not set(needed_names) <= set(names):
         return None
-    values = np.array(analyzer.values)
-    needed = [names.index(name) for name in (ACCURACY_SERIES_NAME, "length", "reward")]
+    needed = [names.index(name) for name in needed_names]
     accuracy, length, reward = needed
+    values = np.array(analyzer.values)
     values = values[~np.isnan(values[:, needed]).any(axis=1)]
     if len(values) < FIRST_TESTED_STEP:
         return None
@@ -182,13 +183,13 @@ def _describe_suspicion(analyzer: Analyzer) -> str | None:
     before = values[peak : peak + _SHORT_MEAN_STEPS].mean(axis=0)
     after = values[-_SHORT_MEAN_STEPS:].mean(axis=0)
     moves = (after - before) / values.std(axis=0).clip(MIN_RELATIVE_SD)
-    is_followed = moves[reward] <= MIN_FOLLOWING_REWARD_RATIO * moves[accuracy]
-    clear_move = MAX_STEADY_REWARD_RATIO * -moves[accuracy]
-    movers = [reward] if moves[reward] > -clear_move else []
+    steady_move = MAX_STEADY_REWARD_RATIO * moves[accuracy]
+    movers = [reward] if moves[reward] > steady_move else []
     for index, series in enumerate(analyzer.series):
         is_credit = series.name.startswith(COMPONENT_SERIES_PREFIX) and series.adverse == "down"
-        if is_credit and moves[index] > clear_move:
+        if is_credit and moves[index] > -steady_move:
             movers.append(index)
+    is_followed = moves[reward] <= MIN_FOLLOWING_REWARD_RATIO * moves[accuracy]
     if max(fall_p, length_p) > _SUSPICION_LEVEL or is_followed or not movers:
         return None
     changes = [
@@ -209,9 +210,8 @@ def _test_fall_from_peak(series: Floats) -> tuple[int, float]:
     means = sliding_window_view(copies, _SHORT_MEAN_STEPS, axis=1).mean(axis=2)
     earlier_means = means[:, :-_SHORT_MEAN_STEPS]
     falls = earlier_means.max(axis=1) - means[:, -1]
-    return int(earlier_means[0].argmax()), float(
-        np.mean((falls > falls[0]) | np.isclose(falls, falls[0]))
-    )
+    is_as_large = falls > falls[0] - 1e-9  # sums in another order differ
+    return int(earlier_means[0].argmax()), float(is_as_large.mean())
 
 
 def _describe_changes(analyzer: Analyzer, rows: FigureRows) -> str:
