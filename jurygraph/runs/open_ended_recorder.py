@@ -152,9 +152,7 @@ class OpenEndedRecorder:
         key = name.task, name.phase
         self._last_steps[key] = max(name.step, self._last_steps[key])
 
-    def find_recurring(
-        self, group: Group, size: int | None
-    ) -> tuple[Group, Sequence[int | None]]:
+    def find_recurring(self, group: Group, size: int | None) -> tuple[Group, Sequence[int | None]]:
         """Return a group as it is stored, in whatever order; else as one of the session of its training.
 
         `size` is that of the cohort whose members the responses are, None for a whole group. With it come the positions

@@ -352,5 +352,5 @@ def test_files_that_are_read_are_defaults_of_a_model_or_attributes_of_an_object(
     assert "reads" not in without.version
     listed = Listed()
     listed.names = ["Ann"]
-    with pytest.raises(ConfigError, match="is a list; .* give the class of this object"):
+    with pytest.raises(ConfigError, match=r"is a list; .* give the class of this object"):
         load_evaluator(EvaluatorUse(use=listed))
