@@ -47,8 +47,8 @@ def check_evaluator(
 
     `derivers` make the material that it needs, and `model` is the model that it may ask: without one an evaluator that
     needs a model only abstains. `use` may be a dict as in a config: `{"use": …, "timeout": 5}` sets the time limit of a
-    call in seconds (60 by default). Code, unlike a model, may take
-    `max_cpu_seconds` of this process over an unusual response.
+    call in seconds (60 by default). Code, unlike a model, may take `max_cpu_seconds` of this process, all its threads
+    together, over an unusual response.
 
     Raises:
         AssertionError: a rule is broken.
@@ -88,9 +88,7 @@ def check_evaluator(
                 Response(id=f"odd-{i}", text=text) for i, text in enumerate(ODD_RESPONSE_TEXTS)
             ]
             batches = [[response] for response in odd_test_responses]
-            if not is_about_single_responses:
-                batches = [odd_test_responses]
-            for batch in batches:
+            for batch in batches if is_about_single_responses else [odd_test_responses]:
                 start = process_time()
                 verdicts = _collect_verdicts(jury, task, batch)
                 if evaluator.layer not in GATED_LAYERS:  # a model may run in this process

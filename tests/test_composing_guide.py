@@ -154,32 +154,6 @@ MISTAKES = [
     ),
     ("a score lies in [0, 1], not at 7", "plain.py", "    text = ", "    return 7\n    text = "),
     (
-        "needs material 'sentences', which no deriver gives; list one",
-        "plain.yaml",
-        "plain.plain",
-        "sentences.Short",
-    ),
-    (
-        "got an unexpected keyword argument 'least'; its params: most",
-        "short.yaml",
-        "most:",
-        "least:",
-    ),
-    (
-        "reward: say how the components count, for instance {Short: 1.0}; there are ['Short', 'plain']",
-        *(
-            "short.yaml",
-            "name: short, params: {most: 15}}\nreward: {plain: 1.0, short: 0.5}",
-            "params: {most: 15}}",
-        ),
-    ),
-    (
-        "'sentences.Short' is abstract: subclass it and write `answer`",
-        "sentences.py",
-        "def answer",
-        "def anwser",
-    ),
-    (
         "a section is headed 'The letter'; each is one of system",
         "warm.md",
         "# The letter",
@@ -196,24 +170,6 @@ MISTAKES = [
         *("promises.yaml", "promises.kept", "{use: promises.kept, params: {most: 3}}"),
     ),
     (
-        "material 'sentences' is missing: expected material 'sentences', got 'sentence'",
-        *("sentences.py", 'name="sentences", data', 'name="sentence", data'),
-    ),
-    (
-        "deriver 'sentences.Sentences' gives 'sentences', which another source gives already; leave it out, or let it",
-        *(
-            "short.yaml",
-            "[sentences.Sentences]",
-            "[{use: sentences.Sentences, name: first}, sentences.Sentences]",
-        ),
-    ),
-    (
-        "'sentences.Sentences' is not an evaluator: ",
-        "plain.yaml",
-        "plain.plain",
-        "sentences.Sentences",
-    ),
-    (
         "combiner 'weakest.Weakest' failed: every array of a component has one number for each response",
         *(
             "weakest.py",
@@ -224,7 +180,7 @@ MISTAKES = [
     ("'house' is undefined", "warm.py", 'return {"house": self.house}', "return {}"),
 ]
 """By the message: in a file of the page one thing stands for another, and then a config is scored that uses it."""
-USED_BY = {"sentences.py": "short.yaml", "warm.md": "warm.yaml"}
+USED_BY = {"warm.md": "warm.yaml"}
 
 
 @pytest.mark.parametrize(("message", "file", "right", "wrong"), MISTAKES, ids=lambda one: one[:40])

@@ -509,8 +509,8 @@ _LATEST_STEP_COUNT = 5
 """Steps before a change, and latest ones, whose mean scores are compared."""
 # the change from which a series has clearly moved, in sd of the steps before
 _MIN_CLEAR_CHANGE_SD = 1.5
-_MIN_FOLLOWING_REWARD_RATIO = 0.65
-_MAX_STEADY_REWARD_RATIO = 0.25
+MIN_FOLLOWING_REWARD_RATIO = 0.65
+MAX_STEADY_REWARD_RATIO = 0.25
 """The reward fell with accuracy from the first of these shares of its fall on, each in its own sd, as an honest reward
 does; it holds if it fell by less than the second."""
 
@@ -686,12 +686,12 @@ class Analyzer:
         accuracy_move = moves[ACCURACY_SERIES_NAME]
         reward_move = moves["reward"]
         has_accuracy_fallen = accuracy_move < -_MIN_CLEAR_CHANGE_SD
-        is_reward_above = reward_move > _MIN_FOLLOWING_REWARD_RATIO * accuracy_move
+        is_reward_above = reward_move > MIN_FOLLOWING_REWARD_RATIO * accuracy_move
         if not has_accuracy_fallen or not is_reward_above:
             return []
         risen = [name for name in _SERIES_OF_HACKING if moves[name] > _MIN_CLEAR_CHANGE_SD]
         evidence = [f"{name} rises" for name in risen if name in ("reward", "format")]
-        if "reward" not in risen and reward_move > _MAX_STEADY_REWARD_RATIO * accuracy_move:
+        if "reward" not in risen and reward_move > MAX_STEADY_REWARD_RATIO * accuracy_move:
             evidence.append("reward holds")
         length_evidence = [f"{name} rises" for name in risen if name.startswith("length")]
         return ["accuracy falls", *evidence, *length_evidence] if evidence else []

@@ -188,9 +188,13 @@ def _find_read_files(target: Any, params: RawParams) -> _ReadFiles:
         return _ReadFiles({}, "")
     folder_modules = current_folder_modules()
     folder = Path() if folder_modules is None else folder_modules.folder
-    param_values = {**_param_defaults(target), **params}
-    # An object is set up: its attributes are what its params were.
-    values = param_values or vars(target)
+    code = target.target if isinstance(target, CallableEvaluator) else target
+    is_set_up = isinstance(code, ROLE_CLASSES)
+    if is_set_up:  # its attributes are what its params were
+        settings = getattr(code, "settings", None)
+        values = {**(dict(settings) if isinstance(settings, ParamsModel) else {}), **vars(code)}
+    else:
+        values = {**_param_defaults(code), **params}
     paths = {}
     digests = []
     for name in target.reads:
@@ -199,8 +203,9 @@ def _find_read_files(target: Any, params: RawParams) -> _ReadFiles:
         if file is None:
             continue
         if not isinstance(file, StrPath):
+            hint = "; give the class of this object, and its params" if is_set_up else ""
             raise ConfigError(
-                f"params.{name}: is {describe_type(file)}; by `reads` it is the path of a file"
+                f"params.{name}: is {describe_type(file)}; by `reads` it is the path of a file{hint}"
             )
         path = (folder / file).resolve()
         try:
@@ -208,20 +213,19 @@ def _find_read_files(target: Any, params: RawParams) -> _ReadFiles:
                 digests.append(f"{Path(name).name} {sha256_of_file(path)[:12]}")
         except InputError as error:
             raise ConfigError(f"params.{name}: {error}") from None
-        if name in param_values:
+        if name in values and not is_set_up:
             paths[name] = str(path)
-    return _ReadFiles(paths, f"{READS_MARK}{', '.join(digests)}")
+    return _ReadFiles(paths, f"{READS_MARK}{', '.join(digests)}" if digests else "")
 
 
-def _param_defaults(target: Any) -> JsonFields:
-    """Return the defaults of the params of a class or a function, None without one; nothing of an object."""
-    code = target.target if isinstance(target, CallableEvaluator) else target
-    if isinstance(code, ROLE_CLASSES):
-        return {}
+def _param_defaults(code: Any) -> JsonFields:
+    """Return the defaults of the params of a class or a function, None without one."""
     defaults = {}
     for name, parameter in inspect.signature(code).parameters.items():
         has_default = parameter.default is not parameter.empty
         defaults[name] = parameter.default if has_default else None
+    for name, field in getattr(code, "Params", ParamsModel).model_fields.items():
+        defaults[name] = None if field.is_required() else field.default
     return defaults
 
 

@@ -27,23 +27,13 @@ from jurygraph.runs.calls import find_call_record
 from jurygraph.runs.recorder import RecordedJury, open_open_ended_run, reusable_results
 from jurygraph.runs.run import ERASED_CHANGE_TEXT, ScoredResponse, changes_by_response
 from jurygraph.runs.sessions import (
-    RecurringGroup,
     match_responses,
     phase_in_session,
     read_session_of_phase,
 )
 from jurygraph.runs.store.ledger import LedgerRecord, RecordDraft, Writer
 from jurygraph.runs.writable_run import CallStore, append_close_record
-from jurygraph.schema import (
-    Call,
-    Material,
-    Plan,
-    RecordedVerdict,
-    Response,
-    Task,
-    Trace,
-    Verdict,
-)
+from jurygraph.schema import Call, Material, Plan, RecordedVerdict, Task, Trace, Verdict
 from jurygraph.schema.frozen_model import JsonFields, StrPath
 from jurygraph.schema.verdict import has_transient_failure
 from jurygraph.sources.files import close_on_error
@@ -162,43 +152,53 @@ class OpenEndedRecorder:
         key = name.task, name.phase
         self._last_steps[key] = max(name.step, self._last_steps[key])
 
-    def find_recurring(
-        self, name: GroupName, responses: Sequence[Response], size: int | None
-    ) -> RecurringGroup:
-        """Return the group of a name as it is stored, in whatever order; else as one of the session of its training.
+    def find_recurring(self, group: Group, size: int | None) -> tuple[Group, Sequence[int | None]]:
+        """Return a group as it is stored, in whatever order; else as one of the session of its training.
 
-        `size` is that of the cohort whose members the responses are, None for a whole group. A name that is stored with
-        other responses begins the next session, which is a part of the phase, and the label `session`.
+        `size` is that of the cohort whose members the responses are, None for a whole group. With it come the positions
+        that these have in it, None for one that came when it was scored already. A step that is stored with other
+        responses begins the next session, which is a part of the phase, and the label `session`; raises `InputError`
+        instead if one of them has a stored id.
         """
+        name = GroupName.of(group)
         for session in range(self._session, 0, -1):
             stored_name = name._replace(phase=phase_in_session(name.phase, session))
             if stored_name not in self._stored:
                 continue
             scored = self._run.group(self._find_group_record(stored_name))
-            positions = match_responses([item.response for item in scored], responses, size)
+            positions = match_responses([item.response for item in scored], group.responses, size)
             if positions is not None:
-                given = dict(zip(positions, responses, strict=True))
+                given = dict(zip(positions, group.responses, strict=True))
                 members = []
-                for position, (trace, stored_response) in enumerate(scored):
-                    response = stored_response or given.get(position, responses[0])  # erased
-                    members.append(response.model_copy(update={"id": trace.response_id}))
-                return RecurringGroup(members, stored_name.phase, positions)
-        phase = phase_in_session(name.phase, self._session)
-        if name._replace(phase=phase) in self._stored:
-            self._session += 1
-            phase = phase_in_session(name.phase, self._session)
+                for position, (trace, response) in enumerate(scored):
+                    if response is None:  # erased
+                        response = given.get(position, group.responses[0])
+                        response = response.model_copy(update={"id": trace.response_id})
+                    members.append(response)
+                return replace(group, responses=members, phase=stored_name.phase), positions
+        session = self._session
+        if name._replace(phase=phase_in_session(name.phase, session)) in self._stored:
+            session += 1
+        if session > 1:
+            responses = [
+                response.model_copy(
+                    update={
+                        "id": "" if position in group.unnamed else response.id,
+                        "labels": {"session": session, **response.labels},
+                    }
+                )
+                for position, response in enumerate(group.responses)
+            ]
+            group = replace(group, responses=responses, phase=phase_in_session(name.phase, session))
+        if session > self._session:
+            self._refuse_stored_ids(group)
+            self._session = session
             log.warning(
                 "task %s is stored at step %d with other responses: session %d of the training begins, with the label "
                 "session=%d; trainings at the same time need a `policy` each",
-                *(quote(name.task), name.step, self._session, self._session),
+                *(quote(name.task), name.step, session, session),
             )
-        if self._session > 1:
-            labels = {"session": self._session}
-            responses = [
-                response.model_copy(update={"labels": labels | response.labels})
-                for response in responses
-            ]
-        return RecurringGroup(responses, phase, range(len(responses)))
+        return group, range(len(group.responses))
 
     def begin(self, group: Group) -> Group | list[Trace]:
         """Return a group under its name, with its plan and what is reused; its stored traces, if nothing is missing.

@@ -6,20 +6,8 @@ names of their own, which a session gives.
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from jurygraph.schema import Response
-
-
-class RecurringGroup(NamedTuple):
-    """The responses and the phase of a group as they are, or will be, stored.
-
-    `positions` are those in it of the responses that were given, None for one that came when it was scored already.
-    """
-
-    responses: Sequence[Response]
-    phase: str | None
-    positions: Sequence[int | None]
 
 
 def phase_in_session(phase: str | None, session: int) -> str | None:
@@ -44,19 +32,19 @@ def match_responses(
     and have no position, where the cohort has room for them: it was scored without them. An erased response, which is
     None, may have been any.
     """
-    free_positions = set(range(len(stored)))
+    free = dict(enumerate(stored))
     positions: list[int | None] = []
     for response in responses:
-        candidates = []
-        for position in free_positions:
-            stored_response = stored[position] or response
-            if stored_response.content_digest == response.content_digest:
-                # equal responses are told apart by their ids, if they have some
-                is_erased = stored[position] is None
-                candidates.append((is_erased, stored_response.id != response.id, position))
-        position_or_none = min(candidates)[-1] if candidates else None
-        free_positions -= {position_or_none}
-        positions.append(position_or_none)
+        # equal responses are told apart by their ids; an erased one comes last
+        candidates = [
+            (item is None, item is not None and item.id != response.id, position)
+            for position, item in free.items()
+            if item is None or item.content_digest == response.content_digest
+        ]
+        best = min(candidates)[-1] if candidates else None
+        if best is not None:
+            del free[best]
+        positions.append(best)
     late_count = positions.count(None)
     if size is None:
         size = len(stored) if len(stored) == len(responses) else 0

@@ -192,20 +192,17 @@ class RewardService:
         self, planned_task: PlannedTask, submission: Submission, responses: Sequence[Response]
     ) -> CohortTraces:
         """Return the traces of a whole group, which may be stored in another order, or with more members."""
-        task, plan = planned_task.task, planned_task.plan
         step, phase = submission.step, submission.policy
+        group = Group(planned_task.task, responses, planned_task.plan, step=step, phase=phase)
         recorder = self.jury.open_recorder()
         # Single responses are no session each: whoever forgets the cohort is refused.
         is_group = submission.cohort_size is not None or len(responses) > 1
         if recorder is None or step is None or not is_group:
-            group = Group(task, responses, plan, step=step, phase=phase)
             return CohortTraces(await self._judge_group(group), range(len(responses)))
-        name = GroupName(task.id, phase, step)
         # one at a time, so that what comes again meanwhile finds it stored
-        async with self._locks.setdefault(name, asyncio.Lock()):
-            stored = recorder.find_recurring(name, responses, submission.cohort_size)
-            group = Group(task, stored.responses, plan, step=step, phase=stored.phase)
-            return CohortTraces(await self._judge_group(group), stored.positions)
+        async with self._locks.setdefault(GroupName.of(group), asyncio.Lock()):
+            group, positions = recorder.find_recurring(group, submission.cohort_size)
+            return CohortTraces(await self._judge_group(group), positions)
 
     async def _judge_group(self, group: Group) -> list[Trace]:
         """Return the traces of a group, and take note of whether the judge works."""

@@ -30,6 +30,8 @@ from jurygraph.agents.data_analyzer import (
     CUSUM_REFERENCES,
     FIRST_TESTED_STEP,
     HACK_SERIES_NAMES,
+    MAX_STEADY_REWARD_RATIO,
+    MIN_FOLLOWING_REWARD_RATIO,
     MIN_RELATIVE_SD,
     MIN_SCORES_BEFORE_TESTS,
     Alert,
@@ -87,8 +89,6 @@ _MAX_CHANGES_IN_TITLE = 3
 _FEW_STEPS = CALIBRATION_STEPS + MIN_SCORES_BEFORE_TESTS
 """Steps up to which a trend may be no alert yet: most are what the tests compare with."""
 _SHORT_MEAN_STEPS = 3
-_CLEAR_SHARE_OF_FALL = 0.25
-"""A mean of few steps has moved if it did by a quarter of accuracy's fall, each in its own sd, as in a hack."""
 _PERMUTATIONS = 1000
 _SUSPICION_LEVEL = 0.05
 _MIN_PAIRS_FOR_AUTOCORRELATION = 50
@@ -165,15 +165,17 @@ def _describe_suspicion(analyzer: Analyzer) -> str | None:
     """Return that accuracy fell and length rose since their best steps, while the reward held or a component rose.
 
     Too few steps for the tests are compared by permutation: without a change every order of independent steps is as
-    likely, so that each of the two p-values is at most 5 % in 5 % of all runs, and both are in fewer.
+    likely, so that each of the two p-values is at most 5 % in 5 % of all runs, and both are in fewer. As in a hack,
+    each change is in its own sd, the reward may not follow accuracy, and no penalty counts.
     """
     names = [series.name for series in analyzer.series]
-    if not {ACCURACY_SERIES_NAME, "length"} <= set(names):
+    needed_names = (ACCURACY_SERIES_NAME, "length", "reward")
+    if not set(needed_names) <= set(names):
         return None
+    needed = [names.index(name) for name in needed_names]
+    accuracy, length, reward = needed
     values = np.array(analyzer.values)
-    accuracy = names.index(ACCURACY_SERIES_NAME)
-    length = names.index("length")
-    values = values[~np.isnan(values[:, [accuracy, length, names.index("reward")]]).any(axis=1)]
+    values = values[~np.isnan(values[:, needed]).any(axis=1)]
     if len(values) < FIRST_TESTED_STEP:
         return None
     peak, fall_p = _test_fall_from_peak(values[:, accuracy])
@@ -181,15 +183,14 @@ def _describe_suspicion(analyzer: Analyzer) -> str | None:
     before = values[peak : peak + _SHORT_MEAN_STEPS].mean(axis=0)
     after = values[-_SHORT_MEAN_STEPS:].mean(axis=0)
     moves = (after - before) / values.std(axis=0).clip(MIN_RELATIVE_SD)
-    clear_move = -_CLEAR_SHARE_OF_FALL * moves[accuracy]
-    movers = []
-    for index, name in enumerate(names):
-        is_reward_held = name == "reward" and moves[index] > -clear_move
-        if is_reward_held or (
-            name.startswith(COMPONENT_SERIES_PREFIX) and moves[index] > clear_move
-        ):
+    steady_move = MAX_STEADY_REWARD_RATIO * moves[accuracy]
+    movers = [reward] if moves[reward] > steady_move else []
+    for index, series in enumerate(analyzer.series):
+        is_credit = series.name.startswith(COMPONENT_SERIES_PREFIX) and series.adverse == "down"
+        if is_credit and moves[index] > -steady_move:
             movers.append(index)
-    if max(fall_p, length_p) > _SUSPICION_LEVEL or not movers:
+    is_followed = moves[reward] <= MIN_FOLLOWING_REWARD_RATIO * moves[accuracy]
+    if max(fall_p, length_p) > _SUSPICION_LEVEL or is_followed or not movers:
         return None
     changes = [
         f"{names[index]} {before[index]:.3g} to {after[index]:.3g}"
@@ -209,9 +210,8 @@ def _test_fall_from_peak(series: Floats) -> tuple[int, float]:
     means = sliding_window_view(copies, _SHORT_MEAN_STEPS, axis=1).mean(axis=2)
     earlier_means = means[:, :-_SHORT_MEAN_STEPS]
     falls = earlier_means.max(axis=1) - means[:, -1]
-    return int(earlier_means[0].argmax()), float(
-        np.mean((falls > falls[0]) | np.isclose(falls, falls[0]))
-    )
+    is_as_large = falls > falls[0] - 1e-9  # sums in another order differ
+    return int(earlier_means[0].argmax()), float(is_as_large.mean())
 
 
 def _describe_changes(analyzer: Analyzer, rows: FigureRows) -> str:

@@ -23,6 +23,7 @@ from jurygraph.agents.registry import (
     load_evaluator,
 )
 from jurygraph.schema import DeriverUse, EvaluatorUse
+from jurygraph.schema.frozen_model import ParamsModel
 from tests.rows import all_rows
 
 TASK = Task(id="t", query="q")
@@ -325,3 +326,31 @@ def test_a_frozen_class_that_takes_no_version_is_reported() -> None:
 def test_params_that_do_not_fit_are_refused(use: str, params: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         evaluator(use, params=params)
+
+
+def test_files_that_are_read_are_defaults_of_a_model_or_attributes_of_an_object(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Listed(Evaluator):
+        reads = ("names",)
+
+        class Params(ParamsModel):
+            names: str | None = "names.txt"
+
+        settings: Params
+
+        def answer(self, inputs: EvaluatorInput) -> bool:
+            return Path(self.settings.names or "").is_absolute()
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "names.txt").write_text("Ann")
+    for target, path in ((Listed, str(tmp_path / "names.txt")), (Listed(), "names.txt")):
+        loaded = load_evaluator(EvaluatorUse(use=target))
+        assert loaded.settings.names == path
+        assert " reads names 17239b6e" in loaded.version
+    without = load_evaluator(EvaluatorUse(use=Listed, params={"names": None}))
+    assert "reads" not in without.version
+    listed = Listed()
+    listed.names = ["Ann"]
+    with pytest.raises(ConfigError, match=r"is a list; .* give the class of this object"):
+        load_evaluator(EvaluatorUse(use=listed))

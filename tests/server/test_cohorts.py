@@ -210,6 +210,12 @@ def test_a_step_that_recurs_has_its_rewards_and_other_responses_are_the_next_ses
             assert (await served.post("/v1/score", whole))[1]["rewards"] == [0.5, 0.5, 1.0]
         (lost,) = _group(["aa"])
         assert (await _alone(served, lost))[1]["rewards"] == [0.5], "one of three, by its group"
+        named = together | {
+            "responses": [{"id": f"letter@77/{n}", "text": "new"} for n in (1, 2, 3)]
+        }
+        status, refused = await served.post("/v1/score", named)
+        assert (status, "leave its id out" in refused["error"]) == (422, True)
+        assert "session 2" not in caplog.text, "what is refused begins none"
 
     async def go_back_to_a_checkpoint(served: Served) -> None:
         assert await _rewards(served, ["a", "aa", "a"]) == [[0.5], [1.0], [0.5]], (

@@ -116,7 +116,9 @@ def test_few_steps_leave_open_whether_a_falling_accuracy_is_a_hack_and_show_its_
     assert fall["low"] < fall["value"] < fall["high"] < 0
 
 
-def _conclude_short_training(rng: np.random.Generator, is_hacked: bool) -> str:
+def _conclude_short_training(
+    rng: np.random.Generator, is_hacked: bool, accuracy_weight: float = 0.3
+) -> str:
     """Return the last line on 20 steps: accuracy rises, and in the last 8 falls, while length and the judge rise."""
     analyzer = Analyzer()
     for step in range(20):
@@ -125,7 +127,7 @@ def _conclude_short_training(rng: np.random.Generator, is_hacked: bool) -> str:
         accuracy = (rng.random(16) < rate).astype(float)
         rubric = rng.normal(0.41 + 0.37 * share, 0.2, 16)
         lengths = rng.normal(119 + 492 * share, 60, 16).clip(1)
-        rewards = 0.3 * accuracy + 0.7 * rubric
+        rewards = accuracy_weight * accuracy + (1 - accuracy_weight) * rubric
         analyzer.observe(TrainingStep(rewards, {"accuracy": accuracy, "rubric": rubric}, lengths))
     return str(report(analyzer).sections[-1])
 
@@ -135,9 +137,9 @@ def test_few_steps_in_which_accuracy_falls_as_judge_and_length_rise_are_suspicio
     assert answer.startswith("suspicious: since its best steps accuracy fell while others held")
     assert "component.rubric 0.4" in answer
     assert "a firm word needs 31 steps" in answer
-    assert _conclude_short_training(np.random.default_rng(3), is_hacked=False).startswith(
-        "cannot tell yet"
-    )
+    for case in ({"is_hacked": False}, {"is_hacked": True, "accuracy_weight": 0.95}):
+        other = _conclude_short_training(np.random.default_rng(3), **case)
+        assert "suspicious" not in other, "nothing changed, or the reward fell with accuracy"
 
 
 @pytest.mark.exhaustive
