@@ -4,6 +4,7 @@ A format is a module next to this one, and an entry here; the formats that are r
 direction loads the other.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -62,7 +63,8 @@ def _read_workbook(run: Run, options: TableOptions, stack: ExitStack) -> ExportC
             "use --to parquet"
         )
     # first, so that a label that no response has is refused before the rest is read
-    by_label = {f"By {options.by}"[:31]: read_label_sheet(run, options.by)} if options.by else {}
+    title = re.sub(r"[\\/?*:\[\]]", " ", f"By {options.by}")[:31]  # what Excel refuses
+    by_label = {title: read_label_sheet(run, options.by)} if options.by else {}
     columns, rows = read_response_sheet(run, options)
     agents = read_agent_sheet(run, len(rows))
     reward = [column.title for column in columns].index("Reward")

@@ -94,7 +94,7 @@ class LabelChoice:
         classes = self.classes.get(key) or self.classes.get("", ())
         if classes or self.open_classes is None:
             return classes
-        if not question and column in LABEL_FIELDS:
+        if not question and column.casefold() in LABEL_FIELDS:
             key = ""  # `score` of one file and `label` of another are one question
         return self.open_classes.setdefault(key, OpenClasses())
 

@@ -107,6 +107,7 @@ _WIDE_TABLE_HINT = (
 )
 _WIDE_TABLE_COLUMNS = ("item", "label", "score", "annotator", "reviewer")
 """What a file lacks in which each person has a column."""
+_HALF_DAY_PATTERN = re.compile(r"(?<![a-z])[ap]m\b", re.IGNORECASE)
 NUMERAL_PATTERN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -185,13 +186,11 @@ def select_people(
     """Return the rows of files that count, with one name for each person, whom a field names.
 
     Rows that repeat another one in every column count only if that is wanted. Raises `InputError` as `merge_names`,
-    `sort_by_time` and `leave_out_raters` do.
+    `keep_last_labels` and `leave_out_raters` do.
     """
     files = merge_names(files, field, people)
-    if people.last_by is not None:
-        files = [sort_by_time(file, people.last_by) for file in files]
     if people.keep_last or people.last_by is not None:
-        files = keep_last_labels(files)
+        files = keep_last_labels(files, people.last_by)
     elif not counts_repeats:
         files = list(map(drop_repeated_labels, files))
     return leave_out_raters(files, field, people.without)
@@ -312,22 +311,23 @@ def drop_repeated_labels(file: FileRows[N]) -> FileRows[N]:
     return replace(file, rows=tuple(row for row in file.rows if row[0] in positions))
 
 
-def keep_last_labels(files: Sequence[FileRows[N]]) -> list[FileRows[N]]:
+def keep_last_labels(
+    files: Sequence[FileRows[N]], time_column: str | None = None
+) -> list[FileRows[N]]:
     """Return the files with one row for each item, or question about it, and person: the last one that has a label.
 
-    Files and rows are in the order of time. A warning counts the rows left out. To be called in the place of
-    `drop_repeated_labels`, which takes an answer that was changed, and changed back, for a copy of the first.
+    Files and rows are in the order of time, unless a column has the times, which may be equal. A warning counts the
+    rows left out. To be called in the place of `drop_repeated_labels`, which takes an answer that was changed, and
+    changed back, for a copy of the first. Raises `InputError` for a time that cannot be read.
     """
     last_row_by_subject: dict[object, N] = {}
     labelled_subjects = []
-    for file in files:
-        for _, row in file.rows:
-            subject = tuple(getattr(row, name, None) for name in _SUBJECT_FIELDS)
-            has_label = {getattr(row, name, None) for name in LABEL_FIELDS} != {None}
-            if has_label:
-                labelled_subjects.append(subject)
-            if has_label or subject not in last_row_by_subject:
-                last_row_by_subject[subject] = row
+    for row in _list_rows_in_time(files, time_column):
+        subject = tuple(getattr(row, name, None) for name in _SUBJECT_FIELDS)
+        if _has_label(row):
+            labelled_subjects.append(subject)
+        if _has_label(row) or subject not in last_row_by_subject:
+            last_row_by_subject[subject] = row
     kept_rows = set(map(id, last_row_by_subject.values()))  # equal rows are several
     kept_files = []
     for file in files:
@@ -342,27 +342,40 @@ def keep_last_labels(files: Sequence[FileRows[N]]) -> list[FileRows[N]]:
     return kept_files
 
 
-def sort_by_time(file: FileRows[N], column: str) -> FileRows[N]:
-    """Return the file with its rows in the order of the times in a column. Raises `InputError` for what is none."""
-    cells = {position: values.get(column) for position, values in read_rows(Path(file.path))}
-    if not any(cells.values()):
-        raise missing_column_error(file.path, [column], read_first_row(file.path), "--last-by")
-    times = {}
-    for position, cell in cells.items():
-        try:
-            times[position] = _parse_time(str(cell))
-        except ValueError:
-            problem = Problem((column,), f"is {quote(str(cell))}", "write 2026-11-30 14:05")
-            raise_field_error(f"{file.path}, {position}", problem)
-    return replace(file, rows=tuple(sorted(file.rows, key=lambda row: times[row[0]])))
+def _has_label(row: FrozenModel) -> bool:
+    return {getattr(row, name, None) for name in LABEL_FIELDS} != {None}
 
 
-def _parse_time(text: str) -> float:
-    """Return a time in seconds, as Mechanical Turk and mails write it, or ISO 8601. Raises `ValueError` for others."""
-    parsed = parsedate_tz(text)
+def _list_rows_in_time(files: Sequence[FileRows[N]], column: str | None) -> list[N]:
+    """Return the rows of all files, in the order of the times in a column, if one is named; without a label first."""
+    rows_with_time = []
+    for file in files:
+        cells = {}
+        if column is not None:
+            cells = {place: values.get(column) for place, values in read_rows(Path(file.path))}
+            if not any(cells.values()):
+                raise missing_column_error(
+                    file.path, [column], read_first_row(file.path), "--last-by"
+                )
+        for position, row in file.rows:
+            time = 0.0
+            if column is not None and _has_label(row):
+                time = _parse_time(f"{file.path}, {position}", column, str(cells[position]))
+            rows_with_time.append((time, row))
+    return [row for _, row in sorted(rows_with_time, key=lambda pair: pair[0])]
+
+
+def _parse_time(location: str, column: str, text: str) -> float:
+    """Return a time in seconds, as Mechanical Turk and mails write it, or ISO 8601."""
+    # it passes over PM, and 2:05 PM would be before 9:00 AM
+    parsed = None if _HALF_DAY_PATTERN.search(text) else parsedate_tz(text)
     if parsed is not None:
-        return mktime_tz((*parsed[:9], parsed[9] or 0))
-    moment = datetime.fromisoformat(text)
+        return mktime_tz(parsed)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        problem = Problem((column,), f"is {quote(text)}", "write 2026-11-30 14:05")
+        raise_field_error(location, problem)
     return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
 
 
@@ -736,7 +749,13 @@ def read_validated_rows(
         unread_columns[column] = None
         if column not in _RATINGS_COLUMN_NAMES:  # columns that nobody wants are many
             unread_columns[column] = did_you_mean(column.casefold(), missing, min_similarity=0.6)
-    return FileRows(str(path), tuple(rows), column_by_field, unread_columns)
+    # unless it is named, `Score` is no question beside another file's `score`
+    unnamed = {
+        name: column.casefold()
+        for name, column in column_by_field.items()
+        if name not in columns and column.casefold() in LABEL_FIELDS
+    }
+    return FileRows(str(path), tuple(rows), column_by_field | unnamed, unread_columns)
 
 
 def _omit_mturk_nonanswers(
@@ -846,7 +865,7 @@ def _match_columns(
     columns: NameByField,
     present_columns: Sequence[str],
     options: NameByField,
-) -> NameByField:
+) -> dict[str, str]:
     """Return the column of each of the fields of which a file with the columns `present_columns` has one."""
     column_by_field = {}
     errors = []
@@ -871,11 +890,11 @@ def _match_columns(
         elif name in columns or name in _required_fields(model):
             error = _rating_column_error(location, candidates, present_columns, options.get(name))
             errors.append(error)
-    if len(errors) > 1 and columns:  # without named columns it may be no such file
-        also = [str(error).removeprefix(f"{location}: ") for error in errors]
-        raise InputError(f"{location}: {'; also '.join(also)}")
-    for error in errors:
-        raise error
+    if errors and not columns:  # it may be no such file
+        raise errors[0]
+    if errors:
+        problems = [str(error).removeprefix(f"{location}: ") for error in errors]
+        raise InputError(f"{location}: {'; also '.join(problems)}")
     return column_by_field
 
 

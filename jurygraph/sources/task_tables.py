@@ -594,7 +594,8 @@ def _read_optional_cells(
     names = [getattr(columns, role) for role in _TASK_COLUMN_ROLES]
     cells = {column: values.get(str(column)) for column in names}
     context = values.get(str(columns.context))
-    if columns.messages is not None and isinstance(context, str | list | None):
+    is_number = _PLAIN_NUMBER_PATTERN.fullmatch(str(context))  # of CSV, as text
+    if columns.messages is not None and isinstance(context, str | list | None) and not is_number:
         cells[columns.context] = None if context == "" else context
     system = _parse_text_or_list(values.get(str(columns.system)))
     if isinstance(system, str | list):

@@ -346,6 +346,9 @@ def _accuracy_cell(person: Figures) -> IntervalCell:
     return IntervalCell(person["accuracy"], *(person["accuracy_interval"] or (None, None)))
 
 
+_HABIT_WORDS = " (says {label} for {count} of {all} that others call {others})"
+
+
 def conclude_annotators(figures: Figures) -> Iterator[str]:
     """Yield whom not to trust, and who is lenient or strict, if the labels show it.
 
@@ -381,12 +384,7 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
     shifts = {}
     for name, person in people.items():
         habit = person.get("habit")
-        words = (
-            ""
-            if habit is None
-            else " (says {label} for {count} of {all} that others call {others})"
-        )
-        shifts[name + words.format_map(habit)] = person["shift"]
+        shifts[name + _HABIT_WORDS.format_map(habit) if habit else name] = person["shift"]
     unit, baseline = "labels", SHIFT_FROM_MIDDLE
     if has_words(figures["classes"]):
         unit, baseline = "credit", SHIFT_FROM_OTHERS

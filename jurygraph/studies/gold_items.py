@@ -63,23 +63,21 @@ def compare_on_gold(counts: Ints) -> list[int]:
     draws = (all_labels, all_right, labels)
     is_worse = hypergeom.cdf(right, *draws) < SIGNIFICANCE_LEVEL / len(counts)
     is_better = hypergeom.sf(right - 1, *draws) < SIGNIFICANCE_LEVEL
-    return [int(side) for side in is_better.astype(np.int64) - is_worse]
+    sides: list[int] = (is_better.astype(np.int64) - is_worse).tolist()
+    return sides
 
 
 def conclude_gold(people: Mapping[str, Figures]) -> Iterator[str]:
     """Yield who is right on how many known items, least often first, and a warning of who surely errs more there."""
-    share_by_name = {}
-    texts = {}
-    for name, person in people.items():
-        gold = person.get("gold")
-        if gold and gold["labels"]:
-            share_by_name[name] = gold["right"] / gold["labels"]
-            texts[name] = f"{name} {gold['right']} of {gold['labels']}"
-    if not texts:
+    known = {name: row["gold"] for name, row in people.items() if row.get("gold", {}).get("labels")}
+    if not known:
         return
-    names = sorted(texts, key=share_by_name.__getitem__)
-    sentence = f"right on gold, least often first: {join_names(texts[name] for name in names)}"
-    worse = [name for name in names if people[name]["gold"].get("side") == -1]
+    names = sorted(known, key=lambda name: known[name]["right"] / known[name]["labels"])
+    counts = join_names(
+        f"{name} {known[name]['right']} of {known[name]['labels']}" for name in names
+    )
+    sentence = f"right on gold, least often first: {counts}"
+    worse = [name for name in names if known[name].get("side") == -1]
     if worse:
         sentence = (
             f"Warning: {sentence}; surely less often than the others: {join_names(worse)}; to leave out: "

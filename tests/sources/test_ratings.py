@@ -838,6 +838,13 @@ def test_the_last_label_by_a_column_of_times_and_the_names_of_one_person(tmp_pat
     people = PeopleChoice(same_names=True, same_person=["petra_h=Petra"], last_by="sent")
     (file,) = read_rating_files([path], {}, {}, people)
     assert [(row.reviewer, row.score) for row in ratings(file)] == [("Petra", 1)]
+    sooner = rating(reviewer="Petra", score=4, sent="Fri Nov 15 12:00:00 PST 2019")
+    noon = table(tmp_path / "sooner.csv", sooner, rating(item="b", score="", sent=""))
+    files = read_rating_files([path, noon], {}, {}, people)
+    assert [[row.score for row in ratings(file)] for file in files] == [[1], [None]], "of all files"
+    table(path, rating(reviewer="Petra", score=1, sent="Nov 15 2019 2:00 PM"))
+    with pytest.raises(InputError, match="line 2, field sent: is 'Nov 15 2019 2:00 PM'; write 20"):
+        read_rating_files([path], {}, {}, PeopleChoice(last_by="sent"))
     refused: Mapping[str, Mapping[str, Any]] = {
         "--same-person: nobody is 'petra_j'": {"same_person": ["petra_j=Petra"]},
         "--same-person petra_h: expected OTHER=NAME": {"same_person": ["petra_h"]},
@@ -858,6 +865,9 @@ def test_named_columns_that_are_missing_are_named_at_once(tmp_path: Path) -> Non
 def test_ratings_without_a_dimension_are_of_what_their_column_is_called_by(tmp_path: Path) -> None:
     """So that agreement names them; not those of `score`, and not where models are asked by the dimension."""
     path = table(tmp_path / "r.csv", {"item": "a", "reviewer": "ann", "stars": 3})
+    spelt = table(tmp_path / "s.csv", {"Item": "a", "Reviewer": "ann", "Score": 3})
+    (file,) = read_rating_files([spelt], {}, {}, level="ordinal")
+    assert (ratings(file)[0].dimension, file.columns["score"]) == (None, "score")
     for level, dimension in (("ordinal", "stars"), (None, None)):
         (file,) = read_rating_files([path], {"score": "stars"}, {}, level=level)
         assert [found.dimension for found in ratings(file)] == [dimension]

@@ -208,13 +208,11 @@ def test_a_chat_may_have_the_context_of_its_task(tmp_path: Path) -> None:
     assert [response.labels for _, (response,) in read if response.labels] == [
         {"context": cells[-1]}
     ]
-    table = [{"messages": json.dumps(CHAT), "passages": cell} for cell in ("", "Dogs pay.")]
+    table = [{"messages": json.dumps(CHAT), "passages": cell} for cell in ("", "Dogs pay.", "7")]
     named = TableColumns(messages="messages", context="passages")
-    contexts = [
-        task.context
-        for task, _ in read_tasks(write_table(tmp_path / "c.csv", table), columns=named)
-    ]
-    assert [context and context[0].text for context in contexts] == [None, "Dogs pay."]
+    read = read_tasks(write_table(tmp_path / "c.csv", table), columns=named)
+    assert [task.context and task.context[0].text for task, _ in read] == [None, "Dogs pay.", None]
+    assert read[-1][1][0].labels == {"passages": 7}
     assert refusal(path, named).startswith("chats.jsonl: has no column 'passages'; ")
 
 

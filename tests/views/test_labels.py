@@ -112,10 +112,16 @@ def test_a_number_for_an_id_says_which_row_it_is(tmp_path: Path) -> None:
     with jg.Jury(evaluators=[length], record=tmp_path / "run") as jury:
         jury.score(
             jg.Task(id="row-37", query="?"),
-            [jg.Response(id=f"row-37/{name}", agent=name, text="x") for name in "AB"],
+            [
+                jg.Response(id=f"row-37/{name}", agent=name, text="x", labels={"a/b": 1})
+                for name in "AB"
+            ],
         )
     refused = run_command("explain", tmp_path / "run", "--response", "37")
     assert "row 37 below the header, row 38 of the sheet, is row-37/A, row-37/B" in refused.err
+    written = tmp_path / "x.xlsx"
+    assert run_command("export", tmp_path / "run", "--by", "a/b", "-o", written).code == 0
+    assert load_workbook(written).sheetnames[1] == "By a b", "Excel has no / in the name of a sheet"
 
 
 def test_a_ranking_and_a_brief_show_the_values_of_a_label(folder: Path, tmp_path: Path) -> None:

@@ -247,13 +247,14 @@ def _notes_on_consensus(
         name: row for name, row in consensus.annotators.items() if name in names
     }
     for sentence in conclude_annotators(figures):
+        # of half of those named here it proposes to leave out nobody
         if sentence.startswith("Warning: "):
             warning = sentence.partition("; to leave out: ")[0]
             yield f"{warning}; name others in --reviewers"
     raters = consensus.annotator_names
     left_out = frozenset().union(*(item.left_out for item in consensus.items.values()))
     for name in names:
-        if fold_name(name) in map(fold_name, left_out):
+        if name not in raters and fold_name(name) in map(fold_name, left_out):
             raise InputError(
                 f"--reviewers: {quote(name)} was left out of {path} by --without, and so are new labels; name others"
             )

@@ -61,7 +61,7 @@ from jurygraph.sources.ratings import (
     select_people,
     split_column_subject,
 )
-from jurygraph.sources.table_rows import read_first_row
+from jurygraph.sources.table_rows import find_column, read_first_row
 from jurygraph.studies import adjudication
 from jurygraph.studies.adjudication import SavedConsensus, read_rounds, select_round
 from jurygraph.studies.consensus import report
@@ -499,7 +499,9 @@ def _read_gold_labels(path: Path, columns: NameByField) -> dict[str, Mapping[str
     gold_by_question: dict[str, dict[str, LabelWithPlace]] = {}
     for name, column in known_pairs or pairs:
         for question, labels in read_gold(path, {**gold_columns, "label": column}).items():
-            gold_labels = gold_by_question.setdefault(name if question == column else question, {})
+            gold_labels = gold_by_question.setdefault(
+                name if question.casefold() == column.casefold() else question, {}
+            )
             for item, label in labels.items():
                 if gold_labels.setdefault(item, label).label != label.label:
                     raise InputError(
@@ -511,7 +513,7 @@ def _read_gold_labels(path: Path, columns: NameByField) -> dict[str, Mapping[str
 def _find_column(header: Collection[str], column: str, name: str) -> str:
     """Return what gold calls a column: as ratings do, without the part before a dot, as `Input.`, or by the name."""
     names = (column, column.rpartition(".")[2], name)
-    return next(filter(header.__contains__, names), column)
+    return next(filter(None, (find_column(name, header) for name in names)), column)
 
 
 def _notes_on_texts(files: Sequence[VotesFile]) -> Iterator[str]:

@@ -414,9 +414,8 @@ def export(
             *others, last = dict.fromkeys(
                 form.name for form in EXPORTERS if name in form.option_names
             )
-            raise InputError(
-                f"--{name}: is not for --to {exporter.name}; use {', '.join(others)} or {last}"
-            )
+            forms = " or ".join([", ".join(others)] * bool(others) + [last])
+            raise InputError(f"--{name}: is not for --to {exporter.name}; use {forms}")
     if output is None and exporter.needs_file:
         raise InputError(f"--to {exporter.name}: needs an output file; name one with -o")
     if exporter.required_library:

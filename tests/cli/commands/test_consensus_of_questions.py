@@ -407,14 +407,14 @@ def test_gold_may_call_its_items_item_or_id_whatever_the_ratings_do(
     ]
     table(tmp_path / "v.csv", *rows)
     command = ("v.csv", "--id-column", "Reply ID", "--target-column", "tone", "--gold", "gold.csv")
-    for column in ("Reply ID", "item", "id"):
+    for column in ("Reply ID", "item", "id", "reply id", "ID"):
         table(tmp_path / "gold.csv", {column: "i0", "tone": "kind"})
         assert consensus_json(run, *command)["counts"]["gold"] == 1
     rows = [{f"Input.{name}": cell for name, cell in row.items()} for row in rows]
     table(tmp_path / "w.csv", *rows)
     columns = ("--id-column", "Input.Reply ID", "--reviewer-column", "Input.annotator")
     mapped = ("w.csv", *columns, "--target-column", "mood=Input.tone", "--gold", "gold.csv")
-    for column in ("Input.tone", "tone", "mood"):
+    for column in ("Input.tone", "tone", "mood", "Mood"):
         table(tmp_path / "gold.csv", {"Reply ID": "i0", column: "kind"})
         assert consensus_json(run, *mapped)["counts"]["gold"] == 1
     table(tmp_path / "gold.csv", {"reply_id": "i0", "tone": "kind"})
