@@ -855,18 +855,22 @@ def _match_columns(
     options: NameByField,
 ) -> NameByField:
     """Return the column of each of the fields of which a file with the columns `present_columns` has one."""
-    column_by_field = {}
-    errors = []
+    candidates_by_field = {}
+    matches_by_field = {}
     for name in fields:
         # A row of a model with both fields says two things by the two names.
         alias = _COLUMN_ALIASES.get(name)
         other = None if alias in model.model_fields else alias
         candidates = [columns[name]] if name in columns else [*filter(None, (other, name))]
-        matches = [column for column in candidates if column in present_columns]
-        if not matches:
-            spellings = [find_column(column, present_columns) for column in candidates]
-            columns_found = list(filter(None, spellings))
-            matches = columns_found if len(columns_found) == 1 else []
+        candidates_by_field[name] = candidates
+        matches_by_field[name] = [column for column in candidates if column in present_columns]
+    wanted = {*columns, *_required_fields(model)}.intersection(fields)
+    if not all(matches_by_field[name] for name in wanted):
+        # only of a file that would be refused: the digest of a history that was read stays as it is
+        _match_other_spellings(location, candidates_by_field, matches_by_field, present_columns)
+    column_by_field = {}
+    errors = []
+    for name, matches in matches_by_field.items():
         if len(matches) > 1:
             names = " and ".join(map(repr, matches))
             raise InputError(
@@ -875,7 +879,8 @@ def _match_columns(
             )
         if matches:
             column_by_field[name] = matches[0]
-        elif name in columns or name in _required_fields(model):
+        elif name in wanted:
+            candidates = candidates_by_field[name]
             error = _rating_column_error(location, candidates, present_columns, options.get(name))
             errors.append(error)
     if len(errors) > 1 and columns:  # without named columns it may be no such file
@@ -884,6 +889,20 @@ def _match_columns(
     for error in errors:
         raise error
     return column_by_field
+
+
+def _match_other_spellings(
+    location: str,
+    candidates_by_field: Mapping[str, Sequence[str]],
+    matches_by_field: dict[str, list[str]],
+    present_columns: Sequence[str],
+) -> None:
+    """Add the column of each field without one that differs from its name in case alone, and say so."""
+    for name, candidates in candidates_by_field.items():
+        columns = {find_column(column, present_columns) for column in candidates} - {None}
+        if not matches_by_field[name] and len(columns) == 1:
+            matches_by_field[name] = list(filter(None, columns))
+            _LOGGER.warning("%s: %s is read as %s", location, *matches_by_field[name], name)
 
 
 def _rating_column_error(
