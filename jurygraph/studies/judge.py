@@ -51,7 +51,6 @@ from jurygraph.studies.judgements import (
     Traits,
     find_judgements_of_question,
     find_questions_by_name,
-    has_name_of_no_question,
     pair_name,
     question_of_target_column,
     refuse_unknown_responses,
@@ -392,8 +391,7 @@ def join_labels_with_judgements(
     A label without `question` is of the argument `question`, or of the question that its column is called by; without
     both, it is of the response as a whole, and every question is compared with it. The last part of a question's id is
     enough where one question about the response has it; `reward` is the reward of a run. Labels on another scale than
-    the judge's are compared by their order. A fault `is_fault` in its study where labels name something else than it:
-    `question` alone chooses it for labels that say `outcome`, and is its name for those that say nothing.
+    the judge's are compared by their order. A fault `is_fault` in its study where neither labels nor `question` name it.
 
     A judge for a reviewer is compared with the labels of that reviewer, if labels have reviewers. Several labels of a
     response become their mean, or, for true and false, the majority's; where those tie, the response is counted, and
@@ -413,7 +411,6 @@ def join_labels_with_judgements(
             f"{labels.path}: has no label with split {quote(split or '')}; name one that is there"
         )
     refuse_unknown_responses(runs, labels, chosen)
-    has_foreign_name = question is not None and has_name_of_no_question(runs, labels, chosen)
     if question is None:
         question = question_of_target_column(runs, labels, chosen)
     chosen = resolve_label_questions(runs, labels, chosen, question)
@@ -433,7 +430,7 @@ def join_labels_with_judgements(
                 study = _join_judge_labels(
                     run, judge, judgements, labels, matching_labels, should_fit_consensus
                 )
-                if has_foreign_name or matching_labels[0][1].question is None:
+                if all(label.question is None for _, label in matching_labels):
                     directions = {
                         row.is_fault for row in judgements.values() if row.score is not None
                     }
