@@ -334,7 +334,7 @@ class ReviewerHistory:
         total = len(self._ratings.rows)
         reviewers = format_count(len({example.reviewer for example in self.examples}), "reviewer")
         yield f"Of {format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
-        prompt_column = _find_prompt_column(self._ratings)
+        prompt_column = _find_prompt_column(self._ratings, self.has_prompts)
         if prompt_column is not None and not self.has_prompts:
             yield (
                 f"Past scores are shown without column {quote(prompt_column)} of {self.name}; if the texts answer it, "

@@ -855,22 +855,19 @@ def _match_columns(
     options: NameByField,
 ) -> NameByField:
     """Return the column of each of the fields of which a file with the columns `present_columns` has one."""
-    candidates_by_field = {}
-    matches_by_field = {}
-    for name in fields:
-        # A row of a model with both fields says two things by the two names.
-        alias = _COLUMN_ALIASES.get(name)
-        other = None if alias in model.model_fields else alias
-        candidates = [columns[name]] if name in columns else [*filter(None, (other, name))]
-        candidates_by_field[name] = candidates
-        matches_by_field[name] = [column for column in candidates if column in present_columns]
+    candidates_by_field = {name: _candidate_columns(name, model, columns) for name in fields}
     wanted = {*columns, *_required_fields(model)}.intersection(fields)
-    if not all(matches_by_field[name] for name in wanted):
-        # only of a file that would be refused: the digest of a history that was read stays as it is
-        _match_other_spellings(location, candidates_by_field, matches_by_field, present_columns)
+    # other spellings are of a file that would be refused: the digest of a history that was read stays as it is
+    is_refused = any(set(present_columns).isdisjoint(candidates_by_field[name]) for name in wanted)
     column_by_field = {}
     errors = []
-    for name, matches in matches_by_field.items():
+    for name, candidates in candidates_by_field.items():
+        matches = [column for column in candidates if column in present_columns]
+        if is_refused and not matches:
+            spellings = [find_column(column, present_columns) for column in candidates]
+            matches = list(filter(None, spellings))
+            for column in matches:
+                _LOGGER.warning("%s: %s is read as %s", location, column, name)
         if len(matches) > 1:
             names = " and ".join(map(repr, matches))
             raise InputError(
@@ -880,7 +877,6 @@ def _match_columns(
         if matches:
             column_by_field[name] = matches[0]
         elif name in wanted:
-            candidates = candidates_by_field[name]
             error = _rating_column_error(location, candidates, present_columns, options.get(name))
             errors.append(error)
     if len(errors) > 1 and columns:  # without named columns it may be no such file
@@ -891,18 +887,11 @@ def _match_columns(
     return column_by_field
 
 
-def _match_other_spellings(
-    location: str,
-    candidates_by_field: Mapping[str, Sequence[str]],
-    matches_by_field: dict[str, list[str]],
-    present_columns: Sequence[str],
-) -> None:
-    """Add the column of each field without one that differs from its name in case alone, and say so."""
-    for name, candidates in candidates_by_field.items():
-        columns = {find_column(column, present_columns) for column in candidates} - {None}
-        if not matches_by_field[name] and len(columns) == 1:
-            matches_by_field[name] = list(filter(None, columns))
-            _LOGGER.warning("%s: %s is read as %s", location, *matches_by_field[name], name)
+def _candidate_columns(name: str, model: type[FrozenModel], columns: NameByField) -> list[str]:
+    # A row of a model with both fields says two things by the two names.
+    alias = _COLUMN_ALIASES.get(name)
+    other = None if alias in model.model_fields else alias
+    return [columns[name]] if name in columns else [*filter(None, (other, name))]
 
 
 def _rating_column_error(

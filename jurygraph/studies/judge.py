@@ -145,20 +145,15 @@ class JudgeStudy:
         if not self.is_fault:
             return self
         ends = sum(self.scale)
-        turned_rows = []
-        for rows in (self.rows, self.unsupported, self.undecided):
-            turned_rows.append(
-                [
-                    row._replace(prediction=ends - row.prediction, score=1.0 - row.score)
-                    for row in rows
-                ]
-            )
-        rows, unsupported, undecided = turned_rows
+        turned_rows = {}
+        for name in ("rows", "unsupported", "undecided"):
+            turned_rows[name] = [
+                row._replace(prediction=ends - row.prediction, score=1.0 - row.score)
+                for row in getattr(self, name)
+            ]
         return replace(
             self,
-            rows=rows,
-            unsupported=unsupported,
-            undecided=undecided,
+            **turned_rows,
             others=[(task, ends - prediction) for task, prediction in self.others],
             person_labels=[
                 row._replace(prediction=ends - row.prediction) for row in self.person_labels
@@ -391,7 +386,7 @@ def join_labels_with_judgements(
     A label without `question` is of the argument `question`, or of the question that its column is called by; without
     both, it is of the response as a whole, and every question is compared with it. The last part of a question's id is
     enough where one question about the response has it; `reward` is the reward of a run. Labels on another scale than
-    the judge's are compared by their order. A fault `is_fault` in its study where neither labels nor `question` name it.
+    the judge's are compared by their order. A fault `is_fault` in its study where no label, nor `question`, names it.
 
     A judge for a reviewer is compared with the labels of that reviewer, if labels have reviewers. Several labels of a
     response become their mean, or, for true and false, the majority's; where those tie, the response is counted, and

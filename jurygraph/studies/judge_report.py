@@ -934,7 +934,7 @@ def _notes(judges: FigureRows, tasks: int) -> Iterator[str]:
     if faults:
         yield (
             f"compared turned round (1 - value), as no label names the fault {join_names(faults)}; if they are of it, "
-            f"say so: --question {shlex.quote([*faults][0])}"
+            f"say so: --question {shlex.quote(next(iter(faults)))}"
         )
     fewest = min(judges, key=itemgetter("tasks"), default={"tasks": _FEW_TASKS_THRESHOLD})
     if fewest["tasks"] < _FEW_TASKS_THRESHOLD:

@@ -97,7 +97,7 @@ def compare_jury_judges(
 
     Not of an escalation, whose last judge answers only what is hard. Of the `labelled`, `both_wrong` is how many both
     have wrong, `by_chance` how many that would be were they independent among equal labels, and `p` how probable as
-    many then are (over tasks, whose responses are alike; one-sided, Bonferroni over pairs). `costs` are of both, in US dollars, NaN for an unknown price.
+    many then are (over tasks, whose responses are alike; one-sided, Bonferroni over pairs).
     """
     escalated = {
         judge.question
@@ -121,13 +121,9 @@ def compare_jury_judges(
                 )
     pairs = compare_judge_pairs(scores)
     for pair in pairs:
-        names = pair["first"], pair["second"]
-        costs = []
-        for name in names:
-            costs.append(math.fsum(cost for (_, judge), cost in run.costs.items() if judge == name))
-        errors = _compare_errors(*(labelled_rows[name] for name in names))
+        errors = _compare_errors(labelled_rows[pair["first"]], labelled_rows[pair["second"]])
         p = min(1.0, errors["p"] * len(pairs))
-        yield {"run": run.run, **pair, "costs": costs, **errors, "p": p}
+        yield {"run": run.run, **pair, **errors, "p": p}
 
 
 def _compare_errors(
