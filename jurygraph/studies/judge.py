@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
@@ -145,7 +145,7 @@ class JudgeStudy:
         if not self.is_fault:
             return self
         ends = sum(self.scale)
-        turned_rows = {}
+        turned_rows: dict[str, Any] = {}
         for name in ("rows", "unsupported", "undecided"):
             turned_rows[name] = [
                 row._replace(prediction=ends - row.prediction, score=1.0 - row.score)
