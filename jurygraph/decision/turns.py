@@ -32,8 +32,8 @@ def fold_turns(
     """Yield the verdicts about a response; those on turns become one for each seat, such as a judge.
 
     A verdict that no evaluator gave, as a gate stopped the turn, is part of every seat. A component
-    that counts decides whether a question is a penalty. It is met by its value, as other scores are, unless the reward
-    counts what is met (`questions_counted_as_met`).
+    that counts decides whether a question is a penalty. A mean is met by its value, unless the reward counts what is
+    met (`questions_counted_as_met`); other values by their turns: the last, or whether one fails.
     """
     uses = read_uses(decision)
     counted_as_met = questions_counted_as_met(decision)
@@ -52,7 +52,9 @@ def fold_turns(
             table = build_verdict_table([question], [seat_verdicts[0].about], counted_verdicts)
             cells = table.score_matrix(use, decision.rule, direction, "counted", met_from)
             verdict = fold_verdicts(seat_verdicts, cells, 0, has_all_turns)
-            yield verdict if question.id in counted_as_met else _meet_by_score(verdict, met_from)
+            if use.turns.get(question.id) == "mean" and question.id not in counted_as_met:
+                verdict = _meet_by_score(verdict, met_from)
+            yield verdict
 
 
 def read_uses(decision: Decision) -> dict[str, QuestionUse]:
@@ -139,6 +141,7 @@ def fold_jury(
     it is the worst case since these have no majority. What no judge bears out by a quotation is unsupported.
 
     A folded score decides what is met, except where most votes do: in a majority or a hard rule (`counted_as_met`).
+    Of turns up to the first failure, whether there is one does: at the end of a chat it hardly lowers the score.
     """
     verdicts_by_response = defaultdict(list)
     for verdict in verdicts:
@@ -150,7 +153,10 @@ def fold_jury(
     codes = table.effective_columns(question.id, spec_input, is_penalty).verdict_code
     is_worst_case = (codes == WORST_CASE_CODE).any(axis=1) & (spec_input.reduce == "majority")
     is_decided_by_votes = spec_input.reduce == "majority" and question.scope != "turn"
-    is_met_by_score = not is_decided_by_votes and question.id not in counted_as_met
+    is_decided_by_failure = spec_input.turns.get(question.id) == "first_failure"
+    is_met_by_score = not (
+        is_decided_by_votes or is_decided_by_failure or question.id in counted_as_met
+    )
     for row, response_verdicts in enumerate(verdicts_by_response.values()):
         verdict = fold_verdicts(response_verdicts, cells, row)
         if is_met_by_score:

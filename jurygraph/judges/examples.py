@@ -36,7 +36,6 @@ from jurygraph.sources.ratings import (
     read_ratings,
     read_texts,
 )
-from jurygraph.sources.table_rows import find_column
 
 ScaleByDimension = Mapping[str, tuple[float, float]]
 TextPairByKey = Mapping[str, tuple[str, str]]
@@ -169,9 +168,14 @@ class _ExampleSelection:
         return "duplicate"
 
 
-def _find_prompt_column(ratings: RatingsFile) -> str | None:
-    columns = [find_column(name, ratings.unread_columns) for name in _PROMPT_COLUMN_NAMES]
-    return next(filter(None, columns), None)
+def _find_prompt_column(ratings: RatingsFile, has_prompts: bool) -> str | None:
+    """Return the column of prompts; in another case only where there would be none, as digests must stay."""
+    columns = [name for name in _PROMPT_COLUMN_NAMES if name in ratings.unread_columns]
+    if not columns and not has_prompts:
+        columns = [
+            column for column in ratings.unread_columns if column.casefold() in _PROMPT_COLUMN_NAMES
+        ]
+    return next(iter(columns), None)
 
 
 def _find_single_dimension(ratings: RatingsFile, scales: ScaleByDimension) -> str:
@@ -289,7 +293,7 @@ class ReviewerHistory:
         prompts: dict[str, str] = {}
         if shows_prompts:
             prompts = {} if texts is None else read_prompts(texts, {})
-            prompt_column = columns.get("prompt", _find_prompt_column(ratings))
+            prompt_column = columns.get("prompt", _find_prompt_column(ratings, bool(prompts)))
             if prompt_column is not None:
                 prompts |= read_prompts(path, {**columns, "prompt": prompt_column})
             if prompts.keys().isdisjoint(rating.key for _, rating in ratings.rows):
@@ -330,7 +334,7 @@ class ReviewerHistory:
         total = len(self._ratings.rows)
         reviewers = format_count(len({example.reviewer for example in self.examples}), "reviewer")
         yield f"Of {format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
-        prompt_column = _find_prompt_column(self._ratings)
+        prompt_column = _find_prompt_column(self._ratings, self.has_prompts)
         if prompt_column is not None and not self.has_prompts:
             yield (
                 f"Past scores are shown without column {quote(prompt_column)} of {self.name}; if the texts answer it, "

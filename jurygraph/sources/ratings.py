@@ -867,18 +867,19 @@ def _match_columns(
     options: NameByField,
 ) -> dict[str, str]:
     """Return the column of each of the fields of which a file with the columns `present_columns` has one."""
+    candidates_by_field = {name: _candidate_columns(name, model, columns) for name in fields}
+    wanted = {*columns, *_required_fields(model)}.intersection(fields)
+    # other spellings are of a file that would be refused: the digest of a history that was read stays as it is
+    is_refused = any(set(present_columns).isdisjoint(candidates_by_field[name]) for name in wanted)
     column_by_field = {}
     errors = []
-    for name in fields:
-        # A row of a model with both fields says two things by the two names.
-        alias = _COLUMN_ALIASES.get(name)
-        other = None if alias in model.model_fields else alias
-        candidates = [columns[name]] if name in columns else [*filter(None, (other, name))]
+    for name, candidates in candidates_by_field.items():
         matches = [column for column in candidates if column in present_columns]
-        if not matches:
+        if is_refused and not matches:
             spellings = [find_column(column, present_columns) for column in candidates]
-            columns_found = list(filter(None, spellings))
-            matches = columns_found if len(columns_found) == 1 else []
+            matches = list(filter(None, spellings))
+            for column in matches:
+                _LOGGER.warning("%s: %s is read as %s", location, column, name)
         if len(matches) > 1:
             names = " and ".join(map(repr, matches))
             raise InputError(
@@ -887,7 +888,7 @@ def _match_columns(
             )
         if matches:
             column_by_field[name] = matches[0]
-        elif name in columns or name in _required_fields(model):
+        elif name in wanted:
             error = _rating_column_error(location, candidates, present_columns, options.get(name))
             errors.append(error)
     if errors and not columns:  # it may be no such file
@@ -896,6 +897,13 @@ def _match_columns(
         problems = [str(error).removeprefix(f"{location}: ") for error in errors]
         raise InputError(f"{location}: {'; also '.join(problems)}")
     return column_by_field
+
+
+def _candidate_columns(name: str, model: type[FrozenModel], columns: NameByField) -> list[str]:
+    # A row of a model with both fields says two things by the two names.
+    alias = _COLUMN_ALIASES.get(name)
+    other = None if alias in model.model_fields else alias
+    return [columns[name]] if name in columns else [*filter(None, (other, name))]
 
 
 def _rating_column_error(

@@ -364,6 +364,8 @@ def _people_figures(
     report = judge_report.report(people.join(read(runs, read_judgements))).figures
     for judge in report["judges"]:
         judge_name = judge["name"]
+        if judge["is_turned"]:
+            judge_name += " turned round"
         closeness = "accuracy" if judge["distance"] is None else "distance"
         for name in (closeness, "kappa", "rank_correlation", "corrected"):
             label = f"{_LABEL_BY_AGREEMENT_FIGURE.get(name, name)} of {judge_name}"

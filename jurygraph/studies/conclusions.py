@@ -205,22 +205,17 @@ def judge_display_names(judges: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def conclude_shared_errors(pairs: FigureRows) -> Iterator[str]:
-    """Yield the pairs of a jury's judges that are wrong together more than by chance, and what the dearer takes."""
+    """Yield the pairs of a jury's judges that are wrong together more than by chance."""
     names = judge_display_names(
         [(pair["run"], f"{pair['first']} and {pair['second']}") for pair in pairs]
     )
     for name, pair in zip(names, pairs, strict=True):
         if pair["p"] >= SIGNIFICANCE_LEVEL:
             continue
-        price = ""
-        cost = max(pair["costs"])
-        if cost > 0.0:  # not of an unknown price
-            dearer = pair["first"] if pair["costs"][0] == cost else pair["second"]
-            price = f" {dearer}, the dearer, takes ${cost:.4f}."
         yield (
             f"{name} are wrong in the same way on {pair['both_wrong']} of the {pair['first_wrong']} and "
             f"{pair['second_wrong']} labelled answers that they have wrong; by chance "
-            f"{pair['by_chance']:.0f}: a jury gains little by both.{price}"
+            f"{pair['by_chance']:.0f}: a jury gains little by both."
         )
 
 

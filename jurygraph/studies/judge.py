@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
@@ -51,7 +51,6 @@ from jurygraph.studies.judgements import (
     Traits,
     find_judgements_of_question,
     find_questions_by_name,
-    has_name_of_no_question,
     pair_name,
     question_of_target_column,
     refuse_unknown_responses,
@@ -146,20 +145,15 @@ class JudgeStudy:
         if not self.is_fault:
             return self
         ends = sum(self.scale)
-        turned_rows = []
-        for rows in (self.rows, self.unsupported, self.undecided):
-            turned_rows.append(
-                [
-                    row._replace(prediction=ends - row.prediction, score=1.0 - row.score)
-                    for row in rows
-                ]
-            )
-        rows, unsupported, undecided = turned_rows
+        turned_rows: dict[str, Any] = {}
+        for name in ("rows", "unsupported", "undecided"):
+            turned_rows[name] = [
+                row._replace(prediction=ends - row.prediction, score=1.0 - row.score)
+                for row in getattr(self, name)
+            ]
         return replace(
             self,
-            rows=rows,
-            unsupported=unsupported,
-            undecided=undecided,
+            **turned_rows,
             others=[(task, ends - prediction) for task, prediction in self.others],
             person_labels=[
                 row._replace(prediction=ends - row.prediction) for row in self.person_labels
@@ -392,8 +386,7 @@ def join_labels_with_judgements(
     A label without `question` is of the argument `question`, or of the question that its column is called by; without
     both, it is of the response as a whole, and every question is compared with it. The last part of a question's id is
     enough where one question about the response has it; `reward` is the reward of a run. Labels on another scale than
-    the judge's are compared by their order. A fault `is_fault` in its study where labels name something else than it:
-    `question` alone chooses it for labels that say `outcome`, and is its name for those that say nothing.
+    the judge's are compared by their order. A fault `is_fault` in its study where no label, nor `question`, names it.
 
     A judge for a reviewer is compared with the labels of that reviewer, if labels have reviewers. Several labels of a
     response become their mean, or, for true and false, the majority's; where those tie, the response is counted, and
@@ -413,7 +406,6 @@ def join_labels_with_judgements(
             f"{labels.path}: has no label with split {quote(split or '')}; name one that is there"
         )
     refuse_unknown_responses(runs, labels, chosen)
-    has_foreign_name = question is not None and has_name_of_no_question(runs, labels, chosen)
     if question is None:
         question = question_of_target_column(runs, labels, chosen)
     chosen = resolve_label_questions(runs, labels, chosen, question)
@@ -433,7 +425,7 @@ def join_labels_with_judgements(
                 study = _join_judge_labels(
                     run, judge, judgements, labels, matching_labels, should_fit_consensus
                 )
-                if has_foreign_name or matching_labels[0][1].question is None:
+                if all(label.question is None for _, label in matching_labels):
                     directions = {
                         row.is_fault for row in judgements.values() if row.score is not None
                     }

@@ -202,15 +202,17 @@ def _conclude(figures: Figures, judges: FigureRows) -> list[str]:
 def _rank_judges(studies: Sequence[JudgeStudy], judges: FigureRows) -> list[Figures]:
     """Return the judges, the nearest to people first: over the responses that all answered, where these are half of
     any judge's at least and have one label for all, else each over its own."""
-    labelled = [{(row.response, row.target) for row in study.rows} for study in studies]
-    shared = set.intersection(*filter(None, labelled)) if any(labelled) else set()
-    has_shared_labels = 2 * len(shared) >= max(map(len, labelled), default=0)
+    labels = [{row.response: row.target for row in study.rows} for study in studies if study.rows]
+    shared = set.intersection(*map(set, labels)) if labels else set()
+    # of two questions, those with equal labels would be a choice by the labels
+    is_shared = all(label[name] == labels[0][name] for label in labels for name in shared)
+    has_shared_labels = is_shared and 2 * len(shared) >= max(map(len, labels), default=0)
     ranking = []
     for study, judge in zip(studies, judges, strict=True):
         agreement = judge
         rows = study.rows
         if has_shared_labels and len(shared) < len(rows):
-            rows = [row for row in rows if (row.response, row.target) in shared]
+            rows = [row for row in rows if row.response in shared]
             agreement = _agreement_figures(study, rows, not study.is_compared_by_rank)
         constant = _constant_judge_figures(replace(study, rows=rows))
         unanswered = sum(study.left_out.values()) - study.left_out.get("tied", 0)
@@ -928,9 +930,12 @@ def _notes(judges: FigureRows, tasks: int) -> Iterator[str]:
     reasons = {judge["alternative_annotator"].why.partition(";")[0] for judge in judges}
     if len(reasons) == 1 and reasons != {""}:
         yield f"whether a judge is as near to people as a person is was not tested: {reasons.pop()}"
-    faults = [judge["name"] for judge in judges if judge["is_turned"]]
+    faults = dict.fromkeys(judge["question"] for judge in judges if judge["is_turned"])
     if faults:
-        yield f"compared turned round (1 - value), as labels are not of the fault: {join_names(faults)}"
+        yield (
+            f"compared turned round (1 - value), as no label names the fault {join_names(faults)}; if they are of it, "
+            f"say so: --question {shlex.quote(next(iter(faults)))}"
+        )
     fewest = min(judges, key=itemgetter("tasks"), default={"tasks": _FEW_TASKS_THRESHOLD})
     if fewest["tasks"] < _FEW_TASKS_THRESHOLD:
         part = f" (of {fewest['name']}: {fewest['tasks']})" if fewest["tasks"] < tasks else ""

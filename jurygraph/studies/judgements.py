@@ -28,7 +28,6 @@ from jurygraph.runs.run import Run
 from jurygraph.schema import Question, RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
-from jurygraph.sources.label_words import LABEL_FIELDS
 from jurygraph.sources.ratings import FileRows
 from jurygraph.studies.pairs import majority_choice, scores_by_order
 from jurygraph.studies.report import group_by
@@ -466,20 +465,6 @@ def question_of_target_column(
     if column is None or all(label.question for _, label in chosen):
         return None
     return column if len(find_questions_by_name(column, questions)) == 1 else None
-
-
-def has_name_of_no_question(
-    runs: Sequence[RunJudgements],
-    labels: FileRows[JudgedLabel],
-    chosen: LabelsWithPositions,
-) -> bool:
-    """Return whether labels say what they are of, such as `outcome`, and that is no question of the runs."""
-    questions = {judge.question for run in runs for judge in run.judgements_by_judge}
-    names = {labels.columns.get("target", "target"), *(label.question for _, label in chosen)}
-    names -= {None, *LABEL_FIELDS}
-    return bool(names) and not any(
-        find_questions_by_name(name, questions) for name in names if name
-    )
 
 
 def resolve_label_questions(

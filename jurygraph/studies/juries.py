@@ -19,6 +19,7 @@ from jurygraph.inference.clusters import (
     cluster_numbers,
     mean_with_cluster_interval,
 )
+from jurygraph.inference.crossed import t_test_p
 from jurygraph.runs.reports.summary import mean_without_none
 from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.studies.judge import JudgeStudy, LabelledJudgement
@@ -96,7 +97,7 @@ def compare_jury_judges(
 
     Not of an escalation, whose last judge answers only what is hard. Of the `labelled`, `both_wrong` is how many both
     have wrong, `by_chance` how many that would be were they independent among equal labels, and `p` how probable as
-    many then are (exact; Bonferroni over pairs). `costs` are of both, in US dollars, NaN for an unknown price.
+    many then are (over tasks, whose responses are alike; one-sided, Bonferroni over pairs).
     """
     escalated = {
         judge.question
@@ -120,13 +121,9 @@ def compare_jury_judges(
                 )
     pairs = compare_judge_pairs(scores)
     for pair in pairs:
-        names = pair["first"], pair["second"]
-        costs = []
-        for name in names:
-            costs.append(math.fsum(cost for (_, judge), cost in run.costs.items() if judge == name))
-        errors = _compare_errors(*(labelled_rows[name] for name in names))
+        errors = _compare_errors(labelled_rows[pair["first"]], labelled_rows[pair["second"]])
         p = min(1.0, errors["p"] * len(pairs))
-        yield {"run": run.run, **pair, "costs": costs, **errors, "p": p}
+        yield {"run": run.run, **pair, **errors, "p": p}
 
 
 def _compare_errors(
@@ -135,30 +132,29 @@ def _compare_errors(
 ) -> Figures:
     """Return the errors that two judges share; those of each are counted apart among equal labels, so that two strict
     judges are no copies."""
-    wrong = defaultdict(list)
-    for key in first_rows.keys() & second_rows.keys():
-        first, second = first_rows[key], second_rows[key]
-        wrong[first.target].append((first.distance > 0.0, second.distance > 0.0))
-    totals = np.zeros(4)
-    chances = np.ones(1)
-    for rows in wrong.values():
-        n = len(rows)
-        first_wrong, second_wrong = np.sum(rows, axis=0).tolist()
-        both_wrong = sum(all(row) for row in rows)
-        totals += n, first_wrong, second_wrong, both_wrong
-        counts = range(min(first_wrong, second_wrong) + 1)
-        ways = [
-            math.comb(first_wrong, k) * math.comb(n - first_wrong, second_wrong - k) for k in counts
-        ]
-        chances = np.convolve(chances, [way / math.comb(n, second_wrong) for way in ways])
-    labelled, first_wrong, second_wrong, both_wrong = map(int, totals)
+    rows_by_label = group_by(
+        [(row, second_rows[key]) for key, row in first_rows.items() if key in second_rows],
+        lambda rows: rows[0].target,
+    )
+    counts = np.zeros(4)
+    excesses: list[float] = []
+    tasks: list[str] = []
+    for rows in rows_by_label.values():
+        wrong = np.array([[first.distance > 0.0, second.distance > 0.0] for first, second in rows])
+        counts += [len(rows), *wrong.sum(axis=0), wrong.all(axis=1).sum()]
+        excesses += (wrong - wrong.mean(axis=0)).prod(axis=1).tolist()
+        tasks += [first.task for first, _ in rows]
+    labelled, first_wrong, second_wrong, both_wrong = map(int, counts)
+    p = None
+    if sum(excesses) > 0.0:
+        p = t_test_p(mean_with_cluster_interval(excesses, cluster_numbers(tasks)))
     return {
         "labelled": labelled,
         "first_wrong": first_wrong,
         "second_wrong": second_wrong,
         "both_wrong": both_wrong,
-        "by_chance": float(chances @ np.arange(len(chances))),
-        "p": float(chances[both_wrong:].sum()),
+        "by_chance": both_wrong - math.fsum(excesses),
+        "p": 1.0 if p is None else p / 2.0,
     }
 
 

@@ -821,7 +821,10 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
     common = _is_predicted_by_all_judges(columns)
     errors = absolute_errors(part, columns)
     prediction = columns[-1]  # personalized where it is there: judges with a model come last
-    judges_of_new_items = errors.keys() - {*PEER_BASELINE_NAMES, "neighbours"}
+    # in order, so that of equal errors the first judge is always the nearest
+    judges_of_new_items = [
+        judge for judge in errors if judge not in (*PEER_BASELINE_NAMES, "neighbours")
+    ]
     shifts = (prediction.values - part.score).mean(axis=0)
     reviewers = []
     for index, name in enumerate(part.names):
@@ -835,7 +838,7 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
             nearest, *others = sorted(judges_of_new_items, key=mae.__getitem__) or [""]
             leads = [(errors[other] - errors[nearest])[rows] for other in others]
             p_values = [t_test_p(mean_with_cluster_interval(lead, groups)) for lead in leads]
-            use_p = max((1.0 if p is None else p for p in p_values), default=1.0)
+            use_p = max([1.0 if p is None else p for p in p_values], default=1.0)
         gain = None
         compared = rows
         if errors.keys() >= PLANNED_PAIR:

@@ -87,7 +87,10 @@ def test_each_figure_of_a_response_is_the_number_that_counted(
                 assert name not in question.responses
             else:
                 assert (judged[name].status, judged[name].score) == ("judged", value)
-                assert judged[name].decision == (value >= 0.5)
+                is_met = value >= 0.5
+                if rule == "first_failure":  # a fault in the last turn is one
+                    is_met = value == 1.0 if weight > 0 else value > 0.0
+                assert judged[name].decision == is_met
                 assert by_sample.count((name, value)) == 2
         assert scores.left_out == {"verdicts without a score, or with that of a gate": 4}
 

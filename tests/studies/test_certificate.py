@@ -184,4 +184,7 @@ def test_labels_and_attacks_add_their_rows_and_wrong_ones_are_errors(
     assert (
         run_command("study", "certify", scored_folder, "--labels", tmp_path / "none.csv").code == 2
     )
+    more = write_labels(tmp_path, labels.read_text() + "book/a,true,manners.shaky\n")
+    refused = run_command("study", "certify", scored_folder, "--labels", more)
+    assert (refused.code, "book/a" in refused.err) == (2, True), "its page would not say so"
     assert run_command("study", "certify", tmp_path).code == 2

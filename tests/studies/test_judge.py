@@ -211,7 +211,8 @@ def test_the_last_part_of_a_question_is_enough_where_it_is_the_only_one(
     "own, column, question, is_turned",
     [
         (None, "target", None, True),  # of the outcome
-        (None, "outcome", "q", True),  # the option chooses the fault, which these are not of
+        (None, "adjusted_mean", None, True),
+        (None, "adjusted_mean", "q", False),  # as --question says
         (None, "target", "q", False),
         (None, "q", None, False),
         ("q", "target", "q", False),
@@ -233,8 +234,30 @@ def test_a_fault_is_turned_round_where_labels_are_of_something_else(
     assert judge.accuracy.value == is_turned
     assert judge.uncorrected == 0.5
     assert judge.brier == pytest.approx(0.025 if is_turned else 0.725)
-    note = "compared turned round (1 - value), as labels are not of the fault: q"
+    note = "compared turned round (1 - value), as no label names the fault q; if they are of it, say so: --question q"
     assert (note in result.notes) == is_turned
+    by_judge[Judge("run", "p", "p")] = judged.judgements_by_judge[Judge("run", "q", "q")]
+    names = {"a": "q", "b": None}
+    people = labels(*(JudgedLabel(id=name, target=True, question=names[name]) for name in "ba"))
+    studies = join_labels_with_judgements([run], people)
+    assert not any(study.is_fault for study in studies), "a label names it"
+
+
+def test_the_ranking_of_two_questions_leaves_out_no_label_in_which_they_differ() -> None:
+    """By those of equal labels the judge of `q` would be right of all."""
+    judged = judgements(dict.fromkeys("abcd", 0.9))
+    (answers,) = judged.judgements_by_judge.values()
+    by_judge = {Judge("run", name, name): answers for name in "qp"}
+    rows = []
+    for name, targets in {"q": (1, 1, 1, 0), "p": (1, 1, 1, 1)}.items():
+        for response, target in zip("abcd", targets, strict=True):
+            rows.append(JudgedLabel(id=response, target=bool(target), question=name))
+    studies = join_labels_with_judgements(
+        [replace(judged, judgements_by_judge=by_judge)], labels(*rows)
+    )
+    ranking = report(studies).figures["ranking"]
+    found = {row["name"]: (row["n"], row["accuracy"].value) for row in ranking}
+    assert found == {"q": (4, 0.75), "p": (4, 1.0)}
 
 
 def test_a_judge_of_a_scale_that_is_too_low_is_told_by_how_much() -> None:

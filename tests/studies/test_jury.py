@@ -567,6 +567,7 @@ def test_two_judges_that_are_nearly_copies_are_named_where_one_decides_which_to_
         f"a and b are wrong in the same way on {pair.both_wrong} of the {pair.first_wrong} and "
     )
     assert any(text.startswith(sentence) for text in found.conclusion)
+    assert pair.p < 0.05
     assert not any("in the same way" in text for text in apart.conclusion)
     ranking, judges = (
         one for one in shorten(found_report).sections if isinstance(one, ReportTable)

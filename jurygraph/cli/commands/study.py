@@ -370,16 +370,19 @@ def _join_labels(
     classes: Sequence[str] | None,
     split: str | None = None,
     consensus: bool = False,
+    leaves_unknown_out: bool = False,
 ) -> "tuple[FileRows[JudgedLabel], list[JudgeStudy]]":
-    """Return the labels of people, and the judges of runs with them."""
+    """Return the labels of people, and the judges of runs with them; labels of other responses are an error unless
+    they are to be left out."""
     from jurygraph.studies.judge import join_labels_with_judgements, read_labels
     from jurygraph.studies.judgements import leave_out_unknown_responses
 
     people_labels = read_labels(
         labels, judged, columns, LABEL_COLUMN_OPTIONS, question, classes, people
     )
-    people_labels, notes = leave_out_unknown_responses(judged, people_labels)
-    print_messages(notes)
+    if leaves_unknown_out:
+        people_labels, notes = leave_out_unknown_responses(judged, people_labels)
+        print_messages(notes)
     studies = join_labels_with_judgements(judged, people_labels, split, consensus, question)
     return people_labels, studies
 
@@ -458,7 +461,7 @@ def judge(
     judged = read_from_each_run(runs, read_judgements)
     columns = select_named_columns(id=item, target=target, reviewer=reviewer, agent=agent)
     people_labels, studies = _join_labels(
-        judged, labels, columns, people, question, classes, split, consensus
+        judged, labels, columns, people, question, classes, split, consensus, True
     )
     notes = judge_study.unlabelled_row_notes(people_labels)
     notes += judge_study.unpredicted_label_notes(judged, people_labels)

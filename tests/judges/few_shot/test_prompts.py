@@ -104,19 +104,22 @@ def test_an_example_whose_prompt_says_the_judged_text_is_not_shown(tmp_path: Pat
         ("prompt", {}),
         ("question", {}),
         ("query", {}),
+        ("Prompt", {}),
         ("task", {"columns": {"prompt": "task"}}),
     ],
 )
 def test_the_prompt_is_in_a_column_of_a_usual_name_or_of_a_named_one(
     column: str, params: dict[str, Any], tmp_path: Path
 ) -> None:
-    history = write_history(tmp_path, ratings(**{column: "Why {}?"}))
+    others = {"Query": "never {}"} if column == "query" else {}  # the exact name goes first
+    history = write_history(tmp_path, ratings(**{column: "Why {}?"}, **others))
     (body,) = requests(judge_use("personalized", history=history, show_prompts=True, **params))
     assert "\nWhy i1?\n" in user_message(body)
 
 
 def test_the_prompt_may_stand_with_the_texts(tmp_path: Path) -> None:
-    said = [{**one, "text": None} for one in ratings()]
+    # another spelling is read only where no prompt would be: the digest of this history stays
+    said = [{**one, "text": None} for one in ratings(Prompt="never {}")]
     items = [{**row("ann", item, 3), "question": f"Why {item}?"} for item in ITEMS]
     texts = write_history(tmp_path, items, "texts.jsonl")
     use = judge_use("personalized", history=write_history(tmp_path, said), texts=texts)

@@ -302,6 +302,9 @@ def test_a_table_says_first_which_judge_to_use_for_whom_and_the_order_by_chance_
     assert uses == ["ann own mean", "bob own mean", "cy personal"]
     alone, *_ = report([(part, columns[-1:])]).tables
     assert [row[2] for row in alone.rows] == ["not shown"] * 3
+    equal = [Predictions(name, 5, part.score[None] + 1.0) for name in ("zero-shot", *names[2:])]
+    tied = report([(part, equal)]).figures["reviewers"]
+    assert [(row["use"], row["use_p"]) for row in tied] == [("zero-shot", 1.0)] * 3
     assert [other.header[1] for other in others] == [
         "judge",
         "judge that uses others' scores of the item",
