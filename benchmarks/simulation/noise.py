@@ -3,7 +3,7 @@
 import numpy as np
 
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.ratings import FileRows
+from jurygraph.sources.file_rows import FileRows
 from jurygraph.studies.agreement import report
 
 

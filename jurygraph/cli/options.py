@@ -11,7 +11,7 @@ from typer.core import TyperCommand
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, quote, validate
-from jurygraph.sources.ratings import PeopleChoice
+from jurygraph.sources.people import PeopleChoice
 
 if TYPE_CHECKING:
     from jurygraph.sources import TableColumns

@@ -28,14 +28,9 @@ from jurygraph.messages import (
 )
 from jurygraph.schema.frozen_model import FrozenModel, JsonMapping, LongId
 from jurygraph.schema.rating import Vote
+from jurygraph.sources.file_rows import NO_NAMES, NameByField
 from jurygraph.sources.files import validate_at_location
-from jurygraph.sources.ratings import (
-    NO_NAMES,
-    NUMERAL_PATTERN,
-    NameByField,
-    read_decimal_commas,
-    split_column_subject,
-)
+from jurygraph.sources.ratings import NUMERAL_PATTERN, read_decimal_commas, split_column_subject
 from jurygraph.sources.table_rows import (
     TableRow,
     column_names_location,

@@ -11,17 +11,14 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import TaskLine
 from jurygraph.schema.rating import RatedAnswer, RatedText, Rating, Vote
+from jurygraph.sources.file_rows import NO_NAMES, NameByField
 from jurygraph.sources.files import validate_at_location
+from jurygraph.sources.people import EVERYBODY, PeopleChoice, select_people
 from jurygraph.sources.ratings import (
-    EVERYBODY,
-    NO_NAMES,
-    NameByField,
-    PeopleChoice,
     iter_file_columns,
     join_files,
     read_prompts,
     read_votes,
-    select_people,
     unique_value_by_item,
 )
 from jurygraph.sources.table_rows import find_column

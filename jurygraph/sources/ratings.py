@@ -7,16 +7,14 @@ import json
 import logging
 import math
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from email.utils import mktime_tz, parsedate_tz
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import (
@@ -25,7 +23,6 @@ from jurygraph.messages import (
     Problem,
     describe_decimal_comma,
     did_you_mean,
-    fold_name,
     join_names,
     quote,
     select_known_names,
@@ -43,6 +40,7 @@ from jurygraph.schema.rating import (
     Vote,
 )
 from jurygraph.sources.csv_text import unescape_formulas
+from jurygraph.sources.file_rows import NO_NAMES, FileRows, N, NameByField
 from jurygraph.sources.files import (
     raise_field_error,
     refuse_repeated_sources,
@@ -59,6 +57,12 @@ from jurygraph.sources.label_words import (
     read_decisions,
     select_classes,
 )
+from jurygraph.sources.people import (
+    EVERYBODY,
+    PeopleChoice,
+    keep_rows,
+    select_people,
+)
 from jurygraph.sources.table_rows import (
     RowWithPlace,
     TableRow,
@@ -67,7 +71,6 @@ from jurygraph.sources.table_rows import (
     is_csv,
     missing_column_error,
     read_csv_layout,
-    read_distinct_positions,
     read_first_row,
     read_rows,
     table_suffix,
@@ -75,7 +78,6 @@ from jurygraph.sources.table_rows import (
 
 _LOGGER = logging.getLogger(__name__)
 
-N = TypeVar("N", bound=FrozenModel)
 V = TypeVar("V", bound=Vote)
 D = TypeVar("D", Rating, Vote)
 T = TypeVar("T", bound=RatedItem)
@@ -97,8 +99,6 @@ _RATINGS_COLUMN_NAMES = {*Rating.model_fields, *Vote.model_fields}
 _TEXT_FIELD_NAMES = set(
     "item agent reviewer annotator dimension domain group id other question prompt split".split()
 )
-_SUBJECT_FIELDS = ("key", "id", "other", "question", "dimension", "reviewer", "annotator")
-"""What a person labels once, in ratings, votes and labels of responses."""
 _MTURK_CHOICE_PATTERN = re.compile(r"(Answer\..+\.).+")
 NO_LABEL_DESCRIPTION = "an empty cell, or n/a, NA, unsure, ? or -"
 _WIDE_TABLE_HINT = (
@@ -107,133 +107,7 @@ _WIDE_TABLE_HINT = (
 )
 _WIDE_TABLE_COLUMNS = ("item", "label", "score", "annotator", "reviewer")
 """What a file lacks in which each person has a column."""
-_HALF_DAY_PATTERN = re.compile(r"(?<![a-z])[ap]m\b", re.IGNORECASE)
 NUMERAL_PATTERN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
-
-
-NameByField = Mapping[str, str]
-"""By the fields of a row, the columns that they are read from, or the options that name these."""
-NO_NAMES: NameByField = MappingProxyType({})
-
-
-@dataclass(frozen=True)
-class FileRows(Generic[N]):
-    """The rows of a file, in order, each with its place: "line 7", or "row 7" if there are no lines.
-
-    `columns` maps fields to the columns they are read from. `unread_columns` are the columns that are not used, each
-    with a hint to the name that may have been meant. `empty` is the number of rows that were left out, for lack of a
-    value.
-    """
-
-    path: str
-    rows: tuple[tuple[str, N], ...]
-    columns: NameByField = field(default_factory=dict)
-    unread_columns: Mapping[str, str | None] = field(default_factory=dict)
-    empty: int = 0
-
-    @property
-    def name(self) -> str:
-        return Path(self.path).name
-
-
-def leave_out_raters(
-    files: Sequence[FileRows[N]], field: str, names: str | None
-) -> list[FileRows[N]]:
-    """Return the files without the rows of people whom a field names; `names` are joined by commas.
-
-    Raises `InputError` for a name of nobody, and if nobody is left.
-    """
-    raters = {getattr(row, field) for file in files for _, row in file.rows}
-    people = sorted(filter(None, raters))
-    people_named = [name for name in people if name == names]  # which may have a comma
-    left_out = select_known_names(
-        "--without: nobody is", people_named or split_names(names), people
-    )
-    if left_out and raters <= set(left_out):
-        raise InputError(f"--without: is {names}, and nobody is left; leave out fewer")
-    return _keep_rows(files, field, raters - set(left_out))
-
-
-@dataclass(frozen=True, kw_only=True)
-class PeopleChoice:
-    """Whose labels of files count, and under which names.
-
-    Attributes:
-        without: names of people who are left out, joined by commas.
-        same_names: whether names that differ in case, spaces or Unicode form alone are one, as most rows spell it.
-        same_person: other names of people, each as OTHER=NAME.
-        keep_last: whether of several labels of an item by a person the last counts.
-        last_by: the column by which it is the last; None: the order of the rows.
-    """
-
-    without: str | None = None
-    same_names: bool = False
-    same_person: Sequence[str] | None = None
-    keep_last: bool = False
-    last_by: str | None = None
-
-    @property
-    def value_by_option(self) -> dict[str, Any]:
-        return {f"--{name.replace('_', '-')}": value for name, value in vars(self).items()}
-
-
-EVERYBODY = PeopleChoice()
-
-
-def select_people(
-    files: Sequence[FileRows[N]], field: str, people: PeopleChoice, counts_repeats: bool = False
-) -> list[FileRows[N]]:
-    """Return the rows of files that count, with one name for each person, whom a field names.
-
-    Rows that repeat another one in every column count only if that is wanted. Raises `InputError` as `merge_names`,
-    `keep_last_labels` and `leave_out_raters` do.
-    """
-    files = merge_names(files, field, people)
-    if people.keep_last or people.last_by is not None:
-        files = keep_last_labels(files, people.last_by)
-    elif not counts_repeats:
-        files = list(map(drop_repeated_labels, files))
-    return leave_out_raters(files, field, people.without)
-
-
-def merge_names(
-    files: Sequence[FileRows[N]], field: str, people: PeopleChoice
-) -> Sequence[FileRows[N]]:
-    """Return the files with one name for each person. Raises `InputError` for another name of nobody."""
-    if not (people.same_names or people.same_person):
-        return files
-    names = (getattr(row, field) for file in files for _, row in file.rows)
-    counts = Counter(filter(None, names))
-    name_by_other = {}
-    for pair in people.same_person or ():
-        other, _, name_by_other[other] = pair.partition("=")
-        if not name_by_other[other]:
-            raise InputError(f"--same-person {pair}: expected OTHER=NAME, such as petra_h=Petra")
-    select_known_names("--same-person: nobody is", list(name_by_other), sorted(counts))
-    spelling: dict[str, str] = {}
-    new_names = {}
-    for other, _ in counts.most_common():
-        name = name_by_other.get(other, other)
-        key = fold_name(name) if people.same_names else name
-        new_names[other] = spelling.setdefault(key, name)
-    merged_files = []
-    for file in files:
-        rows = (
-            (position, row.model_copy(update={field: new_names.get(getattr(row, field))}))
-            for position, row in file.rows
-        )
-        merged_files.append(replace(file, rows=tuple(rows)))
-    return merged_files
-
-
-def _keep_rows(
-    files: Sequence[FileRows[N]], field: str, values: Collection[object]
-) -> list[FileRows[N]]:
-    kept_files = []
-    for file in files:
-        rows = [row for row in file.rows if getattr(row[1], field) in values]
-        kept_files.append(replace(file, rows=tuple(rows)))
-    return kept_files
 
 
 def select_dimension(files: Sequence[FileRows[D]], name: str | None) -> Sequence[FileRows[D]]:
@@ -256,7 +130,7 @@ def select_dimension(files: Sequence[FileRows[D]], name: str | None) -> Sequence
                 "if they are of it, name it in each, or call their column of labels by it"
             )
             _LOGGER.warning(message, file.path, unnamed_count)
-    return _keep_rows(files, "dimension", [name])
+    return keep_rows(files, "dimension", [name])
 
 
 def _name_dimension(file: FileRows[D], names: Collection[str | None]) -> FileRows[D]:
@@ -303,80 +177,6 @@ def read_rating_files(
         choice.refuse_unread_questions()
     kept_files = select_people(select_dimension(files, None), "reviewer", people)
     return select_dimension(kept_files, dimension)
-
-
-def drop_repeated_labels(file: FileRows[N]) -> FileRows[N]:
-    """Return the file without rows that repeat another one in every column; a warning counts them."""
-    positions = read_distinct_positions(Path(file.path))
-    return replace(file, rows=tuple(row for row in file.rows if row[0] in positions))
-
-
-def keep_last_labels(
-    files: Sequence[FileRows[N]], time_column: str | None = None
-) -> list[FileRows[N]]:
-    """Return the files with one row for each item, or question about it, and person: the last one that has a label.
-
-    Files and rows are in the order of time, unless a column has the times, which may be equal. A warning counts the
-    rows left out. To be called in the place of `drop_repeated_labels`, which takes an answer that was changed, and
-    changed back, for a copy of the first. Raises `InputError` for a time that cannot be read.
-    """
-    last_row_by_subject: dict[object, N] = {}
-    labelled_subjects = []
-    for row in _list_rows_in_time(files, time_column):
-        subject = tuple(getattr(row, name, None) for name in _SUBJECT_FIELDS)
-        if _has_label(row):
-            labelled_subjects.append(subject)
-        if _has_label(row) or subject not in last_row_by_subject:
-            last_row_by_subject[subject] = row
-    kept_rows = set(map(id, last_row_by_subject.values()))  # equal rows are several
-    kept_files = []
-    for file in files:
-        rows = tuple(row for row in file.rows if id(row[1]) in kept_rows)
-        kept_files.append(replace(file, rows=rows))
-    count = len(labelled_subjects) - len(set(labelled_subjects))
-    if count:
-        _LOGGER.warning(
-            "labels left out, since the person labelled the item again: %d; the last is by row, or by --last-by COLUMN",
-            count,
-        )
-    return kept_files
-
-
-def _has_label(row: FrozenModel) -> bool:
-    return {getattr(row, name, None) for name in LABEL_FIELDS} != {None}
-
-
-def _list_rows_in_time(files: Sequence[FileRows[N]], column: str | None) -> list[N]:
-    """Return the rows of all files, in the order of the times in a column, if one is named; without a label first."""
-    rows_with_time = []
-    for file in files:
-        cells = {}
-        if column is not None:
-            cells = {place: values.get(column) for place, values in read_rows(Path(file.path))}
-            if not any(cells.values()):
-                raise missing_column_error(
-                    file.path, [column], read_first_row(file.path), "--last-by"
-                )
-        for position, row in file.rows:
-            time = 0.0
-            if column is not None and _has_label(row):
-                time = _parse_time(f"{file.path}, {position}", column, str(cells[position]))
-            rows_with_time.append((time, row))
-    return [row for _, row in sorted(rows_with_time, key=lambda pair: pair[0])]
-
-
-def _parse_time(location: str, column: str, text: str) -> float:
-    """Return a time in seconds, as Mechanical Turk and mails write it, or ISO 8601."""
-    # it passes over PM, and 2:05 PM would be before 9:00 AM
-    parsed = None if _HALF_DAY_PATTERN.search(text) else parsedate_tz(text)
-    if parsed is not None:
-        return mktime_tz(parsed)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        problem = Problem((column,), f"is {quote(text)}", "write 2026-11-30 14:05")
-        raise_field_error(location, problem)
-    return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
 
 
 RatingsFile = FileRows[Rating]

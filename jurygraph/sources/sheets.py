@@ -31,14 +31,8 @@ from jurygraph.schema.rating import (
     format_label,
 )
 from jurygraph.sources.csv_text import escape_formulas
-from jurygraph.sources.ratings import (
-    NO_NAMES,
-    NUMERAL_PATTERN,
-    FileRows,
-    NameByField,
-    read_validated_rows,
-    unique_value_by_item,
-)
+from jurygraph.sources.file_rows import NO_NAMES, FileRows, NameByField
+from jurygraph.sources.ratings import NUMERAL_PATTERN, read_validated_rows, unique_value_by_item
 
 _ITEM_FIELDS = {"item", "agent", "prompt", "text", "domain", "group"}
 """What the key says of an item, so that ratings of it have it, too."""

@@ -19,6 +19,7 @@ from jurygraph.messages import quote, suggest_known_name
 from jurygraph.runs.export_table import ExportRow
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
+from jurygraph.sources.file_rows import FileRows
 from jurygraph.sources.label_words import (
     LABEL_FIELDS,
     TARGET_VALUE_HINT,
@@ -26,13 +27,10 @@ from jurygraph.sources.label_words import (
     fold_classes,
     parse_classes,
 )
+from jurygraph.sources.people import EVERYBODY, PeopleChoice, leave_out_raters
 from jurygraph.sources.ratings import (
-    EVERYBODY,
     NO_LABEL_DESCRIPTION,
-    FileRows,
-    PeopleChoice,
     PlacedLabel,
-    leave_out_raters,
     parse_target_cell,
     read_judged_labels,
 )

@@ -28,7 +28,7 @@ from jurygraph.runs.run import Run
 from jurygraph.schema import Question, RecordedVerdict, Trace
 from jurygraph.schema.rating import JudgedLabel
 from jurygraph.schema.verdict import MET_THRESHOLD
-from jurygraph.sources.ratings import FileRows
+from jurygraph.sources.file_rows import FileRows
 from jurygraph.studies.pairs import majority_choice, scores_by_order
 from jurygraph.studies.report import group_by
 

@@ -16,12 +16,10 @@ import pytest
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.csv_text import escape_formulas
+from jurygraph.sources.people import PeopleChoice, drop_repeated_labels, keep_last_labels
 from jurygraph.sources.ratings import (
-    PeopleChoice,
     RatingsFile,
-    drop_repeated_labels,
     iter_file_columns,
-    keep_last_labels,
     read_judged_labels,
     read_prompts,
     read_rating_files,

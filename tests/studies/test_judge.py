@@ -19,7 +19,7 @@ from jurygraph.inference.clusters import t_quantile
 from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.rating import JudgedLabel
-from jurygraph.sources.ratings import FileRows
+from jurygraph.sources.file_rows import FileRows
 from jurygraph.studies.alternative_annotator import DEFAULT_WIN_RATE_MARGIN
 from jurygraph.studies.calibration import labelled_scores
 from jurygraph.studies.conclusions import describe_needed_count

@@ -14,7 +14,7 @@ from jurygraph.inference.clusters import bonferroni_interval, mean_with_cluster_
 from jurygraph.models.request import Reply, Request
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import JudgedLabel
-from jurygraph.sources.ratings import FileRows
+from jurygraph.sources.file_rows import FileRows
 from jurygraph.studies.calibration import labelled_scores
 from jurygraph.studies.conclusions import conclude_smaller_juries
 from jurygraph.studies.judge import join_labels_with_judgements

@@ -24,8 +24,9 @@ from jurygraph.messages import did_you_mean, fold_name, join_names, quote, shell
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import format_label
 from jurygraph.schema.task import chat_to_prompt_text
+from jurygraph.sources.file_rows import NameByField
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.ratings import NameByField, iter_file_columns
+from jurygraph.sources.ratings import iter_file_columns
 from jurygraph.sources.sheets import (
     SheetItem,
     SheetQuestion,

@@ -40,6 +40,7 @@ from jurygraph.messages import (
 )
 from jurygraph.schema.rating import VoteOnText, format_label
 from jurygraph.sources.artifacts import confusions_to_json
+from jurygraph.sources.file_rows import NameByField
 from jurygraph.sources.label_words import (
     LABEL_FIELDS,
     ClassesByQuestion,
@@ -47,18 +48,15 @@ from jurygraph.sources.label_words import (
     select_classes,
     warn_of_reversed_decisions,
 )
+from jurygraph.sources.people import PeopleChoice, leave_out_raters, select_people
 from jurygraph.sources.ratings import (
     NUMERAL_PATTERN,
     LabelWithPlace,
-    NameByField,
-    PeopleChoice,
     VotesFile,
     iter_file_columns,
-    leave_out_raters,
     read_gold,
     read_votes,
     select_dimension,
-    select_people,
     split_column_subject,
 )
 from jurygraph.sources.table_rows import find_column, read_first_row

@@ -46,8 +46,10 @@ from jurygraph.messages import (
 )
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote, format_label
+from jurygraph.sources.file_rows import NameByField
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.ratings import NO_LABEL_DESCRIPTION, NameByField, PeopleChoice, is_no_label
+from jurygraph.sources.people import PeopleChoice
+from jurygraph.sources.ratings import NO_LABEL_DESCRIPTION, is_no_label
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
 from jurygraph.studies.report import group_by

@@ -22,7 +22,8 @@ from jurygraph.cli.render.text import progress
 from jurygraph.errors import InputError
 from jurygraph.inference.agreement import MeasurementLevel
 from jurygraph.messages import split_names
-from jurygraph.sources.ratings import PeopleChoice, read_rating_files
+from jurygraph.sources.people import PeopleChoice
+from jurygraph.sources.ratings import read_rating_files
 from jurygraph.studies.agreement import read_parts
 from jurygraph.studies.report import Report
 

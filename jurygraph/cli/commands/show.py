@@ -52,7 +52,7 @@ from jurygraph.runs.reports.summary import find_lowest_reward
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import SEAL_FILE
 from jurygraph.runs.table_reader import TableOptions
-from jurygraph.sources.ratings import PeopleChoice
+from jurygraph.sources.people import PeopleChoice
 from jurygraph.views.rewards import (
     ResponseSelection,
     build_reward_table,

@@ -54,21 +54,16 @@ from jurygraph.inference.agreement import MeasurementLevel
 from jurygraph.messages import notes_on_similar_names, select_known_names, shell_quote, split_names
 from jurygraph.runs.reports.gate import parse_ci_thresholds
 from jurygraph.runs.run import Run
-from jurygraph.sources.ratings import (
-    NO_NAMES,
-    NameByField,
-    PeopleChoice,
-    read_prompts,
-    read_rating_files,
-    read_texts,
-)
+from jurygraph.sources.file_rows import NO_NAMES, NameByField
+from jurygraph.sources.people import PeopleChoice
+from jurygraph.sources.ratings import read_prompts, read_rating_files, read_texts
 from jurygraph.sources.table_rows import find_column, read_rows
 from jurygraph.studies.report import Report
 
 if TYPE_CHECKING:
     from jurygraph.cli.scoring import ScoreOptions
     from jurygraph.schema.rating import JudgedLabel
-    from jurygraph.sources.ratings import FileRows
+    from jurygraph.sources.file_rows import FileRows
     from jurygraph.studies.judge import JudgeStudy
     from jurygraph.studies.judgements import RunJudgements
 
