@@ -11,7 +11,6 @@ from typer.core import TyperCommand
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, quote, validate
-from jurygraph.sources.people import PeopleChoice
 
 if TYPE_CHECKING:
     from jurygraph.sources import TableColumns
@@ -228,6 +227,8 @@ def with_people_options(command: Callable[..., T]) -> Callable[..., T]:
 
     @wraps(command)
     def command_with_options(**arguments: Any) -> T:
+        from jurygraph.sources.people import PeopleChoice
+
         choice = {name: arguments.pop(name) for name in _PEOPLE_OPTIONS}
         return command(**arguments, people=PeopleChoice(**choice))
 
