@@ -1,6 +1,7 @@
 """Whose labels count, under which names, and which of several that a person gave an item."""
 
 import logging
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -161,8 +162,9 @@ def keep_last_labels(
     count = len(labelled_subjects) - len(set(labelled_subjects))
     if count:
         _LOGGER.warning(
-            "labels left out, since the person labelled the item again: %d; the last is by row, or by --last-by COLUMN",
+            "labels left out, since the person labelled the item again: %d; the last is by %s",
             count,
+            time_column or "row, or by --last-by COLUMN",
         )
     return kept_files
 
@@ -172,19 +174,24 @@ def _has_label(row: FrozenModel) -> bool:
 
 
 def _list_rows_in_time(files: Sequence[FileRows[N]], column: str | None) -> list[N]:
-    """Return the rows of all files, in the order of the times in a column, if one is named; without a label first."""
-    rows_with_time = []
+    """Return the rows of all files, in the order of the times in a column, if one is named; without a label first.
+
+    Files without the column, such as sheets that came back, are later than those that have it.
+    """
+    if column is None:
+        return [row for file in files for _, row in file.rows]
+    cells_by_file = []
     for file in files:
-        cells = {}
-        if column is not None:
-            cells = {place: values.get(column) for place, values in read_rows(Path(file.path))}
-            if not any(cells.values()):
-                raise missing_column_error(
-                    file.path, [column], read_first_row(file.path), "--last-by"
-                )
+        cells = {place: values.get(column) for place, values in read_rows(Path(file.path))}
+        cells_by_file.append(cells if any(cells.values()) else {})
+    if not any(cells_by_file):
+        path = files[0].path
+        raise missing_column_error(path, [column], read_first_row(path), "--last-by")
+    rows_with_time = []
+    for file, cells in zip(files, cells_by_file, strict=True):
         for position, row in file.rows:
-            time = 0.0
-            if column is not None and _has_label(row):
+            time = 0.0 if cells else math.inf
+            if cells and _has_label(row):
                 time = _parse_time(f"{file.path}, {position}", column, str(cells[position]))
             rows_with_time.append((time, row))
     return [row for _, row in sorted(rows_with_time, key=lambda pair: pair[0])]

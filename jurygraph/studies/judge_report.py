@@ -217,6 +217,7 @@ def _rank_judges(studies: Sequence[JudgeStudy], judges: FigureRows) -> list[Figu
         constant = _constant_judge_figures(replace(study, rows=rows))
         unanswered = sum(study.left_out.values()) - study.left_out.get("tied", 0)
         row = {"name": judge["name"], "n": len(rows), "unanswered": unanswered}
+        row["is_of_shared_labels"] = len(rows) < len(study.rows)
         row |= {name: agreement[name] for name in _RANKED_FIGURE_NAMES}
         if row["kappa"] is not None:
             row["rank_correlation"] = None  # which a reader needs of other scales alone
@@ -238,7 +239,11 @@ def _ranking_table(rows: FigureRows) -> Iterator[ReportTable]:
         "kappa": "κ (95 %)",
         "rank_correlation": "rank correlation (95 %)",
     }
-    columns = {"predicts the labels, best first": "name", "n": "n", "without answer": "unanswered"}
+    labels = "labels"
+    if any(row["is_of_shared_labels"] for row in rows):
+        labels = "labels that all answered"
+    title = f"predicts the {labels}, best first"
+    columns = {title: "name", "n": "n", "without answer": "unanswered"}
     columns |= {title: name for name, title in titles.items() if any(row[name] for row in rows)}
     columns["always one answer"] = "always"
     yield ReportTable.of(columns, rows, digits=2, most=_MAX_RANKED_LISTED)

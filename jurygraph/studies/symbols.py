@@ -11,7 +11,7 @@ JUDGE_STUDY_SYMBOL_MEANINGS = {
     "ω": "share of the persons whom the judge beats, tested at 5 %",
     "ρ": "chance that the judge is as near to the other people as a person is, or nearer",
     "ε": "what the judge may be worse than a person, in this chance",
-    "κ": _KAPPA_MEANING,
+    "κ": f"{_KAPPA_MEANING}; on scales the farther is the worse (weights: squared distance)",
     "λ": "how far the mean label follows the judge; 0 takes the labels alone",
 }
 CREDIT_SYMBOL_MEANINGS = {

@@ -850,6 +850,11 @@ def test_the_last_label_by_a_column_of_times_and_the_names_of_one_person(tmp_pat
     noon = table(tmp_path / "sooner.csv", sooner, rating(item="b", score="", sent=""))
     files = read_rating_files([path, noon], {}, {}, people)
     assert [[row.score for row in ratings(file)] for file in files] == [[1], [None]], "of all files"
+    sheet = table(tmp_path / "sheet.csv", rating(reviewer="Petra", score=5))
+    files = read_rating_files([sheet, path], {}, {}, people)
+    assert [[row.score for row in ratings(file)] for file in files] == [[5], []], (
+        "it came back later"
+    )
     table(path, rating(reviewer="Petra", score=1, sent="Nov 15 2019 2:00 PM"))
     with pytest.raises(InputError, match="line 2, field sent: is 'Nov 15 2019 2:00 PM'; write 20"):
         read_rating_files([path], {}, {}, PeopleChoice(last_by="sent"))
