@@ -148,7 +148,11 @@ def test_the_tasks_of_a_run_are_attacked_with_its_rubrics_and_texts(
     tmp_path: Path, run: Command, server: Server
 ) -> None:
     project = Project(tmp_path, run, server.url)
-    other = {**TASK, "id": "pie", "responses": [{"id": f"pie/{n}", "text": HONEST} for n in "ab"]}
+    other = {
+        **TASK,
+        "id": "pie",
+        "responses": [{"id": f"pie/{n}", "text": HONEST + n} for n in "ab"],
+    }
     project.tasks.write_text("".join(json.dumps(task) + "\n" for task in (TASK, other)))
     assert (
         run("score", project.tasks, "--config", project.config, "--out", tmp_path / "run").code == 0
