@@ -105,8 +105,8 @@ class TriedSetting:
         return self.label.partition(",")[0]
 
     @property
-    def same_sign_range(self) -> tuple[float, float]:
-        """Return the range without the values of another sign: with these a gain would become a penalty.
+    def searched_range(self) -> tuple[float, float]:
+        """Return the range that the search reaches, without values of another sign: a gain would become a penalty.
 
         What does not count now could be a gain.
         """
@@ -116,7 +116,8 @@ class TriedSetting:
         if self.key.startswith(("reward.", "criteria.")):  # a weight has no natural end
             low = min(low, _WIDEST_WEIGHT_FACTOR * present)
             high = max(high, _WIDEST_WEIGHT_FACTOR * present)
-        return low, high
+        reach = RELATIVE_CHANGE_SIZES[-1] * (abs(present) or 1.0)
+        return max(low, present - reach), min(high, present + reach)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -411,7 +412,7 @@ def _steps(
 ) -> Iterator[tuple[float, float]]:
     """Yield the steps of a setting, from one size of a change to the next: down and up, as far as its range goes."""
     current_value = float(setting.value)
-    low, high = setting.same_sign_range
+    low, high = setting.searched_range
     scale = abs(current_value) or 1.0
     for sign in (-1.0, 1.0):
         start, end = (
@@ -565,7 +566,7 @@ def list_turning_points(
     for setting in settings:
         if not setting.is_number:
             continue
-        low, high = setting.same_sign_range
+        low, high = setting.searched_range
         turn = turns_of_lead.get(setting.key)
         outcome = f"not within {low:g} to {high:g}"
         if turn is not None:

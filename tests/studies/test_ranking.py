@@ -128,6 +128,11 @@ def test_the_weight_of_a_criterion_that_all_rubrics_share_is_tried(rubric_run: R
     assert clear["value"] == pair.turn.value
     coverage = points["failure.min_coverage"]
     assert (coverage["value"], coverage["outcome"]) == (None, "not within 0 to 1")
+    # nor farther than the largest change that is tried
+    (near,) = measure_ranking(AgentRanker(rubric_run), ["failure.min_coverage=0.001"]).figures[
+        "turning_points"
+    ][-1:]
+    assert (near["setting"], near["outcome"]) == ("failure.min_coverage", "not within 0 to 0.129")
     refused = run_command("study", "ranking", rubric_run.folder, "--set", "reward.clear=2")
     assert "if it is a criterion, its weight is criteria.clear.weight" in refused.err
     mistyped = run_command("show", rubric_run.folder, "--columns", "cleer")
@@ -262,7 +267,7 @@ def test_a_component_that_does_not_count_is_tried_as_a_gain_alone(ranker: AgentR
     config = apply_settings(ranker.run.config, ["reward.brief=0"])
     settings = list_settings(config, collect_decision_methods(ranker.run))
     (brief,) = (setting for setting in settings if setting.key == "reward.brief")
-    assert brief.same_sign_range == (0.0, 5.0)
+    assert brief.searched_range == (0.0, 5.0)
 
 
 def test_the_search_reports_its_progress_to_the_end(ranker: AgentRanker) -> None:
