@@ -69,7 +69,8 @@ RELATIVE_CHANGE_SIZES = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _WIDEST_WEIGHT_FACTOR = 64.0
 """How many times its present value a weight is searched to."""
-_MAX_CONFIGS_DECIDED = 4096
+_MAX_NUMBERS_KEPT = 2**22
+"""Most numbers in the sums by unit that are kept, with 1024 for each config: 4096 configs of a small run."""
 _MAX_RESPONSES_EXPLAINED = 10_000
 """Most responses for which it is told who pays: each is explained for that, in 0.7 ms."""
 _UNTOLD_MEMBERS_NOTES = (
@@ -79,11 +80,8 @@ _UNTOLD_MEMBERS_NOTES = (
 _MAX_CRITERIA_VARIED = 12
 """Most criteria whose weights are tried: each takes up to 28 decisions of the whole run."""
 
-Leads = Mapping[tuple[str, str], float]
-"""By how much the second of two agents is ahead of the first, over the tasks of both where they have two, for each two
-that have a mean, in both orders."""
-LeadsFunction = Callable[[float], Leads]
-"""A function of a setting's value that returns who is ahead of whom."""
+SumsFunction = Callable[[float], Floats]
+"""A function of a setting's value that returns the sums and numbers [2,A,U] of the rewards of agents in units."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +105,8 @@ class TriedSetting:
         return self.label.partition(",")[0]
 
     @property
-    def same_sign_range(self) -> tuple[float, float]:
-        """Return the range without the values of another sign: with these a gain would become a penalty.
+    def searched_range(self) -> tuple[float, float]:
+        """Return the range that the search reaches, without values of another sign: a gain would become a penalty.
 
         What does not count now could be a gain.
         """
@@ -118,7 +116,8 @@ class TriedSetting:
         if self.key.startswith(("reward.", "criteria.")):  # a weight has no natural end
             low = min(low, _WIDEST_WEIGHT_FACTOR * present)
             high = max(high, _WIDEST_WEIGHT_FACTOR * present)
-        return low, high
+        reach = RELATIVE_CHANGE_SIZES[-1] * (abs(present) or 1.0)
+        return max(low, present - reach), min(high, present + reach)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,28 +241,25 @@ class AgentRanker:
         _, self.unit = np.unique(np.array(names, dtype=object), return_inverse=True)
         tasks = (task for task, _ in self.tables.tasks)
         self.unit_by_task = dict(zip(tasks, self.unit.tolist(), strict=True))
-        self._leads: dict[str, Leads] = {}
+        self._sums: dict[str, Floats] = {}
 
-    def measure_leads(self, settings: Sequence[str] = ()) -> Leads:
-        """Return who is ahead of whom, without failed rewards; settings are as `--set`."""
+    def sum_rewards(self, settings: Sequence[str] = ()) -> Floats:
+        """Return the sums and numbers [2,A,U] of rewards that did not fail; settings are as `--set`."""
         config = apply_settings(self.run.config, settings)
         key = config.model_dump_json()
-        if key not in self._leads:
+        if key not in self._sums:
             self.decide(config)
-        return self._leads[key]
+        return self._sums[key]
 
     def decide(self, config: Config) -> DecidedRewards:
-        """Return the run decided under a config, whose leads are kept."""
-        if len(self._leads) >= _MAX_CONFIGS_DECIDED:
-            self._leads.clear()
+        """Return the run decided under a config, whose sums are kept."""
         decided_rewards = self.tables.decide(config)
         rewards = decided_rewards.values.value
-        scored = self.sum_by_unit(1.0 - np.isnan(rewards))
-        leads = measure_leads(self.sum_by_unit(np.nan_to_num(rewards)), scored)
-        self._leads[config.model_dump_json()] = {
-            (self.agents[second], self.agents[first]): leads[first, second].item()
-            for first, second in np.argwhere(~np.isnan(leads)).tolist()
-        }
+        columns = np.nan_to_num(rewards), 1.0 - np.isnan(rewards)
+        sums = np.array([self.sum_by_unit(column) for column in columns])
+        if len(self._sums) * (1024 + sums.size) >= _MAX_NUMBERS_KEPT:
+            self._sums.clear()
+        self._sums[config.model_dump_json()] = sums
         return decided_rewards
 
     def sum_by_unit(self, values: Floats) -> Floats:
@@ -273,9 +269,9 @@ class AgentRanker:
         sums = np.bincount(cells, values, math.prod(shape))
         return sums.astype(np.float64).reshape(shape)
 
-    def leads_function(self, key: str, settings: Sequence[str]) -> LeadsFunction:
-        """Return who is ahead as a function of one setting; `settings` are tried with it."""
-        return lambda value: self.measure_leads([*settings, f"{key}={value!r}"])
+    def sums_function(self, key: str, settings: Sequence[str]) -> SumsFunction:
+        """Return the sums as a function of one setting; `settings` are tried with it."""
+        return lambda value: self.sum_rewards([*settings, f"{key}={value!r}"])
 
 
 class RankSwap(NamedTuple):
@@ -286,30 +282,34 @@ class RankSwap(NamedTuple):
     second: str
 
 
-def find_rank_swaps(measure: LeadsFunction, low: float, high: float) -> list[RankSwap]:
+def find_rank_swaps(
+    agents: Sequence[str], sum_rewards: SumsFunction, low: float, high: float
+) -> list[RankSwap]:
     """Return where agents change places as a setting moves from `low` to `high`, by a search between a few points.
+
+    Of `agents` that are level, the first is ahead.
 
     Agents that change places and back between two of the points are not found.
     """
     points = [
         low + (high - low) * step / _SETTING_GRID_STEPS for step in range(_SETTING_GRID_STEPS + 1)
     ]
-    leads = [measure(point) for point in points]
+    leads = [measure_leads(*sum_rewards(point)) for point in points]
     rank_swaps = []
     for (interval_start, before), (interval_end, after) in pairwise(
         zip(points, leads, strict=True)
     ):
-        for pair, lead in before.items():
-            # of two that are level, the first by name
-            is_first_ahead = (lead, pair[0]) < (0.0, pair[1])
-            if is_first_ahead and after.get(pair, -1.0) > 0.0:
-                value = _find_rank_swap_value(measure, interval_start, interval_end, pair)
-                rank_swaps.append(RankSwap(value, *pair))
+        is_ahead = np.triu(before == 0.0, 1) | (before > 0.0)
+        for first, second in np.argwhere(is_ahead & (after < 0.0)).tolist():
+            value = _find_rank_swap_value(
+                sum_rewards, interval_start, interval_end, (first, second)
+            )
+            rank_swaps.append(RankSwap(value, agents[first], agents[second]))
     return sorted(rank_swaps)
 
 
 def _find_rank_swap_value(
-    measure: LeadsFunction, start: float, end: float, pair: tuple[str, str]
+    sum_rewards: SumsFunction, start: float, end: float, pair: tuple[int, int]
 ) -> float:
     """Return the value nearest to `start` at which the second agent is ahead, as it is at `end`.
 
@@ -322,7 +322,9 @@ def _find_rank_swap_value(
 
     def lead_at(share: float) -> float:
         # a zero would end the search, and of two that are level the first one keeps its place
-        return measure(value_at(share)).get(pair, -1.0) or -_SMALL_LEAD
+        sums = sum_rewards(value_at(share))[:, pair]
+        lead = float(measure_leads(*sums)[1, 0]) or -_SMALL_LEAD
+        return -1.0 if math.isnan(lead) else lead
 
     if lead_at(0.0) > 0.0:  # two that are level today may differ by rounding
         return start
@@ -371,6 +373,7 @@ def find_nearest_reversals(
     setting, which is added to `turns_of_lead` by the setting's key. `advance` receives 1 for each size.
     """
     found: list[NearestRankReversal | None] = [None] * len(pairs)
+    places = [(ranker.agents.index(first), ranker.agents.index(second)) for first, second in pairs]
     numbers = [setting for setting in settings if setting.is_number]
     inner = 0.0
     for relative_change in RELATIVE_CHANGE_SIZES:
@@ -380,11 +383,11 @@ def find_nearest_reversals(
             if pairs and setting.key not in turns_of_lead:
                 open_pairs.append(0)
             for start, end in _steps(setting, inner, relative_change) if open_pairs else ():
-                measure = ranker.leads_function(setting.key, tried_settings)
-                after = measure(end)
+                sum_rewards = ranker.sums_function(setting.key, tried_settings)
+                after = measure_leads(*sum_rewards(end))
                 for index in open_pairs:
-                    if after.get(pairs[index], -1.0) > 0.0:
-                        value = _find_rank_swap_value(measure, start, end, pairs[index])
+                    if after[places[index]] < 0.0:
+                        value = _find_rank_swap_value(sum_rewards, start, end, places[index])
                         reversals[index].append(_to_reversal(setting, value))
         for index, candidates in reversals.items():
             candidates.sort(key=lambda reversal: (reversal.share, reversal.key))
@@ -409,7 +412,7 @@ def _steps(
 ) -> Iterator[tuple[float, float]]:
     """Yield the steps of a setting, from one size of a change to the next: down and up, as far as its range goes."""
     current_value = float(setting.value)
-    low, high = setting.same_sign_range
+    low, high = setting.searched_range
     scale = abs(current_value) or 1.0
     for sign in (-1.0, 1.0):
         start, end = (
@@ -563,7 +566,7 @@ def list_turning_points(
     for setting in settings:
         if not setting.is_number:
             continue
-        low, high = setting.same_sign_range
+        low, high = setting.searched_range
         turn = turns_of_lead.get(setting.key)
         outcome = f"not within {low:g} to {high:g}"
         if turn is not None:

@@ -158,7 +158,7 @@ async def show_ranking(displayed_run: DisplayedRun, request: web.Request) -> Tem
         ends = scanned_setting.low, scanned_setting.high
         turns = await displayed_run.scans.rank(
             lambda ranker: find_rank_swaps(
-                ranker.leads_function(scanned_setting.key, tried_settings), *ends
+                ranker.agents, ranker.sums_function(scanned_setting.key, tried_settings), *ends
             )
         )
     if "far" in request.query:

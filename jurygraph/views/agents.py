@@ -249,18 +249,20 @@ def measure_leads(sums: Floats, counts: Floats) -> Floats:
 
     It is the value of `estimate_mean_difference`; NaN where one of two has no mean.
     """
-    unit_means = divide_or_nan(sums, counts)
+    has_unit = counts > 0.0
+    unit_means = np.where(has_unit, divide_or_nan(sums, counts), 0.0)
     means = divide_or_nan(sums.sum(axis=1), counts.sum(axis=1))
     leads = np.subtract.outer(means, means)
     for agent, means_of_agent in enumerate(unit_means):
-        differences = means_of_agent - unit_means
-        shared_units = np.count_nonzero(~np.isnan(differences), axis=1)
+        is_shared = has_unit[agent] & has_unit[:agent]
+        shared_units = np.count_nonzero(is_shared, axis=1)
+        differences = (means_of_agent - unit_means[:agent]) * is_shared
         is_paired = shared_units > 1
-        paired_sums = np.nansum(differences, axis=1)
-        leads[agent, is_paired] = paired_sums[is_paired] / shared_units[is_paired]
-    rounded_leads: Floats = leads.round(
-        12
-    )  # differences that cancel leave an error in the last bits
+        paired_leads = differences.sum(axis=1)[is_paired] / shared_units[is_paired]
+        leads[agent, :agent][is_paired] = paired_leads
+        leads[:agent, agent][is_paired] = -paired_leads
+    # differences that cancel leave an error in the last bits
+    rounded_leads: Floats = leads.round(12)
     return rounded_leads
 
 

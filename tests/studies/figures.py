@@ -4,6 +4,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from jurygraph.arrays import Floats
 from jurygraph.studies.ranking import AgentRanker, rank_with_intervals
 from jurygraph.studies.report import Report
 
@@ -30,6 +33,6 @@ def means_by_agent(ranker: AgentRanker, settings: Sequence[str] = ()) -> dict[st
     return {row.agent: row.mean.value for row in rows if row.mean is not None}
 
 
-def two_leads(lead_of_b: float) -> dict[tuple[str, str], float]:
-    """Return who is ahead of two agents, by the lead of the second one."""
-    return {("a", "b"): lead_of_b, ("b", "a"): -lead_of_b}
+def two_sums(lead_of_b: float) -> Floats:
+    """Return the sums and numbers of agents a and b in one unit; NaN is a lead of an agent b that has none."""
+    return np.array([[[0.0], [np.nan_to_num(lead_of_b)]], [[1.0], [lead_of_b == lead_of_b]]])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
+from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.deciding import read_packed_groups
@@ -32,7 +33,7 @@ from jurygraph.viewer.what_if import WhatIfChanges, explain_with_changes
 from tests.command import run_command
 from tests.rows import all_rows
 from tests.runs.sample_runs import scored_session, write_tasks
-from tests.studies.figures import means_by_agent, two_leads
+from tests.studies.figures import means_by_agent, two_sums
 
 
 def kind(task: jg.TaskView, response: jg.Response) -> float:
@@ -127,6 +128,11 @@ def test_the_weight_of_a_criterion_that_all_rubrics_share_is_tried(rubric_run: R
     assert clear["value"] == pair.turn.value
     coverage = points["failure.min_coverage"]
     assert (coverage["value"], coverage["outcome"]) == (None, "not within 0 to 1")
+    # nor farther than the largest change that is tried
+    (near,) = measure_ranking(AgentRanker(rubric_run), ["failure.min_coverage=0.001"]).figures[
+        "turning_points"
+    ][-1:]
+    assert (near["setting"], near["outcome"]) == ("failure.min_coverage", "not within 0 to 0.129")
     refused = run_command("study", "ranking", rubric_run.folder, "--set", "reward.clear=2")
     assert "if it is a criterion, its weight is criteria.clear.weight" in refused.err
     mistyped = run_command("show", rubric_run.folder, "--columns", "cleer")
@@ -261,7 +267,7 @@ def test_a_component_that_does_not_count_is_tried_as_a_gain_alone(ranker: AgentR
     config = apply_settings(ranker.run.config, ["reward.brief=0"])
     settings = list_settings(config, collect_decision_methods(ranker.run))
     (brief,) = (setting for setting in settings if setting.key == "reward.brief")
-    assert brief.same_sign_range == (0.0, 5.0)
+    assert brief.searched_range == (0.0, 5.0)
 
 
 def test_the_search_reports_its_progress_to_the_end(ranker: AgentRanker) -> None:
@@ -424,18 +430,21 @@ def test_agents_are_said_to_change_places_where_they_do(
     """The lead of the second agent is nothing or less up to .3, whatever its shape; each decision reads a whole run."""
     tried = set()
 
-    def measure(value: float) -> Mapping[tuple[str, str], float]:
+    def sum_rewards(value: float) -> Floats:
         tried.add(value)
-        return two_leads(lead(value))
+        return two_sums(lead(value))
 
-    (swap,) = find_rank_swaps(measure, 0.0, 1.0)
+    (swap,) = find_rank_swaps("ab", sum_rewards, 0.0, 1.0)
     assert (swap.first, swap.second) == ("a", "b")
     assert 0.3 < swap.value < 0.3 + 2e-7
     assert len(tried) <= most_decisions
 
 
 def test_an_agent_without_a_mean_is_not_ahead() -> None:
-    assert find_rank_swaps(lambda value: two_leads(1.0) if value > 0.7 else {}, 0.0, 1.0) == []
+    assert (
+        find_rank_swaps("ab", lambda value: two_sums(1.0 if value > 0.7 else math.nan), 0.0, 1.0)
+        == []
+    )
 
 
 def test_a_turn_is_rounded_to_where_the_agents_have_turned() -> None:

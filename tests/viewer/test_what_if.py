@@ -22,7 +22,7 @@ from jurygraph.viewer.what_if import WhatIfChanges, explain_with_changes
 from jurygraph.views.trace import build_trace_view
 from tests.examples import some_or_all
 from tests.rows import all_rows
-from tests.studies.figures import means_by_agent, two_leads
+from tests.studies.figures import means_by_agent, two_sums
 from tests.viewer.conftest import Browser, polite
 
 CHANGES = [
@@ -89,7 +89,7 @@ def test_a_page_says_why_a_response_stays_without_a_reward(letters: Path, browse
     ],
 )
 def test_agents_change_places_where_their_means_cross(slope: float, turns: list[RankSwap]) -> None:
-    found = find_rank_swaps(lambda value: two_leads(slope * value - 0.5), 0.0, 1.0)
+    found = find_rank_swaps("ab", lambda value: two_sums(slope * value - 0.5), 0.0, 1.0)
     assert [(turn.first, turn.second) for turn in found] == [
         (turn.first, turn.second) for turn in turns
     ]

@@ -1,6 +1,7 @@
 """`jurygraph compare`: compare two runs; thresholds can fail a build."""
 
 from functools import partial
+from os.path import abspath, basename
 from pathlib import Path
 from typing import Annotated
 
@@ -62,6 +63,11 @@ def compare(
     margins = [condition.bound for condition in conditions if condition.name == no_worse_gate_name]
     thresholds = [condition for condition in conditions if condition.name in statistics]
     largest_possible_loss = 1.0
+    names = basename(abspath(run_a)), basename(abspath(run_b))
+    if names[0] == names[1] or {"A", "B"} & {
+        *names
+    }:  # tables say A of the first, whatever its name
+        names = "A", "B"
     with Run.open(run_a) as a, Run.open(run_b) as b:
         # what it says is handed on; 0.4 s for a run of 1,000 responses with 6 calls each
         for compared_run in (a, b):
@@ -78,7 +84,7 @@ def compare(
             thresholds,
             find_changed_inputs(a, b),
             under_b=comparison.decide_under_other_settings(a, b.config),
-            names=(run_a.name, run_b.name) if run_a.name != run_b.name else ("A", "B"),
+            names=names,
             by=(by, read_label_values(a, by)) if by else ("", {}),
         )
     messages = list(comparison.missing_evidence_messages(report.figures))

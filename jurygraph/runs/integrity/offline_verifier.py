@@ -46,6 +46,7 @@ TEXT_KINDS = {
     "task": {0: "task"},
     "trace": {0: "response"},
 }
+OWNERS = {"task": "task", "group": "task", "trace": "response"}
 TEXT_BITS = 20
 """The texts of record n have the numbers from n << TEXT_BITS on."""
 MAX_LISTED = 20
@@ -122,7 +123,8 @@ class Differences(NamedTuple):
             line = f"record {text['record']}: {text['kind']}"
             for name in ("response", "task"):
                 if text[name] is not None:
-                    line += f" of {name} {text[name]!r}"
+                    owner = "" if text["kind"] == name else f" of {name}"
+                    line += f"{owner} {text[name]!r}"
             line = ", ".join([line, *text["questions"]])
             if text["sample"]:
                 line += f", sample {text['sample'] + 1}"
@@ -144,7 +146,7 @@ def locate_texts(
     places: list[dict[str, Any]] = [
         {"record": number >> TEXT_BITS, **empty, "questions": []} for number in numbers
     ]
-    calls: list[tuple[dict[str, Any], str]] = []
+    calls: dict[int, str] = {}  # by the number of its text
     questions: dict[str, list[str]] = {}  # of each survey, and then of the last group
     surveys: dict[str, str] = {}  # of each task
     for seq, kind, key, _, body_json, _ in records:
@@ -155,31 +157,29 @@ def locate_texts(
             surveys[key] = body["survey"]
         elif kind == "group":
             questions[""] = questions[surveys[key]]
+        verdicts = body.get("verdicts", ())
         for number, place in zip(numbers, places):  # noqa: B905 - Python 3.8 knows no `strict`
             index = number - (seq << TEXT_BITS)
             if seq == place["record"]:
-                place["kind"] = TEXT_KINDS.get(kind, {}).get(index, "text")
-                if kind in ("task", "trace"):
-                    used = [item for item in body.get("verdicts", ()) if item.get("text") == index]
-                    name_owner(place, kind, key, used, questions)
-                calls.append((place, key))
-        for place, call in calls if kind in ("task", "trace") else ():
-            if call in body_json and place["response"] is None:
-                used = [item for item in body.get("verdicts", ()) if call in str(item)]
-                name_owner(place, kind, key, used, questions)
+                if kind in ("call", "lookup"):
+                    calls[number] = key
+                used = [item for item in verdicts if item.get("text") == index]
+                place["kind"] = "reason" if used else TEXT_KINDS.get(kind, {}).get(index, "text")
+            elif place["response"] is None and number in calls and calls[number] in body_json:
+                used = [item for item in verdicts if calls[number] in str(item)]
+            else:
+                continue
+            if kind in OWNERS:
+                place[OWNERS[kind]] = key
+            name_questions(place, used, questions)
     return places
 
 
-def name_owner(
-    place: "dict[str, Any]", kind: str, key: str, verdicts: "list[Any]", questions: Any
-) -> None:
-    """Write into the place of a text of which task or response it is, and of which verdicts."""
-    place["task" if kind == "task" else "response"] = key
+def name_questions(place: "dict[str, Any]", verdicts: "list[Any]", questions: Any) -> None:
+    """Write into the place of a text of which verdicts it is."""
     for verdict in verdicts:
         place["questions"].append(questions[""][verdict["question"]])
         place["sample"] = verdict.get("sample", 0)
-    if verdicts and place["kind"] == "text":
-        place["kind"] = "reason"
 
 
 class RecordChain:
@@ -195,7 +195,8 @@ class RecordChain:
         self.texts = 0
         self.known: dict[tuple[str, str], Any] = {}  # by kind and key, except calls
         self.traces = 0
-        self.changed_texts: dict[int, str] = {}  # what is wrong with a text, by its number
+        self.changed_count = 0
+        self.changed_texts: dict[int, str] = {}  # what is wrong with the first texts, by number
         self.broken = ""  # why the records cannot be followed to their end
         self._missing: set[int] = set()
         self._group = range(0)  # the records of the traces of the last group
@@ -219,11 +220,18 @@ class RecordChain:
         except VerificationError as difference:
             self.broken = str(difference)
             return
-        for number in self._missing ^ self.erased:
+        unexplained = self._missing ^ self.erased
+        self.changed_count += len(unexplained)
+        for number in sorted(unexplained)[:MAX_LISTED]:
             is_missing = number in self._missing
             self.changed_texts[number] = (
                 "is missing and was not erased" if is_missing else "was erased and is there"
             )
+
+    def _add_changed_text(self, number: int, problem: str) -> None:
+        self.changed_count += 1
+        if len(self.changed_texts) < MAX_LISTED:  # of a large run all may be changed
+            self.changed_texts[number] = problem
 
     def _follow_chain(
         self,
@@ -251,18 +259,18 @@ class RecordChain:
                 self._check_record_order(seq, kind, key, body)
                 for number, commitment in enumerate(body.get("texts", ()), start=seq << TEXT_BITS):
                     while text is not None and text[0] < number:
-                        self.changed_texts[text[0]] = "belongs to no record"
+                        self._add_changed_text(text[0], "belongs to no record")
                         text = next(stored_texts, None)
                     if text is None or text[0] > number:
                         self._missing.add(number)
                         continue
                     if sha256(text[1] + text[2]) != commitment:
-                        self.changed_texts[number] = "differs from what was written"
+                        self._add_changed_text(number, "differs from what was written")
                     self.texts += 1
                     text = next(stored_texts, None)
                 self.links.append(link)
         while text is not None:
-            self.changed_texts[text[0]] = "belongs to no record"
+            self._add_changed_text(text[0], "belongs to no record")
             text = next(stored_texts, None)
         require(len(self.links) >= max(2, self._group.stop), "the records end too early")
 
@@ -270,14 +278,14 @@ class RecordChain:
         self, records: "Iterable[tuple[int, str, str, int, str, bytes]]"
     ) -> "Differences | None":
         """Return what was found, if anything; `records` are the same again, to tell of what changed texts are."""
-        if not self.changed_texts and not self.broken:
+        if not self.changed_count and not self.broken:
             return None
         numbers = sorted(self.changed_texts)[:MAX_LISTED]
         checked_records = takewhile(lambda record: record[0] < len(self.links), records)
         listed = locate_texts(checked_records, numbers) if numbers else []
         for number, place in zip(numbers, listed):  # noqa: B905 - Python 3.8 knows no `strict`
             place["problem"] = self.changed_texts[number]
-        return Differences(len(self.changed_texts), listed, self.broken)
+        return Differences(self.changed_count, listed, self.broken)
 
     def head_digests_by_record(self) -> "dict[int, str]":
         """Return the links that only a close record and erasures follow, by the numbers of their records."""

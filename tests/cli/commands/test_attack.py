@@ -144,6 +144,33 @@ def test_tasks_have_what_the_config_gives_all_and_one_arm_may_do(
 
 
 @pytest.mark.landing
+def test_the_tasks_of_a_run_are_attacked_with_its_rubrics_and_texts(
+    tmp_path: Path, run: Command, server: Server
+) -> None:
+    project = Project(tmp_path, run, server.url)
+    other = {
+        **TASK,
+        "id": "pie",
+        "responses": [{"id": f"pie/{n}", "text": HONEST + n} for n in "ab"],
+    }
+    project.tasks.write_text("".join(json.dumps(task) + "\n" for task in (TASK, other)))
+    assert (
+        run("score", project.tasks, "--config", project.config, "--out", tmp_path / "run").code == 0
+    )
+    assert run("erase", tmp_path / "run", "--response", "pie/b").code == 0
+    own = ("attack", "--config", project.config, "--suite", "master-keys", "--only", "configured")
+    ended = run(*own, "--run", tmp_path / "run", "--json")
+    assert ended.code == 0, ended.err
+    found = json.loads(ended.out)
+    assert (found["tasks"], found["honest"]) == (2, 2)
+    assert found["source"] == f"tasks of {tmp_path / 'run'} with its rubrics"
+    both = run(*own, "--run", tmp_path / "run", "--tasks", project.tasks)
+    assert (both.code, "expected one of --tasks TASKS and --run RUN" in both.err) == (2, True)
+    with_file = json.loads(run(*own, "--tasks", project.tasks, "--json").out)
+    assert found["arms"]["all"]["attacks"] == with_file["arms"]["all"]["attacks"]
+
+
+@pytest.mark.landing
 def test_a_missed_threshold_exits_with_1_a_limit_with_4_and_a_failing_model_with_3(
     project: Project, server: Server, tmp_path: Path, run: Command
 ):

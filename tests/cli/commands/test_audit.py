@@ -331,7 +331,9 @@ def test_the_printed_next_command_can_be_typed(
     hints = run("score", "tasks.jsonl", f"--out={name}").err.splitlines()
     hints += run("rescore", f"--out={name} again", "--", name).err.splitlines()
     commands = [
-        shlex.split(hint.partition("jurygraph ")[2]) for hint in hints if "jurygraph " in hint
+        shlex.split(hint.partition("jurygraph ")[2], comments=True)
+        for hint in hints
+        if "jurygraph " in hint
     ]
     assert [command[0] for command in commands] == [
         "show",

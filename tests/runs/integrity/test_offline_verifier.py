@@ -19,7 +19,12 @@ from hypothesis import HealthCheck, given, settings
 
 from jurygraph.decision.decide import RewardRow
 from jurygraph.runs.integrity import offline_verifier
-from jurygraph.runs.integrity.offline_verifier import VerificationError, check_reward
+from jurygraph.runs.integrity.offline_verifier import (
+    TEXT_BITS,
+    VerificationError,
+    check_reward,
+    locate_texts,
+)
 from jurygraph.runs.store.ledger import compute_record_link
 from jurygraph.runs.store.packing import pack_reward
 from jurygraph.runs.workflows.erasure import erase
@@ -388,11 +393,22 @@ def test_missing_and_added_texts_are_found(unpacked_bundle: Path, verify: Verify
     path = unpacked_bundle / "texts.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:3] + lines[4:]))
-    assert (
-        "record 6: task of task 't2': is missing and was not erased" in verify(unpacked_bundle).err
-    )
+    assert "record 6: task 't2': is missing and was not erased" in verify(unpacked_bundle).err
     path.write_bytes(b"".join(lines) + canonical_json({"id": 7, "salt": "", "content": ""}) + b"\n")
     assert "record 0: text: belongs to no record" in verify(unpacked_bundle).err
+    # not of the response whose record happens to hold the words of the task's id
+    bodies = {
+        "survey": {"questions": []},
+        "task": {"survey": "s"},
+        "group": {},
+        "trace": {"x": "1"},
+    }
+    records = [
+        (number, kind, "1s"[kind == "survey"], 0, json.dumps(body), b"")
+        for number, (kind, body) in enumerate(bodies.items())
+    ]
+    task, group = locate_texts(records, [1 << TEXT_BITS, 2 << TEXT_BITS])
+    assert (task["task"], task["response"], group["task"]) == ("1", None, "1")
 
 
 class TestBase:
