@@ -557,6 +557,8 @@ def name_with_examples(judge: str, shots: int | None) -> str:
 PLANNED_PAIR = frozenset({"personalized", "aggregate"})
 """The judges that the study of reviewers is for: their p allows for no other pair."""
 _PERSONAL_AND_OTHERS_MEAN = frozenset({"personalized", "item-mean"})
+PLANNED_PAIRS = (PLANNED_PAIR, _PERSONAL_AND_OTHERS_MEAN)
+"""What the study is for; each is tested for itself, without an allowance for the other pairs."""
 _JUDGE_KIND_DESCRIPTIONS = {
     "personalized": "personalized (a judge for each reviewer)",
     "aggregate": "aggregate (one judge for all, with examples)",

@@ -67,6 +67,7 @@ from jurygraph.studies.alternative_annotator import (
 )
 from jurygraph.studies.conclusions import (
     PLANNED_PAIR,
+    PLANNED_PAIRS,
     conclude_draws,
     conclude_reviewers,
     describe_omissions,
@@ -718,8 +719,8 @@ def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) ->
     errors = absolute_errors(part, columns)
     for first, second in combinations(errors, 2):
         gaps = errors[first] - errors[second]
-        # what no third judge predicts counts for the planned pair all the same
-        is_compared = ~np.isnan(gaps) if {first, second} == PLANNED_PAIR else common
+        # what no third judge predicts counts for a planned pair all the same
+        is_compared = ~np.isnan(gaps) if {first, second} in PLANNED_PAIRS else common
         gaps = gaps[is_compared]
         # Equal predictions may be sums in another order.
         gaps[np.abs(gaps) < _ROUNDING_ERROR] = 0.0
@@ -742,7 +743,7 @@ def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) ->
             }
         )
     # what the study is for is asked before it, and needs no allowance for the others
-    planned = [row for row in rows if {row["first"], row["second"]} == PLANNED_PAIR]
+    planned = [row for row in rows if {row["first"], row["second"]} in PLANNED_PAIRS]
     return planned + adjust_p_values([row for row in rows if row not in planned], "absolute_p")
 
 
