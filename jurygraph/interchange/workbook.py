@@ -1,4 +1,4 @@
-"""Write a run as a workbook for Excel: two sheets that anybody can read, who is better first, and one with everything.
+"""Write a run as a workbook for Excel: sheets that anybody can read, who is better first, and one with everything.
 
 No spreadsheet evaluates a text of a run; one that looks like a formula is marked as text for who edits it, too.
 """
@@ -52,6 +52,8 @@ _MAX_EXACT_INTEGER = 2**53  # whole numbers above are rounded, which an id must 
 _NON_XML_CHARACTERS_PATTERN = re.compile("[\ud800-\udfff\ufffe\uffff]")
 _LITERAL_ESCAPE_PATTERN = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 """What Excel would read as a character that cannot be written, such as `_x003D_`."""
+_FORBIDDEN_TITLE_PATTERN = re.compile(r"[\\/?*:\[\]]")
+_MAX_TITLE_LENGTH = 31
 
 
 class SheetColumn(NamedTuple):
@@ -62,6 +64,8 @@ class SheetColumn(NamedTuple):
     number_format: str = "General"
 
 
+_MAX_WORST_RESPONSES = 10
+"""Scored responses with the lowest rewards that have a sheet of their own."""
 _MAX_QUESTION_LENGTH = 300
 _MAX_ANSWER_LENGTH = 1000
 _FOUR_DECIMALS_FORMAT = "0.0000"
@@ -95,12 +99,31 @@ Sheet = tuple[Sequence[SheetColumn], SheetRows]
 """The columns of a sheet, and its rows, with a value for each of the first columns."""
 
 
+def read_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
+    """Return the sheets to read, by title. Raises `InputError` for a label that no response has."""
+    label_sheets = {}
+    if options.by:  # first, so that a wrong label is refused before the rest is read
+        title = _FORBIDDEN_TITLE_PATTERN.sub(" ", f"By {options.by}")[:_MAX_TITLE_LENGTH]
+        label_sheets[title] = read_label_sheet(run, options.by)
+    columns, rows = read_response_sheet(run, options)
+    reward = [column.title for column in columns].index("Reward")
+    scored_rows = [row for row in rows if row[reward] is not None]
+    return {
+        "Agents": read_agent_sheet(
+            run, len(rows)
+        ),  # first, so that the file opens on who is better
+        **label_sheets,
+        "Worst": (columns, scored_rows[:_MAX_WORST_RESPONSES]),
+        "Rewards": (columns, rows),
+    }
+
+
 def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
     """Return the columns of the sheet of agents, and a row for each agent, the best first.
 
     The interval is over tasks, or groups of tasks. The components come last, those in which agents differ most first.
-    Below the agents stand what the ranking concludes, the models of the run, and how many responses the other sheets
-    list, if not all.
+    Below the agents stand what the ranking concludes, what the run cost, its models, and how many responses the other
+    sheets list, if not all.
     """
     rewards = []
     values: list[JudgedValues] = []
@@ -155,18 +178,15 @@ def _judged_values(trace: TraceWithoutTexts, unit: str) -> Iterator[JudgedValues
 
 
 def _agent_cells(row: RankedAgent) -> SheetRow:
-    value, low, high = (None, None, None) if row.mean is None else row.mean[:3]
-    return (
-        agent_label(row.agent),
-        value,
-        row.missing_interval or low,
-        high,
-        row.responses,
-        row.units,
-        row.responses - row.scored,
-        None if row.lead is None else row.lead.sentence,
-        None if row.gap is None else row.gap.sentence,
-    )
+    cells: list[JsonValue] = [agent_label(row.agent)]
+    if row.mean is None:
+        cells += [None, None, None]
+    else:
+        cells += [row.mean.value, row.missing_interval or row.mean.low, row.mean.high]
+    cells += [row.responses, row.units, row.responses - row.scored]
+    for difference in (row.lead, row.gap):
+        cells.append(None if difference is None else difference.sentence)
+    return cells
 
 
 def read_response_sheet(run: Run, options: TableOptions) -> Sheet:
@@ -207,14 +227,19 @@ def read_label_sheet(run: Run, label: str) -> Sheet:
     """
     columns = [SheetColumn(label, 28), SheetColumn("Tasks", 11), SheetColumn("Mean rewards", 40)]
     columns += [SheetColumn(title, 12) for title in ("Lead", "From (95 %)", "To (95 %)", "Of both")]
+    columns.append(SheetColumn("That is", 60))
     rows: list[SheetRow] = []
-    by = compare_by_label(run, label)
-    for row in by.rows:
-        lead = row.lead
-        figures = (lead.difference, lead.low, lead.high, lead.count) if lead else (None,) * 4
-        rows.append((row.value, row.units, row.means, *figures, row.outcome))
-    rows += [(sentence,) for sentence in (by.conclusion, *by.notes)]
-    return [*columns, SheetColumn("That is", 60)], rows
+    comparison = compare_by_label(run, label)
+    for row in comparison.rows:
+        cells: list[JsonValue] = [row.value, row.units, row.means]
+        if row.lead is None:
+            cells += [None, None, None, None]
+        else:
+            cells += [row.lead.difference, row.lead.low, row.lead.high, row.lead.count]
+        rows.append([*cells, row.outcome])
+    for sentence in (comparison.conclusion, *comparison.notes):
+        rows.append((sentence,))
+    return columns, rows
 
 
 def write_workbook(sheets: Mapping[str, Sheet], table: ExportTable, path: Path) -> None:

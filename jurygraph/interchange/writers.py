@@ -4,7 +4,6 @@ A format is a module next to this one, and an entry here; the formats that are r
 direction loads the other.
 """
 
-import re
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -43,18 +42,8 @@ class Exporter:
     required_library: Literal["pyarrow", "openpyxl"] | None = None
 
 
-_MAX_WORST_RESPONSES = 10
-"""Scored responses with the lowest rewards that a workbook has on a sheet of their own."""
-
-
 def _read_workbook(run: Run, options: TableOptions, stack: ExitStack) -> ExportContent:
-    from jurygraph.interchange.workbook import (
-        MAX_SHEET_ROWS,
-        read_agent_sheet,
-        read_label_sheet,
-        read_response_sheet,
-        write_workbook,
-    )
+    from jurygraph.interchange.workbook import MAX_SHEET_ROWS, read_sheets, write_workbook
 
     responses = run.ledger.count_records("trace")
     if responses >= MAX_SHEET_ROWS:
@@ -62,15 +51,7 @@ def _read_workbook(run: Run, options: TableOptions, stack: ExitStack) -> ExportC
             f"{run.folder}: a sheet has room for {MAX_SHEET_ROWS - 1} responses, not {responses}; "
             "use --to parquet"
         )
-    # first, so that a label that no response has is refused before the rest is read
-    title = re.sub(r"[\\/?*:\[\]]", " ", f"By {options.by}")[:31]  # what Excel refuses
-    by_label = {title: read_label_sheet(run, options.by)} if options.by else {}
-    columns, rows = read_response_sheet(run, options)
-    agents = read_agent_sheet(run, len(rows))
-    reward = [column.title for column in columns].index("Reward")
-    worst = [row for row in rows if row[reward] is not None][:_MAX_WORST_RESPONSES]
-    # The agents come first, so that the file opens on who is better.
-    sheets = {"Agents": agents, **by_label, "Worst": (columns, worst), "Rewards": (columns, rows)}
+    sheets = read_sheets(run, options)
     options_without_progress = replace(options, report=ignore_progress)
     table = _open_table(run, "rewards", options_without_progress, stack)
     return partial(write_workbook, sheets, table)
