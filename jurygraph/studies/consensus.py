@@ -374,17 +374,24 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
     if not figures["values"]:
         measure, chance = "accuracy", 1.0 / len(figures["classes"])
     cells = {}
+    people_with_few_labels = []
     for name, person in people.items():
-        # who is unlike the others, and right more often than they are, is not to blame
-        if person["labels"] >= _MIN_LABELS and person.get("gold", {}).get("side") != 1:
+        if person["labels"] < _MIN_LABELS:
+            people_with_few_labels.append(name)
+        # no warning of people who differ from the others, and are right on gold more often
+        elif person.get("gold", {}).get("side") != 1:
             cells[name] = person["correlation"] if figures["values"] else _accuracy_cell(person)
-    few = [name for name, person in people.items() if person["labels"] < _MIN_LABELS]
-    if few:
-        yield f"Of {join_names(few)} fewer than {_MIN_LABELS} labels tell too little to say who guesses."
+    if people_with_few_labels:
+        yield (
+            f"Of {join_names(people_with_few_labels)} fewer than {_MIN_LABELS} labels tell too little to say who "
+            "guesses."
+        )
     shifts = {}
     for name, person in people.items():
-        habit = person.get("habit")
-        shifts[name + _HABIT_WORDS.format_map(habit) if habit else name] = person["shift"]
+        subject = name
+        if person.get("habit") is not None:
+            subject += _HABIT_WORDS.format_map(person["habit"])
+        shifts[subject] = person["shift"]
     unit, baseline = "labels", SHIFT_FROM_MIDDLE
     if has_words(figures["classes"]):
         unit, baseline = "credit", SHIFT_FROM_OTHERS
@@ -405,7 +412,7 @@ def _annotator_figures(
     take out the `offset` of each annotator. `agreement` is the mean share of the others' labels of an item that are the
     same, `rare` how many labels are of items whose majority is not the commonest class, `always` the label of who gives
     hardly another one, and how often (`Votes.constant_labels`), else None, and `gold` how many labels of gold items are
-    right, and the `side` of the others (`compare_on_gold`).
+    right, and whether surely more or less often than the others' (`side`, by `compare_on_gold`).
     """
     ballots = fitted_consensus.ballots
     model = fitted_consensus.model
@@ -444,7 +451,7 @@ def _annotator_figures(
         row["shift"] = as_interval(shifts[code])
         if fitted_consensus.method == "adjusted-mean" and fitted_consensus.adjusted is not None:
             row["offset"] = round(float(fitted_consensus.adjusted.leniency[code]), 9)
-        row["habit"] = row["shift"] and _find_habit(votes, code, row["shift"].value)
+        row["habit"] = _find_habit(votes, code, shifts[code])
         row["agreement"] = None if math.isnan(agreements[code]) else agreements[code]
         row["rare"] = int(rare_counts[code])
         label, count = constant_labels.get(code, (None, 0))
@@ -456,28 +463,33 @@ def _annotator_figures(
     return rows
 
 
-def _find_habit(votes: Votes, annotator: int, shift: float) -> Figures | None:
-    """Return as what a person labels most often, in the direction of a shift, what `others` by majority call otherwise.
+def _find_habit(votes: Votes, annotator: int, shift: Estimate | None) -> Figures | None:
+    """Return the commonest way in which a person's labels differ from the others', in the direction of a shift.
 
-    `count` labels are it, of `all` that the person gives to what they call so. None without any.
+    The person gives the `label` to `count` items of which most of the others' labels are `others`; `all` is how many of
+    these items the person labels. None without any, or without a shift.
     """
-    is_own = votes.annotator == annotator
-    label = votes.label[is_own]
-    others = votes.counts[votes.item[is_own]]
-    others[np.arange(len(label)), label] -= 1
-    is_untied = (others == others.max(axis=1, keepdims=True)).sum(axis=1) == 1
-    pairs = (others.argmax(axis=1)[is_untied], label[is_untied])
-    confusion = np.zeros((len(votes.classes),) * 2, dtype=np.int64)
-    np.add.at(confusion, pairs, 1)
-    shifted_labels = np.triu(confusion, 1) if shift > 0.0 else np.tril(confusion, -1)
-    majority, given = divmod(int(shifted_labels.argmax()), len(confusion))
+    if shift is None:
+        return None
+    is_of_annotator = votes.annotator == annotator
+    label = votes.label[is_of_annotator]
+    others_counts = votes.counts[votes.item[is_of_annotator]]
+    others_counts[np.arange(len(label)), label] -= 1
+    is_commonest = others_counts == others_counts.max(axis=1, keepdims=True)
+    is_untied = is_commonest.sum(axis=1) == 1
+    others_majority = others_counts.argmax(axis=1)
+    class_count = len(votes.classes)
+    confusion = np.zeros((class_count, class_count), dtype=np.int64)
+    np.add.at(confusion, (others_majority[is_untied], label[is_untied]), 1)
+    shifted_labels = np.triu(confusion, 1) if shift.value > 0.0 else np.tril(confusion, -1)
     if not shifted_labels.any():
         return None
+    majority_code, label_code = divmod(int(shifted_labels.argmax()), class_count)
     return {
-        "others": votes.classes[majority],
-        "label": votes.classes[given],
-        "count": int(confusion[majority, given]),
-        "all": int(confusion[majority].sum()),
+        "others": votes.classes[majority_code],
+        "label": votes.classes[label_code],
+        "count": int(confusion[majority_code, label_code]),
+        "all": int(confusion[majority_code].sum()),
     }
 
 
@@ -636,16 +648,22 @@ def _sort_descending(rows: RowsByName, column: str) -> list[Figures]:
 
 
 def _comparison_table(comparison: RowsByName) -> ReportTable:
+    rows = []
+    for row in _sort_descending(comparison, "stableval"):
+        change = round(row["change"], _TABLE_DIGITS) + 0.0  # which makes -0.0 0.0
+        ranks = ", ".join(f"{rank:g}" for rank in row["ranks"].values())
+        cells = {"change_text": f"{change:+.{_TABLE_DIGITS}f}", "ranks_text": ranks}
+        rows.append({**row, **cells})
     columns: Columns = {
         "agent": "name",
         "MV": "majority",
         "DS": "dawid_skene",
         "PEC": "stableval",
-        "Δ(PEC-MV)": lambda row: f"{round(row['change'], 3) + 0.0:+.3f}",
+        "Δ(PEC-MV)": "change_text",
         "items": "items",
-        "ranks MV, DS, PEC": lambda row: ", ".join(f"{rank:g}" for rank in row["ranks"].values()),
+        "ranks MV, DS, PEC": "ranks_text",
     }
-    return ReportTable.of(columns, _sort_descending(comparison, "stableval"), digits=_TABLE_DIGITS)
+    return ReportTable.of(columns, rows, digits=_TABLE_DIGITS)
 
 
 def _annotator_sections(figures: Figures, shows_rates: bool) -> ReportSections:

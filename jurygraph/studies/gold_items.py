@@ -51,10 +51,10 @@ class HeldOutGold(NamedTuple):
 
 
 def compare_on_gold(counts: Ints) -> list[int]:
-    """Return -1 for who is surely right on known items less often than the others, 1 for more often, and else 0, [A].
+    """Return, for each annotator, whether gold items show fewer (-1) or more (1) right labels than the others', else 0.
 
-    `counts` [A,2] are right labels, and all of them. Tests are exact (hypergeometric). Only the first, which blames,
-    allows for the number of people.
+    `counts` [A,2] are the right labels and all labels of each annotator. Tests are exact (hypergeometric). Only that of
+    -1, which leads to a warning, allows for the number of annotators.
     """
     from scipy.stats import hypergeom  # imported lazily: every `study` command would wait for it
 
@@ -68,16 +68,17 @@ def compare_on_gold(counts: Ints) -> list[int]:
 
 
 def conclude_gold(people: Mapping[str, Figures]) -> Iterator[str]:
-    """Yield who is right on how many known items, least often first, and a warning of who surely errs more there."""
-    known = {name: row["gold"] for name, row in people.items() if row.get("gold", {}).get("labels")}
-    if not known:
+    """Yield how many labels of gold items are right by person, the smallest share first, or a warning of who errs more.
+
+    Nothing without such labels.
+    """
+    gold = {name: row["gold"] for name, row in people.items() if row.get("gold", {}).get("labels")}
+    if not gold:
         return
-    names = sorted(known, key=lambda name: known[name]["right"] / known[name]["labels"])
-    counts = join_names(
-        f"{name} {known[name]['right']} of {known[name]['labels']}" for name in names
-    )
+    names = sorted(gold, key=lambda name: gold[name]["right"] / gold[name]["labels"])
+    counts = join_names(f"{name} {gold[name]['right']} of {gold[name]['labels']}" for name in names)
     sentence = f"right on gold, least often first: {counts}"
-    worse = [name for name in names if known[name].get("side") == -1]
+    worse = [name for name in names if gold[name].get("side") == -1]
     if worse:
         sentence = (
             f"Warning: {sentence}; surely less often than the others: {join_names(worse)}; to leave out: "
