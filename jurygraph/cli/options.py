@@ -372,11 +372,8 @@ def format_column_arguments(columns: "TableColumns | None") -> list[str]:
     """Return the options that name the columns of a table, word by word."""
     if columns is None:
         return []
-    words = []
-    for role, option in _COLUMN_OPTION_BY_ROLE.items():
-        names = getattr(columns, role)
-        for name in names if role == "response" else [names]:
-            words += [option, str(name)] if name not in (None, "") else []
-    if columns.prompt == "":
-        words.append("--no-prompt")
-    return words
+    values = {option: getattr(columns, role) for role, option in _COLUMN_OPTION_BY_ROLE.items()}
+    values[_COLUMN_OPTION_BY_ROLE["response"]] = list(columns.response)
+    if columns.response_from is not None:  # which may be 0
+        values[_COLUMN_OPTION_BY_ROLE["response_from"]] = str(columns.response_from)
+    return list_option_words({**values, "--no-prompt": columns.prompt == ""})
