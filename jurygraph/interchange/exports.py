@@ -243,13 +243,15 @@ def _parse_rater(text: str) -> tuple[str, _RaterSubject]:
 
 def _suggest_reason_columns(names: Iterable[str], people: Iterable[str]) -> str:
     """Return the option that reads the columns that are called like a rater and a word, such as "ann comment"."""
-    columns_by_person = defaultdict(list)
+    columns_by_person: dict[str, list[str]] = defaultdict(list)
     for person, name in product(people, names):
         is_of_person = re.match(rf"{re.escape(person)}[\W_]", name, re.IGNORECASE)
         if is_of_person:
             columns_by_person[person].append(name)
-    # of several columns of a person, nobody knows which has the reasons
-    pairs = [f"{person}={found[0]}" for person, found in columns_by_person.items() if not found[1:]]
+    pairs = []
+    for person, columns in columns_by_person.items():
+        if len(columns) == 1:  # of several, none can be chosen
+            pairs.append(f"{person}={columns[0]}")
     if not pairs:
         return ""
     return f"if these are reasons, --reason-columns {shell_quote(','.join(pairs))}; "

@@ -169,7 +169,11 @@ class _ExampleSelection:
 
 
 def _find_prompt_column(ratings: RatingsFile, has_prompts: bool) -> str | None:
-    """Return the column of prompts; in another case only where there would be none, as digests must stay."""
+    """Return the column of prompts; None without any.
+
+    One that is written in another case counts only if there are no prompts without it: digests of histories that were
+    read before stay as they are.
+    """
     columns = [name for name in _PROMPT_COLUMN_NAMES if name in ratings.unread_columns]
     if not columns and not has_prompts:
         columns = [

@@ -78,7 +78,7 @@ EVERYBODY = PeopleChoice()
 def select_people(
     files: Sequence[FileRows[N]], field: str, people: PeopleChoice, counts_repeats: bool = False
 ) -> list[FileRows[N]]:
-    """Return the rows of files that count, with one name for each person, whom a field names.
+    """Return the rows of files that count; the `field` of a row has the name of its person, one for each.
 
     Rows that repeat another one in every column count only if that is wanted. Raises `InputError` as `merge_names`,
     `keep_last_labels` and `leave_out_raters` do.
@@ -94,16 +94,20 @@ def select_people(
 def merge_names(
     files: Sequence[FileRows[N]], field: str, people: PeopleChoice
 ) -> Sequence[FileRows[N]]:
-    """Return the files with one name for each person. Raises `InputError` for another name of nobody."""
+    """Return the files with one name for each person: that of `--same-person`, or as most rows spell it.
+
+    Raises `InputError` for a name in `--same-person` that no row has.
+    """
     if not (people.same_names or people.same_person):
         return files
     names = (getattr(row, field) for file in files for _, row in file.rows)
     counts = Counter(filter(None, names))
     name_by_other = {}
     for pair in people.same_person or ():
-        other, _, name_by_other[other] = pair.partition("=")
-        if not name_by_other[other]:
+        other, _, name = pair.partition("=")
+        if not name:
             raise InputError(f"--same-person {pair}: expected OTHER=NAME, such as petra_h=Petra")
+        name_by_other[other] = name
     select_known_names("--same-person: nobody is", list(name_by_other), sorted(counts))
     spelling: dict[str, str] = {}
     new_names = {}
@@ -174,15 +178,15 @@ def _has_label(row: FrozenModel) -> bool:
 
 
 def _list_rows_in_time(files: Sequence[FileRows[N]], column: str | None) -> list[N]:
-    """Return the rows of all files, in the order of the times in a column, if one is named; without a label first.
+    """Return the rows of all files, in the order of the times in a column, if one is named.
 
-    Files without the column, such as sheets that came back, are later than those that have it.
+    Rows without a label come first. Files without the column, such as sheets that came back, come last.
     """
     if column is None:
         return [row for file in files for _, row in file.rows]
     cells_by_file = []
     for file in files:
-        cells = {place: values.get(column) for place, values in read_rows(Path(file.path))}
+        cells = {position: values.get(column) for position, values in read_rows(Path(file.path))}
         cells_by_file.append(cells if any(cells.values()) else {})
     if not any(cells_by_file):
         path = files[0].path
@@ -199,7 +203,7 @@ def _list_rows_in_time(files: Sequence[FileRows[N]], column: str | None) -> list
 
 def _parse_time(location: str, column: str, text: str) -> float:
     """Return a time in seconds, as Mechanical Turk and mails write it, or ISO 8601."""
-    # it passes over PM, and 2:05 PM would be before 9:00 AM
+    # parsedate_tz ignores PM: 2:05 PM would be before 9:00 AM
     parsed = None if _HALF_DAY_PATTERN.search(text) else parsedate_tz(text)
     if parsed is not None:
         return mktime_tz(parsed)

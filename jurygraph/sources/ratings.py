@@ -549,13 +549,13 @@ def read_validated_rows(
         unread_columns[column] = None
         if column not in _RATINGS_COLUMN_NAMES:  # columns that nobody wants are many
             unread_columns[column] = did_you_mean(column.casefold(), missing, min_similarity=0.6)
-    # unless it is named, `Score` is no question beside another file's `score`
-    unnamed = {
+    # A column of labels names their question: `Score`, found by default, is the same one as `score` of another file.
+    default_label_columns = {
         name: column.casefold()
         for name, column in column_by_field.items()
         if name not in columns and column.casefold() in LABEL_FIELDS
     }
-    return FileRows(str(path), tuple(rows), column_by_field | unnamed, unread_columns)
+    return FileRows(str(path), tuple(rows), column_by_field | default_label_columns, unread_columns)
 
 
 def _omit_mturk_nonanswers(
@@ -669,7 +669,7 @@ def _match_columns(
     """Return the column of each of the fields of which a file with the columns `present_columns` has one."""
     candidates_by_field = {name: _candidate_columns(name, model, columns) for name in fields}
     wanted = {*columns, *_required_fields(model)}.intersection(fields)
-    # other spellings are of a file that would be refused: the digest of a history that was read stays as it is
+    # Other spellings count only where the file would be refused: the digests of files read before stay as they are.
     is_refused = any(set(present_columns).isdisjoint(candidates_by_field[name]) for name in wanted)
     column_by_field = {}
     errors = []
@@ -691,7 +691,7 @@ def _match_columns(
         elif name in wanted:
             error = _rating_column_error(location, candidates, present_columns, options.get(name))
             errors.append(error)
-    if errors and not columns:  # it may be no such file
+    if errors and not columns:  # without named columns, it may be a file of something else
         raise errors[0]
     if errors:
         problems = [str(error).removeprefix(f"{location}: ") for error in errors]

@@ -396,7 +396,7 @@ def convert_table(
         raise error
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
-    # of chats some may lack it; "context" is sought in all, also where nobody named it
+    # some conversations may lack it; `context` is the default for files of them, which need not have it
     if not has_context and file_columns.context not in (None, "context"):
         raise missing_column_error(str(path), (file_columns.context,), values)
     digest = FileDigest(name=path.name, sha256=sha256_of_file(path))

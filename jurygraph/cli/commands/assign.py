@@ -248,26 +248,27 @@ def _notes_on_consensus(
         name: row for name, row in consensus.annotators.items() if name in names
     }
     for sentence in conclude_annotators(figures):
-        # of half of those named here it proposes to leave out nobody
+        # a warning of half of the people or more has no part about leaving them out
         if sentence.startswith("Warning: "):
             warning = sentence.partition("; to leave out: ")[0]
             yield f"{warning}; name others in --reviewers"
     raters = consensus.annotator_names
     left_out = frozenset().union(*(item.left_out for item in consensus.items.values()))
+    folded_left_out = set(map(fold_name, left_out))
     for name in names:
-        if name not in raters and fold_name(name) in map(fold_name, left_out):
+        if name not in raters and fold_name(name) in folded_left_out:
             raise InputError(
                 f"--reviewers: {quote(name)} was left out of {path} by --without, and so are new labels; name others"
             )
         if raters and name not in raters:
-            # A, B and C, or 1, 2 and 3 at the end tell people apart, and whoever is asked as well is somebody else.
+            # Names that differ only in a letter or number at the end, such as coder A and coder B, are of two people.
             stem = name.rstrip(digits)[:-1]
-            others = [
+            candidates = [
                 rater
                 for rater in raters
                 if rater not in names and rater.rstrip(digits)[:-1] != stem
             ]
-            slip = did_you_mean(name, others, _SLIP_SIMILARITY)
+            slip = did_you_mean(name, candidates, _SLIP_SIMILARITY)
             if slip:
                 raise InputError(
                     f"--reviewers: {quote(name)} has rated nothing in {path}; {slip} Whoever is new needs a name that "

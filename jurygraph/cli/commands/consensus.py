@@ -482,7 +482,7 @@ def _read_gold_labels(path: Path, columns: NameByField) -> dict[str, Mapping[str
     agent_column = columns.get("agent")
     gold_columns = {"agent": agent_column} if agent_column and agent_column in header else {}
     item_column = columns.get("item", "item")
-    gold_columns["item"] = _find_column(header, item_column, "id")
+    gold_columns["item"] = _find_gold_column(header, item_column, "id")
     if header and gold_columns["item"] not in header:
         raise InputError(
             f"{path}: has no column {quote(item_column)}, as the ratings have, nor `item` or `id`; call the column "
@@ -492,26 +492,32 @@ def _read_gold_labels(path: Path, columns: NameByField) -> dict[str, Mapping[str
     for text in split_names(columns.get("label", "label").removesuffix(",")):
         column, first, second = split_column_subject(text)
         question = second or first or column
-        pairs.append((question, _find_column(header, column, question)))
-    known_pairs = [pair for pair in pairs if pair[1] in header]
+        pairs.append((question, _find_gold_column(header, column, question)))
+    pairs_in_file = [pair for pair in pairs if pair[1] in header]
     gold_by_question: dict[str, dict[str, LabelWithPlace]] = {}
-    for name, column in known_pairs or pairs:
-        for question, labels in read_gold(path, {**gold_columns, "label": column}).items():
-            gold_labels = gold_by_question.setdefault(
-                name if question.casefold() == column.casefold() else question, {}
-            )
+    for question, column in pairs_in_file or pairs:
+        for dimension, labels in read_gold(path, {**gold_columns, "label": column}).items():
+            # without a column of dimensions, it is the name of the column
+            is_unnamed = dimension.casefold() == column.casefold()
+            gold_labels = gold_by_question.setdefault(question if is_unnamed else dimension, {})
             for item, label in labels.items():
                 if gold_labels.setdefault(item, label).label != label.label:
                     raise InputError(
-                        f"{label.location}: {quote(item)} has another gold label of {name}"
+                        f"{label.location}: {quote(item)} has another gold label of {question}"
                     )
     return dict(gold_by_question)
 
 
-def _find_column(header: Collection[str], column: str, name: str) -> str:
-    """Return what gold calls a column: as ratings do, without the part before a dot, as `Input.`, or by the name."""
-    names = (column, column.rpartition(".")[2], name)
-    return next(filter(None, (find_column(name, header) for name in names)), column)
+def _find_gold_column(header: Collection[str], column: str, name: str) -> str:
+    """Return the column of gold labels for a column of ratings; the latter itself without one.
+
+    It is called the same, perhaps without a prefix that ends with a dot, such as `Input.`, or by the `name`.
+    """
+    for candidate in (column, column.rpartition(".")[2], name):
+        gold_column = find_column(candidate, header)
+        if gold_column is not None:
+            return gold_column
+    return column
 
 
 def _notes_on_texts(files: Sequence[VotesFile]) -> Iterator[str]:
