@@ -87,8 +87,10 @@ def check_evaluator(
             odd_test_responses = [
                 Response(id=f"odd-{i}", text=text) for i, text in enumerate(ODD_RESPONSE_TEXTS)
             ]
-            batches = [[response] for response in odd_test_responses]
-            for batch in batches if is_about_single_responses else [odd_test_responses]:
+            batches = [odd_test_responses]
+            if is_about_single_responses:
+                batches = [[response] for response in odd_test_responses]
+            for batch in batches:
                 start = process_time()
                 verdicts = _collect_verdicts(jury, task, batch)
                 if evaluator.layer not in GATED_LAYERS:  # a model may run in this process

@@ -127,6 +127,10 @@ class CallableEvaluator(Evaluator):
         self._check_params(params, are_params_complete=True)
         self.params = dict(params)
 
+    def _call_params(self, inputs: EvaluatorInput) -> JsonFields:
+        """Return the params that the target is called with; the paths of files are absolute."""
+        return {**inputs.question.params, **self.file_params}
+
     @abstractmethod
     def _check_params(self, params: RawParams, are_params_complete: bool) -> None:
         """Raise ConfigError if the target cannot take the params; `are_params_complete` unless the config adds some."""
@@ -147,9 +151,7 @@ class FunctionEvaluator(CallableEvaluator):
         for name in self.needs:
             values = tuple(material_by_name[name] for material_by_name in inputs.material)
             material[name] = values[0] if self.scope == "response" else values
-        return self.target(
-            inputs.task, *responses, **material, **{**inputs.question.params, **self.file_params}
-        )
+        return self.target(inputs.task, *responses, **material, **self._call_params(inputs))
 
     def _list_arguments(self) -> tuple[Sequence[str], Sequence[str]]:
         """Return the names of the arguments and the keywords that it is called with, besides the params.
@@ -231,7 +233,7 @@ class FeedbackEvaluator(FunctionEvaluator):
                 return Verdict.abstain(reason)
         parts = {name: values[name] for name in self._declared}
         material = {name: inputs.material[0][name] for name in self.needs}
-        result = self.target(**parts, **material, **{**inputs.question.params, **self.file_params})
+        result = self.target(**parts, **material, **self._call_params(inputs))
         if inspect.isawaitable(result):
             return self._await_feedback(result)
         return read_feedback(result, self.name)

@@ -67,7 +67,7 @@ BUILTIN_DERIVER_PATHS: ImportPaths = _BUILTIN_PATHS_BY_ROLE["derivers"]
 BUILTIN_COMBINER_PATHS: ImportPaths = _BUILTIN_PATHS_BY_ROLE["combiners"]
 BUILTIN_TOOL_PATHS: ImportPaths = _BUILTIN_PATHS_BY_ROLE["tools"]
 READS_MARK = " reads "
-"""Stands in a version before the files of `reads`, each with the beginning of its SHA-256."""
+"""Precedes the files of `reads` in a version, each with the beginning of its SHA-256."""
 _MAX_NAMES_LISTED = 20
 """Of a role with more, such as the evaluators, the reference has a table."""
 ROLE_CLASSES = (Evaluator, Deriver, Combiner)
@@ -85,13 +85,14 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
         is_object_of_user and declared_keywords(target)
     )
     evaluator: Evaluator
-    files = _find_read_files(target, use.params)
+    read_files = _find_read_files(target, use.params)
     if is_runnable(target) or is_target_function:
         evaluator = adapt_to_evaluator(target, use.use)
     elif isinstance(target, CallableEvaluator):
         evaluator = copy.copy(target)
     elif issubclass(kind, Evaluator):
-        evaluator = make_instance("evaluator", use.use, target, {**use.params, **files.params})
+        params = {**use.params, **read_files.params}
+        evaluator = make_instance("evaluator", use.use, target, params)
     else:
         hint = (
             "write a function with @jurygraph.evaluator, subclass jurygraph.Evaluator, or name a langchain-core "
@@ -106,21 +107,24 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
         raise ConfigError(f"{use.use!r} is not an evaluator: {hint}")
     if isinstance(evaluator, CallableEvaluator):
         evaluator.set_params(use.params)
-        evaluator.file_params = files.params
-    _apply_use_settings(evaluator, use, target)
-    if files.version_suffix:
-        evaluator.version += files.version_suffix
+        evaluator.file_params = read_files.params
+    _apply_use_settings(evaluator, use, target, read_files.version_suffix)
     return evaluator if use.isolate is None else _isolate_evaluator(evaluator, use)
 
 
 def _apply_use_settings(
-    component: Evaluator | Deriver, use: EvaluatorUse | DeriverUse, target: Any
+    component: Evaluator | Deriver,
+    use: EvaluatorUse | DeriverUse,
+    target: Any,
+    version_suffix: str,
 ) -> None:
     component.name = use.known_as
     component.params = use.params
     component.timeout = use.timeout or component.timeout
     if target is use.target:
         add_settings_to_version(component, target)
+    if version_suffix:  # a version to which nothing is added may be a property
+        component.version += version_suffix
 
 
 def _isolate_evaluator(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
@@ -164,14 +168,14 @@ def prepare_isolated(setup: JsonFields) -> Callable[[str], Any]:
 def load_deriver(use: DeriverUse) -> Deriver:
     """Return the deriver that the config names. Raises ConfigError if there is none."""
     target = find_target("deriver", use)
-    files = _find_read_files(target, use.params)
-    deriver = make_instance("deriver", use.use, target, {**use.params, **files.params})
+    read_files = _find_read_files(target, use.params)
+    params = {**use.params, **read_files.params}
+    deriver = make_instance("deriver", use.use, target, params)
     if not isinstance(deriver, Deriver) or not getattr(deriver, "gives", None):
         raise ConfigError(
             f"{use.use!r} is not a deriver: subclass jurygraph.Deriver and set `gives`"
         )
-    _apply_use_settings(deriver, use, target)
-    deriver.version += files.version_suffix
+    _apply_use_settings(deriver, use, target, read_files.version_suffix)
     return deriver
 
 
@@ -192,13 +196,14 @@ def _find_read_files(target: Any, params: RawParams) -> _ReadFiles:
     is_set_up = isinstance(code, ROLE_CLASSES)
     if is_set_up:  # its attributes are what its params were
         settings = getattr(code, "settings", None)
-        values = {**(dict(settings) if isinstance(settings, ParamsModel) else {}), **vars(code)}
+        values = dict(settings) if isinstance(settings, ParamsModel) else {}
+        values.update(vars(code))
     else:
         values = {**_param_defaults(code), **params}
     paths = {}
     digests = []
     for name in target.reads:
-        # What is no param is a path itself; a param without a value is for `__init__` to miss.
+        # A name that is no param is a path itself; `__init__` refuses a missing value.
         file = values.get(name, name)
         if file is None:
             continue
@@ -428,8 +433,8 @@ def make_instance(
         if params:
             names = list(inspect.signature(target).parameters)
             hint = f"; its params: {', '.join(names) or 'none'}"
-            questions = [did_you_mean(name, names) for name in params if name not in names]
-            hint += "".join(f"; {question}" for question in questions if question)
+            suggestions = [did_you_mean(name, names) for name in params if name not in names]
+            hint += "".join(f"; {suggestion}" for suggestion in suggestions if suggestion)
         raise ConfigError(
             f"{role} {name!r} cannot be made: {type(error).__name__}: {error}{hint}"
         ) from error

@@ -26,11 +26,7 @@ from jurygraph.messages import quote
 from jurygraph.runs.calls import find_call_record
 from jurygraph.runs.recorder import RecordedJury, open_open_ended_run, reusable_results
 from jurygraph.runs.run import ERASED_CHANGE_TEXT, ScoredResponse, changes_by_response
-from jurygraph.runs.sessions import (
-    match_responses,
-    phase_in_session,
-    read_session_of_phase,
-)
+from jurygraph.runs.sessions import match_responses, phase_in_session, read_session_of_phase
 from jurygraph.runs.store.ledger import LedgerRecord, RecordDraft, Writer
 from jurygraph.runs.writable_run import CallStore, append_close_record
 from jurygraph.schema import Call, Material, Plan, RecordedVerdict, Task, Trace, Verdict
@@ -153,43 +149,22 @@ class OpenEndedRecorder:
         self._last_steps[key] = max(name.step, self._last_steps[key])
 
     def find_recurring(self, group: Group, size: int | None) -> tuple[Group, Sequence[int | None]]:
-        """Return a group as it is stored, in whatever order; else as one of the session of its training.
+        """Return a group as it is stored, in whatever order it came; else as one of the training's current session.
 
-        `size` is that of the cohort whose members the responses are, None for a whole group. With it come the positions
-        that these have in it, None for one that came when it was scored already. A step that is stored with other
+        `size` is that of the cohort whose members the responses are, None for a whole group. Also return the positions
+        of the responses in the group, None for one that came after it was scored. A step that is stored with other
         responses begins the next session, which is a part of the phase, and the label `session`; raises `InputError`
         instead if one of them has a stored id.
         """
+        stored_group = self._find_stored_group(group, size)
+        if stored_group is not None:
+            return stored_group
         name = GroupName.of(group)
-        for session in range(self._session, 0, -1):
-            stored_name = name._replace(phase=phase_in_session(name.phase, session))
-            if stored_name not in self._stored:
-                continue
-            scored = self._run.group(self._find_group_record(stored_name))
-            positions = match_responses([item.response for item in scored], group.responses, size)
-            if positions is not None:
-                given = dict(zip(positions, group.responses, strict=True))
-                members = []
-                for position, (trace, response) in enumerate(scored):
-                    if response is None:  # erased
-                        response = given.get(position, group.responses[0])
-                        response = response.model_copy(update={"id": trace.response_id})
-                    members.append(response)
-                return replace(group, responses=members, phase=stored_name.phase), positions
         session = self._session
         if name._replace(phase=phase_in_session(name.phase, session)) in self._stored:
             session += 1
         if session > 1:
-            responses = [
-                response.model_copy(
-                    update={
-                        "id": "" if position in group.unnamed else response.id,
-                        "labels": {"session": session, **response.labels},
-                    }
-                )
-                for position, response in enumerate(group.responses)
-            ]
-            group = replace(group, responses=responses, phase=phase_in_session(name.phase, session))
+            group = _move_to_session(group, session)
         if session > self._session:
             self._refuse_stored_ids(group)
             self._session = session
@@ -199,6 +174,29 @@ class OpenEndedRecorder:
                 *(quote(name.task), name.step, session, session),
             )
         return group, range(len(group.responses))
+
+    def _find_stored_group(
+        self, group: Group, size: int | None
+    ) -> tuple[Group, Sequence[int | None]] | None:
+        """Return what `find_recurring` does for a group that the latest possible session has; None if none has it."""
+        name = GroupName.of(group)
+        for session in range(self._session, 0, -1):
+            stored_name = name._replace(phase=phase_in_session(name.phase, session))
+            if stored_name not in self._stored:
+                continue
+            scored = self._run.group(self._find_group_record(stored_name))
+            positions = match_responses([item.response for item in scored], group.responses, size)
+            if positions is None:
+                continue
+            response_by_position = dict(zip(positions, group.responses, strict=True))
+            members = []
+            for position, (trace, response) in enumerate(scored):
+                if response is None:  # erased
+                    response = response_by_position.get(position, group.responses[0])
+                    response = response.model_copy(update={"id": trace.response_id})
+                members.append(response)
+            return replace(group, responses=members, phase=stored_name.phase), positions
+        return None
 
     def begin(self, group: Group) -> Group | list[Trace]:
         """Return a group under its name, with its plan and what is reused; its stored traces, if nothing is missing.
@@ -397,6 +395,20 @@ class OpenEndedRecorder:
                 self._writer.close()
             finally:
                 self._run.close()
+
+
+def _move_to_session(group: Group, session: int) -> Group:
+    """Return a group as one of a later session: with its phase, its label and new ids where these are not given."""
+    responses = [
+        response.model_copy(
+            update={
+                "id": "" if position in group.unnamed else response.id,
+                "labels": {"session": session, **response.labels},
+            }
+        )
+        for position, response in enumerate(group.responses)
+    ]
+    return replace(group, responses=responses, phase=phase_in_session(group.phase, session))
 
 
 def _group_and_response_names(group: Group) -> set[str]:

@@ -26,6 +26,7 @@ from jurygraph.runs.export_table import (
     mean_score_by_question,
     verdicts_about_response,
 )
+from jurygraph.runs.sessions import phase_without_session
 from jurygraph.runs.store.folder import (
     CONFIG_FILE,
     LEDGER_FILE,
@@ -823,7 +824,7 @@ EVALUATION_PHASE = "eval"
 
 def is_evaluation(record: LedgerRecord, group: Sequence[ScoredResponse]) -> bool:
     """Return whether an evaluation scored a group, by its label, or its `record`, which keeps it after an erasure."""
-    phase, _, _ = str(record.content.get("phase")).partition(",session=")
+    phase = phase_without_session(record.content.get("phase"))
     return EVALUATION_PHASE in (phase, group[0].trace.labels.get("phase"))
 
 

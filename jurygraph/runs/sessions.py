@@ -23,6 +23,11 @@ def read_session_of_phase(phase: str | None) -> int:
     return int(match[1]) if match else 1
 
 
+def phase_without_session(phase: str | None) -> str | None:
+    """Return the phase of a group's name as it was before its session became a part: `eval` of `eval,session=2`."""
+    return None if phase is None else phase.partition(",session=")[0]
+
+
 def match_responses(
     stored: Sequence[Response | None], responses: Sequence[Response], size: int | None
 ) -> list[int | None] | None:
@@ -47,5 +52,7 @@ def match_responses(
         positions.append(best)
     late_count = positions.count(None)
     if size is None:
-        size = len(stored) if len(stored) == len(responses) else 0
-    return positions if len(stored) + late_count <= size else None
+        is_same_group = len(stored) == len(responses) and late_count == 0
+    else:
+        is_same_group = len(stored) + late_count <= size
+    return positions if is_same_group else None

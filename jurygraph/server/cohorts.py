@@ -76,7 +76,7 @@ class CohortTable:
     def __init__(self, wait: float) -> None:
         self._wait = wait
         self._cohorts: dict[CohortKey, Cohort] = {}
-        """Those that wait for members, and for as long again those that were scored without some, which come late."""
+        """Cohorts that wait for members, and for as long again those scored without some members, which may be late."""
         self.incomplete_count = 0
 
     @property
@@ -214,7 +214,7 @@ class CohortTable:
         cohort.traces_future.exception()  # nobody may wait for it any more
 
     def forget(self, key: CohortKey) -> None:
-        """Forget a scored cohort: when its members are sent again they are no late ones."""
+        """Forget a scored cohort, so that its members are not late when they are sent again."""
         cohort = self._cohorts.get(key)
         if cohort is not None and cohort.is_closed:
             self._forget_cohort(cohort)

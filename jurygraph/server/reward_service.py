@@ -152,6 +152,7 @@ class RewardService:
             self.cohorts.forget(key)
             raise
         self.counts.filled += filled_rewards.filled
+        # no position is None: `join` refuses late members
         positions = [position for position in cohort_traces.positions if position is not None]
         return ScoredSubmission(
             [cohort_traces.traces[position] for position in positions],
@@ -192,12 +193,17 @@ class RewardService:
         self, planned_task: PlannedTask, submission: Submission, responses: Sequence[Response]
     ) -> CohortTraces:
         """Return the traces of a whole group, which may be stored in another order, or with more members."""
-        step, phase = submission.step, submission.policy
-        group = Group(planned_task.task, responses, planned_task.plan, step=step, phase=phase)
+        group = Group(
+            planned_task.task,
+            responses,
+            planned_task.plan,
+            step=submission.step,
+            phase=submission.policy,
+        )
         recorder = self.jury.open_recorder()
         # Single responses are no session each: whoever forgets the cohort is refused.
         is_group = submission.cohort_size is not None or len(responses) > 1
-        if recorder is None or step is None or not is_group:
+        if recorder is None or group.step is None or not is_group:
             return CohortTraces(await self._judge_group(group), range(len(responses)))
         # one at a time, so that what comes again meanwhile finds it stored
         async with self._locks.setdefault(GroupName.of(group), asyncio.Lock()):

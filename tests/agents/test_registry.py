@@ -70,6 +70,10 @@ class Words(jg.Deriver):
         return jg.Material(name="words", data=ask.response.text.split())
 
 
+class Dated(Words):
+    version = property(lambda self: "of 2026")
+
+
 class GivesNothing(jg.Deriver):
     def derive(self, ask):
         return jg.Material(name="x")
@@ -350,6 +354,7 @@ def test_files_that_are_read_are_defaults_of_a_model_or_attributes_of_an_object(
         assert " reads names 17239b6e" in loaded.version
     without = load_evaluator(EvaluatorUse(use=Listed, params={"names": None}))
     assert "reads" not in without.version
+    assert deriver("mine.mod.Dated").version == "of 2026", "a property, as no file is added"
     listed = Listed()
     listed.names = ["Ann"]
     with pytest.raises(ConfigError, match=r"is a list; .* give the class of this object"):

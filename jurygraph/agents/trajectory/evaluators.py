@@ -168,7 +168,8 @@ class ToolsMatch(TrajectoryEvaluator):
                 problems.append(difference)
         elif mode == "strict" and not (missing_calls or extra_calls):
             is_in_order = all(map(rule.matches, calls, reference_calls))
-            problems += [] if is_in_order else ["the calls are in another order"]
+            if not is_in_order:
+                problems.append("the calls are in another order")
         if mode != "subset" and missing_calls:
             problems.append(f"not called: {_calls_to_text(missing_calls)}")
         if mode != "superset" and extra_calls:
@@ -461,10 +462,9 @@ class GroundedAnswer(TrajectoryEvaluator):
         unsaid = _select_missing_figures(not_in_texts, "\n".join(words_of_others))
         ungrounded = unsaid if self.settings.user else not_in_texts
         only_said = [not_in_texts[value] for value in not_in_texts if value not in unsaid]
-        place = "the results of tools or the context" if passages else "the results of tools"
-        reason = (
-            f"{len(figures) - len(not_in_texts)} of {len(figures)} numbers and codes are in {place}"
-        )
+        sources = "the results of tools or the context" if passages else "the results of tools"
+        found_count = len(figures) - len(not_in_texts)
+        reason = f"{found_count} of {len(figures)} numbers and codes are in {sources}"
         if only_said:
             reason += f", {len(only_said)} only in the words of the user or the system: "
             reason += _quote_passages(only_said)

@@ -90,8 +90,7 @@ def attack(
         redirect_stdout_to_stderr(),
         open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury,
     ):
-        attacked_tasks: TasksWithResponses = load_attack_tasks()
-        source = "built-in tasks with their own rubrics, not this config's"
+        attacked_tasks: TasksWithResponses
         if run is not None:
             attacked_tasks = _read_tasks_of_run(run)
             source = f"tasks of {run} with its rubrics"
@@ -102,6 +101,9 @@ def attack(
                 (defaults.complete(task), responses)
                 for task, responses in _read_tasks(tasks, allow_files_outside)
             ]
+        else:
+            attacked_tasks = load_attack_tasks()
+            source = "built-in tasks with their own rubrics, not this config's"
         study = AttackStudy(jury, attacked_tasks, load_attacks(suite), only is not None)
         activity_label = "estimating" if dry_run else "attacking"
         threads = jury.context.threads

@@ -138,17 +138,18 @@ class Differences(NamedTuple):
 def locate_texts(
     records: "Iterable[tuple[int, str, str, int, str, bytes]]", numbers: "list[int]"
 ) -> "list[dict[str, Any]]":
-    """Return of what each text is, by its number, as `Differences` lists it.
+    """Return what each text is of, in the order of their numbers, as `Differences` lists it, but for the problem.
 
     A prompt or reply is for the first response whose trace names its call, and for the questions whose verdicts do.
     """
     empty = {"kind": "text", "response": None, "task": None, "sample": None}
-    places: list[dict[str, Any]] = [
+    texts: list[dict[str, Any]] = [
         {"record": number >> TEXT_BITS, **empty, "questions": []} for number in numbers
     ]
     calls: dict[int, str] = {}  # by the number of its text
-    questions: dict[str, list[str]] = {}  # of each survey, and then of the last group
+    questions: dict[str, list[str]] = {}  # of each survey
     surveys: dict[str, str] = {}  # of each task
+    group_questions: list[str] = []  # of the last group
     for seq, kind, key, _, body_json, _ in records:
         body = json.loads(body_json)
         if kind == "survey":
@@ -156,30 +157,32 @@ def locate_texts(
         elif kind == "task":
             surveys[key] = body["survey"]
         elif kind == "group":
-            questions[""] = questions[surveys[key]]
+            group_questions = questions[surveys[key]]
         verdicts = body.get("verdicts", ())
-        for number, place in zip(numbers, places):  # noqa: B905 - Python 3.8 knows no `strict`
+        for number, text in zip(numbers, texts):  # noqa: B905 - Python 3.8 knows no `strict`
             index = number - (seq << TEXT_BITS)
-            if seq == place["record"]:
+            if seq == text["record"]:
                 if kind in ("call", "lookup"):
                     calls[number] = key
                 used = [item for item in verdicts if item.get("text") == index]
-                place["kind"] = "reason" if used else TEXT_KINDS.get(kind, {}).get(index, "text")
-            elif place["response"] is None and number in calls and calls[number] in body_json:
+                text["kind"] = "reason" if used else TEXT_KINDS.get(kind, {}).get(index, "text")
+            elif text["response"] is None and number in calls and calls[number] in body_json:
                 used = [item for item in verdicts if calls[number] in str(item)]
             else:
                 continue
             if kind in OWNERS:
-                place[OWNERS[kind]] = key
-            name_questions(place, used, questions)
-    return places
+                text[OWNERS[kind]] = key
+            add_questions(text, used, group_questions)
+    return texts
 
 
-def name_questions(place: "dict[str, Any]", verdicts: "list[Any]", questions: Any) -> None:
-    """Write into the place of a text of which verdicts it is."""
+def add_questions(
+    text: "dict[str, Any]", verdicts: "list[Any]", group_questions: "list[str]"
+) -> None:
+    """Add the questions and the sample of the verdicts that a text is of."""
     for verdict in verdicts:
-        place["questions"].append(questions[""][verdict["question"]])
-        place["sample"] = verdict.get("sample", 0)
+        text["questions"].append(group_questions[verdict["question"]])
+        text["sample"] = verdict.get("sample", 0)
 
 
 class RecordChain:
@@ -277,14 +280,14 @@ class RecordChain:
     def find_differences(
         self, records: "Iterable[tuple[int, str, str, int, str, bytes]]"
     ) -> "Differences | None":
-        """Return what was found, if anything; `records` are the same again, to tell of what changed texts are."""
+        """Return what was found, if anything; `records` are the same again, to find what changed texts are of."""
         if not self.changed_count and not self.broken:
             return None
         numbers = sorted(self.changed_texts)[:MAX_LISTED]
         checked_records = takewhile(lambda record: record[0] < len(self.links), records)
         listed = locate_texts(checked_records, numbers) if numbers else []
-        for number, place in zip(numbers, listed):  # noqa: B905 - Python 3.8 knows no `strict`
-            place["problem"] = self.changed_texts[number]
+        for number, text in zip(numbers, listed):  # noqa: B905 - Python 3.8 knows no `strict`
+            text["problem"] = self.changed_texts[number]
         return Differences(self.changed_count, listed, self.broken)
 
     def head_digests_by_record(self) -> "dict[int, str]":

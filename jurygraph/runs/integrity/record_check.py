@@ -18,8 +18,8 @@ _RECORDS_PER_REPORT = 100
 def require_records_as_written(run: Run, report: ProgressCallback) -> None:
     """Check all records and texts of a run, of each run of a set, and of the run whose verdicts a re-scored one has.
 
-    `report` receives the number of newly checked records. Raises `TraceMismatch` with what was changed in
-    the first of them that was.
+    `report` receives the number of newly checked records. Raises `TraceMismatch` with the changes of the
+    first run that was changed.
     """
     for ledger in dict.fromkeys((*run.ledger.members, *run.source.ledger.members)):
         # texts only of records that were there when the run was opened: a run may grow meanwhile

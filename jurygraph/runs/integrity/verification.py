@@ -126,7 +126,7 @@ def verify(
 ) -> VerificationResult:
     """Check a whole run; `report` receives the number of newly checked records.
 
-    Raises `TraceMismatch` with the records and texts that were changed, or the first other thing. With `expect_head`,
+    Raises `TraceMismatch` with the changed records and texts, or the first other difference. With `expect_head`,
     only a close record or erasures may follow the record with that link; with `signer`, the run must be sealed by that
     key, and nothing may follow the sealed records. Records that another process appends meanwhile are not checked.
     """

@@ -80,7 +80,7 @@ class CallBill:
 
     def describe(self) -> str:
         """Return how many calls the judgements took, what they cost whoever paid, and what was paid for this run."""
-        all_costs = [self.costs_by_source[source] for source in REPLY_SOURCES]
+        all_costs = self.costs_by_source.values()
         number = sum(costs.number for costs in all_costs)
         parts = [f"{format_count(number, 'call')} of models" if number else "no call of a model"]
         kept = self.costs_by_source["cached"].number + self.costs_by_source["carried"].number

@@ -192,11 +192,11 @@ def refuse_changed_questions(run: Run, config: Config) -> None:
                     f"{key} changes the verdicts, which re-scoring keeps; {hint}: "
                     "it reads the stored replies again, and sends requests only for what failed"
                 )
-            if counted := _CRITERION_WEIGHT_KEY_PATTERN.fullmatch(key):
-                name = "NAME" if counted["name"].isdecimal() else counted["name"]
+            if weight_key := _CRITERION_WEIGHT_KEY_PATTERN.fullmatch(key):
+                name = "NAME" if weight_key["name"].isdecimal() else weight_key["name"]
                 raise InputError(
                     f"{key} is part of a question, which re-scoring keeps; write "
-                    f"--set criteria.{name}.{counted['field']}={format_value(new)}"
+                    f"--set criteria.{name}.{weight_key['field']}={format_value(new)}"
                 )
             raise InputError(
                 f"{key} changes the questions, and re-scoring keeps them; {hint}: "

@@ -420,7 +420,9 @@ def test_an_answer_is_grounded_in_results_passages_and_words(
 
 def test_a_plan_of_an_earlier_version_has_the_verdicts_of_then() -> None:
     task = jg.Task(id="t", query="?", context=POLICY)
-    answers = [jg.Response(id=f"r{n}", messages=said) for n, said in enumerate(([PASSAGES], CUT))]
+    answers = [
+        jg.Response(id=f"r{n}", messages=messages) for n, messages in enumerate(([PASSAGES], CUT))
+    ]
     with jg.Jury.from_config({"evaluators": ["tools.grounded"]}) as jury:
         plan = jury.prepare(task).model_dump_json().replace('"version":"5"', '"version":"4"')
         traces = jury.score(task, answers, plan=jg.Plan.model_validate_json(plan))

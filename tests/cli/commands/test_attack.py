@@ -158,16 +158,16 @@ def test_the_tasks_of_a_run_are_attacked_with_its_rubrics_and_texts(
         run("score", project.tasks, "--config", project.config, "--out", tmp_path / "run").code == 0
     )
     assert run("erase", tmp_path / "run", "--response", "pie/b").code == 0
-    own = ("attack", "--config", project.config, "--suite", "master-keys", "--only", "configured")
-    ended = run(*own, "--run", tmp_path / "run", "--json")
+    options = ("--config", project.config, "--suite", "master-keys", "--only", "configured")
+    ended = run("attack", *options, "--run", tmp_path / "run", "--json")
     assert ended.code == 0, ended.err
-    found = json.loads(ended.out)
-    assert (found["tasks"], found["honest"]) == (2, 2)
-    assert found["source"] == f"tasks of {tmp_path / 'run'} with its rubrics"
-    both = run(*own, "--run", tmp_path / "run", "--tasks", project.tasks)
-    assert (both.code, "expected one of --tasks TASKS and --run RUN" in both.err) == (2, True)
-    with_file = json.loads(run(*own, "--tasks", project.tasks, "--json").out)
-    assert found["arms"]["all"]["attacks"] == with_file["arms"]["all"]["attacks"]
+    figures = json.loads(ended.out)
+    assert (figures["tasks"], figures["honest"]) == (2, 2)
+    assert figures["source"] == f"tasks of {tmp_path / 'run'} with its rubrics"
+    refused = run("attack", *options, "--run", tmp_path / "run", "--tasks", project.tasks)
+    assert (refused.code, "expected one of --tasks TASKS and --run RUN" in refused.err) == (2, True)
+    with_file = json.loads(run("attack", *options, "--tasks", project.tasks, "--json").out)
+    assert figures["arms"]["all"]["attacks"] == with_file["arms"]["all"]["attacks"]
 
 
 @pytest.mark.landing
