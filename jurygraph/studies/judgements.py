@@ -425,12 +425,14 @@ def leave_out_unknown_responses(
     ]
     if not kept:
         refuse_unknown_responses(runs, labels, labels.rows)
-    unknown = sorted(set().union(*responses_of_label) - responses)
     count = len(labels.rows) - len(kept)
+    if not count:
+        return labels, []
+    unknown = sorted(set().union(*responses_of_label) - responses)
     which = "that the run does not have" if len(runs) == 1 else "that no run has"
     names_text = join_names(list_first(unknown, _MAX_UNKNOWN_NAMED))
     note = f"{format_count(count, 'label')} of responses {which}, left out: {names_text}"
-    return replace(labels, rows=tuple(kept)), [note] if count else []
+    return replace(labels, rows=tuple(kept)), [note]
 
 
 def refuse_unknown_responses(
