@@ -535,7 +535,7 @@ def describe_omissions(left_out: Mapping[str, int]) -> str:
 
 
 def _describe_persons(persons: FigureRows) -> Iterator[str]:
-    """Yield whose items a judge with a model may order by chance; its bias stands in the table."""
+    """Yield whose items a judge with a model may order by chance; its bias is in a table."""
     names = [
         f"{row['reviewer']} {_cell_text(row['rank_correlation'])}"
         for row in persons
