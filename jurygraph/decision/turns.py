@@ -22,6 +22,10 @@ class QuestionUse(NamedTuple):
     met_from: float
     inputs: Sequence[ComponentInput]
 
+    def is_penalty(self, question: str) -> bool:
+        """Return whether the reward is the lower the more a question is met."""
+        return self.inputs[0].of_question(question).weights[0] * self.direction < 0
+
 
 def fold_turns(
     verdicts: Sequence[RecordedVerdict],
@@ -149,7 +153,7 @@ def fold_jury(
     spec_input = use.inputs[0].of_question(question.id)
     table = build_verdict_table([question], list(verdicts_by_response), verdicts)
     cells = table.score_matrix(spec_input, decision.rule, use.direction, "counted", use.met_from)
-    is_penalty = spec_input.weights[0] * use.direction < 0
+    is_penalty = use.is_penalty(question.id)
     codes = table.effective_columns(question.id, spec_input, is_penalty).verdict_code
     is_worst_case = (codes == WORST_CASE_CODE).any(axis=1) & (spec_input.reduce == "majority")
     is_decided_by_votes = spec_input.reduce == "majority" and question.scope != "turn"

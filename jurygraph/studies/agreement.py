@@ -334,7 +334,7 @@ def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> F
     }
     if is_ordinal and 2 < len(matrix.reviewers) <= _MAX_REVIEWERS_OF_PAIRS:
         for name, scores in zip(matrix.reviewers, matrix.table, strict=True):
-            row = [_correlate(scores, other, matrix.group) for other in matrix.table]
+            row = [_correlate(scores, other) for other in matrix.table]
             figures["rank_correlations"][name] = row
     if is_similarity_defined.any():
         excess = jaccard_excess(matrix.table, matrix.group, MIN_SHARED_ITEMS)
@@ -346,11 +346,12 @@ def _measure_agreement(matrix: ReviewerItemScores, level: MeasurementLevel) -> F
     return figures
 
 
-def _correlate(first: Floats, second: Floats, groups: Ints) -> float | None:
+def _correlate(first: Floats, second: Floats) -> float | None:
     """Return the rank correlation over the items that both scored."""
     shared = ~np.isnan(first + second)
-    estimate = rank_correlation(first[shared], second[shared], groups[shared])
-    return estimate and estimate.value
+    one_cluster = np.zeros(shared.sum(), dtype=int)  # no interval, whose jackknife takes most time
+    estimate = rank_correlation(first[shared], second[shared], one_cluster)
+    return None if estimate is None else estimate.value
 
 
 def _measure_reviewers(matrix: ReviewerItemScores) -> Iterator[Figures]:

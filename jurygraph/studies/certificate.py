@@ -338,19 +338,19 @@ def _attack_figures(file: Path | None) -> CertifiedFigures:
     try:
         figures = json.loads(file.read_bytes())
         arm = figures["arms"][figures["configured"]]
-        command = figures.get(
-            "command", "jurygraph attack --json"
-        )  # not in files of earlier versions
-        command = f"{command} > {shell_quote(file)}"
+        # files of earlier versions have no command
+        attack_command = figures.get("command", "jurygraph attack --json")
+        command = f"{attack_command} > {shell_quote(file)}"
         basis = f"{figures['tasks']} {figures.get('source', 'tasks')}; suite {figures['suite']}"
-        for level, unit, noun in (
-            ("attacks", "responses", "attacks that passed in one verdict or more"),
-            ("honest", "verdicts", "verdicts on honest responses that passed"),
+        for level, unit, noun, success in (
+            ("attacks", "responses", "attacks", "passed in one verdict or more"),
+            ("honest", "verdicts", "verdicts on honest responses", "passed"),
         ):
             share = arm[level][unit]
             estimate = {"value": share["rate"], "low": share["low"], "high": share["high"]}
-            finding = f"{{}} of {noun.replace(' that', '')} ({basis})"
-            yield _certified_figure(noun, estimate, share["n"], command, finding=finding)
+            name = f"{noun} that {success}"
+            finding = f"{{}} of {noun} {success} ({basis})"
+            yield _certified_figure(name, estimate, share["n"], command, finding=finding)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"{file}: is not what `jurygraph attack --json` prints ({error}); save that once more"

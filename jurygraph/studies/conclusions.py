@@ -305,7 +305,7 @@ def _is_about_as_near(row: Figures, limit: float) -> bool:
 def _describe_least_missed_judge(subject: str, name: str, jury: Figures, row: Figures) -> str:
     labels = format_count(row["labels"], "label")
     ties = describe_ties(row)
-    ties = ties and f" The {ties}."
+    ties_sentence = f" The {ties}." if ties else ""
     verdicts = {
         -1: "is surely better left out",
         1: "is missed least of its judges, but surely missed",
@@ -315,7 +315,7 @@ def _describe_least_missed_judge(subject: str, name: str, jury: Figures, row: Fi
         f"{subject}: {name} {verdict}; without it the undecided answers go from {jury['undecided']} to "
         f"{row['undecided']} of {row['answers']}, the share met changes by {row['change']:.3f}, the mean distance from "
         f"people by {_cell_text(row['farther'])}, {labels}."
-        f"{_describe_saving(jury, row, ' That')}{ties}"
+        f"{_describe_saving(jury, row, ' That')}{ties_sentence}"
     )
 
 
@@ -535,7 +535,7 @@ def describe_omissions(left_out: Mapping[str, int]) -> str:
 
 
 def _describe_persons(persons: FigureRows) -> Iterator[str]:
-    """Yield whose items a judge with a model may order by chance; its bias stands in the table."""
+    """Yield whose items a judge with a model may order by chance; its bias is in a table."""
     names = [
         f"{row['reviewer']} {_cell_text(row['rank_correlation'])}"
         for row in persons
@@ -735,17 +735,20 @@ def describe_raters(
             finding = "unsure"
         if finding is not None:
             names_by_finding[finding].append(name)
-    unsure_count = len(names_by_finding["unsure"])
-    warned_count = sum(map(len, names_by_finding.values())) - unsure_count
+    warned_count = sum(
+        len(people) for finding, people in names_by_finding.items() if finding != "unsure"
+    )
     # one person may spoil the means with which all others are compared
-    remedy = "; to leave out: " * (2 * warned_count < len(cells))
+    can_leave_out = 2 * warned_count < len(cells)
     for finding, finding_text in text_by_finding.items():
         people = names_by_finding[finding]
         if not people:
             continue
         sentence = f"{finding_text}: {join_names(texts[name] for name in people)}"
         if finding != "unsure":
-            sentence += other_reason + (remedy and f"{remedy}{without_option(people)}")
+            sentence += other_reason
+            if can_leave_out:
+                sentence += f"; to leave out: {without_option(people)}"
         yield sentence
     for relation, names in _join_names_by_side(shifts, "higher", "lower"):
         yield f"{unit} surely {relation} {baseline}: {names}"

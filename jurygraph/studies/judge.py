@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
@@ -143,15 +143,18 @@ class JudgeStudy:
         if not self.is_fault:
             return self
         ends = sum(self.scale)
-        turned_rows: dict[str, Any] = {}
-        for name in ("rows", "unsupported", "undecided"):
-            turned_rows[name] = [
+
+        def turn(rows: Sequence[LabelledJudgement]) -> list[LabelledJudgement]:
+            return [
                 row._replace(prediction=ends - row.prediction, score=1.0 - row.score)
-                for row in getattr(self, name)
+                for row in rows
             ]
+
         return replace(
             self,
-            **turned_rows,
+            rows=turn(self.rows),
+            unsupported=turn(self.unsupported),
+            undecided=turn(self.undecided),
             others=[(task, ends - prediction) for task, prediction in self.others],
             person_labels=[
                 row._replace(prediction=ends - row.prediction) for row in self.person_labels
@@ -240,7 +243,7 @@ def read_labels(
     column_by_field = {"id": "id", "target": source}
     count = len(responses_without_label - by_response.keys())
     file = FileRows(runs[0].run, tuple(by_response.values()), column_by_field, empty=count)
-    leave_out_raters([file], "reviewer", people.without)  # refused, as it names nobody
+    leave_out_raters([file], "reviewer", people.without)  # raises: labels of runs have no reviewers
     return file
 
 

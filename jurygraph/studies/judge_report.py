@@ -104,13 +104,11 @@ _MAX_KAPPA_LEVELS = 101
 _FEW_TASKS_THRESHOLD = 20
 _MAX_PAIRS_LISTED = 30
 _MAX_DISAGREEMENTS_LISTED = 20
-
-
 _MAX_CONFUSION_CLASSES = 8
 """Most answers of a judge or a person for which pairs of both are counted."""
 _MAX_PARTS_LISTED = 40
 _MAX_RANKED_LISTED = 15
-_MAX_JUDGES_TOLD = 3
+_MAX_JUDGES_DESCRIBED = 3
 _RowsByName = Mapping[str, Sequence[LabelledJudgement]]
 
 
@@ -140,28 +138,27 @@ def report(
         jury_pairs += compare_jury_judges(run, studies)
         jury_parts += measure_smaller_juries(run, studies)
     studies = [study for study in studies if study.judge.without is None]
-    judges = [_measure_judge_agreement(study, need, epsilon) for study in studies]
-    names = judge_display_names([(judge["run"], judge["judge"]) for judge in judges])
-    for judge, name in zip(judges, names, strict=True):
-        judge["name"] = name
-        judge["conclusion"] = conclude_judge(judge, need)
-    tasks = {row.task for study in studies for row in study.rows}
-    differences = _compare_judges(studies)
-    # of a jury's question its folded value is told in words: three judges of five questions are twenty paragraphs
+    judges = _rows_with_display_names(
+        [_measure_judge_agreement(study, need, epsilon) for study in studies], "judge"
+    )
+    # the conclusion is on a jury, not on each of its judges: three of five questions would be twenty paragraphs
     jury_questions = {study.judge._replace(jury=None) for study in studies if study.judge.jury}
     for judge, study in zip(judges, studies, strict=True):
+        judge["conclusion"] = conclude_judge(judge, need)
         judge["is_of_jury"] = study.judge._replace(model=None) in jury_questions
+    constants = [_constant_judge_figures(study) for study in studies]
     figures = {
         "judges": judges,
-        "constant": [_constant_judge_figures(study) for study in studies],
+        "constant": constants,
         "length": [_length_as_judge_figures(study) for study in studies],
         "ceiling": [_human_ceiling_figures(study) for study in studies],
-        "differences": differences,
+        "differences": _compare_judges(studies),
         "disagreements": _list_disagreements(studies),
-        "ranking": _rank_judges(studies, judges),
+        "ranking": _rank_judges(studies, judges, constants),
     }
     if jury_parts:
         figures |= {"jury_parts": jury_parts, "jury_pairs": jury_pairs}
+    tasks = {row.task for study in studies for row in study.rows}
     return Report(
         figures,
         _sections(figures, need),
@@ -177,12 +174,12 @@ def shorten(result: Report) -> Report:
     figures = result.figures
     order = [row["name"] for row in figures["ranking"]]
     judges = sorted(figures["judges"], key=lambda judge: order.index(judge["name"]))
-    told = [judge for judge in judges if not judge["is_of_jury"]][:_MAX_JUDGES_TOLD]
+    first_judges = [judge for judge in judges if not judge["is_of_jury"]][:_MAX_JUDGES_DESCRIBED]
     omissions = set(_omission_notes(judges))
     return replace(
         result,
-        sections=[*_ranking_table(figures["ranking"]), *_judges_of_juries(figures), _ALL_HINT],
-        conclusion=_conclude(figures, told),
+        sections=[_ranking_table(figures["ranking"]), _jury_judge_table(figures), _ALL_HINT],
+        conclusion=_conclude(figures, first_judges),
         notes=[note for note in result.notes if note not in omissions],
     )
 
@@ -199,7 +196,15 @@ def _conclude(figures: Figures, judges: FigureRows) -> list[str]:
     ]
 
 
-def _rank_judges(studies: Sequence[JudgeStudy], judges: FigureRows) -> list[Figures]:
+def _rows_with_display_names(rows: FigureRows, field: str) -> list[Figures]:
+    """Return the rows with a `name`: what a field has, with the run before it where rows are of several."""
+    names = judge_display_names([(row["run"], row[field]) for row in rows])
+    return [{**row, "name": name} for row, name in zip(rows, names, strict=True)]
+
+
+def _rank_judges(
+    studies: Sequence[JudgeStudy], judges: FigureRows, constants: FigureRows
+) -> list[Figures]:
     """Return the judges, the nearest to people first: over the responses that all answered, where these are half of
     any judge's at least and have one label for all, else each over its own."""
     labels = [{row.response: row.target for row in study.rows} for study in studies if study.rows]
@@ -208,20 +213,26 @@ def _rank_judges(studies: Sequence[JudgeStudy], judges: FigureRows) -> list[Figu
     is_shared = all(label[name] == labels[0][name] for label in labels for name in shared)
     has_shared_labels = is_shared and 2 * len(shared) >= max(map(len, labels), default=0)
     ranking = []
-    for study, judge in zip(studies, judges, strict=True):
+    for study, judge, constant in zip(studies, judges, constants, strict=True):
         agreement = judge
+        constant_agreement = constant
         rows = study.rows
         if has_shared_labels and len(shared) < len(rows):
             rows = [row for row in rows if row.response in shared]
             agreement = _agreement_figures(study, rows, not study.is_compared_by_rank)
-        constant = _constant_judge_figures(replace(study, rows=rows))
+            constant_agreement = _constant_judge_figures(replace(study, rows=rows))
         unanswered = sum(study.left_out.values()) - study.left_out.get("tied", 0)
-        row = {"name": judge["name"], "n": len(rows), "unanswered": unanswered}
-        row["is_of_shared_labels"] = len(rows) < len(study.rows)
-        row |= {name: agreement[name] for name in _RANKED_FIGURE_NAMES}
+        row = {
+            "name": judge["name"],
+            "n": len(rows),
+            "unanswered": unanswered,
+            "is_of_shared_labels": len(rows) < len(study.rows),
+            **{name: agreement[name] for name in _RANKED_FIGURE_NAMES},
+        }
         if row["kappa"] is not None:
             row["rank_correlation"] = None  # which a reader needs of other scales alone
-        row["always"] = number_of_cell(constant["accuracy"] or constant["distance"])
+        closeness = constant_agreement["accuracy"] or constant_agreement["distance"]
+        row["always"] = number_of_cell(closeness)
         ranking.append(row)
     return sorted(ranking, key=_rank_key, reverse=True)
 
@@ -232,43 +243,52 @@ def _rank_key(row: Figures) -> float:
     return -2.0 if cell is None or cell.value is None else float(cell.value)
 
 
-def _ranking_table(rows: FigureRows) -> Iterator[ReportTable]:
-    titles = {
-        "accuracy": "accuracy (95 %)",
-        "distance": "mean distance (95 %)",
-        "kappa": "κ (95 %)",
-        "rank_correlation": "rank correlation (95 %)",
+def _ranking_table(rows: FigureRows) -> ReportTable:
+    measures = {
+        "accuracy (95 %)": "accuracy",
+        "mean distance (95 %)": "distance",
+        "κ (95 %)": "kappa",
+        "rank correlation (95 %)": "rank_correlation",
     }
     labels = "labels"
     if any(row["is_of_shared_labels"] for row in rows):
         labels = "labels that all answered"
-    title = f"predicts the {labels}, best first"
-    columns = {title: "name", "n": "n", "without answer": "unanswered"}
-    columns |= {title: name for name, title in titles.items() if any(row[name] for row in rows)}
-    columns["always one answer"] = "always"
-    yield ReportTable.of(columns, rows, digits=2, most=_MAX_RANKED_LISTED)
+    columns = {
+        f"predicts the {labels}, best first": "name",
+        "n": "n",
+        "without answer": "unanswered",
+        **{title: name for title, name in measures.items() if any(row[name] for row in rows)},
+        "always one answer": "always",
+    }
+    return ReportTable.of(columns, rows, digits=2, most=_MAX_RANKED_LISTED)
 
 
-def _judges_of_juries(figures: Figures) -> Iterator[ReportTable]:
-    """Yield one table of the judges of juries: accuracy, cost, errors shared, and what the jury is without each."""
-    rows = []
+def _jury_judge_table(figures: Figures) -> ReportTable:
+    """Return the table of juries and their judges: accuracy, cost, errors shared, and what a jury is without each."""
+    rows: list[Figures] = []
     parts = figures.get("jury_parts", [])
-    smaller_juries = {(row["run"], row["evaluator"], row["without"]): row for row in parts}
+    smaller_juries = {
+        (row["run"], row["evaluator"], row["without"]): row for row in parts if row["without"]
+    }
     for row in parts:
+        if row["without"]:
+            continue
+        if row["alone"] is None:
+            name = f"{row['evaluator']} ({row['jury']})"
+            rows.append({**row, "member": name, "shared": "", "farther": None, "ties": ""})
+            continue
         smaller = smaller_juries.get((row["run"], row["evaluator"], row["alone"]))
-        if row["without"] is None and smaller is not None:
-            is_jury = row["alone"] is None
+        if smaller is not None:
             rows.append(
                 {
                     **row,
-                    "name": f"{row['evaluator']} ({row['jury']})" if is_jury else row["alone"],
+                    "member": row["alone"],
                     "shared": _describe_shared_errors(row, figures["jury_pairs"]),
-                    "farther": None if is_jury else smaller["farther"],
+                    "farther": smaller["farther"],
                     "undecided": smaller["undecided"],
-                    "ties": "" if is_jury else describe_ties(smaller),
+                    "ties": describe_ties(smaller),
                 }
             )
-    names = judge_display_names([(row["run"], row["name"]) for row in rows])
     columns: Columns = {
         "judge of a jury": "name",
         "wrong together": "shared",
@@ -278,8 +298,7 @@ def _judges_of_juries(figures: Figures) -> Iterator[ReportTable]:
         "accuracy": "accuracy",
         "$ per 1,000": "cost_per_1000",
     }
-    named_rows = [{**row, "name": name} for name, row in zip(names, rows, strict=True)]
-    yield ReportTable.of(columns, named_rows, left=3, digits=3)
+    return ReportTable.of(columns, _rows_with_display_names(rows, "member"), left=3, digits=3)
 
 
 def _describe_shared_errors(row: Figures, pairs: FigureRows) -> str:
@@ -827,9 +846,7 @@ def _jury_tables(figures: Figures) -> Iterator[ReportTable]:
         "farther from people (95 %)": "farther",
         "$ per 1,000 responses": "cost_per_1000",
     }
-    jury_parts = figures.get("jury_parts", [])
-    names = judge_display_names([(row["run"], row["evaluator"]) for row in jury_parts])
-    rows = [{**row, "name": name} for name, row in zip(names, jury_parts, strict=True)]
+    rows = _rows_with_display_names(figures.get("jury_parts", []), "evaluator")
     yield ReportTable.of(columns, rows, left=2)
 
 
@@ -838,8 +855,9 @@ def _describe_smaller_jury(row: Figures) -> str:
         return f"{row['alone']} alone"
     if row["without"] is None:
         return str(row["jury"])
+    name = f"without {row['without']}"
     ties = describe_ties(row)
-    return f"without {row['without']}" + (ties and f" ({ties})")
+    return f"{name} ({ties})" if ties else name
 
 
 def _ceiling_sections(ceiling_by_judge: FigureRows) -> ReportSections:
@@ -941,7 +959,8 @@ def _notes(judges: FigureRows, tasks: int) -> Iterator[str]:
             f"compared turned round (1 - value), as no label names the fault {join_names(faults)}; if they are of it, "
             f"say so: --question {shlex.quote(next(iter(faults)))}"
         )
-    fewest = min(judges, key=itemgetter("tasks"), default={"tasks": _FEW_TASKS_THRESHOLD})
-    if fewest["tasks"] < _FEW_TASKS_THRESHOLD:
+    judges_with_few_tasks = [judge for judge in judges if judge["tasks"] < _FEW_TASKS_THRESHOLD]
+    if judges_with_few_tasks:
+        fewest = min(judges_with_few_tasks, key=itemgetter("tasks"))
         part = f" (of {fewest['name']}: {fewest['tasks']})" if fewest["tasks"] < tasks else ""
         yield f"tasks compared: {tasks}{part}; with fewer than {_FEW_TASKS_THRESHOLD}, intervals are rough"

@@ -304,12 +304,11 @@ def _add_juries(
         judges = question.judges
         fold = ESCALATION if question.escalate else str(use.inputs[0].of_question(name).reduce)
         has_smaller_juries = question.escalate is None and len(judges) > 2
+        unjudged = float(use.is_penalty(name) and decision.rule != "gear")
         for without in (None, *judges) if has_smaller_juries else (None,):
             kept_judges = tuple(judge for judge in judges if judge != without)
             kept = [v for v in counted[name] if v.judge is None or v.judge in kept_judges]
             smaller_jury_question = question.model_copy(update={"judges": kept_judges})
-            is_fault = _is_penalty(name, use)
-            unjudged = float(is_fault and decision.rule != "gear")
             for _, verdict, _ in fold_jury(
                 smaller_jury_question, kept, decision, use, counted_as_met
             ):
@@ -323,7 +322,7 @@ def _add_juries(
                 )
                 judgement = _summarize_verdicts(cluster, [verdict], use)
                 judgements_by_judge[jury][verdict.about] = judgement._replace(
-                    counted=verdict.score, is_fault=is_fault, unjudged=unjudged
+                    counted=verdict.score, unjudged=unjudged
                 )
 
 
@@ -346,25 +345,24 @@ def _copy_modelless_judgements(
 def worst_case_score(verdict: RecordedVerdict, use: QuestionUse | None) -> float:
     """Return what a reward counts for an unsupported finding, whose score is 0: that, but 1 of a penalty; what turns
     became has the value that counts already."""
-    return verdict.score or float(_is_penalty(verdict.question, use))
-
-
-def _is_penalty(question: str, use: QuestionUse | None) -> bool:
-    return use is not None and use.inputs[0].of_question(question).weights[0] * use.direction < 0.0
+    return verdict.score or float(use is not None and use.is_penalty(verdict.question))
 
 
 def _summarize_verdicts(
     task: str, verdicts: Sequence[RecordedVerdict], use: QuestionUse | None = None
 ) -> Judgement:
     """Return the judgement of samples; it is unsupported if one of them is, unless a majority decides."""
+    is_fault = use is not None and use.is_penalty(verdicts[0].question)
     judged = list(filter(has_judgement, verdicts))
     scores = [verdict.score or 0.0 for verdict in judged]
     worst = [worst_case_score(verdict, use) for verdict in verdicts if verdict.is_worst_case]
     has_majority = use is not None and use.inputs[0].reduce == "majority"
     if worst and not (judged and has_majority):
-        return Judgement(task, UNSUPPORTED_STATUS, counted=fmean([*scores, *worst]))
+        return Judgement(
+            task, UNSUPPORTED_STATUS, counted=fmean([*scores, *worst]), is_fault=is_fault
+        )
     if not judged:
-        return Judgement(task, judgement_status(verdicts[0]))
+        return Judgement(task, judgement_status(verdicts[0]), is_fault=is_fault)
     score = fmean(scores)
     met_share = fmean(verdict.counts_as_met for verdict in judged)
     scale = judged[0].scale
@@ -375,7 +373,6 @@ def _summarize_verdicts(
     if scale is not None and len(native_values) == len(judged):
         native = fmean(native_values)
     is_met = float(met_share >= MET_THRESHOLD)
-    is_fault = _is_penalty(verdicts[0].question, use)
     return Judgement(task, JUDGED_STATUS, score, is_met, native, scale, is_fault=is_fault)
 
 
@@ -428,12 +425,14 @@ def leave_out_unknown_responses(
     ]
     if not kept:
         refuse_unknown_responses(runs, labels, labels.rows)
-    unknown = sorted(set().union(*responses_of_label) - responses)
     count = len(labels.rows) - len(kept)
+    if not count:
+        return labels, []
+    unknown = sorted(set().union(*responses_of_label) - responses)
     which = "that the run does not have" if len(runs) == 1 else "that no run has"
     names_text = join_names(list_first(unknown, _MAX_UNKNOWN_NAMED))
     note = f"{format_count(count, 'label')} of responses {which}, left out: {names_text}"
-    return replace(labels, rows=tuple(kept)), [note] if count else []
+    return replace(labels, rows=tuple(kept)), [note]
 
 
 def refuse_unknown_responses(

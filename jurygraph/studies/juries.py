@@ -250,7 +250,8 @@ def _compare_answers(
             continue
         if judgement.value is None:  # by the rule of the reward, as for a jury
             judgement = judgement._replace(counted=jury_judgement.unjudged)
-            labelled = jury_labelled and _place_unjudged(jury_labelled, jury_judgement, study)
+            if jury_labelled is not None and study is not None:
+                labelled = _place_unjudged(jury_labelled, jury_judgement.unjudged, study)
         score, jury_score = (
             float(judged.counts_as_met != jury_judgement.is_fault)
             for judged in (judgement, jury_judgement)
@@ -281,12 +282,9 @@ def _compare_answers(
 
 
 def _place_unjudged(
-    labelled: LabelledJudgement, jury_judgement: Judgement, study: JudgeStudy | None
+    labelled: LabelledJudgement, unjudged: float, study: JudgeStudy
 ) -> LabelledJudgement:
     """Return a labelled response with what counts where nobody answers, in units of the label."""
-    assert study is not None
     low, high = study.scale
-    share = jury_judgement.unjudged
-    if study.is_fault:
-        share = 1.0 - share
+    share = 1.0 - unjudged if study.is_fault else unjudged
     return labelled._replace(prediction=low + share * (high - low))

@@ -23,7 +23,7 @@ _MAX_REASON_LENGTH = 90
 _USE_BY_JUDGE = {"personalized": "personal", "own-history": "own mean"}
 
 
-def layout_sections(figures: Figures, all_tables: bool) -> ReportSections:
+def lay_out_sections(figures: Figures, all_tables: bool) -> ReportSections:
     """Yield the tables in the order in which they are read; only the first three without `all_tables`."""
     uses = [row for row in figures["reviewers"] if row["judge"] not in BASELINES_WITHOUT_MODEL]
     if uses:
@@ -58,14 +58,14 @@ def layout_sections(figures: Figures, all_tables: bool) -> ReportSections:
     peer_judge_rows = [row for row in figures["judges"] if row["judge"] in PEER_BASELINE_NAMES]
     yield _judge_table("judge that uses others' scores of the item", peer_judge_rows)
     if all_tables or not uses:
-        yield from _layout_reviewers(figures)
+        yield from _reviewer_tables(figures)
     if all_tables:
-        yield from _layout_details(figures)
+        yield from _detail_tables(figures)
     else:
         yield "more tables (each pair of judges, each reviewer's errors, numbers of examples, reasons): --all"
 
 
-def _layout_reviewers(figures: Figures) -> ReportSections:
+def _reviewer_tables(figures: Figures) -> ReportSections:
     """Yield the error of each judge for each reviewer, by dimension."""
     for dimension, reviewers in groupby(figures["reviewers"], key=dimension_domain_name):
         rows = [{**row, **row["mae"]} for row in reviewers]
@@ -82,7 +82,7 @@ def _layout_reviewers(figures: Figures) -> ReportSections:
         yield ReportTable.of(columns, rows, digits=3, most=_MAX_ROWS_LISTED)
 
 
-def _layout_details(figures: Figures) -> ReportSections:
+def _detail_tables(figures: Figures) -> ReportSections:
     """Yield the judges by numbers of examples, the pairs of judges, and their reasons."""
     yield _judge_table("by examples", figures["curve"])
     columns = {

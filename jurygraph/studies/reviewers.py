@@ -92,7 +92,7 @@ from jurygraph.studies.report import (
     describe_range,
     omission_notes,
 )
-from jurygraph.studies.reviewer_tables import PEER_BASELINE_NAMES, layout_sections
+from jurygraph.studies.reviewer_tables import PEER_BASELINE_NAMES, lay_out_sections
 
 _NEAR_COPY_COSINE = 0.9
 """Cosine from which two texts are nearly the same, so that the one's score would give away the other's."""
@@ -426,7 +426,6 @@ def read_run(
         for trace, _ in run.group(group):
             calls = {call.id: call for call in trace.calls}
             uses = read_uses(run.decision_of(trace.task_id))
-            queries.add(run.short_query(trace.task_id, _MAX_QUERY_LENGTH))
             for verdict in verdicts_about_response(trace):
                 if verdict.evaluator in judges:
                     judge = judges[verdict.evaluator]
@@ -439,6 +438,7 @@ def read_run(
                     judge.verdicts.setdefault(cell, []).append(verdict)
                     for call in verdict.calls:
                         judge.bill.add(calls[call.id], "sent")
+        queries.add(run.short_query(group.key, _MAX_QUERY_LENGTH))
         advance(1)
     return list(judges.values())
 
@@ -630,7 +630,7 @@ def report(
     figures["judges"] += domain_judge_rows
     return Report(
         figures,
-        layout_sections(figures, all_tables),
+        lay_out_sections(figures, all_tables),
         [*_notes(judged), *next_steps],
         _plots(figures),
         conclusion,
@@ -818,28 +818,41 @@ def _paired_reason_rows(part: DimensionRatings, columns: PredictionColumns) -> l
     return sorted(rows, key=lambda row: -abs(row["predicted"] - row["score"]))
 
 
+def _find_nearest_judge(errors: Mapping[str, Floats], groups: Ints) -> tuple[str | None, float]:
+    """Return the judge with the least mean error, of equal ones the first, and the largest p-value of a test that it is
+    nearer than another one, over groups; None and 1 without a judge."""
+    if not errors:
+        return None, 1.0
+    nearest, *others = sorted(errors, key=lambda judge: float(errors[judge].mean()))
+    p_values = []
+    for other in others:
+        lead = mean_with_cluster_interval(errors[other] - errors[nearest], groups)
+        p = t_test_p(lead)
+        p_values.append(1.0 if p is None else p)
+    return nearest, max(p_values, default=1.0)
+
+
 def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> list[Figures]:
     common = _is_predicted_by_all_judges(columns)
     errors = absolute_errors(part, columns)
     prediction = columns[-1]  # personalized where it is there: judges with a model come last
-    # in order, so that of equal errors the first judge is always the nearest
-    judges_of_new_items = [
-        judge for judge in errors if judge not in (*PEER_BASELINE_NAMES, "neighbours")
-    ]
+    new_item_errors = {
+        judge: error
+        for judge, error in errors.items()
+        if judge not in (*PEER_BASELINE_NAMES, "neighbours")
+    }
     shifts = (prediction.values - part.score).mean(axis=0)
     reviewers = []
     for index, name in enumerate(part.names):
         rows = common & (part.reviewer == index)
         groups = part.group[rows]
-        mae: dict[str, Any] = dict.fromkeys(errors)
-        nearest = ""
+        mae = dict.fromkeys(errors)
+        nearest = None
         use_p = 1.0
         if rows.any():
             mae = {judge: float(error[rows].mean()) for judge, error in errors.items()}
-            nearest, *others = sorted(judges_of_new_items, key=mae.__getitem__) or [""]
-            leads = [(errors[other] - errors[nearest])[rows] for other in others]
-            p_values = [t_test_p(mean_with_cluster_interval(lead, groups)) for lead in leads]
-            use_p = max([1.0 if p is None else p for p in p_values], default=1.0)
+            reviewer_errors = {judge: error[rows] for judge, error in new_item_errors.items()}
+            nearest, use_p = _find_nearest_judge(reviewer_errors, groups)
         gain = None
         compared = rows
         if errors.keys() >= PLANNED_PAIR:
@@ -867,7 +880,7 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
                 "rank_correlation": as_interval(correlation),
                 "above_own_mean": above.get("own-history"),
                 "above_item_mean": above.get("item-mean"),
-                "use": nearest or None,
+                "use": nearest,
                 "use_p": use_p,
             }
         )

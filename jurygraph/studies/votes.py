@@ -206,8 +206,8 @@ def _refuse_classes_of_others(
         if vote.label is not None and format_label(vote.label).casefold() in words
     ]
     # A number may lie between classes, as 3.5 of 1 to 5.
-    has_words = all(isinstance(vote.vote.label, str | None) for vote in votes)
-    if has_words and questions and votes[0].vote.dimension not in questions:
+    are_words = all(isinstance(vote.vote.label, str | None) for vote in votes)
+    if are_words and questions and votes[0].vote.dimension not in questions:
         raise InputError(
             f"{_subject_text(votes)}: none is one of --classes {names}, which are of another question: --classes "
             f"{questions[0]}={names}"

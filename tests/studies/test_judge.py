@@ -208,7 +208,7 @@ def test_the_last_part_of_a_question_is_enough_where_it_is_the_only_one(
 
 
 @all_rows(
-    "own, column, question, is_turned",
+    "label_question, column, question, is_turned",
     [
         (None, "target", None, True),  # of the outcome
         (None, "adjusted_mean", None, True),
@@ -219,7 +219,7 @@ def test_the_last_part_of_a_question_is_enough_where_it_is_the_only_one(
     ],
 )
 def test_a_fault_is_turned_round_where_labels_are_of_something_else(
-    own: str | None, column: str, question: str | None, is_turned: bool
+    label_question: str | None, column: str, question: str | None, is_turned: bool
 ) -> None:
     """Faults of .9 and .2 in a bad and a good response are right of the outcome: .1 and .8, not met and met."""
     judged = judgements({"a": 0.9, "b": 0.2})
@@ -227,7 +227,9 @@ def test_a_fault_is_turned_round_where_labels_are_of_something_else(
     for judge, answers in judged.judgements_by_judge.items():
         by_judge[judge] = {name: row._replace(is_fault=True) for name, row in answers.items()}
     run = replace(judged, judgements_by_judge=by_judge)
-    people = labels(*(JudgedLabel(id=name, target=name == "b", question=own) for name in "ab"))
+    people = labels(
+        *(JudgedLabel(id=name, target=name == "b", question=label_question) for name in "ab")
+    )
     people = replace(people, columns={**people.columns, "target": column})
     result = report(join_labels_with_judgements([run], people, question=question))
     (judge,) = figures_of(result).judges

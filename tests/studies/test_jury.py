@@ -509,8 +509,9 @@ def test_nothing_is_said_against_a_judge_without_labels_and_several_runs_are_nam
     unlabelled = [JURY | {"farther": None}] + [part("without", name, None) for name in "abc"]
     assert list(conclude_smaller_juries(unlabelled)) == []
     rows = [JURY, *(part("without", name, UNSURE) for name in "abc")]
-    told = list(conclude_smaller_juries([*rows, *(row | {"run": "other"} for row in rows)]))
-    assert [text.partition(" is missed")[0] for text in told if "missed" in text] == [
+    other_rows = [row | {"run": "other"} for row in rows]
+    sentences = conclude_smaller_juries([*rows, *other_rows])
+    assert [text.partition(" is missed")[0] for text in sentences if "missed" in text] == [
         "run: criteria (jury): a (or b, c)",
         "other: criteria (jury): a (or b, c)",
     ]
@@ -570,7 +571,7 @@ def test_two_judges_that_are_nearly_copies_are_named_where_one_decides_which_to_
     assert pair.p < 0.05
     assert not any("in the same way" in text for text in apart.conclusion)
     ranking, judges = (
-        one for one in shorten(found_report).sections if isinstance(one, ReportTable)
+        section for section in shorten(found_report).sections if isinstance(section, ReportTable)
     )
     assert [row[0] for row in judges.rows] == ["a", "b", "c", "criteria (jury, mean of 3)"]
     together = f"{pair.both_wrong} with b (by chance {chance:.0f}), "

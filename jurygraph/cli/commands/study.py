@@ -365,7 +365,7 @@ def _join_labels(
     classes: Sequence[str] | None,
     split: str | None = None,
     consensus: bool = False,
-    leaves_unknown_out: bool = False,
+    should_leave_out_unknown: bool = False,
 ) -> "tuple[FileRows[JudgedLabel], list[JudgeStudy]]":
     """Return the labels of people, and the judges of runs with them; labels of other responses are an error unless
     they are to be left out."""
@@ -375,7 +375,7 @@ def _join_labels(
     people_labels = read_labels(
         labels, judged, columns, LABEL_COLUMN_OPTIONS, question, classes, people
     )
-    if leaves_unknown_out:
+    if should_leave_out_unknown:
         people_labels, notes = leave_out_unknown_responses(judged, people_labels)
         print_messages(notes)
     studies = join_labels_with_judgements(judged, people_labels, split, consensus, question)
@@ -408,7 +408,7 @@ def judge(
         option("E", "What a judge may be worse than a person; 0.2 for experts.", min=0, max=1),
     ] = 0.1,
     gate: GateConditionsOption = None,
-    show_all: Annotated[bool, option(None, "Print all tables.", "--all")] = False,
+    all_tables: Annotated[bool, option(None, "Print all tables.", "--all")] = False,
     *,
     people: PeopleChoice,
     output: ReportOutputOptions,
@@ -456,7 +456,15 @@ def judge(
     judged = read_from_each_run(runs, read_judgements)
     columns = select_named_columns(id=item, target=target, reviewer=reviewer, agent=agent)
     people_labels, studies = _join_labels(
-        judged, labels, columns, people, question, classes, split, consensus, True
+        judged,
+        labels,
+        columns,
+        people,
+        question,
+        classes,
+        split,
+        consensus,
+        should_leave_out_unknown=True,
     )
     notes = judge_study.unlabelled_row_notes(people_labels)
     notes += judge_study.unpredicted_label_notes(judged, people_labels)
@@ -464,7 +472,7 @@ def judge(
     note = judge_study.unnamed_question_note(people_labels, studies, question)
     notes += [note] if note else []
     report = judge_report.report(studies, need, epsilon, notes, judged)
-    if show_all or output.json or output.markdown:
+    if all_tables or output.json or output.markdown:
         output.write(report)
     else:
         output.write_report_files(report)
