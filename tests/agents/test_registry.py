@@ -208,7 +208,14 @@ def test_an_installed_evaluator_is_found_by_its_entry_point(tmp_path: Path) -> N
             "'mine.mod.Counter' is not an evaluator: it is a class; subclass .* an instance",
         ),
         ("mine.mod", "'mine.mod' is not an evaluator.*found module"),
-        ("mine.mod.Unfinished", "'mine.mod.Unfinished' is abstract"),
+        (
+            "mine.mod.Unfinished",
+            "evaluator 'mine.mod.Unfinished' is abstract: subclass it and write `answer`",
+        ),
+        (
+            "jurygraph.JudgeEvaluator",
+            "'jurygraph.JudgeEvaluator' is abstract: .* write .*`prompt`",
+        ),
         ("jurygraph.Evaluator", "'jurygraph.Evaluator' is abstract"),
     ],
 )
