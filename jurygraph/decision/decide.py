@@ -751,7 +751,7 @@ def _without_unjudged_diagnostics(
 
     Figures of the verdicts alone stay, and preference completeness, whose verdicts have no weight.
     """
-    kept_diagnostics = dict(components)
+    kept_components = dict(components)
     for spec in decision.specs:
         component = components[spec.name]
         share, _ = _judged_weight_share(spec, table)
@@ -763,8 +763,8 @@ def _without_unjudged_diagnostics(
                 PREFERENCE_COMPLETENESS_DIAGNOSTIC,
             ):
                 diagnostics[name] = np.where(share > 0.0, values, np.nan)
-        kept_diagnostics[spec.name] = replace(component, diagnostics=diagnostics)
-    return kept_diagnostics
+        kept_components[spec.name] = replace(component, diagnostics=diagnostics)
+    return kept_components
 
 
 NO_MAJORITY_DIAGNOSTIC = "without a majority"

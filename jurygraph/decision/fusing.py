@@ -1,6 +1,6 @@
 """A reward of components: their weighted sum, then gates, scale and clip (MACRM, Eq. 4), and the bounds of that.
 
-All rows are fused at once. The bits are those of `decide`, whose last step this is: it has measured the components.
+All rows are fused at once. It is the last step of `decide`, which measures the components.
 """
 
 from collections.abc import Mapping

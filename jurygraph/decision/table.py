@@ -6,7 +6,7 @@ decision's rule.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal, NamedTuple
@@ -203,6 +203,13 @@ class VerdictTable:
             np.concatenate(arrays, axis=1) for arrays in zip(*turns, strict=True)
         )
 
+    def weighted_columns(
+        self, spec_input: ComponentInput, direction: int
+    ) -> Iterator[tuple[str, float, ScoreArrays]]:
+        """Yield each question of an input, its weight and its `effective_columns`; `direction` is that of the spec."""
+        for name, weight in spec_input.weighted_questions:
+            yield name, weight, self.effective_columns(name, spec_input, weight * direction < 0)
+
     def effective_columns_by_turn(
         self,
         name: str,
@@ -346,8 +353,7 @@ class VerdictTable:
         )
         judged_weights = []
         requested_weights = []
-        for name, weight in spec_input.weighted_questions:
-            columns = self.effective_columns(name, spec_input, weight * direction < 0)
+        for _, weight, columns in self.weighted_columns(spec_input, direction):
             verdict_code = columns.verdict_code
             judged_count = count_true(np.isin(verdict_code, settled_codes))
             requested_count = judged_count + count_true(lacks_score(verdict_code))
@@ -364,8 +370,7 @@ class VerdictTable:
         """Return the code of every cell of an input, [R,K], and the cells' weights, [K]."""
         verdict_codes = []
         weights = []
-        for name, weight in spec_input.weighted_questions:
-            columns = self.effective_columns(name, spec_input, weight * direction < 0)
+        for _, weight, columns in self.weighted_columns(spec_input, direction):
             verdict_codes.append(columns.verdict_code)
             weights.append(np.full(columns.verdict_code.shape[1], weight))
         return np.concatenate(verdict_codes, axis=1), np.concatenate(weights)
@@ -784,8 +789,7 @@ def dropped_questions(decision: Decision, table: VerdictTable) -> frozenset[str]
         for spec_input in spec.inputs.values():
             if spec.name in musts:
                 kept_question_ids.update(spec_input.questions)
-            for name, weight in spec_input.weighted_questions:
-                columns = table.effective_columns(name, spec_input, weight * spec.direction < 0)
+            for name, _, columns in table.weighted_columns(spec_input, spec.direction):
                 if lacks_score(columns.verdict_code).any():
                     dropped_question_ids.add(name)
     return frozenset(dropped_question_ids - kept_question_ids)

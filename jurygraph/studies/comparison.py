@@ -181,6 +181,8 @@ def compare(
     paired_rewards = rewards[:, has_both_values]
     overall_difference_figures, estimate = _difference_figures(rewards, units)
     rewards_under_b, missing = under_b
+    label, value_by_response = by
+    values = [value_by_response.get(response_in_a.id) for response_in_a, _ in pairs]
     mean_change = None
     if rewards_under_b and has_both_values.any():
         decided = np.array([rewards_under_b[response.id] for response, _ in pairs])
@@ -214,10 +216,8 @@ def compare(
         "flip_rate": flips / verdicts_in_both_count if verdicts_in_both_count else None,
         "margins": [_test_margin(margin, estimate, largest_possible_loss) for margin in margins],
         "agents": _compare_agents(pairs, rewards, units),
-        "label": by[0],
-        "by": _compare_groups("value", [by[1].get(a.id) for a, _ in pairs], rewards, units)
-        if by[1]
-        else [],
+        "label": label,
+        "by": _compare_groups("value", values, rewards, units) if value_by_response else [],
         "questions": questions,
         "flipped_verdicts": flipped_verdicts,
         "outcomes": [{"before": a, "after": b, "n": n} for (a, b), n in outcome_counts.items()],

@@ -287,9 +287,8 @@ def find_rank_swaps(
 ) -> list[RankSwap]:
     """Return where agents change places as a setting moves from `low` to `high`, by a search between a few points.
 
-    Of `agents` that are level, the first is ahead.
-
-    Agents that change places and back between two of the points are not found.
+    Of `agents` that are level, the first is ahead. Agents that change places and back between two of the points are not
+    found.
     """
     points = [
         low + (high - low) * step / _SETTING_GRID_STEPS for step in range(_SETTING_GRID_STEPS + 1)
@@ -358,45 +357,57 @@ class NearestRankReversal:
         return f"with {self.label} at {value} instead of {self.today:g} ({size})"
 
 
+class NearestReversals(NamedTuple):
+    """The nearest reversal of each pair of agents, None where none was found; of the first, by setting, too."""
+
+    by_pair: Sequence[NearestRankReversal | None]
+    of_first_pair: Mapping[str, NearestRankReversal]
+
+
 def find_nearest_reversals(
     ranker: AgentRanker,
     settings: Sequence[TriedSetting],
     pairs: Sequence[tuple[str, str]],
     tried_settings: Sequence[str],
     advance: ProgressCallback,
-    turns_of_lead: dict[str, NearestRankReversal],
-) -> list[NearestRankReversal | None]:
-    """Return for each pair of agents, of which the first is ahead, the smallest change that reverses its order.
+) -> NearestReversals:
+    """Return the smallest changes that reverse the order of pairs of agents, of which the first is ahead.
 
-    Each setting moves alone, from its present value outwards on both sides; a pair is done with the first change of a
-    size that does, so that no setting is searched farther than the nearest one; the first pair with that of each
-    setting, which is added to `turns_of_lead` by the setting's key. `advance` receives 1 for each size.
+    Each setting moves alone, from its present value outwards on both sides. The first pair is searched until each
+    setting reverses it; another one until any setting does. `advance` receives 1 for each size of a change.
     """
-    found: list[NearestRankReversal | None] = [None] * len(pairs)
-    places = [(ranker.agents.index(first), ranker.agents.index(second)) for first, second in pairs]
+    nearest: list[NearestRankReversal | None] = [None] * len(pairs)
+    of_first_pair: dict[str, NearestRankReversal] = {}
+    agent_indices = [
+        (ranker.agents.index(first), ranker.agents.index(second)) for first, second in pairs
+    ]
     numbers = [setting for setting in settings if setting.is_number]
     inner = 0.0
     for relative_change in RELATIVE_CHANGE_SIZES:
         reversals: dict[int, list[NearestRankReversal]] = defaultdict(list)
+        later_pairs = [index for index in range(1, len(pairs)) if nearest[index] is None]
         for setting in numbers:
-            open_pairs = [index for index, turn in enumerate(found) if index and turn is None]
-            if pairs and setting.key not in turns_of_lead:
-                open_pairs.append(0)
-            for start, end in _steps(setting, inner, relative_change) if open_pairs else ():
+            searched_pairs = list(later_pairs)
+            if pairs and setting.key not in of_first_pair:
+                searched_pairs.append(0)
+            if not searched_pairs:
+                continue
+            for start, end in _steps(setting, inner, relative_change):
                 sum_rewards = ranker.sums_function(setting.key, tried_settings)
                 after = measure_leads(*sum_rewards(end))
-                for index in open_pairs:
-                    if after[places[index]] < 0.0:
-                        value = _find_rank_swap_value(sum_rewards, start, end, places[index])
+                for index in searched_pairs:
+                    pair = agent_indices[index]
+                    if after[pair] < 0.0:
+                        value = _find_rank_swap_value(sum_rewards, start, end, pair)
                         reversals[index].append(_to_reversal(setting, value))
         for index, candidates in reversals.items():
             candidates.sort(key=lambda reversal: (reversal.share, reversal.key))
-            found[index] = found[index] or candidates[0]
+            nearest[index] = nearest[index] or candidates[0]
         for reversal in reversals[0]:
-            turns_of_lead.setdefault(reversal.key, reversal)
+            of_first_pair.setdefault(reversal.key, reversal)
         inner = relative_change
         advance(1)
-    return found
+    return NearestReversals(nearest, of_first_pair)
 
 
 def _to_reversal(setting: TriedSetting, value: float) -> NearestRankReversal:
@@ -474,14 +485,13 @@ def measure_ranking(
     rows_of_components = add_all_else(components, ranked_agents, gate_losses, config.scale)
     decided_by = collect_decision_methods(run)
     settings = list(list_settings(config, decided_by))
-    turns_of_lead: dict[str, NearestRankReversal] = {}
     leads_over_next_agent = [row.lead for row in ranked_agents if row.lead is not None]
     pairs = [(lead.first, lead.second) for lead in leads_over_next_agent]
-    turns = find_nearest_reversals(ranker, settings, pairs, tried_settings, advance, turns_of_lead)
-    turning_points = list_turning_points(settings, turns_of_lead) if pairs else []
+    reversals = find_nearest_reversals(ranker, settings, pairs, tried_settings, advance)
+    turning_points = list_turning_points(settings, reversals.of_first_pair) if pairs else []
     neighbours = [
         NeighbouringAgents(**vars(lead), turn=turn)
-        for lead, turn in zip(leads_over_next_agent, turns, strict=True)
+        for lead, turn in zip(leads_over_next_agent, reversals.by_pair, strict=True)
     ]
     gaps = [row.gap for row in ranked_agents if row.gap is not None]
     members: list[MemberComparison] = []

@@ -21,6 +21,7 @@ from pydantic_core import from_json, to_json
 from jurygraph.decision.turns import is_about_whole_response, values_by_question
 from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.runs.export_table import json_value_to_text
+from jurygraph.runs.reports.bill import source_of_reply
 from jurygraph.runs.reports.summary import needs_quotation
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
@@ -34,7 +35,7 @@ from jurygraph.runs.stored_groups import (
     read_stored_groups,
 )
 from jurygraph.runs.workflows.deciding import DecisionKey, PackedGroupVerdicts, pack_group
-from jurygraph.schema import Question
+from jurygraph.schema import Call, Question
 from jurygraph.schema.frozen_model import JsonMapping
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.files import create_private_file
@@ -349,18 +350,13 @@ class RunIndex:
             verdicts.append(self._verdict_rows(trace, numbers, counted_scores))
         self._insert_index_rows("verdicts", chain.from_iterable(verdicts))
         bodies = self.run.task_record(group.record.key).content, *(trace.body for trace in traces)
-        calls = chain.from_iterable(body.get("calls", ()) for body in bodies)
+        contents = chain.from_iterable(body.get("calls", ()) for body in bodies)
         # Several responses may share a call, under enough of its digest to tell it apart.
-        call_rows = (
-            (call["id"][:24], call.get("cost"), self._is_reply_kept(call), call.get("fault"))
-            for call in calls
-        )
+        call_rows = []
+        for call in map(Call.model_validate, contents):
+            is_kept = source_of_reply(self.run, call) in ("cached", "carried")
+            call_rows.append((call.id[:24], call.cost, is_kept, call.fault))
         self._insert_index_rows("calls", call_rows)
-
-    def _is_reply_kept(self, call: JsonMapping) -> bool:
-        """Return whether the reply was there before, in the cache or the run that this one was branched from."""
-        is_carried = self.run.header.branch and self.run.ledger.find("call", call["id"]) is None
-        return bool(call.get("cache_hit") or is_carried)
 
     def _insert_index_rows(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
         """Insert the rows of a group into a table, but for those that it has: calls that several responses share."""

@@ -61,7 +61,6 @@ def render_run_report(
 
     The `template` brief.html is a page of paper for whoever decides, and has no losses, but the agents `by` a label,
     and a `heading` of one's own.
-
     Raises `TraceMismatch` where a response is not what was written, and `InputError` where none has the label.
     """
     lowest = index.fetch_rows(SELECT_LOWEST_REWARDS_SQL, max(most, _MAX_LISTED_RESPONSES))

@@ -2,8 +2,8 @@
 
 A reward is Σ weight × value, so that to an agent's mean reward a component adds weight × mean × the share of the
 rewards in which it was judged: where it does not apply, it adds nothing. The means are of judged values, and leave out
-failed rewards, as the mean reward does. What a gate takes stands for itself; what a clip takes, and what values that
-were filled in add, is the rest.
+failed rewards, as the mean reward does. What a gate takes has a row of its own; what a clip takes, and what values
+that were filled in add, is the rest.
 """
 
 from collections import defaultdict
@@ -32,7 +32,7 @@ class JudgedValues(NamedTuple):
 
 
 GateLoss = tuple[str, str, float]
-"""A gate, an agent, and what it took from the agent's rewards that did not fail, or some of them, before the scale."""
+"""A gate, an agent, and what the gate took from one or more of the agent's rewards, before the scale."""
 
 
 class AgentComponent(NamedTuple):

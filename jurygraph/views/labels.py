@@ -13,7 +13,7 @@ from jurygraph.messages import join_names, notes_on_similar_names
 from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
-from jurygraph.runs.stored_groups import read_stored_groups
+from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
 from jurygraph.views.agents import (
     AgentDifference,
     RankedAgent,
@@ -22,7 +22,7 @@ from jurygraph.views.agents import (
     reward_limits_of_decisions,
     unit_rewards,
 )
-from jurygraph.views.rewards import find_column, make_score_readers
+from jurygraph.views.rewards import RewardColumn, find_column, make_score_readers
 
 _MIN_UNITS_COMPARED = 5
 """With fewer tasks of both agents, no interval of a difference is worth its name."""
@@ -99,10 +99,16 @@ def read_label_values(run: Run, label: str) -> dict[str, str]:
     values = {}
     for group in read_stored_groups(run):
         for trace in group.traces:
-            value = column.value(trace)
-            if value not in (None, ""):
-                values[trace.response_id] = json_value_to_text(value)
+            value = _label_text(column, trace)
+            if value is not None:
+                values[trace.response_id] = value
     return values
+
+
+def _label_text(column: RewardColumn, trace: TraceWithoutTexts) -> str | None:
+    """Return the value of a label of a response; None where it has none, or an empty one."""
+    value = column.value(trace)
+    return None if value in (None, "") else json_value_to_text(value)
 
 
 def compare_by_label(run: Run, label: str) -> LabelComparison:
@@ -111,7 +117,7 @@ def compare_by_label(run: Run, label: str) -> LabelComparison:
     Blanks around a value do not count. Intervals of leads allow for the number of values with enough units, and of
     agents (Bonferroni). Raises `InputError` where no response has the label.
     """
-    values = read_label_values(run, label)
+    column = find_column(run, "--by", f"label.{label}", make_score_readers(run))
     agents = set()
     lowest_reward = 0.0
     rewards_by_value = defaultdict(list)
@@ -119,7 +125,7 @@ def compare_by_label(run: Run, label: str) -> LabelComparison:
     for group in read_stored_groups(run):
         unit = unit_name_of_task(run, group.record.key)
         for trace in group.traces:
-            value = values.get(trace.response_id, _NO_VALUE)
+            value = _label_text(column, trace) or _NO_VALUE
             reward = unit_rewards(trace, unit)
             agents.add(reward.agent)
             lowest_reward = min(lowest_reward, reward.least)

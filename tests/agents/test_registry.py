@@ -24,6 +24,7 @@ from jurygraph.agents.registry import (
 )
 from jurygraph.schema import DeriverUse, EvaluatorUse
 from jurygraph.schema.frozen_model import ParamsModel
+from jurygraph.sources.user_modules import FolderModules, importing_from
 from tests.rows import all_rows
 
 TASK = Task(id="t", query="q")
@@ -212,7 +213,14 @@ def test_an_installed_evaluator_is_found_by_its_entry_point(tmp_path: Path) -> N
             "'mine.mod.Counter' is not an evaluator: it is a class; subclass .* an instance",
         ),
         ("mine.mod", "'mine.mod' is not an evaluator.*found module"),
-        ("mine.mod.Unfinished", "'mine.mod.Unfinished' is abstract"),
+        (
+            "mine.mod.Unfinished",
+            "evaluator 'mine.mod.Unfinished' is abstract: subclass it and write `answer`",
+        ),
+        (
+            "jurygraph.JudgeEvaluator",
+            "'jurygraph.JudgeEvaluator' is abstract: .* write .*`prompt`",
+        ),
         ("jurygraph.Evaluator", "'jurygraph.Evaluator' is abstract"),
     ],
 )
@@ -220,6 +228,17 @@ def test_an_unknown_evaluator_is_refused_with_the_nearest_known_one(use: str, me
     importlib.import_module("mine.mod")
     with pytest.raises(ConfigError, match=message.replace("?", r"\?")):
         evaluator(use)
+
+
+def test_a_module_that_is_not_found_is_said_to_be_missing_in_the_folder_of_the_config(
+    tmp_path: Path,
+) -> None:
+    problem = f"module 'nobody' was not found in {tmp_path.resolve()}, and is not installed: check its name"
+    with (
+        importing_from(FolderModules(tmp_path)),
+        pytest.raises(ConfigError, match=re.escape(problem)),
+    ):
+        evaluator("nobody.tone")
 
 
 def test_the_code_that_a_param_names_is_imported_or_refused_with_the_param() -> None:

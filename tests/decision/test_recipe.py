@@ -134,7 +134,10 @@ PLAIN_REWARD = {"reward": {"accuracy": 1.0}}
     [
         ({"reward": {"acuracy": 1.0}}, "no component 'acuracy'; did you mean accuracy?"),
         ({"reward": {"zzz": 1.0}}, "there are accuracy, format, repetition, steps"),
-        ({}, "say how the components count"),
+        (
+            {},
+            "reward: say how the components count, for instance {accuracy: 1.0}; there are ['accuracy', 'format'",
+        ),
         (
             {"reward": {"accuracy": 0.0, "format": 0.0}},
             "every weight is 0, so nothing would count; give one component",

@@ -368,14 +368,10 @@ def test_a_line_shows_value_weight_and_reason(fields: dict[str, Any], weight: fl
     assert point_lines(decision, verdict("truth", **fields)) == [line]
     sentences = explanation_sentences(decide(decision, verdict("truth", **fields)), decision)
     misquotes = [sentence for sentence in sentences if "Quotes what" in sentence]
-    is_invented = "names it" in line
-    assert (
-        misquotes
-        == [
-            "Quotes what is not in the response: truth (e): 'invented'.",
-        ]
-        * is_invented
-    )
+    expected = []
+    if "names it" in line:
+        expected = ["Quotes what is not in the response: truth (e): 'invented'."]
+    assert misquotes == expected
 
 
 def test_a_pair_is_described_from_the_side_of_the_response_with_its_opponent():

@@ -100,6 +100,7 @@ MADE: dict[str, Any] = {
     "an object": Material.model_construct(name="made", status="ok", data=object()),
     "no variants": Material.model_construct(name="made", status="ok", variants=5),
     "no material": [1],
+    "another name": Material(name="mad"),
 }
 
 
@@ -224,6 +225,7 @@ class Needs(Evaluator):
             "no material",
             "expected material 'made', got list; return Material(name='made', data=...)",
         ),
+        ("another name", "expected material 'made', got 'mad'"),
     ],
 )
 def test_material_of_no_permitted_type_is_failed_material_with_a_reason(

@@ -89,7 +89,7 @@ def test_an_unknown_gate_names_the_nearest_question() -> None:
 
 
 @pytest.mark.parametrize("how", [{"needs": ["mesure"]}, {"material": "mesure"}])
-def test_unknown_material_names_the_nearest(how: dict[str, Any]) -> None:
+def test_unknown_material_names_the_nearest_or_where_to_list_a_deriver(how: dict[str, Any]) -> None:
     uses = [evaluator_use("zero"), evaluator_use("first", **how)]
     config = {
         "evaluators": uses,
@@ -100,6 +100,9 @@ def test_unknown_material_names_the_nearest(how: dict[str, Any]) -> None:
         make_plan(config, task())
     problem = "'first' needs material 'mesure', which no deriver gives; did you mean 'measure'?"
     assert str(error.value) == f"evaluators[1]: {problem}"
+    del config["derivers"]
+    with pytest.raises(ConfigError, match=r"gives; list one that does under `derivers`$"):
+        make_plan(config, task())
 
 
 def test_two_derivers_of_one_material_are_refused() -> None:
@@ -108,7 +111,7 @@ def test_two_derivers_of_one_material_are_refused() -> None:
         {"use": "tests.graphs.scripted:Measure", "name": "again"},
     ]
     assert (
-        "'measure', which another source gives already; leave it out, or let it give another name"
+        "gives 'measure', which another source gives already; leave it out, or let it give another name"
         in refusal_message({"evaluators": [evaluator_use("first")], "derivers": twice})
     )
 

@@ -35,4 +35,4 @@ def means_by_agent(ranker: AgentRanker, settings: Sequence[str] = ()) -> dict[st
 
 def two_sums(lead_of_b: float) -> Floats:
     """Return the sums and numbers of agents a and b in one unit; NaN is a lead of an agent b that has none."""
-    return np.array([[[0.0], [np.nan_to_num(lead_of_b)]], [[1.0], [lead_of_b == lead_of_b]]])
+    return np.array([[[0.0], [np.nan_to_num(lead_of_b)]], [[1.0], [not np.isnan(lead_of_b)]]])

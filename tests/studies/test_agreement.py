@@ -106,6 +106,9 @@ def test_whoever_rates_surely_lower_or_guesses_is_named(tmp_path: Path) -> None:
     assert texts[-2].startswith(
         "scores surely lower than the others' of the same items, on average by: sam 1.0"
     )
+    alike = measure(tmp_path, [row for row in rows if row[1] != "zoe"], "interval")
+    nobody = "nobody is surely less like the others than these are on average (rank correlation)"
+    assert nobody in alike.sections
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,7 @@ def test_each_judge_stands_beside_what_counts_and_the_run_says_who_was_outvoted(
     overview, page, responses = browser.open_all(addresses, tmp_path / "run")
     assert re.search(r'aria-sort="descending">\s*<a [^>]*>disagreement ', responses)
     assert "kind (kind-1), mild (mild-1), strict (strict-1)" in overview
+    assert "<dt>cost</dt><dd>3 calls of models, $0.0000</dd>" in overview
     assert "1 had no majority (1 count as the worst case); outvoted: strict on 1." in overview
     table = page.partition("What the judges say")[2].partition("</table>")[0]
     rows = [re.findall(r"<td[^>]*>([^<]*)<", row) for row in table.split("<tr>")[2:]]

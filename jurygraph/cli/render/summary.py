@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 def format_lowest_reward_lines(folder: "Path", lowest: "LowestReward") -> list[str]:
     """Return the commands that show the lowest reward of a run, and explain it."""
+    title = f"{lowest.name}:"
     response = f"{shell_quote(folder)} --response {shell_quote(lowest.response_id)}"
     tie = f"  # {lowest.tie}" if lowest.tie else ""
     return [
-        f"{f'{lowest.name}:':16} jurygraph show {response}{tie}",
+        f"{title:16} jurygraph show {response}{tie}",
         f"in sentences:    jurygraph explain {response}",
     ]
 

@@ -254,7 +254,9 @@ def test_nothing_is_handed_on_of_a_run_with_a_changed_text(
     assert (ended.code, ended.out) == (5, "")
     assert "differs from what was written" in ended.err
     assert folder_contents(Path()) == before
-    found = json.loads(run("verify", "retold", "--json").out)
+    verified = run("verify", "retold", "--json")
+    assert (verified.code, "differs from what was written" in verified.err) == (5, True)
+    found = json.loads(verified.out)
     assert found["differences"]["listed"][0]["kind"] == "reason"
 
 

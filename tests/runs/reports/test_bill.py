@@ -58,6 +58,18 @@ def test_one_sentence_says_what_judgements_cost_and_what_of_that_was_paid_now() 
     assert bill.describe() == "no call of a model"
     bill.add(call("a", 0.25), "sent")
     assert bill.describe() == "1 call of models, $0.2500"
+    free, unknown, partly = CallBill(), CallBill(), CallBill()
+    free.add(call("a", 0.0), "cached")
+    assert free.describe() == (
+        "1 call of models, $0.0000, of which $0.0000 was paid now, 1 answered from the cache or an earlier run"
+    )
+    unknown.add(call("a"), "cached")
+    assert unknown.describe() == (
+        "1 call of models, 1 answered from the cache or an earlier run, 1 without a known price"
+    )
+    partly.add(call("a", 0.5), "sent")
+    partly.add(call("b"), "sent")
+    assert partly.describe() == "2 calls of models, $0.5000, 1 without a known price"
     bill.add(call("b", 0.5), "cached")
     bill.add(call("c"), "carried")
     bill.add(call("d"), "unanswered")
