@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from openpyxl import Workbook
@@ -232,7 +233,8 @@ def read_response_sheet(run: Run, options: TableOptions) -> Sheet:
 def read_reviewer_sheet(run: Run, options: TableOptions, questions: Sequence[str]) -> Sheet:
     """Return a row for each response, in the order of the run: what each reviewer would give, and the judge's answers.
 
-    Numbers are on the scales of the `questions`, which are those about a reviewer.
+    Numbers are on the scales of the `questions`, which are those about a reviewer. Their mean is that of the
+    predictions that there are, while the reward counts what is missing as the worst.
     """
     names = [
         name.removeprefix(PREDICTED_COLUMN_PREFIX)
@@ -250,10 +252,12 @@ def read_reviewer_sheet(run: Run, options: TableOptions, questions: Sequence[str
                 low, high = verdict.scale
                 scales[verdict.question] = f" ({low:g} to {high:g})"
         values = [predictions.get(question) for question in questions]
+        predicted = [value for value in values if value is not None]
         cells: list[JsonValue] = [
             trace.response_id,
             trace.agent,
             ERASED_PLACEHOLDER if response is None else response.excerpt(_MAX_ANSWER_LENGTH),
+            fmean(predicted) if predicted else None,
             *values,
             ", ".join(name for name, value in zip(names, values, strict=True) if value is None),
             *(", ".join(answers[question]) for question in questions),
@@ -263,6 +267,11 @@ def read_reviewer_sheet(run: Run, options: TableOptions, questions: Sequence[str
         *(SheetColumn("Response", 28), SheetColumn("Agent", 18)),
         SheetColumn(f"Text, up to {_MAX_ANSWER_LENGTH:,} characters", 60),
     ]
+    subjects = {question.rpartition("@")[0] for question in questions}
+    if len(subjects) == len(set(scales.values())) == 1:
+        columns.append(SheetColumn("Mean" + next(iter(scales.values())), 14, "0.0"))
+    else:  # of judges or dimensions that have no mean
+        rows = [row[:3] + row[4:] for row in rows]
     for name, question in zip(names, questions, strict=True):
         columns.append(SheetColumn(f"{name}{scales.get(question, '')}", 14, "0.0"))
     columns.append(SheetColumn("No prediction for", 20))

@@ -379,10 +379,11 @@ def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_pr
     sheet = load_workbook(project / "rewards.xlsx").worksheets[0]  # opens on it
     assert sheet.title == "Reviewers"
     titles, *to_hand_on = sheet.iter_rows(values_only=True)
-    assert titles[3:] == ("ann (1 to 5)", "No prediction for", "ann: answers of the judge")
+    assert titles[3:5] == ("Mean (1 to 5)", "ann (1 to 5)")
+    assert titles[5:] == ("No prediction for", "ann: answers of the judge")
     assert [row[0:1] + row[2:] for row in to_hand_on] == [
-        ("a", "A cat sat.", None, "ann", "without a quotation"),
-        ("b", "No cat sat.", 4, None, "4"),
+        ("a", "A cat sat.", None, None, "ann", "without a quotation"),
+        ("b", "No cat sat.", 4, 4, None, "4"),
     ]
 
 
