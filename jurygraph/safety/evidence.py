@@ -10,12 +10,10 @@ import asyncio
 import re
 import unicodedata
 from array import array
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from io import StringIO
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from jurygraph.safety.gates import fold_text, is_empty_talk, remove_invisible
 from jurygraph.schema.conversation import RenderedText
@@ -356,80 +354,44 @@ def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
         _fold_plain_run(run[0].translate(_PLAIN_PUNCTUATION_TABLE), run.start(), text_builder)
         next_unfolded_index = run.end()
     _fold_clusters(text, next_unfolded_index, len(text), text_builder)
-    return text_builder.join(), text_builder.offsets
-
-
-class _OriginalOffsets(Sequence[int]):
-    """The original place of each character of a folded text, stored only where it is not one after that before it.
-
-    One number a character would take four times the memory of an English text.
-    """
-
-    def __init__(self) -> None:
-        self.length = 0
-        self._run_starts = array("I")
-        self._origins = array("I")
-        self._shift: int | None = None
-
-    def append_run(self, count: int, origin: int) -> None:
-        """Add characters whose original places are consecutive, from `origin` on."""
-        if origin - self.length != self._shift:
-            self._shift = origin - self.length
-            self._run_starts.append(self.length)
-            self._origins.append(origin)
-        self.length += count
-
-    def __len__(self) -> int:
-        return self.length
-
-    def __getitem__(self, index: Any) -> Any:
-        if not 0 <= index < self.length:
-            raise IndexError(index)
-        run = bisect_right(self._run_starts, index) - 1
-        return self._origins[run] + index - self._run_starts[run]
+    return "".join(text_builder.pieces), text_builder.offsets
 
 
 class _FoldedTextBuilder:
-    """A folded text in the making, with its offsets."""
+    """A folded text in the making, with the original place of each of its characters."""
 
     def __init__(self) -> None:
-        self.offsets = _OriginalOffsets()
-        # A list of letters would take eight bytes for each of them.
-        self._text = StringIO(newline="")
+        self.pieces: list[str] = []
+        # four bytes a place: a list would take eight, and the numbers besides
+        self.offsets = array("I")
         self._ends_with_space = False
 
-    def add(self, piece: str, origin: int, *, has_consecutive_offsets: bool = True) -> None:
-        """Add characters; those of a cluster are all at one original place, so that none can be quoted alone."""
+    def add(self, piece: str, origins: Sequence[int]) -> None:
+        """Add characters with their original places; of several spaces, the first stays."""
         if self._ends_with_space and piece[:1] == " ":
             piece = piece[1:]
-            origin += has_consecutive_offsets
-        if not piece:
-            return
-        self._text.write(piece)
-        self._ends_with_space = piece[-1] == " "
-        if has_consecutive_offsets:
-            self.offsets.append_run(len(piece), origin)
-        else:
-            for _ in piece:
-                self.offsets.append_run(1, origin)
-
-    def join(self) -> str:
-        return self._text.getvalue()
+            origins = origins[1:]
+        if piece:
+            self.pieces.append(piece)
+            self.offsets.extend(origins)
+            self._ends_with_space = piece[-1] == " "
 
 
 def _fold_plain_run(text: str, origin: int, text_builder: _FoldedTextBuilder) -> None:
     """Add a run of printable ASCII, in which several spaces become one."""
-    next_unfolded_index = 0
+    start = 0
     for blanks_match in _REPEATED_BLANKS_PATTERN.finditer(text):
-        text_builder.add(
-            text[next_unfolded_index : blanks_match.start() + 1], origin + next_unfolded_index
-        )
-        next_unfolded_index = blanks_match.end()
-    text_builder.add(text[next_unfolded_index:], origin + next_unfolded_index)
+        end = blanks_match.start() + 1
+        text_builder.add(text[start:end], range(origin + start, origin + end))
+        start = blanks_match.end()
+    text_builder.add(text[start:], range(origin + start, origin + len(text)))
 
 
 def _fold_clusters(text: str, start: int, end: int, text_builder: _FoldedTextBuilder) -> None:
-    """Add the compatible forms of the parts that normalise by themselves: a character with what joins it."""
+    """Add the compatible forms of the parts that normalise by themselves: a character with what joins it.
+
+    The letters of a part are all at one original place, so that none can be quoted alone.
+    """
     while start < end:
         stop = start + 1
         while (
@@ -438,9 +400,8 @@ def _fold_clusters(text: str, start: int, end: int, text_builder: _FoldedTextBui
             and _is_combining_letter(text[stop])
         ):
             stop += 1  # marks and jamo
-        text_builder.add(
-            _to_compatible_form(text[start:stop]), start, has_consecutive_offsets=False
-        )
+        compatible_form = _to_compatible_form(text[start:stop])
+        text_builder.add(compatible_form, [start] * len(compatible_form))
         start = stop
 
 
