@@ -10,10 +10,12 @@ import asyncio
 import re
 import unicodedata
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from io import StringIO
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.safety.gates import fold_text, is_empty_talk, remove_invisible
 from jurygraph.schema.conversation import RenderedText
@@ -77,8 +79,6 @@ _BLANK_AND_DOT_CHARACTERS = " .\u2026"
 _OUTER_ELLIPSIS_PATTERN = re.compile(r"^(?:\.{3}|…)\s*|\s*(?:\.{3}|…)$")
 _WHITE_SPACE_PATTERN = re.compile(r"\s+")
 _REPEATED_BLANKS_PATTERN = re.compile("  +")
-_WORD_BOUNDARY_PATTERN = "(?<![A-Za-z0-9](?=[A-Za-z0-9]))"
-"""Matches unless an ASCII letter or digit is on both sides."""
 _ESCAPE_BY_CONTROL_CHARACTER = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 """The control characters that JSON makes of \\beta, \\frac, \\nu, \\rho and \\text, with what was meant by them."""
 _LATEX_COMMAND_PATTERN = re.compile(r"\\[bfnrt](?=[A-Za-z])")
@@ -199,7 +199,8 @@ class SearchableText:
         if not folded_quotation:
             return
         rejected_match_count = 0
-        for start in self._find_quotation_starts(folded_quotation, in_words):
+        start = -1
+        while (start := self._folded.find(folded_quotation, start + 1)) >= 0:
             end = start + len(folded_quotation)
             passage = self._passage(start, end)
             if in_words and (self._is_index_within_word(start) or self._is_index_within_word(end)):
@@ -213,20 +214,6 @@ class SearchableText:
                 and len(folded_quotation) >= _MIN_QUOTATION_WEIGHT
             ):
                 return
-
-    def _find_quotation_starts(self, folded_quotation: str, in_words: bool) -> Iterator[int]:
-        """Yield where a folded quotation begins in the text; with `in_words`, short ones within words are skipped."""
-        if in_words and len(folded_quotation) < _MIN_QUOTATION_WEIGHT:
-            pattern = (
-                f"{_WORD_BOUNDARY_PATTERN}(?={re.escape(folded_quotation)}{_WORD_BOUNDARY_PATTERN})"
-            )
-            for match in re.finditer(pattern, self._folded):
-                yield match.start()
-            return
-        start = self._folded.find(folded_quotation)
-        while start >= 0:
-            yield start
-            start = self._folded.find(folded_quotation, start + 1)
 
     def _is_index_within_word(self, index: int) -> bool:
         """Return whether a word or number continues across an index of the folded text.
@@ -354,44 +341,80 @@ def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
         _fold_plain_run(run[0].translate(_PLAIN_PUNCTUATION_TABLE), run.start(), text_builder)
         next_unfolded_index = run.end()
     _fold_clusters(text, next_unfolded_index, len(text), text_builder)
-    return "".join(text_builder.pieces), text_builder.offsets
+    return text_builder.join(), text_builder.offsets
+
+
+class _OriginalOffsets(Sequence[int]):
+    """The original place of each character of a folded text, stored only where it is not one after that before it.
+
+    One number a character would take four times the memory of an English text.
+    """
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._run_starts = array("I")
+        self._origins = array("I")
+        self._shift: int | None = None
+
+    def append_run(self, count: int, origin: int) -> None:
+        """Add characters whose original places are consecutive, from `origin` on."""
+        if origin - self.length != self._shift:
+            self._shift = origin - self.length
+            self._run_starts.append(self.length)
+            self._origins.append(origin)
+        self.length += count
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: Any) -> Any:
+        if not 0 <= index < self.length:
+            raise IndexError(index)
+        run = bisect_right(self._run_starts, index) - 1
+        return self._origins[run] + index - self._run_starts[run]
 
 
 class _FoldedTextBuilder:
-    """A folded text in the making, with the original place of each of its characters."""
+    """A folded text in the making, with its offsets."""
 
     def __init__(self) -> None:
-        self.pieces: list[str] = []
-        # four bytes a place: a list would take eight, and the numbers besides
-        self.offsets = array("I")
+        self.offsets = _OriginalOffsets()
+        # A list of letters would take eight bytes for each of them.
+        self._text = StringIO(newline="")
         self._ends_with_space = False
 
-    def add(self, piece: str, origins: Sequence[int]) -> None:
-        """Add characters with their original places; of several spaces, the first stays."""
+    def add(self, piece: str, origin: int, *, has_consecutive_offsets: bool = True) -> None:
+        """Add characters; those of a cluster are all at one original place, so that none can be quoted alone."""
         if self._ends_with_space and piece[:1] == " ":
             piece = piece[1:]
-            origins = origins[1:]
-        if piece:
-            self.pieces.append(piece)
-            self.offsets.extend(origins)
-            self._ends_with_space = piece[-1] == " "
+            origin += has_consecutive_offsets
+        if not piece:
+            return
+        self._text.write(piece)
+        self._ends_with_space = piece[-1] == " "
+        if has_consecutive_offsets:
+            self.offsets.append_run(len(piece), origin)
+        else:
+            for _ in piece:
+                self.offsets.append_run(1, origin)
+
+    def join(self) -> str:
+        return self._text.getvalue()
 
 
 def _fold_plain_run(text: str, origin: int, text_builder: _FoldedTextBuilder) -> None:
     """Add a run of printable ASCII, in which several spaces become one."""
-    start = 0
+    next_unfolded_index = 0
     for blanks_match in _REPEATED_BLANKS_PATTERN.finditer(text):
-        end = blanks_match.start() + 1
-        text_builder.add(text[start:end], range(origin + start, origin + end))
-        start = blanks_match.end()
-    text_builder.add(text[start:], range(origin + start, origin + len(text)))
+        text_builder.add(
+            text[next_unfolded_index : blanks_match.start() + 1], origin + next_unfolded_index
+        )
+        next_unfolded_index = blanks_match.end()
+    text_builder.add(text[next_unfolded_index:], origin + next_unfolded_index)
 
 
 def _fold_clusters(text: str, start: int, end: int, text_builder: _FoldedTextBuilder) -> None:
-    """Add the compatible forms of the parts that normalise by themselves: a character with what joins it.
-
-    The letters of a part are all at one original place, so that none can be quoted alone.
-    """
+    """Add the compatible forms of the parts that normalise by themselves: a character with what joins it."""
     while start < end:
         stop = start + 1
         while (
@@ -400,8 +423,9 @@ def _fold_clusters(text: str, start: int, end: int, text_builder: _FoldedTextBui
             and _is_combining_letter(text[stop])
         ):
             stop += 1  # marks and jamo
-        compatible_form = _to_compatible_form(text[start:stop])
-        text_builder.add(compatible_form, [start] * len(compatible_form))
+        text_builder.add(
+            _to_compatible_form(text[start:stop]), start, has_consecutive_offsets=False
+        )
         start = stop
 
 
