@@ -38,7 +38,9 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Collection,
     Container,
+    Iterable,
     Iterator,
     Mapping,
     Sequence,
@@ -432,22 +434,47 @@ def encode_compact_json(value: Any) -> bytes:
         return to_json(value)
 
 
-def _replace_fence_marks(text: str, marks: Sequence[str]) -> list[str | int]:
-    """Split a text at its marks, and insert their numbers. No two different texts give the same list.
+_MAX_MARKS_SEARCHED_SINGLY = 32
+"""Number of marks up to which to search each takes less than one pass for whatever may be a mark: for the two of most
+requests, .08 ms less, an eighth of the CPU time of a question."""
 
-    Marks are hexadecimal, and those of one backend have one length. One pass finds whatever may be a mark, because a
-    conversation has one for each of its messages.
+
+def _replace_fence_marks(text: str, marks: Sequence[str]) -> list[str | int]:
+    """Split a text at its marks, which are hexadecimal, and insert their numbers.
+
+    No two different texts give the same list.
     """
-    length = len(marks[0])
     numbers = {mark: number for number, mark in enumerate(marks)}
-    pieces: list[str | int] = []
-    end = 0
-    for candidate in re.finditer(f"(?=([0-9a-f]{{{length}}}))", text):
-        start = candidate.start()
-        if candidate[1] in numbers and start >= end:
-            pieces += text[end:start], numbers[candidate[1]]
-            end = start + length
-    return [*pieces, text[end:]]
+    pieces: list[str | int] = [text]
+    for length in sorted({len(mark) for mark in marks}):  # marks of one backend have one length
+        previous_pieces = pieces
+        pieces = []
+        for piece in previous_pieces:
+            if isinstance(piece, int):
+                pieces.append(piece)
+                continue
+            last_mark_end = 0
+            for start in _positions_of_fence_marks(piece, length, numbers):
+                if start >= last_mark_end:
+                    end = start + length
+                    pieces += piece[last_mark_end:start], numbers[piece[start:end]]
+                    last_mark_end = end
+            pieces.append(piece[last_mark_end:])
+    return pieces
+
+
+def _positions_of_fence_marks(text: str, length: int, marks: Collection[str]) -> Iterable[int]:
+    """Return where marks of a length begin in a text, ascending; they may overlap."""
+    if len(marks) > _MAX_MARKS_SEARCHED_SINGLY:  # a conversation has one for each of its messages
+        candidates = re.finditer(f"(?=([0-9a-f]{{{length}}}))", text)
+        return (candidate.start() for candidate in candidates if candidate[1] in marks)
+    starts = []
+    for mark in marks:
+        start = text.find(mark) if len(mark) == length else -1
+        while start >= 0:
+            starts.append(start)
+            start = text.find(mark, start + 1)
+    return sorted(starts)
 
 
 class Token(FrozenModel):

@@ -128,14 +128,18 @@ def test_no_text_has_the_digest_of_one_with_a_mark(text: str) -> None:
     assert make_request(text).digest != make_request(MARK).digest
 
 
-def test_adjacent_marks_are_found_and_the_first_of_two_that_overlap() -> None:
+def test_few_marks_and_many_are_found_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Adjacent ones, too, and the first of two that overlap."""
     marks = ("ab12ab", "12abff", "c0ffee")
     text = "ab12abff c0ffeec0ffee xc0ffee1 c0ffe é ab12a"
     request = make_request().model_copy(
         update={"messages": (Message(role="user", content=text),), "marks": marks}
     )
+    few = request.to_identity_fields()
     expected = ["", 0, "ff ", 2, "", 2, " x", 2, "1 c0ffe é ab12a"]
-    assert request.to_identity_fields()["messages"][0]["content"] == expected
+    assert few["messages"][0]["content"] == expected
+    monkeypatch.setattr("jurygraph.models.request._MAX_MARKS_SEARCHED_SINGLY", 0)
+    assert request.to_identity_fields() == few
 
 
 @pytest.mark.parametrize("seconds_left", [None, 60.0])
