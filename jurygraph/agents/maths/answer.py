@@ -36,6 +36,7 @@ _BOX_OR_BRACE_PATTERN = re.compile(r"\\(?:boxed|fbox)[ \t]{0,4}\{|\\[{}]|[{}]")
 _HASHES_ANSWER_PATTERN = re.compile(r"(?<!#)####(?!#)([^\n#]*)")
 _WORD_PATTERN = re.compile(r"[^\W\d_]{2,}")
 _MAX_ANSWER_LINE_CHARACTERS = 200  # characters of a text that is all answer
+_MAX_CACHED_CHARACTERS = 10_000  # characters of the longest text whose answer is cached
 _SENTENCE_END_MARKS = (".", "!", "。", "！", "\n")
 _RUN_ON_QUESTION_PATTERN = re.compile(
     r"^[ \t>*_#-]{0,8}(?i:question|problem|exercise|q|human|user)[*_ ]{0,4}[:0-9]", re.MULTILINE
@@ -85,9 +86,15 @@ def _to_passage(text: str, span: Span) -> Passage:
     return Passage(*span, text[slice(*span)])
 
 
-@lru_cache(maxsize=256)
 def _find_answers(text: str) -> _AnswerSpans | None:
-    """Cached, since several evaluators read the same response, and each response is read with the same reference."""
+    return (
+        _find_answers_cached(text)
+        if len(text) <= _MAX_CACHED_CHARACTERS
+        else _find_answers_uncached(text)
+    )
+
+
+def _find_answers_uncached(text: str) -> _AnswerSpans | None:
     width_folded_text = fold_full_width(text)  # as long as the text
     close_tag_start = width_folded_text.rfind(_ANSWER_CLOSE_TAG)
     open_tag_start = width_folded_text.rfind(_ANSWER_OPEN_TAG, 0, max(close_tag_start, 0))
@@ -108,6 +115,10 @@ def _find_answers(text: str) -> _AnswerSpans | None:
     if last_open_tag_start > close_tag_start:
         return _find_answer_in_unclosed_tag(width_folded_text, last_open_tag_start)
     return _find_untagged_answers(width_folded_text)
+
+
+_find_answers_cached = lru_cache(maxsize=256)(_find_answers_uncached)
+"""Cached, since several evaluators read the same response, and each response is read with the same reference."""
 
 
 def _find_answer_in_unclosed_tag(text: str, start: int) -> _AnswerSpans | None:

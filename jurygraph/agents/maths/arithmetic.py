@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 MAX_EQUATION_SIDE_CHARACTERS = 200  # characters of one side of an equation
 MAX_EQUALS_SIGNS = 1_000  # equals signs read in one text
+_MAX_CACHED_CHARACTERS = 2_000  # characters of the longest line whose steps are cached
 _ROUNDING_TOLERANCE = Fraction(1, 10**9)
 _HUNDREDTH = Fraction(1, 100)
 
@@ -111,7 +112,10 @@ def steps(text: str) -> tuple[CalculationStep, ...]:
     remaining_equals_sign_count = MAX_EQUALS_SIGNS
     for line in text.split("\n"):  # no equality spans a line end
         if "=" in line and remaining_equals_sign_count > 0:
-            line_steps = _read_equalities(line)[:remaining_equals_sign_count]
+            read_line_equalities = (
+                _read_equalities_cached if len(line) <= _MAX_CACHED_CHARACTERS else _read_equalities
+            )
+            line_steps = read_line_equalities(line)[:remaining_equals_sign_count]
             for step in filter(None, line_steps):
                 all_steps.append(step._replace(start=step.start + start, end=step.end + start))
             remaining_equals_sign_count -= len(line_steps)
@@ -119,12 +123,8 @@ def steps(text: str) -> tuple[CalculationStep, ...]:
     return tuple(all_steps)
 
 
-@lru_cache(maxsize=4096)
 def _read_equalities(line: str) -> tuple[CalculationStep | None, ...]:
-    """Return the equality at each of the first 1,000 equals signs of a line; None where it is no arithmetic.
-
-    Cached, since several evaluators read the same line, and all variants of a response but one share it.
-    """
+    """Return the equality at each of the first 1,000 equals signs of a line; None where it is no arithmetic."""
     # An operator is as long as the sign that it replaces, so that all offsets stay.
     ascii_line = _NONASCII_OPERATOR_PATTERN.sub(
         lambda sign: _ASCII_OPERATOR_BY_SIGN.get(sign[0], "").ljust(len(sign[0])), line
@@ -139,6 +139,10 @@ def _read_equalities(line: str) -> tuple[CalculationStep | None, ...]:
         if _EQUALS_SIGN_PATTERN.match(ascii_line, boundary.start()):
             line_steps.append(_read_calculation_step(line, ascii_line, boundary, before, after))
     return tuple(line_steps)
+
+
+_read_equalities_cached = lru_cache(maxsize=4096)(_read_equalities)
+"""Cached, since several evaluators read the same line, and all variants of a response but one share it."""
 
 
 def _read_calculation_step(

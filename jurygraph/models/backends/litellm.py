@@ -101,6 +101,12 @@ _FIXED_LITELLM_ARGUMENTS = {
 """Arguments of every call: one attempt, which is limited, cached and recorded by the gateway alone."""
 
 
+MAX_REPLY_JSON_VALUES = 1_000_000
+"""Most JSON values in a reply: the log probabilities of the longest replies have about as many.
+
+The bytes alone are no bound: of 8 MB of empty choices litellm makes objects for a minute, in which nothing else runs.
+"""
+
 _MAX_SHOWN_REPLY_BYTES = 100
 _CONNECTION_HEADERS = frozenset(
     {"accept-encoding", "connection", "content-length", "host", "transfer-encoding"}
@@ -235,7 +241,9 @@ async def _send_http_request(request: httpx.Request) -> httpx.Response:
 
 
 def _decode_reply_json(content: bytes) -> Any:
-    """Return the JSON value of a reply. Raises `Fault` if it is none."""
+    """Return the JSON value of a reply. Raises `Fault` if it is none, or one that litellm would take too long for."""
+    if content.count(b",") + content.count(b"{") + content.count(b"[") > MAX_REPLY_JSON_VALUES:
+        raise Fault("too-large", f"the reply has more than {MAX_REPLY_JSON_VALUES:,} values")
     try:
         return from_json(content)
     except ValueError as error:
