@@ -411,12 +411,14 @@ class Jury(ShortRepr):
         items: Iterable[GroupLike],
         progress: GroupProgressCallback | None = None,
         sink: "CallSink | None" = None,
+        *,
+        step: int | None = None,
     ) -> AsyncGenerator[list[Trace], None]:
         """Yield the traces of many groups, in the order of `items`; several batches of groups are scored concurrently.
 
-        Each item is a Group or a pair (task, responses). A finished batch makes room for another, and its traces wait
-        until those before it are yielded; `items` is read ahead no further than this needs. The error of a group is
-        raised in the place of its traces.
+        Each item is a Group or a pair (task, responses), recorded at this `step` if it has none of its own. A finished
+        batch makes room for another, and its traces wait until those before it are yielded; `items` is read ahead no
+        further than this needs. The error of a group is raised in the place of its traces.
         """
         self._require_open()
         require_argument_type(
@@ -428,7 +430,7 @@ class Jury(ShortRepr):
             )
         done_group_count = 0
         total = len(items) if isinstance(items, Sized) else None
-        scheduler = self._make_scheduler(to_groups("items", items), sink, in_order=True)
+        scheduler = self._make_scheduler(to_groups("items", items, step), sink, in_order=True)
         async with aclosing(scheduler.run()) as results:
             async for finished in results:
                 for group in finished:
@@ -458,11 +460,15 @@ class Jury(ShortRepr):
                 ]
 
     def score_many(
-        self, items: Iterable[GroupLike], progress: GroupProgressCallback | None = None
+        self,
+        items: Iterable[GroupLike],
+        progress: GroupProgressCallback | None = None,
+        *,
+        step: int | None = None,
     ) -> Iterator[list[Trace]]:
         """Run `ascore_many` for callers without an event loop; `items` and `progress` are used in another thread."""
         self._require_open()
-        return self._iterate_in_own_loop(self.ascore_many(items, progress))
+        return self._iterate_in_own_loop(self.ascore_many(items, progress, step=step))
 
     def _iterate_in_own_loop(self, results: AsyncGenerator[T, None]) -> Iterator[T]:
         """Yield what an asynchronous generator yields in the jury's own event loop."""
@@ -623,7 +629,8 @@ class Jury(ShortRepr):
 
         A group is named by its task's id, a `step` and a `phase`. Without a step, every group is the next one of its
         task. With a step, the same responses return the stored traces, and only what failed by infrastructure is
-        requested again. The run that is in the folder is continued, if it has the settings of this jury.
+        requested again: after an interrupt, `score_many(items, step=1)` scores the groups that are missing. The run
+        that is in the folder is continued, if it has the settings of this jury.
 
         Raises InputError if the jury records already, if the folder holds another run, and where another process
         writes it.

@@ -127,6 +127,8 @@ class Run(ShortRepr):
             rewards = {trace.response_id: trace.reward.value for trace in run.traces()}
             print(run.explain("task-1/a"))
 
+    The order of the tasks is that of their file; in an open-ended run, that in which their first groups ended.
+
     Attributes:
         folder: the run's folder.
         header: what the run was made from: files, config, model, evaluators and their versions.
