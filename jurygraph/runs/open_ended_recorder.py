@@ -212,10 +212,8 @@ class OpenEndedRecorder:
         phase = self.phase if group.phase is None else group.phase
         with self._guard:
             step = group.step
-            earlier_step = None
             if step is None:
                 step = self._last_steps[task.id, phase] + 1
-                earlier_step = self._unrepeated_steps.pop((task.id, phase), None)
             begun_group = group.at(step, phase, self._rank, task, plan)
             names = _group_and_response_names(begun_group)
             names_being_scored = sorted(names & self._in_work)
@@ -230,24 +228,28 @@ class OpenEndedRecorder:
         with close_on_error(partial(self.end, begun_group)):
             if name not in self._stored:
                 self._refuse_stored_ids(begun_group)
-                if earlier_step is not None:
-                    self._note_repetition(begun_group, earlier_step)
+                if group.step is None:
+                    self._note_repetition(begun_group)
                 return begun_group
             repeated = self._reuse_stored_results(begun_group)
         if not isinstance(repeated, Group):
             self.end(begun_group)
         return repeated
 
-    def _note_repetition(self, group: Group, earlier_step: int) -> None:
+    def _note_repetition(self, group: Group) -> None:
         """Say once how to continue a run, if a group has the responses of the last step before the run was opened."""
-        earlier_name = GroupName.of(group)._replace(step=earlier_step)
-        scored = self._run.group(self._find_group_record(earlier_name))
+        step = self._unrepeated_steps.pop((group.task.id, group.phase), None)
+        if step is None:
+            return
+        scored = self._run.group(
+            self._find_group_record(GroupName(group.task.id, group.phase, step))
+        )
         if match_responses([item.response for item in scored], group.responses, None) is not None:
             self._unrepeated_steps.clear()  # further groups need no comparison
             log.warning(
-                "task %s is stored with the same responses at step %d, and is scored again as step %d; to continue a "
-                "run that was interrupted, give step=%d, such as jury.score_many(items, step=%d)",
-                *(quote(group.task.id), earlier_step, group.step, earlier_step, earlier_step),
+                "task %s is stored with these responses already, and is scored again as its next step; to continue a "
+                "run that was interrupted, write jury.score_many(items, step=%d)",
+                *(quote(group.task.id), step),
             )
 
     async def finish(

@@ -83,7 +83,7 @@ def test_a_run_that_was_interrupted_goes_on_at_its_step(
         assert not caplog.messages, "another response came first"
         with jury.record(tmp_path / "run"):
             list(jury.score_many([items[0], *items]))
-            message = "give step=4, such as jury.score_many(items, step=4)"
+            message = "to continue a run that was interrupted, write jury.score_many(items, step=4)"
             assert [message in text for text in caplog.messages] == [True]
             groups = [*items, jg.Group(OTHER, ["4", "5"]), jg.Group(OTHER, ["4"], step=5)]
             found = list(jury.score_many(groups, step=1))
