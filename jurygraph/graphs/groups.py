@@ -165,8 +165,9 @@ def _to_group(where: str, item: Any, step: int | None) -> Group:
     require_argument_type(where, item, tuple, _GROUP_ITEM_HINT)
     if len(item) != 2:
         raise InputError(f"{where}: has {len(item)} entries; {_GROUP_ITEM_HINT}")
+    task, responses = item
     try:
-        return Group(*item, step=step)
+        return Group(task, responses, step=step)
     except InputError as error:
         raise InputError(f"{where}.{error}") from None
 

@@ -16,7 +16,6 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 import jurygraph as jg
-from jurygraph.graphs.events import Event
 from jurygraph.testing import ScriptedJudge
 from tests.rows import all_rows
 
@@ -33,7 +32,7 @@ def rewards(traces: list[jg.Trace]) -> list[float | None]:
     return [trace.reward.value for trace in traces]
 
 
-def kinds(events: list[Event]) -> list[str]:
+def kinds(events: list[jg.JuryEvent]) -> list[str]:
     return [event.event for event in events]
 
 
@@ -54,7 +53,7 @@ def test_a_runnable_gives_the_traces_of_its_input() -> None:
 
 
 def test_the_events_come_verdict_by_verdict_and_end_with_the_rewards() -> None:
-    async def stream(runnable: Any) -> list[Event]:
+    async def stream(runnable: Any) -> list[jg.JuryEvent]:
         return [event async for event in runnable.astream({"task": TASK, "responses": LETTERS})]
 
     with polite_jury() as jury:
