@@ -20,7 +20,7 @@ from functools import partial
 from inspect import iscoroutinefunction
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack, cast
 
 from pydantic_core import PydanticSerializationError
 
@@ -77,6 +77,7 @@ from jurygraph.schema import (
     Trace,
     digest_of,
 )
+from jurygraph.schema.config import JurySettings
 from jurygraph.schema.frozen_model import StrPath, require_argument_type
 from jurygraph.schema.task import ProfilesLine
 from jurygraph.schema.trace import permitted_purpose
@@ -145,7 +146,7 @@ class Jury(ShortRepr):
         max_calls: int | None = None,
         code_folder: StrPath | None = None,
         record: StrPath | None = None,
-        **settings: Any,
+        **settings: Unpack[JurySettings],
     ) -> None:
         require_argument_type("record", record, StrPath | None, "give the folder of a run")
         require_argument_type("max_cost", max_cost, int | float | None, "give US dollars")

@@ -33,10 +33,7 @@ class VerdictGiven(FrozenModel):
     verdict: RecordedVerdict
 
     def _repr_parts(self) -> ReprParts:
-        verdict = self.verdict
-        yield from (("task", self.task_id), ("question", verdict.question))
-        yield from (("response", verdict.about), ("score", verdict.score))
-        yield from (("status", verdict.status), ("reason", verdict.reason))
+        return [("task", self.task_id), *self.verdict._repr_parts()]
 
 
 class RewardGiven(FrozenModel):

@@ -152,8 +152,6 @@ def to_groups(argument: str, items: Any, step: int | None = None) -> Iterator[Gr
     Raises InputError with the place of a wrong one.
     """
     require_argument_type(argument, items, Iterable, _GROUP_ITEM_HINT)
-    if step is not None:
-        step = _to_step_number(step)
     return (_to_group(f"{argument}[{index}]", item, step) for index, item in enumerate(items))
 
 

@@ -232,9 +232,7 @@ class Trace(StoredModel):
         scored = [verdict for verdict in self.verdicts if verdict.status == "ok"]
         return Counter(verdict.gated_by for verdict in scored if verdict.gated_by is not None)
 
-    def explain(
-        self, plan: Plan | None = None, *, group: Sequence["Trace"] = ()
-    ) -> "Explanation":
+    def explain(self, plan: Plan | None = None, *, group: Sequence["Trace"] = ()) -> "Explanation":
         """Return the `Explanation` of the reward; `jurygraph.explain` describes the arguments and errors."""
         # by its public name: this room imports nothing above
         explain: Callable[..., Explanation] = import_module("jurygraph").explain

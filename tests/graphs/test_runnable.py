@@ -62,6 +62,10 @@ def test_the_events_come_verdict_by_verdict_and_end_with_the_rewards() -> None:
         assert {event.responses[0] for event in events[:2]} == {"letter/1", "letter/2"}
         assert [event.verdict.met for event in events[2:4]].count(True) == 1
         assert rewards([event.trace for event in events[4:]]) == [1.0, 0.0]
+        assert str(events[4]).startswith(
+            "RewardGiven(task='letter', response='letter/1', reward=1,"
+        )
+        assert "(task='letter', question='criteria/c1'," in str(events[2])
         assert kinds(asyncio.run(stream(jury.as_runnable()))) == kinds(events)
 
 
