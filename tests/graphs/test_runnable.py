@@ -183,9 +183,7 @@ def test_a_node_reads_and_writes_the_keys_that_it_is_told(tmp_path: Path) -> Non
 
 def test_a_reward_is_explained_after_a_checkpoint_with_the_plan_in_the_state() -> None:
     """A trace is stored without its plan, which every trace of the group would repeat."""
-    modules = [("jurygraph.schema.plan", "Plan"), ("jurygraph.schema.trace", "Trace")]
-    modules.append(("jurygraph.schema.task", "Task"))
-    serializer = JsonPlusSerializer(allowed_msgpack_modules=modules)
+    serializer = JsonPlusSerializer(allowed_msgpack_modules=[jg.Task, jg.Trace, jg.Plan])
     thread: RunnableConfig = {"configurable": {"thread_id": "1"}}
     with polite_jury() as jury:
         desk = build_desk(jury, InMemorySaver(serde=serializer), plan="plan")
