@@ -20,7 +20,7 @@ from functools import partial
 from inspect import iscoroutinefunction
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
 
 from pydantic_core import PydanticSerializationError
 
@@ -769,7 +769,7 @@ def _load_evaluators_and_derivers(
         return load_evaluators(config), load_derivers(config)
 
 
-def _config_from_arguments(config: Any, settings: Mapping[str, Any]) -> Config:
+def _config_from_arguments(config: Config | None, settings: Mapping[str, Any]) -> Config:
     """Return the config, or the one with these settings. Raises InputError for both, and for another type."""
     if config is None:
         return parse_config_mapping(settings)
@@ -780,7 +780,7 @@ def _config_from_arguments(config: Any, settings: Mapping[str, Any]) -> Config:
         raise InputError(
             f"config: is given, and so is its key {sorted(settings)[0]!r}; give one of them"
         )
-    return cast(Config, config)
+    return config
 
 
 def _use_or_open_gateways(

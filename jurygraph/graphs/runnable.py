@@ -105,19 +105,14 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         """Yield the events of the scoring."""
         return self._iterate(self.astream(input, config))
 
-    async def astream(  # type: ignore[override]
+    def astream(  # type: ignore[override]
         self,
         input: ReadOnlyFields,  # noqa: A002 - as langchain-core names it
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> AsyncGenerator[JuryEvent, None]:
-        """Yield the events of a run that callbacks see as they see `ainvoke`."""
-        scored_events = stream_events(
-            lambda listener: self.ainvoke(input, config, listener=listener)
-        )
-        async with aclosing(scored_events) as events:
-            async for event in events:
-                yield event
+        """Return the events of a run that callbacks see as they see `ainvoke`."""
+        return stream_events(lambda listener: self.ainvoke(input, config, listener=listener))
 
     def as_node(
         self, traces: str, plan: str | None, **input_keys: str | None
@@ -138,8 +133,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
             return update
 
         def judge(state: Any, config: RunnableConfig) -> JsonFields:
-            judged = self.invoke(read_state(state), config, write=get_stream_writer())
-            return to_update(judged)
+            return to_update(self.invoke(read_state(state), config, write=get_stream_writer()))
 
         async def ajudge(state: Any, config: RunnableConfig) -> JsonFields:
             judged = await self.ainvoke(read_state(state), config, write=get_stream_writer())
@@ -209,13 +203,13 @@ def read_runnable_input(value: Any) -> Group:
     return Group(**{**value, "task": task, "responses": responses})
 
 
-def _read_response(item: Any) -> Response | str:
+def _read_response(item: Any) -> Any:
+    """Return a mapping or a message as a Response; anything else as it is, for the group to accept or refuse."""
     if isinstance(item, Mapping):
         return Response(**item)
     if isinstance(item, BaseMessage):
         return Response(messages=[item])
-    response: Response | str = item
-    return response
+    return item
 
 
 def _get_state_value(state: Any, key: str) -> Any:

@@ -241,10 +241,7 @@ class OpenEndedRecorder:
         step = self._unrepeated_steps.pop((group.task.id, group.phase), None)
         if step is None:
             return
-        scored = self._run.group(
-            self._find_group_record(GroupName(group.task.id, group.phase, step))
-        )
-        if match_responses([item.response for item in scored], group.responses, None) is not None:
+        if self._find_stored_group(replace(group, step=step), None) is not None:
             self._unrepeated_steps.clear()  # further groups need no comparison
             log.warning(
                 "task %s is stored with these responses already, and is scored again as its next step; to continue a "

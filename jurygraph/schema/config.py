@@ -679,7 +679,7 @@ class JurySettings(TypedDict, total=False):
     """The keys of a config as arguments of `Jury`, for type checkers: a value may be all that a Config makes of it."""
 
     preset: Any
-    version: Literal[1]
+    version: int
     purpose: Any
     model: Any
     models: Any

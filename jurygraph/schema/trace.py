@@ -1,7 +1,7 @@
 """The results: a reward with all its terms, a trace with everything that led to it, and statistics of a group."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal
@@ -235,8 +235,8 @@ class Trace(StoredModel):
     def explain(self, plan: Plan | None = None, *, group: Sequence["Trace"] = ()) -> "Explanation":
         """Return the `Explanation` of the reward; `jurygraph.explain` describes the arguments and errors."""
         # by its public name: this room imports nothing above
-        explain: Callable[..., Explanation] = import_module("jurygraph").explain
-        return explain(self, plan, group=group)
+        explain = import_module("jurygraph").explain
+        return explain(self, plan, group=group)  # type: ignore[no-any-return]
 
     def _digest_mismatch(self, stored_digest: str) -> Exception:
         return TraceMismatch(
