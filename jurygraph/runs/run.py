@@ -705,11 +705,11 @@ class Run(ShortRepr):
         record = self.source.ledger.find("trace", response_id)
         if record is None:
             self._require_all_traces_if_closed(self.ledger.count_records("trace"))
-            names = list(self.source.ledger.keys("trace"))
+            stored_names = list(self.source.ledger.keys("trace"))
             task_prefix = re.split("[@/]", response_id)[0]
             # that of a response to another task would be taken for the right one
-            names_of_task = [name for name in names if name.startswith(task_prefix)]
-            hint = did_you_mean(response_id, names_of_task or names)
+            names_of_task = [name for name in stored_names if name.startswith(task_prefix)]
+            hint = did_you_mean(response_id, names_of_task or stored_names)
             is_number = response_id.isdecimal()
             task_id = f"row-{response_id}" if is_number else response_id
             if self.source.ledger.find("group", task_id) is not None:
