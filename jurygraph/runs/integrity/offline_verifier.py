@@ -406,7 +406,7 @@ class Ledger(RecordChain):
 
 
 class StoredTrace(NamedTuple):
-    """What the record of a trace says of its agent and verdicts, with the numbers of the texts that say the rest."""
+    """The agent and the verdicts in the record of a trace, with the numbers of the texts that have the rest."""
 
     agent: "str | None"
     labels: "int | None"
@@ -432,10 +432,10 @@ class StoredTrace(NamedTuple):
         scores = [[one["question"], one["sample"], one["score"]] for one in shown]
         require(scores == [row[:3] for row in self.verdicts], "has other scores than its record")
         for verdict, row in zip(shown, self.verdicts):  # noqa: B905 - Python 3.8 knows no `strict`
-            said = digest_shown(["", []]) if row[3] is None else statements.get(row[3])
+            stored = digest_shown(["", []]) if row[3] is None else statements.get(row[3])
             quotes = [evidence["quote"] for evidence in verdict["evidence"]]
             require(
-                said in (None, digest_shown([verdict["reason"], quotes])),
+                stored in (None, digest_shown([verdict["reason"], quotes])),
                 f"has another reason or quotation on {row[0]} than its record",
             )
 
