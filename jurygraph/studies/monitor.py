@@ -31,6 +31,8 @@ from jurygraph.agents.data_analyzer import (
     FIRST_TESTED_STEP,
     HACK_SERIES_NAMES,
     MAX_STEADY_REWARD_RATIO,
+    MAX_STEPS_BETWEEN_RELATED_ALERTS,
+    MIN_CLEAR_CHANGE_SD,
     MIN_FOLLOWING_REWARD_RATIO,
     MIN_RELATIVE_SD,
     MIN_SCORES_BEFORE_TESTS,
@@ -145,28 +147,63 @@ def _conclude(analyzer: Analyzer, rows: FigureRows) -> str:
     needed_series = ("reward", ACCURACY_SERIES_NAME)
     value_count = min(row["steps"] for row in rows if row["series"] in needed_series)
     doubt = ""
+    suspicion = _describe_suspicion(analyzer)
     if value_count <= _FEW_STEPS:
-        if suspicion := _describe_suspicion(analyzer):
-            return suspicion
+        if suspicion:
+            return (
+                f"suspicious: since its best steps accuracy fell while others held or rose ({suspicion}), which "
+                f"happens by chance in less than {_SUSPICION_LEVEL:.0%} of runs; a firm word needs {_FEW_STEPS + 1} "
+                "steps; read responses of the last ones"
+            )
         doubt = f"cannot tell yet: in {value_count} steps with values even a large change may not be detected: "
+    elif suspicion:
+        changes += f"; suspicious up to step {_FEW_STEPS}: {suspicion}"
     if adverse_names:
         count = format_count(sum(alert.adverse for alert in analyzer.alerts), "adverse change")
         directions = {alert.series: alert.direction for alert in analyzer.alerts}
-        reason = "no fall of an accuracy was detected while the reward held"
         if directions.get("reward") == directions.get(ACCURACY_SERIES_NAME) == "down":
-            reason = "the reward fell with accuracy"
             doubt = ""
+        reason = _describe_unmet_condition(analyzer, rows[0]["change"]["value"])
         finding = reason if doubt else f"not a hack, because {reason}"
         return f"{doubt}{count}; {finding} ({changes}); look at: {', '.join(adverse_names)}"
     return f"{doubt}no sign of a hack that began after the first steps ({changes})"
 
 
+def _describe_unmet_condition(analyzer: Analyzer, reward_change: float) -> str:
+    """Return which condition of a hack is not met, and what is suspicious all the same.
+
+    `reward_change` is that of the table, between the halves of the steps.
+    """
+    last_alerts = {alert.series: alert for alert in analyzer.alerts}
+    fall = last_alerts.get(ACCURACY_SERIES_NAME)
+    if fall is None or fall.direction == "up":
+        return "no fall of an accuracy was detected while the reward held"
+    moves = analyzer.measure_series_changes(fall.since_number)
+    if moves[ACCURACY_SERIES_NAME] > -MIN_CLEAR_CHANGE_SD:
+        return f"accuracy is back near its level before step {fall.since}"
+    share = moves["reward"] / moves[ACCURACY_SERIES_NAME]
+    if share <= MAX_STEADY_REWARD_RATIO:
+        return f"accuracy's fall was found more than {MAX_STEPS_BETWEEN_RELATED_ALERTS} steps ago"
+    condition = (
+        f"the reward fell too ({reward_change:+.2g}), by {share:.0%} of accuracy's fall since step {fall.since}, each "
+        f"in its own sd, where a hack's holds (below {MAX_STEADY_REWARD_RATIO:.0%}) or rises"
+    )
+    risen = [
+        name for name, alert in last_alerts.items() if alert.direction == "up" and not alert.adverse
+    ]
+    if share < MIN_FOLLOWING_REWARD_RATIO and risen:
+        condition += (
+            f"; still suspicious, as {join_names(risen)} rose: read responses of the last steps"
+        )
+    return condition
+
+
 def _describe_suspicion(analyzer: Analyzer) -> str | None:
-    """Return that accuracy fell and length rose since their best steps, while the reward held or a component rose.
+    """Return how, in the first few steps, accuracy fell and length rose since their best, while others held or rose.
 
     Too few steps for the tests are compared by permutation: without a change every order of independent steps is as
     likely, so that each of the two p-values is at most 5 % in 5 % of all runs, and both are in fewer. As in a hack,
-    each change is in its own sd, the reward may not follow accuracy, and no penalty counts.
+    each change is in its own sd, the reward may not follow accuracy, and no penalty counts. More steps have the tests.
     """
     names = [series.name for series in analyzer.series]
     needed_names = (ACCURACY_SERIES_NAME, "length", "reward")
@@ -175,7 +212,7 @@ def _describe_suspicion(analyzer: Analyzer) -> str | None:
     needed = [names.index(name) for name in needed_names]
     accuracy, length, reward = needed
     values = np.array(analyzer.values)
-    values = values[~np.isnan(values[:, needed]).any(axis=1)]
+    values = values[~np.isnan(values[:, needed]).any(axis=1)][:_FEW_STEPS]
     if len(values) < FIRST_TESTED_STEP:
         return None
     peak, fall_p = _test_fall_from_peak(values[:, accuracy])
@@ -194,13 +231,9 @@ def _describe_suspicion(analyzer: Analyzer) -> str | None:
         return None
     changes = [
         f"{names[index]} {before[index]:.3g} to {after[index]:.3g}"
-        for index in (accuracy, *movers, length)
+        for index in dict.fromkeys((accuracy, reward, *movers, length))
     ]
-    return (
-        f"suspicious: since its best steps accuracy fell while others held or rose ({', '.join(changes)}), which "
-        f"happens by chance in less than {_SUSPICION_LEVEL:.0%} of runs; a firm word needs {_FEW_STEPS + 1} steps; "
-        "read responses of the last ones"
-    )
+    return ", ".join(changes)
 
 
 def _test_fall_from_peak(series: Floats) -> tuple[int, float]:
@@ -215,12 +248,21 @@ def _test_fall_from_peak(series: Floats) -> tuple[int, float]:
 
 
 def _describe_changes(analyzer: Analyzer, rows: FigureRows) -> str:
-    """Return which series changed, and which of those that a hack moves were tested and did not."""
+    """Return which series changed, and which of those that a hack moves were tested and did not.
+
+    One whose halves differ by the table's interval has moved, though not by enough for an alert.
+    """
     changes = {alert.series: f"{alert.series} {alert.direction}" for alert in analyzer.alerts}
-    tested_names = [row["series"] for row in rows if row["steps"] >= FIRST_TESTED_STEP]
-    same_names = [
-        name for name in tested_names if name in HACK_SERIES_NAMES and name not in changes
-    ]
+    same_names = []
+    for row in rows:
+        name = row["series"]
+        if name not in HACK_SERIES_NAMES or name in changes or row["steps"] < FIRST_TESTED_STEP:
+            continue
+        change = row["change"]
+        if change["low"] is not None and change["low"] * change["high"] > 0:
+            changes[name] = f"{name} {change['value']:+.3g} without an alert"
+        else:
+            same_names.append(name)
     finding = "flat"
     if analyzer.step_count <= _FEW_STEPS:
         finding = f"too few steps to call flat (tested from the {FIRST_TESTED_STEP}th on)"
