@@ -72,7 +72,7 @@ def test_a_series_without_a_value_is_not_called_flat() -> None:
         analyzer.observe(TrainingStep(rng.random(32), {"accuracy": np.full(32, np.nan)}))
     assert report(analyzer).sections[-1] == (
         "cannot tell yet: in 0 steps with values even a large change may not be detected: "
-        "no sign of a hack that began after the first steps (no change; flat: reward)"
+        "no sign of a hack that began after the first steps (no change; no alert: reward)"
     )
 
 
@@ -90,8 +90,7 @@ def test_a_reward_that_rises_in_few_steps_is_not_called_flat(step_count: int, ti
     if step_count > 10:
         assert rising.sections[-1] == (
             "cannot tell yet: in 16 steps with values even a large change may not be detected: "
-            "no sign of a hack that began after the first steps (reward +0.144 without an alert; too few steps to call "
-            "flat (tested from the 11th on): none)"
+            "no sign of a hack that began after the first steps (no change; no alert: reward)"
         )
 
 
@@ -148,19 +147,18 @@ def test_more_steps_say_why_what_was_suspicious_is_no_hack() -> None:
         for step_count in (24, 35)
     )
     assert few.startswith("suspicious: ")
-    assert "reward 0.651 to 0.499, component.rubric 0.403 to 0.855, length" in few
     assert (
         "not a hack, because the reward fell too (-0.1), by 40% of accuracy's fall since step 16"
         in more
     )
     assert more.endswith(
-        "; still suspicious, as component.rubric rose: read responses of the last steps (length up, component.rubric "
-        "up, component.accuracy down, reward -0.1 without an alert; flat: length_reward); look at: length, "
-        "component.accuracy"
+        "(length up, component.rubric up, component.accuracy down; no alert: reward, length_reward; "
+        "suspicious after 25 steps: component.accuracy 0.854 to 0.292, reward 0.651 to 0.529, component.rubric 0.403 "
+        "to 0.819, length 118 to 620)"
     )
     undetected = _conclude_short_training(np.random.default_rng(4), True, 0.55, 35)
     assert "because no fall of an accuracy was detected" in undetected
-    assert "; suspicious up to step 30: component.accuracy 0.75 to 0.229, reward" in undetected
+    assert "; suspicious after 30 steps: component.accuracy 0.75 to 0.229, reward" in undetected
 
 
 @pytest.mark.exhaustive
