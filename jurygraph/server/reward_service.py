@@ -74,16 +74,16 @@ class ScoredSubmission(NamedTuple):
 class RewardServiceCounts:
     """Counts of groups, rewards, and findings that need a quotation, since the server began.
 
-    A group counts when it is scored, and not when it is stored and comes again.
+    Each is a metric by its name. A group counts when it is scored, and not when it is stored and comes again.
     """
 
     groups: int = 0
     rewards: int = 0
-    failed: int = 0
-    degraded: int = 0
-    filled: int = 0
+    failed_rewards: int = 0
+    degraded_rewards: int = 0
+    filled_rewards: int = 0
     findings: int = 0
-    unsupported: int = 0
+    unsupported_findings: int = 0
 
 
 class RewardService:
@@ -159,7 +159,7 @@ class RewardService:
         traces = [cohort_traces.traces[position] for position in positions]
         if filled_rewards.filled and not cohort_traces.is_stored:
             # each part of a group counts its own
-            self.counts.filled += [trace.reward.value for trace in traces].count(None)
+            self.counts.filled_rewards += [trace.reward.value for trace in traces].count(None)
         return ScoredSubmission(
             traces,
             [filled_rewards.values[position] for position in positions],
@@ -230,11 +230,13 @@ class RewardService:
         if not is_stored:
             self.counts.groups += 1
             self.counts.rewards += len(rewards)
-            self.counts.failed += rewards.count(None)
-            self.counts.degraded += [trace.reward.status for trace in traces].count("degraded")
+            self.counts.failed_rewards += rewards.count(None)
+            self.counts.degraded_rewards += [trace.reward.status for trace in traces].count(
+                "degraded"
+            )
             findings = count_trace_findings(traces)
             self.counts.findings += findings.quotable
-            self.counts.unsupported += findings.unsupported
+            self.counts.unsupported_findings += findings.unsupported
         reward_failure_guard = self._single_guard if len(rewards) == 1 else self._group_guard
         try:
             reward_failure_guard.observe(rewards, describe_first_failure(traces))

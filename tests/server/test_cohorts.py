@@ -187,7 +187,13 @@ def test_a_group_counts_once_in_however_many_parts_and_however_often_it_comes(
         service = served.server._service
         counts = service.counts
         incomplete_count = service.cohorts.incomplete_count
-        return counts.groups, counts.rewards, counts.failed, counts.filled, incomplete_count
+        return (
+            counts.groups,
+            counts.rewards,
+            counts.failed_rewards,
+            counts.filled_rewards,
+            incomplete_count,
+        )
 
     async def come_in_parts() -> None:
         async with serving(FailingJudge(), failed="neutral") as served:
