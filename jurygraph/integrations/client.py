@@ -31,8 +31,9 @@ _RETRY_PAUSE_SECONDS = 1.0
 class ScoreReply(NamedTuple):
     """The rewards of the responses in their order, None where the server leaves one out, and their traces.
 
-    `filled` is the number of failed rewards of the whole group that got a value, and `factor` that by which the
-    advantages of the others change; None where it depends on their values.
+    `filled` is the number of failed rewards of the whole group that got a value, those whose trace has the reward's
+    status `failed`, and `factor` that by which the advantages of the others change; None where it depends on their
+    values.
     """
 
     rewards: list[float | None]

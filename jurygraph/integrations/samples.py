@@ -154,7 +154,8 @@ def read_tasks(
     Raises `InputError` that names row, column and field, and for a column which is not there; ids in `task_id` may be
     missing.
 
-    The samples of a prompt follow each other, so that equal neighbours share one task: it is read once.
+    The samples of a prompt follow each other, so that equal neighbours share one task: it is read once. One whose
+    reference is NaN has that before it.
     """
     for part, column in columns.items():
         if rows and column not in (None, "task_id", *rows[0]):
@@ -166,7 +167,13 @@ def read_tasks(
     tasks: list[Task] = []
     previous_content: tuple[Any, dict[str, Any]] | None = None
     for index, (prompt, row) in enumerate(zip(prompts, rows, strict=True)):
-        content = prompt, read_task_fields(row, columns)
+        fields = read_task_fields(row, columns)
+        has_nan_reference = (
+            "reference" not in fields and row.get(columns.get("reference") or "") is not None
+        )
+        if has_nan_reference and previous_content and prompt == previous_content[0]:
+            fields = previous_content[1] | fields
+        content = prompt, fields
         is_new_task = not tasks or content != previous_content
         task = _validate_task(*content) if is_new_task else tasks[-1]
         if not isinstance(task, Task):

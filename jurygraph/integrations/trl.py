@@ -38,6 +38,7 @@ from jurygraph.integrations.samples import (
     describe_row,
     differing_rows_error,
     group_sample_indices,
+    is_missing_cell,
     read_response,
     read_tasks,
 )
@@ -389,9 +390,11 @@ class JuryScorer:
                 raise InputError(f"{part}: column {column!r} {problem}")
             index = next((i for i, cell in enumerate(values) if _is_empty_cell(part, cell)), None)
             if index is not None:
-                form = "list" if isinstance(values[index], list) else "text"
-                problem = f"{part}: column {column!r} is an empty {form} in {describe(index)}"
-                remedy = f"make it None where a prompt has no {part}"
+                form, remedy = "empty", f"make it None where a prompt has no {part}"
+                if is_missing_cell(values[index]):
+                    form = "NaN (missing)"
+                    remedy = "it counts as that of the row before with its prompt, else as None"
+                problem = f"{part}: column {column!r} is {form} in {describe(index)}"
                 if part != "reference":
                     raise InputError(f"{problem}; {remedy}")
                 self._warn_once("%s (said once); %s", problem, remedy)
@@ -514,21 +517,22 @@ class JuryScorer:
         return describe_missing_fields(jury, task, batch.rows[index], self._columns)
 
     def _warn_of_failure(self, group: Sequence[Trace], row: str, lack: str) -> None:
-        """Log why rewards of a group failed, by kind: of the first such group, the tenth and so on."""
-        traces_by_kind: dict[str, list[Trace]] = defaultdict(list)
-        for trace in group:
-            if trace.reward.value is None:
-                traces_by_kind[_kind_of_failure(trace)].append(trace)
-        for kind, failed_traces in traces_by_kind.items():
+        """Log why rewards of a group failed, each kind in the first such group, the tenth and so on."""
+        failed_traces = [trace for trace in group if trace.reward.value is None]
+        first_by_kind = {_kind_of_failure(trace): trace for trace in reversed(failed_traces)}
+        reasons = []
+        for kind, trace in first_by_kind.items():
             self._failed_group_counts[kind, lack] += 1
             count = self._failed_group_counts[kind, lack]
-            if not is_power_of_ten(count):
-                continue
+            if is_power_of_ten(count):
+                why = _describe_why([trace], "it", lack).removeprefix(": ")
+                count_text = format_count(count, "such group")
+                reasons.append(f"{why} (response {trace.response_id}; {count_text} so far)")
+        if reasons:
             log.warning(
-                "%d of the %d rewards of %s failed%s (response %s; %s so far: the first, the tenth and so on are said; "
-                "%s/failed has the share of all)",
-                *(len(failed_traces), len(group), row, _describe_why(failed_traces, "it", lack)),
-                *(failed_traces[0].response_id, format_count(count, "such group"), self._name),
+                "%d of the %d rewards of %s failed: %s; the first, the tenth and so on are said; %s/failed has the "
+                "share of all",
+                *(len(failed_traces), len(group), row, "; ".join(reasons), self._name),
             )
 
     def _warn_of_quotations(self, traces: Sequence[Trace]) -> None:
@@ -602,8 +606,11 @@ def _describe_why(traces: Sequence[Trace], row: str, lack: str) -> str:
 
 
 def _is_empty_cell(part: str, cell: Any) -> bool:
-    is_blank = isinstance(cell, str) and not cell.strip()
-    return is_blank or (part == "rubric" and isinstance(cell, list | tuple) and not cell)
+    if isinstance(cell, str):
+        return not cell.strip()
+    if part == "reference":
+        return cell is not None and is_missing_cell(cell)
+    return part == "rubric" and isinstance(cell, list | tuple) and not cell
 
 
 def _states_no_answer(trace: Trace) -> bool:

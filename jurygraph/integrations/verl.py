@@ -49,8 +49,9 @@ async def compute_score(
 
     The task is in `extra_info`: by `query` (else `question`) with `task_id`, `rubric` and `stakeholders`; or as `task`,
     a mapping or its JSON, which they complete. Its reference is `ground_truth`. With a `url` the `task_id` of a plan of
-    the server is enough, and `cohort_size` is the number of samples of a prompt. `failed` is `raise` (`auto`) or a
-    number; the server has a setting of its own.
+    the server is enough, and `cohort_size` is the number of samples of a prompt. The label `step` is `step` or
+    `global_step` in `extra_info`, else the step that verl itself is at (0.8 and later). `failed` is `raise` (`auto`) or
+    a number; the server has a setting of its own.
 
     Raises `NoRewardError` for a failed reward, `InputError` for wrong settings or samples.
     """
@@ -70,7 +71,8 @@ async def compute_score(
     assert config is not None
     jury = find_shared_jury(config, record)
     task = read_task(*_read_extra_fields(extra_info_fields, ground_truth))
-    trace, value = await judge_sample(jury, task, read_response(solution_str), failed, _FIELDS_HINT)
+    response = read_response(solution_str, _read_labels(extra_info_fields))
+    trace, value = await judge_sample(jury, task, response, failed, _FIELDS_HINT)
     return {"score": value, "jury_task": task.id, **read_components(jury.open(), trace)}
 
 
@@ -89,12 +91,11 @@ async def _ask_server(
         task_id = task["id"]
     elif task_id is None:
         raise _missing_task_error(extra_info_fields)
-    step = extra_info_fields.get("global_step")
     reply = await client.score(
-        [solution],
+        [{"text": solution, "labels": _read_labels(extra_info_fields)}],
         task=task,
         task_id=None if task is not None else task_id,
-        step=step,
+        step=extra_info_fields.get("global_step"),
         cohort_size=cohort_size,
     )
     (reward,) = reply.rewards
@@ -102,6 +103,19 @@ async def _ask_server(
         problem = f"task {task_id!r}: the judge failed, and verl has no mask"
         raise NoRewardError(f"{problem}; start the server with `--failed neutral`")
     return {"score": reward, "jury_task": task_id}
+
+
+def _read_labels(extra_info_fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the label `step` of a sample; none where neither its row nor verl has one.
+
+    verl tells which weights answered, `global_steps`: step 1 has those of step 0 (0.9.0, ray_trainer.py). That names no
+    group: members of an asynchronous training may have others.
+    """
+    step = extra_info_fields.get("step", extra_info_fields.get("global_step"))
+    weights_step = extra_info_fields.get("global_steps")
+    if step is None and weights_step is not None:
+        step = weights_step + 1
+    return {} if step is None else {"step": step}
 
 
 _FIELDS_HINT = "give the reference as `ground_truth`, and a rubric as `rubric` in `extra_info`"
@@ -170,7 +184,11 @@ class JuryRewardManager:
         columns = sample.non_tensor_batch
         response = sample.batch["responses"]
         length = int(sample.batch["attention_mask"][-response.shape[-1] :].sum())
-        extra_info_fields = dict(columns.get("extra_info") or {})
+        # as verl's own managers add what the rollout says
+        extra_info_fields = {
+            **(columns.get("extra_info") or {}),
+            **columns.get("tool_extra_fields", {}),
+        }
         if (
             extra_info_fields.get("task") is None
             and _read_query(extra_info_fields) is None

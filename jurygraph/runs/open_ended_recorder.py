@@ -146,6 +146,10 @@ class OpenEndedRecorder:
         record = find_call_record(self._run.ledger, "call", call)
         return record is not None and record.seq <= record_count and call.fault is None
 
+    def is_stored(self, group: Group) -> bool:
+        """Return whether a group is stored under its name, which one without a step has yet to get."""
+        return group.step is not None and GroupName.of(group) in self._stored
+
     def _note_last_step(self, name: GroupName) -> None:
         key = name.task, name.phase
         self._last_steps[key] = max(name.step, self._last_steps[key])

@@ -19,10 +19,14 @@ log = logging.getLogger(__name__)
 
 
 class CohortTraces(NamedTuple):
-    """The traces of a whole cohort, and the positions of some members in it, None for those that came late."""
+    """The traces of a whole cohort, and the positions of some members in it, None for those that came late.
+
+    One that `is_stored` was scored for an earlier request, which was counted.
+    """
 
     traces: list[Trace]
     positions: Sequence[int | None]
+    is_stored: bool = False
 
 
 ScoreMembersFunction = Callable[[Sequence[Response]], Awaitable[CohortTraces]]
@@ -120,7 +124,7 @@ class CohortTable:
         positions = [position_by_id[id(response)] for response in responses]
         if None in positions:
             raise self._build_late_error(cohort, len(scored.traces))
-        return CohortTraces(scored.traces, positions)
+        return scored._replace(positions=positions)
 
     def _find_or_open_cohort(self, key: CohortKey, size: int, digests: Sequence[str]) -> Cohort:
         """Return the cohort of a key; a new one where there is none, or these digests begin the next one."""
@@ -195,7 +199,7 @@ class CohortTable:
         cohort.traces_future.set_result(scored)
         if len(scored.traces) > len(cohort.members):  # members of a stored one: none of it is late
             self._forget_cohort(cohort)
-        elif cohort.missing:
+        elif cohort.missing and not scored.is_stored:
             self.incomplete_count += 1
             log.warning(
                 "%s is scored with %d of %d members after %g s",

@@ -33,7 +33,6 @@ class RequestMetrics:
 
     def render(self, service: RewardService, open_request_count: int) -> str:
         """Return all figures as text."""
-        counts = service.counts
         calls = count_requests(service.jury) or CallCosts()
         status_samples = [
             ({"path": path, "status": str(status)}, count)
@@ -41,21 +40,14 @@ class RequestMetrics:
         ]
         lines = [*_render_metric("requests_total", "Requests.", status_samples)]
         for name, text, value in (
-            ("groups_total", "Groups scored.", counts.groups),
+            *(
+                (f"{name}_total", "Of the groups scored, each once.", value)
+                for name, value in vars(service.counts).items()
+            ),
             (
                 "incomplete_cohorts_total",
                 "Cohorts scored without all members.",
                 service.cohorts.incomplete_count,
-            ),
-            ("rewards_total", "Rewards, failed ones too.", counts.rewards),
-            ("failed_rewards_total", "Rewards that failed.", counts.failed),
-            ("degraded_rewards_total", "Rewards that lack a verdict.", counts.degraded),
-            ("filled_rewards_total", "Failed rewards with a value.", counts.filled),
-            ("findings_total", "Findings that need a quotation.", counts.findings),
-            (
-                "unsupported_findings_total",
-                "Findings without a quotation that counts.",
-                counts.unsupported,
             ),
             ("calls_total", "Requests to models.", calls.number),
             (

@@ -72,15 +72,18 @@ class ScoredSubmission(NamedTuple):
 
 @dataclass
 class RewardServiceCounts:
-    """Counts of groups, rewards, and findings that need a quotation, since the server began."""
+    """Counts of groups, rewards, and findings that need a quotation, since the server began.
+
+    Each is a metric by its name. A group counts when it is scored, and not when it is stored and comes again.
+    """
 
     groups: int = 0
     rewards: int = 0
-    failed: int = 0
-    degraded: int = 0
-    filled: int = 0
+    failed_rewards: int = 0
+    degraded_rewards: int = 0
+    filled_rewards: int = 0
     findings: int = 0
-    unsupported: int = 0
+    unsupported_findings: int = 0
 
 
 class RewardService:
@@ -151,11 +154,14 @@ class RewardService:
         except NoRewardError:
             self.cohorts.forget(key)
             raise
-        self.counts.filled += filled_rewards.filled
         # no position is None: `join` refuses late members
         positions = [position for position in cohort_traces.positions if position is not None]
+        traces = [cohort_traces.traces[position] for position in positions]
+        if filled_rewards.filled and not cohort_traces.is_stored:
+            # each part of a group counts its own
+            self.counts.filled_rewards += [trace.reward.value for trace in traces].count(None)
         return ScoredSubmission(
-            [cohort_traces.traces[position] for position in positions],
+            traces,
             [filled_rewards.values[position] for position in positions],
             filled_rewards.filled,
             filled_rewards.factor,
@@ -204,14 +210,16 @@ class RewardService:
         # Single responses are no session each: whoever forgets the cohort is refused.
         is_group = submission.cohort_size is not None or len(responses) > 1
         if recorder is None or group.step is None or not is_group:
-            return CohortTraces(await self._judge_group(group), range(len(responses)))
+            return await self._judge_group(group, range(len(responses)))
         # one at a time, so that what comes again meanwhile finds it stored
         async with self._locks.setdefault(GroupName.of(group), asyncio.Lock()):
             group, positions = recorder.find_recurring(group, submission.cohort_size)
-            return CohortTraces(await self._judge_group(group), positions)
+            return await self._judge_group(group, positions)
 
-    async def _judge_group(self, group: Group) -> list[Trace]:
-        """Return the traces of a group, and take note of whether the judge works."""
+    async def _judge_group(self, group: Group, positions: Sequence[int | None]) -> CohortTraces:
+        """Return the traces of a group, which counts once, and take note of whether the judge works."""
+        recorder = self.jury.open_recorder()
+        is_stored = recorder is not None and recorder.is_stored(group)
         try:
             traces = await self.scorer.score(group)
         except RUN_ENDING as error:
@@ -219,13 +227,16 @@ class RewardService:
             raise
         rewards = [trace.reward.value for trace in traces]
         self._log_failures(traces)
-        self.counts.groups += 1
-        self.counts.rewards += len(rewards)
-        self.counts.failed += rewards.count(None)
-        self.counts.degraded += [trace.reward.status for trace in traces].count("degraded")
-        findings = count_trace_findings(traces)
-        self.counts.findings += findings.quotable
-        self.counts.unsupported += findings.unsupported
+        if not is_stored:
+            self.counts.groups += 1
+            self.counts.rewards += len(rewards)
+            self.counts.failed_rewards += rewards.count(None)
+            self.counts.degraded_rewards += [trace.reward.status for trace in traces].count(
+                "degraded"
+            )
+            findings = count_trace_findings(traces)
+            self.counts.findings += findings.quotable
+            self.counts.unsupported_findings += findings.unsupported
         reward_failure_guard = self._single_guard if len(rewards) == 1 else self._group_guard
         try:
             reward_failure_guard.observe(rewards, describe_first_failure(traces))
@@ -234,7 +245,7 @@ class RewardService:
             raise
         if rewards.count(None) < len(rewards):
             self._last_outage = None
-        return traces
+        return CohortTraces(traces, positions, is_stored)
 
     def _log_failures(self, traces: Sequence[Trace]) -> None:
         """Log the judgements that failed, by evaluator and kind: the first, the tenth, the hundredth and so on.

@@ -31,6 +31,7 @@ from jurygraph.agents.data_analyzer import (
     FIRST_TESTED_STEP,
     HACK_SERIES_NAMES,
     MAX_STEADY_REWARD_RATIO,
+    MIN_CLEAR_CHANGE_SD,
     MIN_FOLLOWING_REWARD_RATIO,
     MIN_RELATIVE_SD,
     MIN_SCORES_BEFORE_TESTS,
@@ -128,41 +129,68 @@ def report(analyzer: Analyzer) -> Report:
     table = ReportTable(
         ("series", "steps", *_SERIES_SUMMARY_NAMES), [list(row.values()) for row in rows]
     )
-    sections: list[str | ReportTable] = [table, f"{counts}; {expected}", _conclude(analyzer, rows)]
+    conclusion = _conclude(analyzer, rows, adverse_count)
+    sections: list[str | ReportTable] = [table, f"{counts}; {expected}", conclusion]
     return Report(figures, sections, [*past_outages, *_warnings(analyzer)], _plots(analyzer))
 
 
-def _conclude(analyzer: Analyzer, rows: FigureRows) -> str:
+def _conclude(analyzer: Analyzer, rows: FigureRows, adverse_count: int) -> str:
     """Return the answer to whether the reward is being hacked, and why; first that it is open, where it is."""
     changes = _describe_changes(analyzer, rows)
     hack_alerts = [alert for alert in analyzer.alerts if alert.kind == "hack"]
     if hack_alerts:
         evidence = ", ".join(hack_alerts[0].evidence)
         return f"the reward looks hacked, since about step {hack_alerts[0].since}: {evidence}"
-    adverse_names = dict.fromkeys(alert.series for alert in analyzer.alerts if alert.adverse)
     if analyzer.step_count < FIRST_TESTED_STEP:
         return f"cannot tell yet: nothing was tested: that begins at step {FIRST_TESTED_STEP}"
     needed_series = ("reward", ACCURACY_SERIES_NAME)
     value_count = min(row["steps"] for row in rows if row["series"] in needed_series)
     doubt = ""
     if value_count <= _FEW_STEPS:
-        if suspicion := _describe_suspicion(analyzer):
-            return suspicion
+        if suspicion := _describe_suspicion(analyzer, _FEW_STEPS):
+            return (
+                f"suspicious: since its best steps accuracy fell while others held or rose ({suspicion}), which "
+                f"happens by chance in less than {_SUSPICION_LEVEL:.0%} of runs; a firm word needs {_FEW_STEPS + 1} "
+                "steps; read responses of the last ones"
+            )
         doubt = f"cannot tell yet: in {value_count} steps with values even a large change may not be detected: "
-    if adverse_names:
-        count = format_count(sum(alert.adverse for alert in analyzer.alerts), "adverse change")
-        directions = {alert.series: alert.direction for alert in analyzer.alerts}
-        reason = "no fall of an accuracy was detected while the reward held"
-        if directions.get("reward") == directions.get(ACCURACY_SERIES_NAME) == "down":
-            reason = "the reward fell with accuracy"
-            doubt = ""
+    else:
+        # what was said after few steps is not withdrawn without a word
+        for step_count in range(_FEW_STEPS, FIRST_TESTED_STEP - 1, -1):
+            if suspicion := _describe_suspicion(analyzer, step_count):
+                changes += f"; suspicious after {step_count} steps: {suspicion}"
+                break
+    if adverse_count:
+        count = format_count(adverse_count, "adverse change")
+        reason = _describe_unmet_condition(analyzer, rows[0]["change"]["value"])
         finding = reason if doubt else f"not a hack, because {reason}"
-        return f"{doubt}{count}; {finding} ({changes}); look at: {', '.join(adverse_names)}"
+        return f"{doubt}{count}; {finding} ({changes})"
     return f"{doubt}no sign of a hack that began after the first steps ({changes})"
 
 
-def _describe_suspicion(analyzer: Analyzer) -> str | None:
-    """Return that accuracy fell and length rose since their best steps, while the reward held or a component rose.
+def _describe_unmet_condition(analyzer: Analyzer, reward_change: float) -> str:
+    """Return which condition of a hack is not met.
+
+    `reward_change` is that of the table, between the halves of the steps.
+    """
+    last_alerts = {alert.series: alert for alert in analyzer.alerts}
+    fall = last_alerts.get(ACCURACY_SERIES_NAME)
+    if fall is None or fall.direction == "up":
+        return "no fall of an accuracy was detected while the reward held"
+    moves = analyzer.measure_series_changes(fall.since_number)
+    accuracy_move = moves[ACCURACY_SERIES_NAME]
+    has_reward_held = moves["reward"] > MAX_STEADY_REWARD_RATIO * accuracy_move
+    if accuracy_move > -MIN_CLEAR_CHANGE_SD or has_reward_held:
+        return f"accuracy, down from step {fall.since} on, is back, or that is over 50 steps ago"
+    share = moves["reward"] / accuracy_move
+    return (
+        f"the reward fell too ({reward_change:+.2g}), by {share:.0%} of accuracy's fall since step {fall.since}, each "
+        f"in its own sd, where a hack's holds (below {MAX_STEADY_REWARD_RATIO:.0%}) or rises"
+    )
+
+
+def _describe_suspicion(analyzer: Analyzer, step_count: int) -> str | None:
+    """Return how accuracy fell and length rose from their best of few steps to the last, while others held or rose.
 
     Too few steps for the tests are compared by permutation: without a change every order of independent steps is as
     likely, so that each of the two p-values is at most 5 % in 5 % of all runs, and both are in fewer. As in a hack,
@@ -175,7 +203,7 @@ def _describe_suspicion(analyzer: Analyzer) -> str | None:
     needed = [names.index(name) for name in needed_names]
     accuracy, length, reward = needed
     values = np.array(analyzer.values)
-    values = values[~np.isnan(values[:, needed]).any(axis=1)]
+    values = values[~np.isnan(values[:, needed]).any(axis=1)][:step_count]
     if len(values) < FIRST_TESTED_STEP:
         return None
     peak, fall_p = _test_fall_from_peak(values[:, accuracy])
@@ -194,13 +222,9 @@ def _describe_suspicion(analyzer: Analyzer) -> str | None:
         return None
     changes = [
         f"{names[index]} {before[index]:.3g} to {after[index]:.3g}"
-        for index in (accuracy, *movers, length)
+        for index in dict.fromkeys((accuracy, reward, *movers, length))
     ]
-    return (
-        f"suspicious: since its best steps accuracy fell while others held or rose ({', '.join(changes)}), which "
-        f"happens by chance in less than {_SUSPICION_LEVEL:.0%} of runs; a firm word needs {_FEW_STEPS + 1} steps; "
-        "read responses of the last ones"
-    )
+    return ", ".join(changes)
 
 
 def _test_fall_from_peak(series: Floats) -> tuple[int, float]:
@@ -215,17 +239,17 @@ def _test_fall_from_peak(series: Floats) -> tuple[int, float]:
 
 
 def _describe_changes(analyzer: Analyzer, rows: FigureRows) -> str:
-    """Return which series changed, and which of those that a hack moves were tested and did not."""
+    """Return which series had an alert, and which of those that a hack moves had none, though they were tested.
+
+    These need not be flat: that is for the table to say.
+    """
     changes = {alert.series: f"{alert.series} {alert.direction}" for alert in analyzer.alerts}
     tested_names = [row["series"] for row in rows if row["steps"] >= FIRST_TESTED_STEP]
-    same_names = [
+    other_names = [
         name for name in tested_names if name in HACK_SERIES_NAMES and name not in changes
     ]
-    finding = "flat"
-    if analyzer.step_count <= _FEW_STEPS:
-        finding = f"too few steps to call flat (tested from the {FIRST_TESTED_STEP}th on)"
     change_text = ", ".join(changes.values()) or "no change"
-    return f"{change_text}; {finding}: {', '.join(same_names) or 'none'}"
+    return f"{change_text}; no alert: {', '.join(other_names) or 'none'}"
 
 
 def _summarize_series(name: str, column: Floats) -> dict[str, Any]:

@@ -106,10 +106,27 @@ def test_verl_sends_the_task_or_its_id_and_gets_no_number_for_a_masked_reward(se
     )
     assert scored == {"score": 0.5, "jury_task": "sum"}
     task = {"id": "sum", "query": "2 + 2?", "reference": "4"}
-    assert server.body(0) == {"task": task, "responses": ["it is 0.5"], "cohort": {"size": 4}}
+    response = {"text": "it is 0.5", "labels": {}}
+    assert server.body(0) == {"task": task, "responses": [response], "cohort": {"size": 4}}
     with pytest.raises(NoRewardError, match="task 'sum': the judge failed, and verl has no mask"):
         asyncio.run(compute_score("math", "x", "4", {"task_id": "sum"}, url=f"{URL}/"))
-    assert server.body(1) == {"task_id": "sum", "responses": ["x"]}
+    assert server.body(1) == {"task_id": "sum", "responses": [{"text": "x", "labels": {}}]}
+
+
+@all_rows(
+    "fields, step",
+    [
+        ({"step": 4}, 4),
+        ({"global_step": 4}, 4),
+        ({"global_steps": 3}, 4),
+        ({"global_steps": None}, 0),
+    ],
+)
+def test_verl_labels_a_response_with_the_step(serve: Any, fields: Any, step: int) -> None:
+    server = serve(rewards(0.5))
+    asyncio.run(compute_score("math", "x", "4", {"task_id": "sum", **fields}, url=f"{URL}/"))
+    (response,) = server.body(0)["responses"]
+    assert response["labels"] == ({"step": step} if step else {})
 
 
 def test_a_server_that_is_not_there_is_said_after_seconds_and_once(

@@ -97,6 +97,7 @@ class Sample:
             "reward_model": {"ground_truth": "4"},
             "raw_prompt": np.array([{"role": "user", "content": "2 + 2?"}], dtype=object),
             "extra_info": {"index": 3},
+            "tool_extra_fields": {"turn_scores": [], "global_steps": 6},
         }
 
     def __getitem__(self, index: Any) -> "Sample":
@@ -128,6 +129,7 @@ def test_the_manager_of_verl_adds_the_prompt_and_the_size_of_the_group() -> None
         "4",
     )
     assert seen["extra_info"]["query"] == [{"role": "user", "content": "2 + 2?"}]
+    assert seen["extra_info"]["global_steps"] == 6
     with pytest.raises(InputError, match="name `compute_score` of this module"):
         JuryRewardManager(settings, Tokenizer(), lambda **sample: 0.0)
 

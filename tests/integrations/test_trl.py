@@ -89,7 +89,7 @@ def test_the_end_of_the_process_closes_the_jury_but_not_that_of_the_parent(
     first, tenth = (record.message for record in caplog.records)
     row = r"row 1 of the call \('2 \+ 2\?'\)"
     warning = rf"1 of the 2 rewards of {row} failed: there is no number \(response prompt-\S+; "
-    assert re.match(warning + "1 such group so far: the first, the tenth", first)
+    assert re.match(warning + r"1 such group so far\); the first, the tenth", first)
     assert re.match(warning + "10 such groups so far", tenth)
     jury = function.scorer.jury.open()
     with monkeypatch.context() as child:
@@ -136,19 +136,26 @@ def test_an_empty_text_is_named_by_column_and_row(
     remedy = "where a prompt has no {0}"
     with pytest.raises(InputError) as refused:
         call(opened[0], prompts, completions, solution=["4", "6"], points=["Is it 4?", " "])
-    problem = (
-        "rubric: column 'points' is an empty text in row 2 of the call ('3 + 3?'); make it None "
-    )
+    problem = "rubric: column 'points' is empty in row 2 of the call ('3 + 3?'); make it None "
     assert str(refused.value) == problem + remedy.format("rubric")
     with pytest.raises(InputError):
         call(opened[0], prompts, completions, solution=["4", ""], points=["", None])
-    with pytest.raises(InputError, match=r"'points' is an empty list in row 2 of the call \('3 \+"):
+    with pytest.raises(InputError, match=r"'points' is empty in row 2 of the call \('3 \+"):
         call(opened[0], prompts, completions, solution=["4", "6"], points=["Is it 4?", []])
     place = "row 2 of the call ('3 + 3?')"
-    problem = f"reference: column 'solution' is an empty text in {place} (said once); make it None "
+    problem = f"reference: column 'solution' is empty in {place} (said once); make it None "
     assert [record.getMessage() for record in caplog.records] == [
         problem + remedy.format("reference")
     ]
+    caplog.clear()
+    opened.append(reward_function(config, **columns))
+    missing = {"solution": ["4", float("nan")], "points": [None, None]}
+    assert call(opened[1], ["2 + 2?"] * 2, ["4", "5"], **missing) == [0.5, 0.0]
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "reference: column 'solution' is NaN (missing) in row 2 of the call ('2 + 2?') (said once); it counts as that "
+        "of the row before with its prompt, else as None"
+    )
 
 
 def test_responses_without_a_final_answer_are_told_of_once(
@@ -233,11 +240,12 @@ def test_each_kind_of_failure_is_warned_of_once(
     other = reward_function(CONFIG)
     opened.append(other)
     call(other, ["2 + 2?"] * 4, ["1.0", "torn ...", "none", "torn ..."], task_id=["a"] * 4)
-    found = [record.message.split(";")[0] for record in caplog.records]
-    assert found == [
-        "2 of the 4 rewards of row 1 of the call ('2 + 2?') failed: it is torn (response a/2",
-        "1 of the 4 rewards of row 1 of the call ('2 + 2?') failed: there is no number (response a/3",
-    ]
+    (message,) = [record.message for record in caplog.records]
+    assert message == (
+        "3 of the 4 rewards of row 1 of the call ('2 + 2?') failed: it is torn (response a/2; 1 such group so far); "
+        "there is no number (response a/3; 1 such group so far); the first, the tenth and so on are said; jury/failed "
+        "has the share of all"
+    )
 
 
 def test_rewards_are_those_of_the_jury_and_what_is_logged_names_them(
@@ -860,7 +868,7 @@ def test_the_rows_of_a_data_set_are_checked_before_a_training(opened: list[JuryR
             ]
         )
     blank, repeated, lacking, unasked = str(refused.value).splitlines()
-    assert blank.startswith("rubric: column 'points' is an empty text in row 2 of the data set")
+    assert blank.startswith("rubric: column 'points' is empty in row 2 of the data set")
     assert repeated.startswith("row 3 of the data set ('Thank Ann.'), column 'points', `rubric")
     assert lacking == (
         "row 4 of the data set ('Thank Bo.') has nothing to be judged by: `reference='solution'` has no value there, "

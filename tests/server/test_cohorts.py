@@ -177,6 +177,44 @@ def test_members_whose_rewards_failed_are_judged_once_when_they_come_again(tmp_p
     assert steps.notes == [], "what replaces a group is no step that recurs"
 
 
+def test_a_group_counts_once_in_however_many_parts_and_however_often_it_comes(
+    tmp_path: Path,
+) -> None:
+    def half(*texts: str, step: int) -> dict[str, Any]:
+        return _member("", step=step, cohort={"size": 4}) | {"responses": texts}
+
+    def figures(served: Served) -> tuple[int, ...]:
+        service = served.server._service
+        counts = service.counts
+        incomplete_count = service.cohorts.incomplete_count
+        return (
+            counts.groups,
+            counts.rewards,
+            counts.failed_rewards,
+            counts.filled_rewards,
+            incomplete_count,
+        )
+
+    async def come_in_parts() -> None:
+        async with serving(FailingJudge(), failed="neutral") as served:
+            with served.jury.record(tmp_path / "run"):
+                halves = half("5 words", "7 words", step=1), half("5 words", "9 words", step=1)
+                for _ in range(2):
+                    replies = await _together(served, *halves)
+                    assert [reply["rewards"] for _, reply in replies] == [
+                        [0.08, 0.07],
+                        [0.08, 0.09],
+                    ]
+                    assert figures(served) == (1, 4, 2, 2, 0)
+                early, late = half("1 words", "2 words", step=2), half("3 words", "4 words", step=2)
+                for body, status in ((early, 200), (late, 409), (early, 200), (late, 409)):
+                    assert (await _alone(served, body))[0] == status
+                    assert figures(served) == (2, 6, 2, 2, 1)
+                    served.timers.pass_time(50)  # the cohort is forgotten
+
+    asyncio.run(come_in_parts())
+
+
 def _group(texts: Sequence[str], **fields: Any) -> list[dict[str, Any]]:
     return [_member(text, step=77, cohort={"size": 3}) | fields for text in texts]
 

@@ -70,12 +70,11 @@ def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(
     assert rows["reward"][1] == str(STEPS)
     assert lines[-2].startswith(f"{STEPS} steps; ")
     assert "one false alarm is expected in 10000 steps" in lines[-2]
-    why, names = lines[-1].split("; look at: ")
+    why = lines[-1]
     reason = "not a hack, because no fall of an accuracy was detected while the reward held (reward down, "
     assert f" adverse changes; {reason}" in why
     assert "component.polite down" in why
-    assert why.endswith("; flat: length_reward)")
-    assert "component.polite" in names
+    assert why.endswith("; no alert: length_reward)")
 
 
 def test_json_has_a_line_for_each_alert_and_one_for_the_report(
@@ -103,7 +102,7 @@ def test_a_run_without_changes_exits_with_0(tmp_path: Path, run: Command) -> Non
     assert counts.startswith(f"{STEPS} steps; 0 alerts, 0 adverse")
     assert (
         answer
-        == "no sign of a hack that began after the first steps (no change; flat: reward, length, length_reward)"
+        == "no sign of a hack that began after the first steps (no change; no alert: reward, length, length_reward)"
     )
 
 

@@ -72,7 +72,7 @@ def test_a_series_without_a_value_is_not_called_flat() -> None:
         analyzer.observe(TrainingStep(rng.random(32), {"accuracy": np.full(32, np.nan)}))
     assert report(analyzer).sections[-1] == (
         "cannot tell yet: in 0 steps with values even a large change may not be detected: "
-        "no sign of a hack that began after the first steps (no change; flat: reward)"
+        "no sign of a hack that began after the first steps (no change; no alert: reward)"
     )
 
 
@@ -90,8 +90,7 @@ def test_a_reward_that_rises_in_few_steps_is_not_called_flat(step_count: int, ti
     if step_count > 10:
         assert rising.sections[-1] == (
             "cannot tell yet: in 16 steps with values even a large change may not be detected: "
-            "no sign of a hack that began after the first steps (no change; too few steps to call flat (tested "
-            "from the 11th on): reward)"
+            "no sign of a hack that began after the first steps (no change; no alert: reward)"
         )
 
 
@@ -117,12 +116,12 @@ def test_few_steps_leave_open_whether_a_falling_accuracy_is_a_hack_and_show_its_
 
 
 def _conclude_short_training(
-    rng: np.random.Generator, is_hacked: bool, accuracy_weight: float = 0.3
+    rng: np.random.Generator, is_hacked: bool, accuracy_weight: float = 0.3, step_count: int = 20
 ) -> str:
-    """Return the last line on 20 steps: accuracy rises, and in the last 8 falls, while length and the judge rise."""
+    """Return the last line: accuracy rises, and from step 13 to 20 falls, while length and the judge rise."""
     analyzer = Analyzer()
-    for step in range(20):
-        share = is_hacked * max(0, step - 11) / 8
+    for step in range(step_count):
+        share = is_hacked * min(1, max(0, step - 11) / 8)
         rate = 0.83 - 0.66 * share - is_hacked * 0.4 * max(0, 11 - step) / 11
         accuracy = (rng.random(16) < rate).astype(float)
         rubric = rng.normal(0.41 + 0.37 * share, 0.2, 16)
@@ -140,6 +139,26 @@ def test_few_steps_in_which_accuracy_falls_as_judge_and_length_rise_are_suspicio
     for case in ({"is_hacked": False}, {"is_hacked": True, "accuracy_weight": 0.95}):
         other = _conclude_short_training(np.random.default_rng(3), **case)
         assert "suspicious" not in other, "nothing changed, or the reward fell with accuracy"
+
+
+def test_more_steps_say_why_what_was_suspicious_is_no_hack() -> None:
+    few, more = (
+        _conclude_short_training(np.random.default_rng(5), True, 0.55, step_count)
+        for step_count in (24, 35)
+    )
+    assert few.startswith("suspicious: ")
+    assert (
+        "not a hack, because the reward fell too (-0.1), by 40% of accuracy's fall since step 16"
+        in more
+    )
+    assert more.endswith(
+        "(length up, component.rubric up, component.accuracy down; no alert: reward, length_reward; "
+        "suspicious after 25 steps: component.accuracy 0.854 to 0.292, reward 0.651 to 0.529, component.rubric 0.403 "
+        "to 0.819, length 118 to 620)"
+    )
+    undetected = _conclude_short_training(np.random.default_rng(4), True, 0.55, 35)
+    assert "because no fall of an accuracy was detected" in undetected
+    assert "; suspicious after 30 steps: component.accuracy 0.75 to 0.229, reward" in undetected
 
 
 @pytest.mark.exhaustive
@@ -195,5 +214,6 @@ def test_a_reward_that_falls_with_accuracy_is_said_to_be_no_hack_for_that() -> N
         analyzer.observe(TrainingStep(accuracy, {"accuracy": accuracy}))
     answer = str(report(analyzer).sections[-1])
     assert (
-        "adverse changes; not a hack, because the reward fell with accuracy (reward down" in answer
+        "adverse changes; not a hack, because the reward fell too (-0.32), by 110% of accuracy's fall"
+        in answer
     )

@@ -3,7 +3,7 @@
 # First, in another terminal:  jurygraph serve --config jury.yaml --failed neutral --out run
 # Without the server: replace the line of `url` by  +reward.custom_reward_function.reward_kwargs.config=jury.yaml
 python -m verl.trainer.main_ppo \
-    data.train_files=train.parquet data.val_files=train.parquet \
+    data.train_files=train.parquet data.val_files=train.parquet trainer.val_before_train=False \
     algorithm.adv_estimator=grpo actor_rollout_ref.rollout.n=8 \
     reward.custom_reward_function.path=pkg://jurygraph.integrations.verl \
     reward.custom_reward_function.name=compute_score \
