@@ -265,6 +265,7 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
         code = ExitCode.SUCCESS
         if has_missed_conditions or has_too_many_failures:
             code = ExitCode.SOME_FAILED
+    print_messages(_advise_gates(options, summary, work.jury.config))
     is_evidence_required = work.jury.config.safety.evidence == "required"
     if is_evidence_required and summary.findings.warning is not None:
         print_message(summary.findings.warning)
@@ -355,6 +356,21 @@ def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -
             f"and a --branch keep:  {options.fresh_command}"
         )
     return code
+
+
+def _advise_gates(options: ScoreOptions, summary: "Summary", config: "Config") -> Iterator[str]:
+    """Yield each response gate that stopped more than 5 % of the answers, perhaps wrongly, with the way round it."""
+    from jurygraph.runs.reports.gates import GATES_WITH_FALSE_ALARMS
+
+    for gate in GATES_WITH_FALSE_ALARMS:
+        number = summary.gates.unread[gate]
+        if 20 * number > summary.responses:
+            other_gates = ", ".join(name for name in config.safety.gates if name != gate)
+            yield (
+                f"{number} of {summary.responses} answers were stopped by {gate}, and count as the worst; see them "
+                "with `show --status gated`; if they are honest, have them judged:  "
+                f"{options.format_branch_command(f'safety.gates=[{other_gates}]')}"
+            )
 
 
 def _advise_settings(options: ScoreOptions, summary: "Summary", config: "Config") -> Iterator[str]:

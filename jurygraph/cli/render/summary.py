@@ -44,6 +44,7 @@ def format_result_lines(summary: "Summary") -> list[str]:
         summary.not_applicable,
     )
     lines.append(f"verdicts: {outcomes} = {summary.verdicts} requested")
+    lines += map(escape_line, summary.gates.sentences)
     unsupported = []
     if summary.unsupported:
         marks = [f"{number} {mark}" for mark, number in sorted(summary.unsupported.items())]
@@ -109,7 +110,7 @@ def _format_request_bill(bill: "CallBill") -> str:
 
 
 COVERAGE_LEGEND = (
-    "coverage: judged share of the weight; degraded: some is not judged; "
+    "coverage: share of the weight judged, or set by a gate; degraded: some is not judged; "
     "failed: no reward, left out of the mean"
 )
 

@@ -11,6 +11,7 @@ from jurygraph.decision.decide import NO_MAJORITY_DIAGNOSTIC
 from jurygraph.display import format_number
 from jurygraph.messages import format_count, format_number_for_sentence, shorten
 from jurygraph.runs.reports.bill import CallBill
+from jurygraph.runs.reports.gates import GateCounts
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import (
     RecordTexts,
@@ -329,6 +330,7 @@ class Summary:
     failed: int = 0
     judged: int = 0
     gated: Counter[str] = field(default_factory=Counter)
+    gates: GateCounts = field(default_factory=GateCounts)
     quotable: int = 0
     unsupported: Counter[str] = field(default_factory=Counter)
     abstained: int = 0
@@ -393,6 +395,7 @@ class Summary:
             self._abstentions.clear()
         self.responses += 1
         self.failed += status == "failed"
+        self.gates.add(body, reward)
         self._parts.add(reward, components)
         self.lowest = _add_to_lowest(self.lowest, response_id, value)
         self._discarded_counts.update(count_by_component(reward, "discarded"))
@@ -591,6 +594,7 @@ class Summary:
             "agents": agents,
             "verdicts": counts,
             "gated_by": _sort_by_name(self.gated),
+            "unread": _sort_by_name(self.gates.unread),
             "quotable": self.quotable,
             "unsupported": _sort_by_name(self.unsupported),
             "unanswered_tasks": _sort_by_name(self.unanswered_tasks),
