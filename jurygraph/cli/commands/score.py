@@ -265,7 +265,6 @@ def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> 
         code = ExitCode.SUCCESS
         if has_missed_conditions or has_too_many_failures:
             code = ExitCode.SOME_FAILED
-    print_messages(_advise_gates(options, summary, work.jury.config))
     is_evidence_required = work.jury.config.safety.evidence == "required"
     if is_evidence_required and summary.findings.warning is not None:
         print_message(summary.findings.warning)
@@ -283,6 +282,7 @@ _GATE_OPTION_EXAMPLE = '"mean>=0.8, failed<=2"'
 
 
 def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) -> None:
+    from jurygraph.runs.reports.gates import GATES_WITH_FALSE_ALARMS, count_gates
     from jurygraph.runs.run import Run
     from jurygraph.views.juries import describe_jury_votes
 
@@ -303,9 +303,16 @@ def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) 
     if summary.lowest is not None:
         print_message(f"all rewards:     jurygraph show {run}")
         print_messages(format_lowest_reward_lines(options.run, summary.lowest))
-    if any(use.fold == "majority" for use in work.jury.config.evaluators):
-        with Run.open(options.run) as scored_run:
-            print_messages(filter(None, [describe_jury_votes(scored_run)]))
+    with Run.open(options.run) as scored_run:
+        gates = count_gates(scored_run)
+        print_messages(filter(None, [*gates.sentences, describe_jury_votes(scored_run)]))
+    for gate in GATES_WITH_FALSE_ALARMS:
+        if 20 * gates.numbers[gate] > gates.responses:
+            other_gates = [name for name in work.jury.config.safety.gates if name != gate]
+            command = options.format_branch_command(f"safety.gates=[{', '.join(other_gates)}]")
+            print_message(
+                f"if what {gate} stopped (`show --status gated`) is honest, have it judged:  {command}"
+            )
     if summary.judged_differently:
         print_message(
             f"the judges answered {summary.judged_differently} of {summary.judged_by_several} "
@@ -356,21 +363,6 @@ def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -
             f"and a --branch keep:  {options.fresh_command}"
         )
     return code
-
-
-def _advise_gates(options: ScoreOptions, summary: "Summary", config: "Config") -> Iterator[str]:
-    """Yield each response gate that stopped more than 5 % of the answers, perhaps wrongly, with the way round it."""
-    from jurygraph.runs.reports.gates import GATES_WITH_FALSE_ALARMS
-
-    for gate in GATES_WITH_FALSE_ALARMS:
-        number = summary.gates.unread[gate]
-        if 20 * number > summary.responses:
-            other_gates = ", ".join(name for name in config.safety.gates if name != gate)
-            yield (
-                f"{number} of {summary.responses} answers were stopped by {gate}, and count as the worst; see them "
-                "with `show --status gated`; if they are honest, have them judged:  "
-                f"{options.format_branch_command(f'safety.gates=[{other_gates}]')}"
-            )
 
 
 def _advise_settings(options: ScoreOptions, summary: "Summary", config: "Config") -> Iterator[str]:

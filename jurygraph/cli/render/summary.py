@@ -44,7 +44,6 @@ def format_result_lines(summary: "Summary") -> list[str]:
         summary.not_applicable,
     )
     lines.append(f"verdicts: {outcomes} = {summary.verdicts} requested")
-    lines += map(escape_line, summary.gates.sentences)
     unsupported = []
     if summary.unsupported:
         marks = [f"{number} {mark}" for mark, number in sorted(summary.unsupported.items())]

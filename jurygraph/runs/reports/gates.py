@@ -4,10 +4,10 @@ Coverage counts the verdict of a gate as given; whoever reads a mean should know
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
 
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import StoredBody
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema.verdict import RESPONSE_GATES
 
@@ -15,37 +15,30 @@ GATES_WITH_FALSE_ALARMS = ("reference-copy", "addresses-grader")
 """Those that stop good answers to some tasks (docs/safety.md); what the others stop has no content."""
 
 
-@dataclass
-class GateCounts:
-    """How many answers the judge never read, by the response gate that stopped them, and what each must set."""
+class GateCounts(NamedTuple):
+    """How many of the responses each gate set, by its name in a trace: `reference-copy`, `must safe`."""
 
-    responses: int = 0
-    unread: Counter[str] = field(default_factory=Counter)
-    steps: Counter[str] = field(default_factory=Counter)
-    """Changed rewards by the step from sum to reward, such as `must safe`."""
+    responses: int
+    numbers: Counter[str]
 
-    def add(self, body: StoredBody, reward: StoredBody) -> None:
-        """Count a stored response. One of which the judge was asked anything, such as an earlier turn, was read."""
-        self.responses += 1
-        if not body.get("calls"):
-            gates = {verdict.get("gated_by") for verdict in body["verdicts"]}
-            self.unread.update([gate for gate in RESPONSE_GATES if gate in gates][:1])
-        if reward["value"] is not None:
-            self.steps.update(step for step, *_ in reward.get("adjustments", ()))
+    @property
+    def unread(self) -> dict[str, int]:
+        """Return how many answers the judge never read, by the response gate that stopped them."""
+        return {gate: self.numbers[gate] for gate in RESPONSE_GATES if self.numbers[gate]}
 
     @property
     def sentences(self) -> list[str]:
         sentences = []
         if self.unread:
-            counts = ", ".join(f"{number} by {gate}" for gate, number in self.unread.most_common())
+            counts = ", ".join(f"{number} by {gate}" for gate, number in self.unread.items())
             sentences.append(
-                f"{self.unread.total()} of {self.responses} answers were never read by the judge, but stopped: {counts}"
+                f"{sum(self.unread.values())} of {self.responses} answers were never read by the judge, but stopped: "
+                f"{counts}"
             )
-        for step, number in sorted(self.steps.items()):
-            kind, _, component = step.partition(" ")
-            if kind == "must":
+        for gate, number in sorted(self.numbers.items()):
+            if gate.startswith("must "):
                 sentences.append(
-                    f"{component} is a must: a fault there costs the whole reward, which set {number} of "
+                    f"{gate[5:]} is a must: a fault there costs the whole reward, which set {number} of "
                     f"{self.responses} rewards"
                 )
         return sentences
@@ -53,10 +46,15 @@ class GateCounts:
 
 def count_gates(run: Run) -> GateCounts:
     """Count what gates did in a run, also the musts that set no reward; this reads no texts."""
-    counts = GateCounts()
+    numbers = Counter[str]()
     for decision in run.decisions():
-        counts.steps.update(dict.fromkeys((gate.step for gate in decision.gates), 0))
-    for group in read_stored_groups(run):
-        for trace in group.traces:
-            counts.add(trace.body, trace.reward)
-    return counts
+        numbers.update(dict.fromkeys((gate.step for gate in decision.gates), 0))
+    responses = 0
+    for trace in chain.from_iterable(group.traces for group in read_stored_groups(run)):
+        responses += 1
+        gates = {*trace.gate_losses} if trace.value is not None else set()
+        # of a conversation that is stopped at a turn, the judge has read the earlier ones
+        if not trace.body.get("calls"):
+            gates.update(trace.gates[:1])
+        numbers.update(gates)
+    return GateCounts(responses, numbers)

@@ -11,7 +11,6 @@ from jurygraph.decision.decide import NO_MAJORITY_DIAGNOSTIC
 from jurygraph.display import format_number
 from jurygraph.messages import format_count, format_number_for_sentence, shorten
 from jurygraph.runs.reports.bill import CallBill
-from jurygraph.runs.reports.gates import GateCounts
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import (
     RecordTexts,
@@ -330,7 +329,6 @@ class Summary:
     failed: int = 0
     judged: int = 0
     gated: Counter[str] = field(default_factory=Counter)
-    gates: GateCounts = field(default_factory=GateCounts)
     quotable: int = 0
     unsupported: Counter[str] = field(default_factory=Counter)
     abstained: int = 0
@@ -395,7 +393,6 @@ class Summary:
             self._abstentions.clear()
         self.responses += 1
         self.failed += status == "failed"
-        self.gates.add(body, reward)
         self._parts.add(reward, components)
         self.lowest = _add_to_lowest(self.lowest, response_id, value)
         self._discarded_counts.update(count_by_component(reward, "discarded"))
@@ -594,7 +591,6 @@ class Summary:
             "agents": agents,
             "verdicts": counts,
             "gated_by": _sort_by_name(self.gated),
-            "unread": _sort_by_name(self.gates.unread),
             "quotable": self.quotable,
             "unsupported": _sort_by_name(self.unsupported),
             "unanswered_tasks": _sort_by_name(self.unanswered_tasks),

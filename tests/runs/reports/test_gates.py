@@ -50,12 +50,11 @@ def test_unread_answers_and_musts_are_told_by_every_page_of_a_run(tmp_path: Path
         scored = run_command("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run")
         unread = "1 of 3 answers were never read by the judge, but stopped: 1 by reference-copy"
         must = "safe is a must: a fault there costs the whole reward, which set 1 of 3 rewards"
-        assert unread in scored.out
-        assert must in scored.out
-        assert "1 of 3 answers were stopped by reference-copy" in scored.err
+        assert unread in scored.err
+        assert must in scored.err
         (command,) = (line for line in scored.err.splitlines() if "safety.gates=" in line)
         again = run_command(*shlex.split(command.partition(":  jurygraph ")[2]))
-    assert "never read" not in again.out
+    assert "never read" not in again.err
     assert "1 answered by the model (cost unknown), 2 reused from another run" in again.out
     for template in ((), ("--brief",)):
         run_command("report", tmp_path / "run", "-o", tmp_path / "page.html", *template)
