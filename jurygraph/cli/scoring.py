@@ -93,11 +93,6 @@ class ScoreOptions:
         words = map(shell_quote, (self.run, "--out", self._unused_folder, "--set", setting))
         return " ".join(["jurygraph rescore", *words])
 
-    def format_branch_command(self, setting: str) -> str:
-        """Return the command that scores with another setting, and carries over what this does not change."""
-        changed_options = replace(self, settings=[*self.settings, setting])
-        return changed_options._format_command_into_new_run(self.run)
-
     @property
     def _unused_folder(self) -> Path:
         run = resolve_folder_name(self.run)

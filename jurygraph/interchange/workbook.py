@@ -24,7 +24,7 @@ from jurygraph.messages import (
 )
 from jurygraph.runs.export_table import ExportTable, json_value_to_text
 from jurygraph.runs.reports.bill import CallBill, source_of_reply
-from jurygraph.runs.reports.gates import count_gates
+from jurygraph.runs.reports.gates import count_gates, describe_gates
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
@@ -155,7 +155,11 @@ def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
             mean = component.agents[number]
             cells += (mean.mean, mean.points, mean.left_out)
         rows.append(cells)
-    sentences = (*conclude_ranking(agents), *count_gates(run).sentences, describe_jury_votes(run))
+    sentences = (
+        *conclude_ranking(agents),
+        *describe_gates(*count_gates(run)),
+        describe_jury_votes(run),
+    )
     for sentence in filter(None, sentences):
         rows.append((sentence,))
     return columns, [*rows, *_list_run_facts(run, bill, listed_responses, len(rewards))]

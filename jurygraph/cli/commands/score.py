@@ -282,7 +282,7 @@ _GATE_OPTION_EXAMPLE = '"mean>=0.8, failed<=2"'
 
 
 def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) -> None:
-    from jurygraph.runs.reports.gates import GATES_WITH_FALSE_ALARMS, count_gates
+    from jurygraph.runs.reports.gates import count_gates, describe_gates
     from jurygraph.runs.run import Run
     from jurygraph.views.juries import describe_jury_votes
 
@@ -304,14 +304,18 @@ def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) 
         print_message(f"all rewards:     jurygraph show {run}")
         print_messages(format_lowest_reward_lines(options.run, summary.lowest))
     with Run.open(options.run) as scored_run:
-        gates = count_gates(scored_run)
-        print_messages(filter(None, [*gates.sentences, describe_jury_votes(scored_run)]))
-    for gate in GATES_WITH_FALSE_ALARMS:
-        if 20 * gates.numbers[gate] > gates.responses:
+        responses, numbers = count_gates(scored_run)
+        print_messages(
+            filter(None, [*describe_gates(responses, numbers), describe_jury_votes(scored_run)])
+        )
+    # those that stop good answers to some tasks (docs/safety.md); what the others stop has no content
+    for gate in ("reference-copy", "addresses-grader"):
+        if 20 * numbers[gate] > responses:
             other_gates = [name for name in work.jury.config.safety.gates if name != gate]
-            command = options.format_branch_command(f"safety.gates=[{', '.join(other_gates)}]")
+            setting = shell_quote(f"safety.gates=[{', '.join(other_gates)}]")
             print_message(
-                f"if what {gate} stopped (`show --status gated`) is honest, have it judged:  {command}"
+                f"if what {gate} stopped (`show --status gated`) is honest, have it judged:  "
+                f"{options.retry_command} --set {setting}"
             )
     if summary.judged_differently:
         print_message(
