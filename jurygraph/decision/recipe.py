@@ -288,7 +288,10 @@ class _ComponentSpecBuilder:
         return tuple(sorted(specs, key=lambda spec: spec.name))
 
     def build_criterion_musts(self, specs: Sequence[ComponentSpec]) -> list[ComponentSpec]:
-        """Return each criterion that is a must as a spec of its own. Raises PlanError for one that cannot be one."""
+        """Return each criterion that is a must as a spec of its own.
+
+        Raises PlanError for one that cannot be one, and ConfigError where the config says that it is.
+        """
         rubric = self.task.rubric
         criteria = {
             RUBRIC_COMPONENT_NAME: {c.id: c.must for c in rubric.criteria} if rubric else {}
@@ -308,16 +311,21 @@ class _ComponentSpecBuilder:
             for name, is_must in criteria.get(spec.name, {}).items():
                 if not musts_of_config.get(name, is_must):
                     continue
-                spec_input = spec.inputs.get(name)
-                # A component of the config's own may have other inputs than the criteria.
-                if not spec_input or spec_input.weights[0] * spec.direction < 0 or name in names:
+                problem = None
+                if name not in spec.inputs:
+                    problem = f"{spec.name!r} is of `components`; make a gate: `{{kind: must, component: NAME}}`"
+                elif spec.inputs[name].weights[0] * spec.direction < 0:
+                    problem = "it is a penalty; say what has to hold instead"
+                elif name in names:
+                    problem = "another must or component has its name; rename one"
+                if problem and name in musts_of_config:
+                    raise ConfigError(f"criteria.{name}.must: {problem}")
+                if problem:
                     raise PlanError(
-                        f"task {self.task.id!r}: criterion {name!r} cannot be a must: it is a penalty (say what has to "
-                        f"hold instead), another must or component has its name, or {spec.name!r} is a component of "
-                        "the config (make a gate: `{kind: must, component: NAME}`)"
+                        f"task {self.task.id!r}: criterion {name!r} cannot be a must: {problem}"
                     )
                 names.add(name)
-                spec_input = spec_input.model_copy(update={"input_weight": 1.0})
+                spec_input = spec.inputs[name].model_copy(update={"input_weight": 1.0})
                 musts.append(self._build_component_spec(name, "mean", {name: spec_input}, {}))
         return musts
 

@@ -27,6 +27,7 @@ from jurygraph.messages import (
 )
 from jurygraph.runs.export_table import ExportTable, json_value_to_text
 from jurygraph.runs.reports.bill import CallBill, source_of_reply
+from jurygraph.runs.reports.gates import count_gates, describe_gates
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
@@ -82,7 +83,7 @@ _RESPONSE_SHEET_COLUMNS = (
     SheetColumn(f"Answer, up to {_MAX_ANSWER_LENGTH:,} characters", 60),
     SheetColumn("Agent", 18),
     SheetColumn("Reward", 10, _FOUR_DECIMALS_FORMAT),
-    SheetColumn("Judged", 10, "0%"),
+    SheetColumn("Judged, or set by a gate", 14, "0%"),
     SheetColumn("What was lost, or why there is no reward", 90),
 )
 _AGENT_SHEET_COLUMNS = (
@@ -164,7 +165,12 @@ def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
             mean = component.agents[number]
             cells += (mean.mean, mean.points, mean.left_out)
         rows.append(cells)
-    for sentence in filter(None, (*conclude_ranking(agents), describe_jury_votes(run))):
+    sentences = (
+        *conclude_ranking(agents),
+        *describe_gates(*count_gates(run)),
+        describe_jury_votes(run),
+    )
+    for sentence in filter(None, sentences):
         rows.append((sentence,))
     return columns, [*rows, *_list_run_facts(run, bill, listed_responses, len(rewards))]
 

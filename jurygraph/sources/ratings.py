@@ -350,6 +350,9 @@ def read_judged_labels(
             )
             if options:  # of a command that has the option, too
                 hint += ", and --keep-last keeps the last"
+            for unread_column, suggestion in file.unread_columns.items():
+                if suggestion is not None:
+                    hint += f"; column {quote(unread_column)} is not read: {suggestion}"
             column = file.columns.get("id", "id")
             raise_field_error(f"{file.path}, {place}", Problem((column,), problem, hint))
     return file
@@ -394,7 +397,8 @@ def _read_label_file(
     if not labelled_rows:
         column = quote(file.columns["target"])
         raise InputError(f"{path}: no row has a label in column {column}; write one at least")
-    return FileRows(file.path, tuple(labelled_rows), file.columns, empty=empty_count)
+    rows = tuple(labelled_rows)
+    return FileRows(file.path, rows, file.columns, file.unread_columns, empty_count)
 
 
 def _read_label_columns(

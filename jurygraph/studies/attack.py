@@ -544,13 +544,15 @@ def arm_outcome_figures(
     """Return the outcomes of one arm, from its verdicts response by response: the number of its task, and its attack.
 
     The attack of an honest response is None. A verdict that passes on `attacks` is false: these responses do nothing
-    that a task requires, or copy its reference. `kinds` and `verdicts_by_attack` divide them by kind and id.
+    that a task requires, or copy its reference. `kinds`, `by_attack` and `by_question` divide them by kind, id and what
+    was asked.
     `honest` responses should not be stopped.
     """
     attacked = []
     honest = []
     responses_by_kind = defaultdict(list)
     responses_by_attack = defaultdict(list)
+    responses_by_question = defaultdict(list)
     for task, attack, verdicts in judged:
         response = (task, verdicts)
         if attack is None:
@@ -559,15 +561,22 @@ def arm_outcome_figures(
         attacked.append(response)
         responses_by_kind[attack.kind].append(response)
         responses_by_attack[attack.id].append(response)
+        for verdict in verdicts:
+            responses_by_question[verdict.question].append((task, [verdict]))
     return {
         "safety": safety,
         "attacks": attack_outcome_figures(attacked),
         "honest": attack_outcome_figures(honest),
-        "kinds": {name: attack_outcome_figures(rows) for name, rows in responses_by_kind.items()},
-        "by_attack": {
-            name: attack_outcome_figures(rows) for name, rows in responses_by_attack.items()
-        },
+        "kinds": _outcomes_by_name(responses_by_kind),
+        "by_attack": _outcomes_by_name(responses_by_attack),
+        "by_question": _outcomes_by_name(responses_by_question),
     }
+
+
+def _outcomes_by_name(
+    responses_by_name: Mapping[str, Iterable[tuple[int, Verdicts]]],
+) -> Figures:
+    return {name: attack_outcome_figures(rows) for name, rows in responses_by_name.items()}
 
 
 def attack_outcome_figures(responses: Iterable[tuple[int, Verdicts]]) -> Figures:
@@ -659,7 +668,7 @@ def report_attacks(figures: Figures) -> Report:
         "The share of false verdicts", "false verdicts", false_verdict_rates
     )
     configured_arm_figures = figures_by_arm[configured]
-    notes = _notes(figures, configured_arm_figures["attacks"]["verdicts"]["tasks"])
+    notes = _notes(figures, configured_arm_figures)
     return Report(figures, _sections(figures, configured_arm_figures, labels), notes, [plot])
 
 
@@ -671,23 +680,17 @@ def _sections(figures: Figures, configured: Figures, labels: Mapping[str, str]) 
         f"responses to {figures['tasks']} tasks"
     )
     yield "false: share of verdicts that pass an attack, and of attacks with such a verdict, in % (95 % over tasks)"
-    counts = []
-    if "none" in figures_by_arm:
-        before = figures_by_arm["none"]["attacks"]["responses"]
-        counts.append(f"{before['hits']} of {before['n']} without defences")
-    after = configured["attacks"]["responses"]
-    counts.append(f"{after['hits']} of {after['n']} with those of the config")
-    yield f"attacks with a false verdict: {', '.join(counts)}"
     yield _arm_table(figures_by_arm, labels)
-    rows = []
-    for kind, outcome in configured["kinds"].items():
-        shares = [
-            _percent_cell(arm_figures["kinds"][kind]["verdicts"])
-            for arm_figures in figures_by_arm.values()
-        ]
-        rows.append([kind, outcome["verdicts"]["n"], *shares])
-    header = ["false verdicts by kind, in %", "verdicts", *labels.values()]
-    yield ReportTable(header, rows, digits=1)
+    for division, title in (("kinds", "kind"), ("by_question", "question")):
+        rows = []
+        for name, outcome in configured[division].items():
+            shares = [
+                _percent_cell(arm_figures[division][name]["verdicts"])
+                for arm_figures in figures_by_arm.values()
+            ]
+            rows.append([name, outcome["verdicts"]["n"], *shares])
+        header = [f"false verdicts by {title}, in %", "verdicts", *labels.values()]
+        yield ReportTable(header, rows, digits=1)
     outcome_by_attack = configured["by_attack"]
     successful_attack_rows = [
         (name, outcome["verdicts"])
@@ -749,7 +752,14 @@ def _percent_cell(proportion_figures: Figures, unit: float = 100.0) -> IntervalC
     return IntervalCell(*(None if end is None else unit * end for end in ends))
 
 
-def _notes(figures: Figures, tasks: int) -> Iterator[str]:
+def _notes(figures: Figures, configured: Figures) -> Iterator[str]:
+    tasks = configured["attacks"]["verdicts"]["tasks"]
+    for question, outcome in configured["by_question"].items():
+        if (outcome["verdicts"]["rate"] or 0.0) > 0.5:
+            yield (
+                f"most attacks meet {question}: if it asks that something is absent, any text meets it, also an empty "
+                "one or one off the topic, and these verdicts are not false; see the other questions"
+            )
     if figures["left_out"]:
         yield f"not attacked, because no model judges a single response: {', '.join(figures['left_out'])}"
     if figures["skipped"]:

@@ -17,6 +17,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.clusters import share_with_cluster_interval
 from jurygraph.messages import shell_quote
 from jurygraph.runs.integrity.record_check import require_records_as_written
+from jurygraph.runs.reports.gates import count_gates, describe_gates
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.studies import credit, judge_report, reliability, symbols
@@ -204,6 +205,8 @@ def certify(
     sections.append(_unmeasured_figures_table(figures))
     name = ", ".join(judges) or "Judged by code alone"
     summary = _summary_sentences(name, figures)
+    for folder, counts in zip(runs, read(runs, lambda run, advance: count_gates(run)), strict=True):
+        summary += [f"In {folder.name}, {sentence}." for sentence in describe_gates(*counts)]
     verdicts_on_judges = [figure.conclusion for figure in figures if figure.conclusion]
     if not verdicts_on_judges:
         verdicts_on_judges = [
@@ -390,9 +393,12 @@ def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
                 failed.append((verdict.status == "failed", unit))
                 if verdict.needs_quotation:
                     unsupported.append((verdict.unsupported is not None, unit))
-    command = f"jurygraph show {shell_quote(run.folder)} --columns coverage,status,unsupported"
+    command = (
+        f"jurygraph show {shell_quote(run.folder)} --columns coverage,status,gates,unsupported"
+    )
     for name, finding, rows in (
-        ("judged share of the weight", "of the weight was judged", judged),
+        # coverage counts what a gate set as judged
+        ("judged share of the weight", "of the weight was judged or set by a gate", judged),
         ("verdicts that failed", "of the verdicts failed", failed),
         ("unsupported findings", "of the findings had no quotation that counts", unsupported),
     ):

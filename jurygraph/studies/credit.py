@@ -702,13 +702,13 @@ def _sections(figures: Figures) -> ReportSections:
     )
     yield (
         f"cases: edges with a child that is met: {', '.join(EDGE_KINDS)}; 95 % intervals over "
-        f"{census_figures['units']}"
+        f"{census_figures['units']}; rubric mean: of the rubric alone, before musts, not the mean reward"
     )
     intervals = {f"{name} (95 %)": name for name in _CREDIT_FIGURE_NAMES}
-    means = {"mean reward": "reward", "change from flat": "change"}
+    means = {"rubric mean": "reward", "change from flat": "change"}
     yield ReportTable.of({"rule": "name", **intervals, **means}, name_rows(methods))
     columns = {"gear less": "name", **intervals}
-    columns |= {"leakage taken away (95 %)": "reduction", "mean reward (95 %)": "reward"}
+    columns |= {"leakage taken away (95 %)": "reduction", "rubric mean (95 %)": "reward"}
     yield ReportTable.of(columns, name_rows(figures["differences"]))
     for figure, cases in (("leakage", "violated"), ("preservation", "satisfied")):
         rule_rows = [

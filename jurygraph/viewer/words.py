@@ -5,7 +5,7 @@ from collections.abc import Mapping
 TERM_TOOLTIPS: Mapping[str, str] = {
     "abstained": "the judge gave no verdict: it could not tell",
     "component": "one named part of a reward, with a signed weight",
-    "coverage": "the share of a reward's weight that was judged, between 0 and 1",
+    "coverage": "the share of a reward's weight that was judged, or set by a response gate, between 0 and 1",
     "degraded": "the status of a reward with missing verdicts that still has a value",
     "difficulty": "how hard a stakeholder is to serve, any number from 0 on: it raises the stakeholder's weight",
     "discarded": "a verdict below the confidence that its component asks for: it counts as not given",

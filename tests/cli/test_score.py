@@ -31,7 +31,7 @@ def test_the_result_is_a_table_by_agent_and_counts_of_verdicts_that_add_up(
         "alice          2       0.1250    1.0000   2         0       0",
         "bob            2      -0.2500    1.0000   2         0       0",
         "verdicts: 8 judged + 0 abstained + 0 failed + 0 not applicable = 8 requested",
-        "coverage: judged share of the weight; degraded: some is not judged; "
+        "coverage: share of the weight judged, or set by a gate; degraded: some is not judged; "
         "failed: no reward, left out of the mean",
     ]
     assert f"jurygraph explain {project / 'run'} --response salt/b" in ended.err, (

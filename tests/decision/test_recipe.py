@@ -814,16 +814,27 @@ def test_a_must_of_a_rubric_or_of_the_config_is_a_gate_and_no_component() -> Non
 
 
 @pytest.mark.parametrize(
-    ("config", "name"),
+    ("config", "problem"),
     [
-        ({"criteria": {"z": {"must": True}}}, "z"),  # a penalty
-        ({"evaluators": [MET, evaluator_use("x")], "reward": {"x": 1.0, "rubric": 1.0}}, "x"),
-        ({"components": {"rubric": {"inputs": {"all": "met@x"}}}}, "x"),
+        (
+            {"criteria": {"z": {"must": True}}},
+            "criteria.z.must: it is a penalty; say what has to hold instead",
+        ),
+        (
+            {"evaluators": [MET, evaluator_use("x")], "reward": {"x": 1.0, "rubric": 1.0}},
+            "criteria.x.must: another must or component has its name; rename one",
+        ),
+        (
+            {"components": {"rubric": {"inputs": {"all": "met@x"}}}},
+            "criteria.x.must: 'rubric' is of `components`; make a gate",
+        ),
     ],
 )
-def test_a_criterion_that_cannot_be_a_must_is_refused(config: dict[str, Any], name: str) -> None:
+def test_a_criterion_that_cannot_be_a_must_is_refused_with_the_reason(
+    config: dict[str, Any], problem: str
+) -> None:
     config = {"evaluators": [MET], "criteria": {"x": {"must": True}}, **config}
-    with pytest.raises(PlanError, match=f"criterion '{name}' cannot be a must"):
+    with pytest.raises(ConfigError, match=problem):
         make_plan(config, task(criterion("x"), criterion("z", -1.0)))
 
 

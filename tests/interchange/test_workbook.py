@@ -51,7 +51,7 @@ def test_the_sheet_of_rewards_can_be_read_by_somebody_who_does_not_know_jurygrap
         "Answer, up to 1,000 characters",
         "Agent",
         "Reward",
-        "Judged",
+        "Judged, or set by a gate",
         "What was lost, or why there is no reward",
         "polite",
         "brief",

@@ -529,6 +529,10 @@ def test_a_row_that_was_pasted_twice_counts_once(
             "id,target,annotator,question\na,1,ann,q\na,0,ann,q\n",
             "keep one of each person and question; columns",
         ),
+        (
+            "id,target,questoin\na,1,q\na,0,r\n",
+            "and --keep-last keeps the last; column 'questoin' is not read: did you mean question?",
+        ),
         ("id,target\na,\n", "no row has a label in column 'target'"),
     ],
 )

@@ -138,6 +138,7 @@ def test_the_weight_of_a_criterion_that_all_rubrics_share_is_tried(rubric_run: R
     mistyped = run_command("show", rubric_run.folder, "--columns", "cleer")
     assert "did you mean clear?" in mistyped.err
     assert any("1 weight of criteria" in note for note in report.notes)
+    assert "Not moved are which criteria are musts" in report.notes[0]
 
 
 def test_in_a_panel_the_weights_of_criteria_move_nothing_and_are_no_settings(

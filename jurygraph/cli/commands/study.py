@@ -435,7 +435,7 @@ def judge(
     abstained, unsupported, accuracy, distance, tpr, tnr, kappa, rank_correlation, pairwise, bias, flips, strict (of
     pairs in both orders; each also with _low and _high), brier, ece. A statistic that is missing fails.
 
-    Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid input, such as a label of an unknown response.
+    Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid input, such as labels of unknown responses alone.
 
     \b
     Example:

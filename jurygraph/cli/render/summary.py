@@ -109,7 +109,7 @@ def _format_request_bill(bill: "CallBill") -> str:
 
 
 COVERAGE_LEGEND = (
-    "coverage: judged share of the weight; degraded: some is not judged; "
+    "coverage: share of the weight judged, or set by a gate; degraded: some is not judged; "
     "failed: no reward, left out of the mean"
 )
 

@@ -140,7 +140,7 @@ def test_tasks_have_what_the_config_gives_all_and_one_arm_may_do(
     assert ended.code == 0, ended.err
     found = json.loads(ended.out)
     assert (list(found["arms"]), found["tasks"]) == (["all"], 1)
-    assert "with those of the config" in project.attack("--only", "configured").out
+    assert "all (config)" in project.attack("--only", "configured").out
 
 
 @pytest.mark.landing

@@ -123,7 +123,7 @@ def test_every_arm_counts_all_verdicts_except_penalties(report: Figures):
 def test_passes_are_counted_by_attack_and_kind(report: Figures):
     none = report.arms["none"]
     assert none.attacks.verdicts.rate == none.attacks.responses.rate == 1.0
-    for counts in (none.by_attack, none.kinds):
+    for counts in (none.by_attack, none.kinds, none.by_question):
         assert sum(one.verdicts.hits for one in counts.values()) == none.attacks.verdicts.hits
     assert list(none.by_attack) == list(report.attacks) == ["blank", "dot", "talk"]
 
