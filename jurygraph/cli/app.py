@@ -216,6 +216,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run_command(argv: Sequence[str] | None) -> None:
     if logging.lastResort:  # it writes warnings to standard error
         logging.lastResort.setFormatter(_PrintableLogFormatter())
+        logging.lastResort.filters = [_RepeatedNoticeFilter()]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -266,6 +267,21 @@ class _PrintableLogFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         # in Python the hint would mean nothing
         return _make_printable(super().format(record) + getattr(record, "command_hint", ""))
+
+
+class _RepeatedNoticeFilter(logging.Filter):
+    """Log filter that passes a notice on a file once, which a command may read several times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._notices: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        notice = record.getMessage()
+        is_new = notice not in self._notices
+        if record.name.startswith("jurygraph.sources"):  # not of others: a server lives for long
+            self._notices.add(notice)
+        return is_new
 
 
 def _exit_with_message(message: str, code: ExitCode, notes: Iterable[str] = ()) -> None:

@@ -68,6 +68,7 @@ from jurygraph.sources.table_rows import (
     TableRow,
     column_names_location,
     find_column,
+    fold_heading,
     is_csv,
     missing_column_error,
     read_csv_layout,
@@ -524,12 +525,19 @@ def read_validated_rows(
     header = column_names_location(path, "row 1")
     fields = [name for name in model.model_fields if name not in subject]
     column_by_field = _match_columns(header, model, fields, columns, present_columns, options)
+    read_columns = set(column_by_field.values())
     number_columns = list(filter(None, map(column_by_field.get, LABEL_FIELDS)))
     read_decimal_commas(path, rows_with_position, number_columns)
     rows = []
     short_row_positions = []
     if number_columns:  # else the same rows are read for their texts
         rows_with_position = _omit_mturk_nonanswers(path, rows_with_position, number_columns)
+    for name, heading in columns.items():
+        column = column_by_field.get(name, heading)
+        if column != heading:
+            # from here on it has the user's name: a question is the same one in all files
+            _rename_column(rows_with_position, column, heading)
+            column_by_field[name] = heading
     if "score" in column_by_field:
         read_decisions(rows_with_position, column_by_field, subject, choice)
     for position, values in rows_with_position:
@@ -545,7 +553,7 @@ def read_validated_rows(
         _LOGGER.warning(message, path, join_names(short_row_positions))
     missing = [name for name in fields if name not in column_by_field]
     unread_columns: dict[str, str | None] = {}
-    for column in sorted(set(present_columns) - set(column_by_field.values())):
+    for column in sorted(set(present_columns) - read_columns):
         unread_columns[column] = None
         if column not in _RATINGS_COLUMN_NAMES:  # columns that nobody wants are many
             unread_columns[column] = did_you_mean(column.casefold(), missing, min_similarity=0.6)
@@ -556,6 +564,12 @@ def read_validated_rows(
         if name not in columns and column.casefold() in LABEL_FIELDS
     }
     return FileRows(str(path), tuple(rows), column_by_field | default_label_columns, unread_columns)
+
+
+def _rename_column(rows: Iterable[RowWithPlace], column: str, name: str) -> None:
+    for _, values in rows:
+        if column in values:
+            values[name] = values.pop(column)
 
 
 def _omit_mturk_nonanswers(
@@ -620,14 +634,17 @@ def iter_file_columns(
     refuse_repeated_sources(paths)
     headers = {path: set(read_first_row(path)) for path in paths if columns}
     all_columns = set().union(*headers.values())
+    folded_columns = set(map(fold_heading, all_columns))
     for path in paths:
         file_columns = dict(columns)
         for name, column in columns.items():
             texts = [column] if column in all_columns else split_names(column.removesuffix(","))
-            missing_columns = all_columns - headers[path]
-            present_texts = [
-                text for text in texts if split_column_subject(text)[0] not in missing_columns
-            ]
+            present_texts = []
+            for text in texts:
+                label_column = split_column_subject(text)[0]
+                is_here = find_column(label_column, headers[path], fold_heading)
+                if is_here or fold_heading(label_column) not in folded_columns:
+                    present_texts.append(text)
             if 0 < len(present_texts) < len(texts):
                 # The comma at the end tells one of several columns from a column that is named alone.
                 file_columns[name] = ",".join([*present_texts, ""])
@@ -676,10 +693,12 @@ def _match_columns(
     for name, candidates in candidates_by_field.items():
         matches = [column for column in candidates if column in present_columns]
         if is_refused and not matches:
-            spellings = [find_column(column, present_columns) for column in candidates]
+            fold = fold_heading if name in columns else str.casefold
+            spellings = [find_column(column, present_columns, fold) for column in candidates]
             matches = list(filter(None, spellings))
             for column in matches:
-                _LOGGER.warning("%s: %s is read as %s", location, column, name)
+                message = "%s: %s is read as %s"
+                _LOGGER.warning(message, location, column, columns.get(name, name))
         if len(matches) > 1:
             names = " and ".join(map(repr, matches))
             raise InputError(

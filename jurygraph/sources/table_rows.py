@@ -5,7 +5,7 @@ import importlib
 import logging
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
@@ -31,6 +31,8 @@ _MAX_SHEET_COLUMNS = 16_384
 _CELL_VALUE_PATTERN = re.compile(
     r"[-+]?\d+([.,]\d+)?|true|false|yes|no|(un)?met|(in)?correct", re.IGNORECASE
 )
+_HEADING_FILLER_PATTERN = re.compile(r"^(input|answer)\.|[\s_-]")
+"""What headings of one column differ in from file to file; Mechanical Turk writes the beginning."""
 _DELIMITER_DESCRIPTIONS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
@@ -120,11 +122,19 @@ def is_csv(path: Path) -> bool:
     return table_suffix(path) in (".csv", ".tsv")
 
 
-def find_column(name: str, columns: Collection[str]) -> str | None:
-    """Return the column of a name, or else the only one that differs from it in case alone; None without one."""
+def fold_heading(name: str) -> str:
+    """Return what `Reply ID`, `reply_id` and `Input.reply_id` have in common."""
+    return _HEADING_FILLER_PATTERN.sub("", name.casefold())
+
+
+def find_column(
+    name: str, columns: Collection[str], fold: Callable[[str], str] = str.casefold
+) -> str | None:
+    """Return the column of a name, or else the only one that `fold` makes the same; None without one."""
     if name in columns:
         return name
-    spellings = [column for column in columns if column.casefold() == name.casefold()]
+    folded_name = fold(name)
+    spellings = [column for column in columns if fold(column) == folded_name]
     return spellings[0] if len(spellings) == 1 else None
 
 

@@ -59,7 +59,7 @@ from jurygraph.sources.ratings import (
     select_dimension,
     split_column_subject,
 )
-from jurygraph.sources.table_rows import find_column, read_first_row
+from jurygraph.sources.table_rows import find_column, fold_heading, read_first_row
 from jurygraph.studies import adjudication
 from jurygraph.studies.adjudication import SavedConsensus, read_rounds, select_round
 from jurygraph.studies.consensus import report
@@ -277,7 +277,8 @@ def consensus(
     result = _report_fits(fits, earlier_by_question.values())
     if table is not None:
         write_table(table, rows, list_other_sheets(result, fits[0].question))
-        print_messages([f"wrote {table}", *_notes_on_texts(votes.files)])
+        notes = dict.fromkeys(_notes_on_texts(votes.files))  # alike for files of one form
+        print_messages([f"wrote {table}", *notes])
     if runs:
         result = add_judged_agents(result, fits, items)
     # `assign --ambiguous` prints it for what follows the labels that it asks for
@@ -479,8 +480,9 @@ def _read_votes(
 def _read_gold_labels(path: Path, columns: NameByField) -> dict[str, Mapping[str, LabelWithPlace]]:
     """Read the gold labels of each question, by columns that votes have; gold need not name agents."""
     header = read_first_row(path)
-    agent_column = columns.get("agent")
-    gold_columns = {"agent": agent_column} if agent_column and agent_column in header else {}
+    gold_columns = {}
+    if "agent" in columns and find_column(columns["agent"], header, fold_heading):
+        gold_columns["agent"] = columns["agent"]
     item_column = columns.get("item", "item")
     gold_columns["item"] = _find_gold_column(header, item_column, "id")
     if header and gold_columns["item"] not in header:
@@ -514,7 +516,7 @@ def _find_gold_column(header: Collection[str], column: str, name: str) -> str:
     It is called the same, perhaps without a prefix that ends with a dot, such as `Input.`, or by the `name`.
     """
     for candidate in (column, column.rpartition(".")[2], name):
-        gold_column = find_column(candidate, header)
+        gold_column = find_column(candidate, header, fold_heading)
         if gold_column is not None:
             return gold_column
     return column
