@@ -7,6 +7,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterable, Sequence
+from functools import partial
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any, TextIO
@@ -216,7 +217,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run_command(argv: Sequence[str] | None) -> None:
     if logging.lastResort:  # it writes warnings to standard error
         logging.lastResort.setFormatter(_PrintableLogFormatter())
-        logging.lastResort.filters = [_RepeatedNoticeFilter()]
+        logging.lastResort.filters = [partial(_is_new_notice, {})]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -269,19 +270,10 @@ class _PrintableLogFormatter(logging.Formatter):
         return _make_printable(super().format(record) + getattr(record, "command_hint", ""))
 
 
-class _RepeatedNoticeFilter(logging.Filter):
-    """Log filter that passes a notice on a file once, which a command may read several times."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._notices: set[str] = set()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        notice = record.getMessage()
-        is_new = notice not in self._notices
-        if record.name.startswith("jurygraph.sources"):  # not of others: a server lives for long
-            self._notices.add(notice)
-        return is_new
+def _is_new_notice(first_records: dict[str, logging.LogRecord], record: logging.LogRecord) -> bool:
+    """Return whether a record is no notice on a file that was logged before: a command may read it several times."""
+    is_on_file = record.name.startswith("jurygraph.sources")  # a server may repeat another one
+    return not is_on_file or first_records.setdefault(record.getMessage(), record) is record
 
 
 def _exit_with_message(message: str, code: ExitCode, notes: Iterable[str] = ()) -> None:

@@ -5,7 +5,7 @@ import importlib
 import logging
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
@@ -127,14 +127,11 @@ def fold_heading(name: str) -> str:
     return _HEADING_FILLER_PATTERN.sub("", name.casefold())
 
 
-def find_column(
-    name: str, columns: Collection[str], fold: Callable[[str], str] = str.casefold
-) -> str | None:
-    """Return the column of a name, or else the only one that `fold` makes the same; None without one."""
+def find_column(name: str, columns: Collection[str]) -> str | None:
+    """Return the column of a name, or else the only one that `fold_heading` makes the same; None without one."""
     if name in columns:
         return name
-    folded_name = fold(name)
-    spellings = [column for column in columns if fold(column) == folded_name]
+    spellings = [column for column in columns if fold_heading(column) == fold_heading(name)]
     return spellings[0] if len(spellings) == 1 else None
 
 

@@ -59,7 +59,7 @@ from jurygraph.sources.ratings import (
     select_dimension,
     split_column_subject,
 )
-from jurygraph.sources.table_rows import find_column, fold_heading, read_first_row
+from jurygraph.sources.table_rows import find_column, read_first_row
 from jurygraph.studies import adjudication
 from jurygraph.studies.adjudication import SavedConsensus, read_rounds, select_round
 from jurygraph.studies.consensus import report
@@ -481,15 +481,9 @@ def _read_gold_labels(path: Path, columns: NameByField) -> dict[str, Mapping[str
     """Read the gold labels of each question, by columns that votes have; gold need not name agents."""
     header = read_first_row(path)
     gold_columns = {}
-    if "agent" in columns and find_column(columns["agent"], header, fold_heading):
+    if "agent" in columns and find_column(columns["agent"], header):
         gold_columns["agent"] = columns["agent"]
-    item_column = columns.get("item", "item")
-    gold_columns["item"] = _find_gold_column(header, item_column, "id")
-    if header and gold_columns["item"] not in header:
-        raise InputError(
-            f"{path}: has no column {quote(item_column)}, as the ratings have, nor `item` or `id`; call the column "
-            f"of its items so (there are {join_names(header)})"
-        )
+    gold_columns["item"] = _find_gold_column(header, columns.get("item", "item"), "id")
     pairs = []
     for text in split_names(columns.get("label", "label").removesuffix(",")):
         column, first, second = split_column_subject(text)
@@ -516,7 +510,7 @@ def _find_gold_column(header: Collection[str], column: str, name: str) -> str:
     It is called the same, perhaps without a prefix that ends with a dot, such as `Input.`, or by the `name`.
     """
     for candidate in (column, column.rpartition(".")[2], name):
-        gold_column = find_column(candidate, header, fold_heading)
+        gold_column = find_column(candidate, header)
         if gold_column is not None:
             return gold_column
     return column
