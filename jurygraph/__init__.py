@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix
     from jurygraph.errors import *
     from jurygraph.explanation import Explanation, explain
+    from jurygraph.graphs.events import JuryEvent, QuestionSent, RewardGiven, VerdictGiven
     from jurygraph.graphs.groups import Group
     from jurygraph.judges.criteria import Binary, Item, JudgeEvaluator, PartialCredit, Scale
     from jurygraph.jury import Jury
@@ -55,6 +56,7 @@ __all__ = [
     "Item",
     "JudgeEvaluator",
     "Jury",
+    "JuryEvent",
     "JurygraphError",
     "Material",
     "Message",
@@ -69,10 +71,12 @@ __all__ = [
     "Planner",
     "Prompt",
     "Question",
+    "QuestionSent",
     "RecordedVerdict",
     "Response",
     "Reviewer",
     "Reward",
+    "RewardGiven",
     "Rubric",
     "Run",
     "Scale",
@@ -92,6 +96,7 @@ __all__ = [
     "UnusableRepliesError",
     "Variant",
     "Verdict",
+    "VerdictGiven",
     "criteria",
     "estimate_costs",
     "evaluator",
@@ -102,8 +107,8 @@ __all__ = [
 
 
 _EXPORTING_MODULES = (
-    "errors schema decision.combiners agents.roles agents.functions prompts runs.run explanation judges.criteria jury "
-    "planner runs.reports.estimate tools.tool"
+    "errors schema decision.combiners agents.roles agents.functions prompts runs.run explanation judges.criteria "
+    "graphs.events jury planner runs.reports.estimate tools.tool"
 )
 """Where public names live, the quickest to load first; each needs those before it anyway."""
 

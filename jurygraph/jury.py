@@ -20,7 +20,7 @@ from functools import partial
 from inspect import iscoroutinefunction
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
 
 from pydantic_core import PydanticSerializationError
 
@@ -77,6 +77,7 @@ from jurygraph.schema import (
     Trace,
     digest_of,
 )
+from jurygraph.schema.config import JurySettings
 from jurygraph.schema.frozen_model import StrPath, require_argument_type
 from jurygraph.schema.task import ProfilesLine
 from jurygraph.schema.trace import permitted_purpose
@@ -145,7 +146,7 @@ class Jury(ShortRepr):
         max_calls: int | None = None,
         code_folder: StrPath | None = None,
         record: StrPath | None = None,
-        **settings: Any,
+        **settings: Unpack[JurySettings],
     ) -> None:
         require_argument_type("record", record, StrPath | None, "give the folder of a run")
         require_argument_type("max_cost", max_cost, int | float | None, "give US dollars")
@@ -411,12 +412,14 @@ class Jury(ShortRepr):
         items: Iterable[GroupLike],
         progress: GroupProgressCallback | None = None,
         sink: "CallSink | None" = None,
+        *,
+        step: int | None = None,
     ) -> AsyncGenerator[list[Trace], None]:
         """Yield the traces of many groups, in the order of `items`; several batches of groups are scored concurrently.
 
-        Each item is a Group or a pair (task, responses). A finished batch makes room for another, and its traces wait
-        until those before it are yielded; `items` is read ahead no further than this needs. The error of a group is
-        raised in the place of its traces.
+        Each item is a Group or a pair (task, responses), recorded at this `step` if it has none of its own. A finished
+        batch makes room for another, and its traces wait until those before it are yielded; `items` is read ahead no
+        further than this needs. The error of a group is raised in the place of its traces.
         """
         self._require_open()
         require_argument_type(
@@ -428,7 +431,7 @@ class Jury(ShortRepr):
             )
         done_group_count = 0
         total = len(items) if isinstance(items, Sized) else None
-        scheduler = self._make_scheduler(to_groups("items", items), sink, in_order=True)
+        scheduler = self._make_scheduler(to_groups("items", items, step), sink, in_order=True)
         async with aclosing(scheduler.run()) as results:
             async for finished in results:
                 for group in finished:
@@ -458,11 +461,15 @@ class Jury(ShortRepr):
                 ]
 
     def score_many(
-        self, items: Iterable[GroupLike], progress: GroupProgressCallback | None = None
+        self,
+        items: Iterable[GroupLike],
+        progress: GroupProgressCallback | None = None,
+        *,
+        step: int | None = None,
     ) -> Iterator[list[Trace]]:
         """Run `ascore_many` for callers without an event loop; `items` and `progress` are used in another thread."""
         self._require_open()
-        return self._iterate_in_own_loop(self.ascore_many(items, progress))
+        return self._iterate_in_own_loop(self.ascore_many(items, progress, step=step))
 
     def _iterate_in_own_loop(self, results: AsyncGenerator[T, None]) -> Iterator[T]:
         """Yield what an asynchronous generator yields in the jury's own event loop."""
@@ -623,7 +630,8 @@ class Jury(ShortRepr):
 
         A group is named by its task's id, a `step` and a `phase`. Without a step, every group is the next one of its
         task. With a step, the same responses return the stored traces, and only what failed by infrastructure is
-        requested again. The run that is in the folder is continued, if it has the settings of this jury.
+        requested again: after an interrupt, `score_many(items, step=1)` scores the groups that are missing. The run
+        that is in the folder is continued, if it has the settings of this jury.
 
         Raises InputError if the jury records already, if the folder holds another run, and where another process
         writes it.
@@ -761,7 +769,7 @@ def _load_evaluators_and_derivers(
         return load_evaluators(config), load_derivers(config)
 
 
-def _config_from_arguments(config: Any, settings: Mapping[str, Any]) -> Config:
+def _config_from_arguments(config: Config | None, settings: Mapping[str, Any]) -> Config:
     """Return the config, or the one with these settings. Raises InputError for both, and for another type."""
     if config is None:
         return parse_config_mapping(settings)
@@ -772,7 +780,7 @@ def _config_from_arguments(config: Any, settings: Mapping[str, Any]) -> Config:
         raise InputError(
             f"config: is given, and so is its key {sorted(settings)[0]!r}; give one of them"
         )
-    return cast(Config, config)
+    return config
 
 
 def _use_or_open_gateways(

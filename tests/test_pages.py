@@ -579,7 +579,7 @@ def test_the_snippets_print_what_the_page_shows(
         with redirect_stdout(printed):
             exec(compile(code, "docs/python.md", "exec"), names)
         assert printed.getvalue() == shown, code
-    assert len(snippets) == 10
+    assert len(snippets) == 11
 
 
 def test_the_page_lists_the_methods_of_a_run_and_every_public_name_once() -> None:

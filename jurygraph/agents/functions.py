@@ -10,10 +10,11 @@ def short(task: TaskView, response: Response) -> float:
 import contextlib
 import hashlib
 import inspect
+import pkgutil
 import sys
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, overload
+from typing import Annotated, Any, Self, overload
 
 from pydantic import Field, create_model
 
@@ -144,6 +145,19 @@ class FunctionEvaluator(CallableEvaluator):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.target(*args, **kwargs)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle by the dotted path if that leads here: pickle does not find a decorated function behind its name."""
+        with contextlib.suppress(AttributeError, ImportError, ValueError):
+            path = f"{self.target.__module__}:{self.target.__qualname__}"
+            if pkgutil.resolve_name(path) is self:
+                return pkgutil.resolve_name, (path,)
+        return super().__reduce_ex__(protocol)
+
+    def __copy__(self) -> Self:
+        duplicate = object.__new__(type(self))
+        vars(duplicate).update(vars(self))
+        return duplicate
 
     def answer(self, inputs: EvaluatorInput) -> Any:
         responses = (inputs.responses,) if self.scope == "group" else inputs.responses
@@ -379,11 +393,13 @@ REGISTERED_EVALUATORS: dict[str, CallableEvaluator | None] = {}
 
 
 @overload
-def evaluator(target: Callable[..., Any], /) -> FunctionEvaluator: ...
+def evaluator(
+    target: Callable[..., Any], /, *, name: str | None = None, **settings: Any
+) -> FunctionEvaluator: ...
 @overload
 def evaluator(
     target: None = None, /, *, name: str | None = None, **settings: Any
-) -> Callable[[Any], Evaluator]: ...
+) -> Callable[[Callable[..., Any]], FunctionEvaluator]: ...
 @overload
 def evaluator(target: Any, /, *, name: str | None = None, **settings: Any) -> Evaluator: ...
 def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any) -> Any:

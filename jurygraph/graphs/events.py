@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Literal
 
+from jurygraph.display import ReprParts
 from jurygraph.schema import FrozenModel, RecordedVerdict, Trace
 from jurygraph.schema.conversation import OMITTED_IF_NONE
 from jurygraph.schema.frozen_model import Id, JsonFields
@@ -31,6 +32,9 @@ class VerdictGiven(FrozenModel):
     task_id: Id
     verdict: RecordedVerdict
 
+    def _repr_parts(self) -> ReprParts:
+        return [("task", self.task_id), *self.verdict._repr_parts()]
+
 
 class RewardGiven(FrozenModel):
     """The trace of a response, with its reward: the last event about it."""
@@ -40,11 +44,14 @@ class RewardGiven(FrozenModel):
     response_id: Id
     trace: Trace
 
+    def _repr_parts(self) -> ReprParts:
+        return self.trace._repr_parts()
 
-Event = QuestionSent | VerdictGiven | RewardGiven
-EventListener = Callable[[Event], object]
+
+JuryEvent = QuestionSent | VerdictGiven | RewardGiven
+EventListener = Callable[[JuryEvent], object]
 
 
-def to_dict(event: Event) -> JsonFields:
+def to_dict(event: JuryEvent) -> JsonFields:
     """Return an event as JSON values, for callbacks and streams of others; a trace comes without its plan."""
     return event.model_dump(mode="json", exclude={"trace": {"plan"}})

@@ -146,20 +146,26 @@ def make_planned_group(group: Group, plan: Plan) -> PlannedGroup:
 GroupLike = Group | tuple[Task, Sequence[Response | str]]
 
 
-def to_groups(argument: str, items: Any) -> Iterator[Group]:
-    """Return an argument's Groups and pairs as groups. Raises InputError with the place of a wrong one."""
+def to_groups(argument: str, items: Any, step: int | None = None) -> Iterator[Group]:
+    """Return an argument's Groups and pairs as groups, at this step if they have none of their own.
+
+    Raises InputError with the place of a wrong one.
+    """
     require_argument_type(argument, items, Iterable, _GROUP_ITEM_HINT)
-    return (_to_group(f"{argument}[{index}]", item) for index, item in enumerate(items))
+    return (_to_group(f"{argument}[{index}]", item, step) for index, item in enumerate(items))
 
 
-def _to_group(where: str, item: Any) -> Group:
+def _to_group(where: str, item: Any, step: int | None) -> Group:
     if isinstance(item, Group):
-        return item
+        if step is None or item.step is not None:
+            return item
+        return item.at(step, item.phase, item.rank, item.task, item.plan)
     require_argument_type(where, item, tuple, _GROUP_ITEM_HINT)
     if len(item) != 2:
         raise InputError(f"{where}: has {len(item)} entries; {_GROUP_ITEM_HINT}")
+    task, responses = item
     try:
-        return Group(*item)
+        return Group(task, responses, step=step)
     except InputError as error:
         raise InputError(f"{where}.{error}") from None
 

@@ -27,7 +27,7 @@ from pydantic import BaseModel, create_model
 from jurygraph.decision.recipe import component_sources, component_weights
 from jurygraph.errors import InputError
 from jurygraph.graphs.context import GraphContext
-from jurygraph.graphs.events import Event, EventListener, RewardGiven, to_dict
+from jurygraph.graphs.events import EventListener, JuryEvent, RewardGiven, to_dict
 from jurygraph.graphs.groups import Group
 from jurygraph.messages import describe_type, did_you_mean
 from jurygraph.schema import Response, Task, Trace
@@ -60,7 +60,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         self,
         context: GraphContext,
         score: ScoreGroup,
-        iterate_events: Callable[[AsyncGenerator[Any, None]], Iterator[Any]],
+        iterate_events: Callable[[AsyncGenerator[JuryEvent, None]], Iterator[JuryEvent]],
         run: Callable[[Coroutine[Any, Any, Any]], list[Trace]],
     ) -> None:
         """Make it of what a jury scores with; `iterate_events` and `run` are for callers without an event loop."""
@@ -95,28 +95,24 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
                 graph.nodes[name] = Node(name, name, None, None)
         return graph
 
-    def stream(
+    # events are not what `invoke` returns, as langchain-core has it
+    def stream(  # type: ignore[override]
         self,
         input: ReadOnlyFields,  # noqa: A002 - as langchain-core names it
         config: RunnableConfig | None = None,
         **kwargs: Any,
-    ) -> Iterator[Any]:
+    ) -> Iterator[JuryEvent]:
         """Yield the events of the scoring."""
         return self._iterate(self.astream(input, config))
 
-    async def astream(
+    def astream(  # type: ignore[override]
         self,
         input: ReadOnlyFields,  # noqa: A002 - as langchain-core names it
         config: RunnableConfig | None = None,
         **kwargs: Any,
-    ) -> AsyncGenerator[Any, None]:
-        """Yield the events of a run that callbacks see as they see `ainvoke`."""
-        scored_events = stream_events(
-            lambda listener: self.ainvoke(input, config, listener=listener)
-        )
-        async with aclosing(scored_events) as events:
-            async for event in events:
-                yield event
+    ) -> AsyncGenerator[JuryEvent, None]:
+        """Return the events of a run that callbacks see as they see `ainvoke`."""
+        return stream_events(lambda listener: self.ainvoke(input, config, listener=listener))
 
     def as_node(
         self, traces: str, plan: str | None, **input_keys: str | None
@@ -137,8 +133,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
             return update
 
         def judge(state: Any, config: RunnableConfig) -> JsonFields:
-            judged = self.invoke(read_state(state), config, write=get_stream_writer())
-            return to_update(judged)
+            return to_update(self.invoke(read_state(state), config, write=get_stream_writer()))
 
         async def ajudge(state: Any, config: RunnableConfig) -> JsonFields:
             judged = await self.ainvoke(read_state(state), config, write=get_stream_writer())
@@ -175,9 +170,9 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
 
 async def stream_events(
     score: Callable[[EventListener], Any],
-) -> AsyncGenerator[Event, None]:
+) -> AsyncGenerator[JuryEvent, None]:
     """Yield the events that `score` gives to its listener, while it runs; then raise its error, if it has one."""
-    events: asyncio.Queue[Event | None] = asyncio.Queue()
+    events: asyncio.Queue[JuryEvent | None] = asyncio.Queue()
     scoring = asyncio.ensure_future(score(events.put_nowait))
     scoring.add_done_callback(lambda _: events.put_nowait(None))
     try:
@@ -208,13 +203,13 @@ def read_runnable_input(value: Any) -> Group:
     return Group(**{**value, "task": task, "responses": responses})
 
 
-def _read_response(item: Any) -> Response | str:
+def _read_response(item: Any) -> Any:
+    """Return a mapping or a message as a Response; anything else as it is, for the group to accept or refuse."""
     if isinstance(item, Mapping):
         return Response(**item)
     if isinstance(item, BaseMessage):
         return Response(messages=[item])
-    response: Response | str = item
-    return response
+    return item
 
 
 def _get_state_value(state: Any, key: str) -> Any:

@@ -99,14 +99,13 @@ def fill_failed(
     rule: FailedRewardRule,
     *,
     normalize: AdvantageNormalization = "std",
-    ddof: int = 1,
     why: str = "",
     setting: str = "`failed` is `raise`",
 ) -> FilledRewards:
     """Return the rewards of a whole group with the failed ones, which are None, as the rule has them.
 
-    `normalize` and `ddof` are the trainer's, for the factor; `setting` and `why` are in the message of an error:
-    why the rule is `raise`, and what failed. Raises `NoRewardError` by the rule `raise`, and where `neutral` has no
+    `normalize` is the trainer's, for the factor; `setting` and `why` are in the message of an error: why the rule is
+    `raise`, and what failed. Raises `NoRewardError` by the rule `raise`, and where `neutral` has no
     mean because no member was judged.
     """
     values = list(rewards)
@@ -125,7 +124,7 @@ def fill_failed(
             )
             raise NoRewardError(f"{problem}{why}")
         fill_value = fsum(judged) / len(judged)
-        factor = filling_factor(len(judged), len(values), normalize=normalize, ddof=ddof)
+        factor = filling_factor(len(judged), len(values), normalize=normalize)
     else:
         assert isinstance(rule, float)
         fill_value = rule

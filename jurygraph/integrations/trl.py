@@ -11,7 +11,6 @@ import logging
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
 from inspect import isawaitable, signature
@@ -149,20 +148,13 @@ def _read_normalization(trainer: Any) -> AdvantageNormalization | None:
     return normalization_by_scale_option.get(getattr(trainer, "scale_rewards", "group"))
 
 
-class ScoredBatch(NamedTuple):
-    """A call of the trainer after scoring: the values that it gets, and which of them the jury gave itself."""
-
-    values: RewardValues
-    is_judged: list[bool]
-
-
 @dataclass(eq=False)
 class _SharedTrainerCall:
     """One call of the trainer, which the jury's function and the others make each; it is scored once."""
 
     prompts: Sequence[Any]
     completions: Sequence[Any]
-    scoring: "asyncio.Task[ScoredBatch]"
+    scoring: "asyncio.Task[RewardValues]"
     functions: set[int]
 
     def matches(self, prompts: Sequence[Any], completions: Sequence[Any]) -> bool:
@@ -193,9 +185,6 @@ class JuryScorer:
         self._group_size = group_size
         self._others = others
         self._name = name
-        self._reset_process_state()
-
-    def _reset_process_state(self) -> None:
         self._calls: list[_SharedTrainerCall] = []
         self._failed_group_counts: Counter[tuple[str, str]] = Counter()
         self._warnings: set[str] = set()
@@ -206,17 +195,14 @@ class JuryScorer:
             self._warnings.add(message)
             log.warning(message, *arguments)
 
-    def __getstate__(self) -> dict[str, Any]:
-        names = ("jury", "_columns", "_failed", "_group_size", "_others", "_name")
-        return {name: getattr(self, name) for name in names}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._reset_process_state()
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how another process makes this one: it has no calls and no warnings yet."""
+        settings = (self._columns, self._failed, self._group_size, self._others, self._name)
+        return JuryScorer, (self.jury, *settings)
 
     async def score(
         self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
-    ) -> ScoredBatch:
+    ) -> RewardValues:
         """Return the rewards of a call; the jury's function among several is number 0."""
         loop = self.jury.open().loop  # before there is a coroutine, since it may fail
         scoring = loop.submit(self._score_once(0, prompts, completions, columns))
@@ -228,7 +214,7 @@ class JuryScorer:
         prompts: Sequence[Any],
         completions: Sequence[Any],
         columns: Mapping[str, Any],
-    ) -> ScoredBatch:
+    ) -> RewardValues:
         """Return the rewards of a call for the function of this number, and wait for them."""
         return self.jury.open().run(self._score_once(function, prompts, completions, columns))
 
@@ -238,7 +224,7 @@ class JuryScorer:
         prompts: Sequence[Any],
         completions: Sequence[Any],
         columns: Mapping[str, Any],
-    ) -> ScoredBatch:
+    ) -> RewardValues:
         """Return the rewards of a call, which the first of its functions to come lets the jury make.
 
         It runs in the jury's event loop, so that whoever waits for it, in any loop or thread, never keeps it from going
@@ -266,10 +252,16 @@ class JuryScorer:
 
     async def _score_batch(
         self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
-    ) -> ScoredBatch:
+    ) -> RewardValues:
         batch = self._read_trainer_batch(prompts, completions, columns)
-        with _name_row_of_task(batch):
+        try:
             traces = await self.jury.score(batch.groups)
+        except PlanError as error:
+            # by its task's id, a digest of what it contains, nobody finds the row
+            for group, members in zip(batch.groups, batch.members, strict=True):
+                if repr(group.task.id) in str(error):
+                    raise PlanError(f"{batch.describe(members[0])}: {error}") from error
+            raise
         return self._finish_batch(batch, traces, columns)
 
     def check(self, dataset: Iterable[Mapping[str, Any]]) -> None:
@@ -467,7 +459,7 @@ class JuryScorer:
 
     def _finish_batch(
         self, batch: "_TrainerBatch", scored: Sequence[Sequence[Trace]], columns: Mapping[str, Any]
-    ) -> ScoredBatch:
+    ) -> RewardValues:
         """Return the values that the trainer gets, after what is logged of them. Raises `NoRewardError`."""
         size = sum(map(len, batch.members))
         traces: list[Trace | None] = [None] * size
@@ -495,7 +487,7 @@ class JuryScorer:
             for name, value in _measure_call(scored_traces, factors, is_free):
                 log_metric(f"{self._name}/{name}", value)
         _log_trace_columns(columns.get("log_extra"), self._name, scored_traces, factors)
-        return ScoredBatch(values, [trace.reward.value is not None for trace in scored_traces])
+        return values
 
     def _find_judged_rewards(self, scored: Sequence[Sequence[Trace]]) -> RewardValues:
         """Return the rewards of a call for which a model was asked, where the jury has any: one shows that it works.
@@ -595,18 +587,6 @@ class _TrainerBatch(NamedTuple):
     trainer: TrainerSettings
     record_count: int
     """The records of the run before the call is scored."""
-
-
-@contextmanager
-def _name_row_of_task(batch: _TrainerBatch) -> Iterator[None]:
-    """Name the row in the error of a task that has no plan: by a digest of its content nobody finds it."""
-    try:
-        yield
-    except PlanError as error:
-        for group, members in zip(batch.groups, batch.members, strict=True):
-            if repr(group.task.id) in str(error):
-                raise PlanError(f"{batch.describe(members[0])}: {error}") from error
-        raise
 
 
 def _kind_of_failure(trace: Trace) -> str:
@@ -724,7 +704,7 @@ async def jury_reward(
     Raises `NoRewardError` as the setting `failed` has it, and for three groups in a row without a reward,
     those next to a judged one left out.
     """
-    return (await scorer.score(prompts, completions, columns)).values
+    return await scorer.score(prompts, completions, columns)
 
 
 class JuryReward(partial[Awaitable[RewardValues]]):
@@ -766,20 +746,17 @@ class MaskedRewardFunction:
     def __call__(
         self, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any
     ) -> RewardValues:
-        scored = self._scorer.score_blocking(self._number, prompts, completions, columns)
+        jury_values = self._scorer.score_blocking(self._number, prompts, completions, columns)
         result = self._function(prompts=prompts, completions=completions, **columns)
-        values = (
-            self._scorer.jury.open().run(_await_result(result)) if isawaitable(result) else result
-        )
-        wrapped_function_values = list(values)
-        if len(wrapped_function_values) != len(completions):
-            problem = f"returned {len(wrapped_function_values)} rewards for {len(completions)} completions"
+        if isawaitable(result):
+            result = self._scorer.jury.open().run(_await_result(result))
+        values = list(result)
+        if len(values) != len(completions):
+            problem = f"returned {len(values)} rewards for {len(completions)} completions"
             raise InputError(f"{self.__name__}: {problem}")
         return [
-            value if is_judged or jury_reward_value is not None else None
-            for value, is_judged, jury_reward_value in zip(
-                wrapped_function_values, scored.is_judged, scored.values, strict=True
-            )
+            None if jury_value is None else value
+            for value, jury_value in zip(values, jury_values, strict=True)
         ]
 
 

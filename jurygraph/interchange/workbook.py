@@ -5,8 +5,10 @@ No spreadsheet evaluates a text of a run; one that looks like a formula is marke
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from openpyxl import Workbook
@@ -17,6 +19,7 @@ from openpyxl.worksheet.properties import PageSetupProperties
 from pydantic import JsonValue
 
 from jurygraph.errors import InputError
+from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.messages import (
     escape_multiline_text,
     format_count,
@@ -30,6 +33,7 @@ from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
 from jurygraph.runs.table_reader import TableOptions
 from jurygraph.schema import Call
+from jurygraph.schema.rating import format_label
 from jurygraph.schema.task import last_request_text
 from jurygraph.sources.csv_text import escape_formulas
 from jurygraph.views.agents import (
@@ -43,6 +47,7 @@ from jurygraph.views.agents import (
 from jurygraph.views.components import JudgedValues, compare_components
 from jurygraph.views.juries import describe_jury_votes
 from jurygraph.views.labels import compare_by_label
+from jurygraph.views.rewards import PREDICTED_COLUMN_PREFIX, predicted_score_column_names
 from jurygraph.views.trace import criterion_texts, describe_lost_points
 
 MAX_SHEET_ROWS = 1_048_576
@@ -108,7 +113,12 @@ def read_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
     columns, rows = read_response_sheet(run, options)
     reward = [column.title for column in columns].index("Reward")
     scored_rows = [row for row in rows if row[reward] is not None]
+    questions = run.reviewer_questions()
+    reviewer_sheets = {}
+    if questions:  # before all others: these runs are made to hand this on
+        reviewer_sheets["Reviewers"] = read_reviewer_sheet(run, options, questions)
     return {
+        **reviewer_sheets,
         "Agents": read_agent_sheet(
             run, len(rows)
         ),  # first, so that the file opens on who is better
@@ -218,6 +228,64 @@ def read_response_sheet(run: Run, options: TableOptions) -> Sheet:
         rows.append((reward.value, cells))
     rows.sort(key=lambda row: (row[0] is None, row[0] or 0.0))
     return [*_RESPONSE_SHEET_COLUMNS, *columns], [cells for _, cells in rows]
+
+
+def read_reviewer_sheet(run: Run, options: TableOptions, questions: Sequence[str]) -> Sheet:
+    """Return a row for each response, in the order of the run: what each reviewer would give, and the judge's answers.
+
+    Numbers are on the scales of the `questions`, which are those about a reviewer. Their mean is that of the
+    predictions that there are, while the reward counts what is missing as the worst.
+    """
+    names = [
+        name.removeprefix(PREDICTED_COLUMN_PREFIX)
+        for name in predicted_score_column_names(questions)
+    ]
+    scales: dict[str, str] = {}
+    rows = []
+    for trace, response, _ in options.read_responses(run):
+        predictions = run.predicted_scores(trace)
+        answers = defaultdict(list)
+        for explained in run.explain_trace(trace).explained.verdicts:
+            verdict = explained.verdict
+            answers[verdict.question].append(_describe_answer(explained))
+            if verdict.scale is not None:
+                low, high = verdict.scale
+                scales[verdict.question] = f" ({low:g} to {high:g})"
+        values = [predictions.get(question) for question in questions]
+        predicted = [value for value in values if value is not None]
+        cells: list[JsonValue] = [
+            trace.response_id,
+            trace.agent,
+            ERASED_PLACEHOLDER if response is None else response.excerpt(_MAX_ANSWER_LENGTH),
+            fmean(predicted) if predicted else None,
+            *values,
+            ", ".join(name for name, value in zip(names, values, strict=True) if value is None),
+            *(", ".join(answers[question]) for question in questions),
+        ]
+        rows.append(cells)
+    columns = [
+        *(SheetColumn("Response", 28), SheetColumn("Agent", 18)),
+        SheetColumn(f"Text, up to {_MAX_ANSWER_LENGTH:,} characters", 60),
+    ]
+    subjects = {question.rpartition("@")[0] for question in questions}
+    if len(subjects) == len(set(scales.values())) == 1:
+        columns.append(SheetColumn("Mean" + next(iter(scales.values())), 14, "0.0"))
+    else:  # of judges or dimensions that have no mean
+        rows = [row[:3] + row[4:] for row in rows]
+    for name, question in zip(names, questions, strict=True):
+        columns.append(SheetColumn(f"{name}{scales.get(question, '')}", 14, "0.0"))
+    columns.append(SheetColumn("No prediction for", 20))
+    columns += [SheetColumn(f"{name}: answers of the judge", 26) for name in names]
+    return columns, rows
+
+
+def _describe_answer(explained: ExplainedVerdict) -> str:
+    """Return what a judge said, and whether that counts in the prediction."""
+    verdict = explained.verdict
+    if verdict.native is None or verdict.is_worst_case:
+        return "without a quotation" if verdict.is_worst_case else verdict.status
+    answer = format_label(verdict.native)
+    return f"{answer} (too unsure)" if explained.effect == "discarded" else answer
 
 
 def read_label_sheet(run: Run, label: str) -> Sheet:

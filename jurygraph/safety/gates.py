@@ -41,7 +41,6 @@ INVISIBLE_CHARACTERS = (
 (fillers, joiners, bidirectional marks, variation selectors, tags), blanks that are not white space, and surrogates."""
 
 _INVISIBLE_CHARACTERS_PATTERN = re.compile(f"[{INVISIBLE_CHARACTERS}]+")
-_NON_ALPHANUMERIC_BYTES = bytes(code for code in range(128) if not chr(code).isalnum())
 _CONTROL_CHARACTER_TABLE = dict.fromkeys((*range(9), *range(14, 32), 127))
 _REPLACEMENT_BY_CHARACTER = dict(
     zip(
@@ -91,8 +90,6 @@ def _fold_piece(text: str) -> str:
 
 def keep_letters_and_digits(read: str) -> str:
     """Return the letters and digits of a folded text, with nothing between them."""
-    if read.isascii():
-        return read.encode().translate(None, _NON_ALPHANUMERIC_BYTES).decode()
     return "".join(filter(str.isalnum, read))
 
 

@@ -5,7 +5,7 @@ It holds no secret.
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict
 
 from pydantic import (
     AfterValidator,
@@ -673,3 +673,32 @@ class Config(ModelWithCode):
         first_choices += [escalation.first for escalation in escalations]
         fallback_models = frozenset(escalation.then for escalation in escalations)
         return fallback_models.difference(*first_choices)
+
+
+class JurySettings(TypedDict, total=False):
+    """The keys of a config as arguments of `Jury`, for type checkers: a value may be all that a Config makes of it."""
+
+    preset: Any
+    version: int
+    purpose: Any
+    model: Any
+    models: Any
+    evaluators: Any
+    derivers: Any
+    components: Any
+    reward: Any
+    gates: Any
+    scale: float
+    clip: Any
+    weights: Any
+    rubric: Any
+    criteria: Any
+    task_defaults: Any
+    panel: Any
+    calibration: Any
+    annotation: Any
+    failure: Any
+    calls: Any
+    safety: Any
+    langsmith: bool
+    workspaces: Any

@@ -226,12 +226,13 @@ def _make_choice_setting(key: str, label: str, value: str, choices: Sequence[str
 class AgentRanker:
     """Ranks the agents of a run, which must stay open, under other settings; each config is decided once.
 
-    `groups` are its groups; by default they are read. Raises as `VerdictTables` and `rescore` do.
+    `groups` are its groups; by default they are read. Tasks whose texts were erased keep their rewards. Raises as
+    `VerdictTables` and `rescore` do.
     """
 
     def __init__(self, run: Run, groups: Iterable[PackedGroupVerdicts] | None = None) -> None:
         self.run = run
-        self.tables = VerdictTables(run, groups)
+        self.tables = VerdictTables(run, groups, keeps_erased=True)
         names_of_rows = np.array(self.tables.agents, dtype=object)
         agents, self.agent = np.unique(names_of_rows, return_inverse=True)
         self.agents: list[str] = agents.tolist()
@@ -671,6 +672,9 @@ def _notes(figures: Figures, others: int, ranker: AgentRanker) -> Iterator[str]:
     if differences > 1:
         yield f"the intervals of the {differences} differences hold together with 95 %"
     yield "failed rewards are in no mean"
+    erased = len(ranker.tables.erased_tasks)
+    if erased:
+        yield f"{format_count(erased, 'task')} whose texts were erased keep their rewards whatever setting is tried"
     judged_members = [member for member in figures["members"] if member.scale is not None]
     if judged_members:
         yield (

@@ -5,6 +5,7 @@ What few readers need is laid out on demand: every pair of judges, every reviewe
 
 from collections.abc import Iterable
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from jurygraph.messages import join_names, shorten
@@ -84,7 +85,12 @@ def _reviewer_tables(figures: Figures) -> ReportSections:
 
 def _detail_tables(figures: Figures) -> ReportSections:
     """Yield the judges by numbers of examples, the pairs of judges, and their reasons."""
-    yield _judge_table("by examples", figures["curve"])
+    curve_rows = []
+    for _, rows_of_judge in groupby(figures["curve"], itemgetter("dimension", "judge")):
+        curve = list(rows_of_judge)
+        if len(curve) > 1:  # a single point is a row of the judges' table
+            curve_rows += curve
+    yield _judge_table("by examples", curve_rows)
     columns = {
         "error of": "first",
         "less that of": "second",

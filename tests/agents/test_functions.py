@@ -1,8 +1,10 @@
 """Functions, Runnables and compiled graphs as evaluators, called as the state machine calls them."""
 
 import asyncio
+import copy
 import inspect
 import linecache
+import pickle
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -55,7 +57,24 @@ def short(task: TaskView, response: Response) -> float:
     return 1.0 if len(response.text) < 4 else 0.0
 
 
+@jg.evaluator(layer="check")
+def capped(task: TaskView, response: Response, most: int = 3) -> float:
+    return 1.0 if len(response.text) < most else 0.0
+
+
 # The decorator
+
+
+def test_a_decorated_function_is_pickled_by_its_path_and_another_one_with_its_state() -> None:
+    config = pickle.loads(pickle.dumps(jg.Config(evaluators=[capped])))
+    assert config.evaluators[0].target is capped
+    renamed = pickle.loads(pickle.dumps(jg.evaluator(short, name="renamed")))
+    assert (renamed.name, renamed.target) == ("renamed", short)
+    with_params = copy.copy(capped)
+    with_params.set_params({"most": 9})
+    assert (answer(capped, LONG), answer(with_params, LONG)) == (0.0, 1.0)
+    with pytest.raises(pickle.PicklingError, match="not the same object"):
+        pickle.dumps(with_params)
 
 
 def test_a_bare_decorator_registers_the_function_by_its_name() -> None:

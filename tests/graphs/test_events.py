@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.graphs.events import Event, VerdictGiven
 from jurygraph.models.request import Reply, Request
 from jurygraph.safety.evidence import LONG_TEXT_LENGTH
 from jurygraph.testing import ScriptedJudge
@@ -83,9 +82,11 @@ def open_jury(judge: dict[str, Any]) -> jg.Jury:
     return jg.Jury(model=model, evaluators=evaluators, reward={"judge": 1.0, "code": 0.5})
 
 
-async def stream_until_released(jury: jg.Jury, texts: Sequence[str], expected: int) -> list[Event]:
+async def stream_until_released(
+    jury: jg.Jury, texts: Sequence[str], expected: int
+) -> list[jg.JuryEvent]:
     """Return all events; a reply stays open until so many verdicts came."""
-    events: list[Event] = []
+    events: list[jg.JuryEvent] = []
     stream = jury.as_runnable().astream({"task": TASK, "responses": texts})
     async with aclosing(stream) as streamed:  # type: ignore[type-var]
         async for event in streamed:
@@ -95,9 +96,9 @@ async def stream_until_released(jury: jg.Jury, texts: Sequence[str], expected: i
     return events
 
 
-def last_verdicts(events: Sequence[Event]) -> list[jg.RecordedVerdict]:
+def last_verdicts(events: Sequence[jg.JuryEvent]) -> list[jg.RecordedVerdict]:
     by_key = {
-        event.verdict.key: event.verdict for event in events if isinstance(event, VerdictGiven)
+        event.verdict.key: event.verdict for event in events if isinstance(event, jg.VerdictGiven)
     }
     return sorted(by_key.values(), key=lambda verdict: verdict.key.sort_key)
 
@@ -141,7 +142,7 @@ def test_a_verdict_comes_while_another_reply_of_its_group_is_open(
 def test_the_error_of_a_listener_is_that_of_the_scoring() -> None:
     Gate.released = asyncio.Event()
 
-    def listen(event: Event) -> None:
+    def listen(event: jg.JuryEvent) -> None:
         if event.event == "verdict":
             Gate.released.set()
             raise RuntimeError("the display is closed")

@@ -16,7 +16,6 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 import jurygraph as jg
-from jurygraph.graphs.events import Event
 from jurygraph.testing import ScriptedJudge
 from tests.rows import all_rows
 
@@ -33,7 +32,7 @@ def rewards(traces: list[jg.Trace]) -> list[float | None]:
     return [trace.reward.value for trace in traces]
 
 
-def kinds(events: list[Event]) -> list[str]:
+def kinds(events: list[jg.JuryEvent]) -> list[str]:
     return [event.event for event in events]
 
 
@@ -54,7 +53,7 @@ def test_a_runnable_gives_the_traces_of_its_input() -> None:
 
 
 def test_the_events_come_verdict_by_verdict_and_end_with_the_rewards() -> None:
-    async def stream(runnable: Any) -> list[Event]:
+    async def stream(runnable: Any) -> list[jg.JuryEvent]:
         return [event async for event in runnable.astream({"task": TASK, "responses": LETTERS})]
 
     with polite_jury() as jury:
@@ -63,6 +62,10 @@ def test_the_events_come_verdict_by_verdict_and_end_with_the_rewards() -> None:
         assert {event.responses[0] for event in events[:2]} == {"letter/1", "letter/2"}
         assert [event.verdict.met for event in events[2:4]].count(True) == 1
         assert rewards([event.trace for event in events[4:]]) == [1.0, 0.0]
+        assert str(events[4]).startswith(
+            "RewardGiven(task='letter', response='letter/1', reward=1,"
+        )
+        assert "(task='letter', question='criteria/c1'," in str(events[2])
         assert kinds(asyncio.run(stream(jury.as_runnable()))) == kinds(events)
 
 
@@ -180,9 +183,7 @@ def test_a_node_reads_and_writes_the_keys_that_it_is_told(tmp_path: Path) -> Non
 
 def test_a_reward_is_explained_after_a_checkpoint_with_the_plan_in_the_state() -> None:
     """A trace is stored without its plan, which every trace of the group would repeat."""
-    modules = [("jurygraph.schema.plan", "Plan"), ("jurygraph.schema.trace", "Trace")]
-    modules.append(("jurygraph.schema.task", "Task"))
-    serializer = JsonPlusSerializer(allowed_msgpack_modules=modules)
+    serializer = JsonPlusSerializer(allowed_msgpack_modules=[jg.Task, jg.Trace, jg.Plan])
     thread: RunnableConfig = {"configurable": {"thread_id": "1"}}
     with polite_jury() as jury:
         desk = build_desk(jury, InMemorySaver(serde=serializer), plan="plan")

@@ -68,6 +68,31 @@ def test_a_group_is_named_by_its_task_its_phase_and_its_step(tmp_path: Path) -> 
     assert steps[:4] == ["eggs@1/1", "eggs@7/1", "eggs@test:7/1", "mine"], "as they were scored"
 
 
+def test_a_run_that_was_interrupted_goes_on_at_its_step(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    items = [(TASK, ["9"]), (OTHER, ["4", "5"])]
+    with jg.Jury(**CODE) as jury:
+        with jury.record(tmp_path / "run"):
+            list(jury.score_many(items[:1]))
+            list(jury.score_many(items[:1]))
+        assert not caplog.messages, "an epoch of the same training"
+        with jury.record(tmp_path / "run"):
+            again = list(jury.score_many([(TASK, ["8"]), *items]))
+        assert [ids(traces)[0] for traces in again] == ["eggs@3/1", "eggs@4/1", "hens@1/1"]
+        assert not caplog.messages, "another response came first"
+        with jury.record(tmp_path / "run"):
+            list(jury.score_many([items[0], *items]))
+            message = "to continue a run that was interrupted, write jury.score_many(items, step=4)"
+            assert [message in text for text in caplog.messages] == [True]
+            groups = [*items, jg.Group(OTHER, ["4", "5"]), jg.Group(OTHER, ["4"], step=5)]
+            found = list(jury.score_many(groups, step=1))
+        names = ["eggs@1/1", "hens@1/1", "hens@1/1", "hens@5/1"]
+        assert [ids(traces)[0] for traces in found] == names
+    with check(tmp_path / "run") as run:
+        assert run.tasks_scored == 6 + 2 + 1
+
+
 def test_the_same_group_at_the_same_step_is_read_and_another_one_refused(tmp_path: Path) -> None:
     judge = ScriptedJudge({"polite": lambda text: "please" in text})
     settings = {"model": judge, "evaluators": [jg.criteria(["It is polite."])]}

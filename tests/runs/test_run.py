@@ -52,6 +52,8 @@ def test_every_trace_has_the_link_of_the_previous_record(plain: Path) -> None:
 def test_an_unknown_id_is_refused_with_the_nearest_one(plain: Path) -> None:
     with pytest.raises(InputError, match=r"there is no response 't2/r9'; did you mean t2/r"):
         Run.open(plain).find_trace("t2/r9")
+    with pytest.raises(InputError, match=r"did you mean t1/r"):
+        Run.open(plain).find_trace("t1@2/r0")
     with pytest.raises(
         InputError, match=r"^response_id: is an int; use the `response_id` of a trace"
     ):

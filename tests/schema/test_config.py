@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Config, FormatGate, InputConfig, WeightsConfig
+from jurygraph.schema.config import JurySettings
 from tests.rows import all_rows
 from tests.schema.samples import CONFIG
 
@@ -95,6 +96,10 @@ def test_fixed_weights_are_listed_exactly_when_the_method_is_fixed(
     with pytest.raises(InputError, match="exactly when `method` is fixed"):
         WeightsConfig(method=method, fixed=fixed)
     assert WeightsConfig(method="fixed", fixed={"ann": 1.0}).fixed == {"ann": 1.0}
+
+
+def test_type_checkers_know_the_keys_of_a_config_as_arguments_of_a_jury() -> None:
+    assert [*JurySettings.__annotations__] == ["preset", *Config.model_fields]
 
 
 def test_the_kind_of_a_gate_selects_its_model() -> None:

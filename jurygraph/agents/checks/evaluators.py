@@ -244,8 +244,6 @@ class UnknownValues:
         return "unshown" if is_value_unshown else "untold"
 
     def measure(self, compute_measure: MeasureFunction) -> _PossibleMeasures:
-        if not self._unknown:
-            return [compute_measure({"yes": True, "no": False})] * 4
         return [
             compute_measure({"yes": True, "no": False, "unshown": unshown, "untold": untold})
             for unshown, untold in product((False, True), repeat=2)

@@ -40,7 +40,6 @@ from jurygraph.schema.frozen_model import (
     Count,
     Id,
     ParamsModel,
-    ReadOnlyFields,
     StrictBool,
     canonical_json,
     iter_json_values,
@@ -258,7 +257,8 @@ def _compile_argument_validators(task_id: str, tools: tuple[bytes, ...]) -> Mapp
             raise PlanError(
                 f"{error_location}: has no name; write OpenAI's form, with `function.name`"
             )
-        schema = _get_arguments_schema(function)
+        # in OpenAI's form or Anthropic's
+        schema = function.get("parameters", function.get("input_schema")) or {}
         try:
             validator_class = validator_for(schema, default=Draft202012Validator)
             validator_class.check_schema(schema)
@@ -274,11 +274,6 @@ def _compile_argument_validators(task_id: str, tools: tuple[bytes, ...]) -> Mapp
             ) from None
         validators[function["name"]] = validator
     return validators
-
-
-def _get_arguments_schema(tool: ReadOnlyFields) -> Any:
-    """Return the schema of a tool's arguments, in OpenAI's form or Anthropic's."""
-    return tool.get("parameters", tool.get("input_schema")) or {}
 
 
 def _refuse_unsafe_patterns(schema: Any, error_location: str) -> None:

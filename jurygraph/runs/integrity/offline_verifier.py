@@ -50,6 +50,8 @@ OWNERS = {"task": "task", "group": "task", "trace": "response"}
 TEXT_BITS = 20
 """The texts of record n have the numbers from n << TEXT_BITS on."""
 MAX_LISTED = 20
+STATEMENT_BEGINNINGS = ('{"reason":', '{"message":', '{"quotes":', '{"native":', '{"labels":')
+"""How texts begin that say what a verdict says, or how a response is labelled; other texts may begin so, too."""
 
 
 class VerificationError(Exception):
@@ -352,18 +354,13 @@ class Ledger(RecordChain):
         self.rewards: dict[
             str, list[Any]
         ] = {}  # by response: its task, and its reward as traces.jsonl has it
+        self.shown: dict[str, StoredTrace] = {}  # by response
+        self.statements: dict[int, str] = {}  # digests of what texts say, by their numbers
         self.base: Ledger | None = None
         self._folder = folder
         self._task = ""
-        texts = read_canonical_lines(folder / "texts.jsonl", 3)
         with add_place_to_errors("records.jsonl and texts.jsonl"):
-            self.verify_records_and_texts(
-                self._records(),
-                (
-                    (text["id"], bytes.fromhex(text["salt"]), text["content"].encode())
-                    for text in texts
-                ),
-            )
+            self.verify_records_and_texts(self._records(), self._texts())
             differences = self.find_differences(self._records())
             if differences is not None:
                 raise VerificationError("\n  ".join(differences.lines()))
@@ -373,8 +370,15 @@ class Ledger(RecordChain):
             fields = (record[name] for name in ("seq", "kind", "key", "at", "body"))
             yield (*fields, bytes.fromhex(record["link"]))
 
+    def _texts(self) -> "Iterator[tuple[int, bytes, bytes]]":
+        for text in read_canonical_lines(self._folder / "texts.jsonl", 3):
+            statement = digest_statement(text["content"])
+            if statement is not None:
+                self.statements[text["id"]] = statement
+            yield text["id"], bytes.fromhex(text["salt"]), text["content"].encode()
+
     def read(self, kind: str, key: str, body: Any) -> Any:
-        """Return the body of a decision or a task; check the reward of a trace, and the base of a run."""
+        """Return what later records need of a decision, a task or a survey; check rewards, and the base of a run."""
         if kind == "run":
             self.run = {**body, "key": key}
             origin = body["base"]
@@ -393,7 +397,62 @@ class Ledger(RecordChain):
             task = self.tasks.setdefault(key, self._task)
             specs = self.known["decision", self.known["task", task]["decision"]]["specs"]
             self.rewards[key] = [task, *check_reward(body["reward"], specs)]
+            if self.base is None:
+                questions = self.known["survey", self.known["task", task]["survey"]]
+                self.shown[key] = StoredTrace.read(body, len(self.links) << TEXT_BITS, questions)
+        if kind == "survey":
+            return [question["id"] for question in body["questions"]]
         return body if kind in ("decision", "task") else None
+
+
+class StoredTrace(NamedTuple):
+    """The agent and the verdicts in the record of a trace, with the numbers of the texts that have the rest."""
+
+    agent: "str | None"
+    labels: "int | None"
+    verdicts: "list[list[Any]]"
+    """The question, sample and score of each, and the number of its text, if it has one."""
+
+    @classmethod
+    def read(cls, body: Any, first_text: int, questions: "list[str]") -> "StoredTrace":
+        verdicts = []
+        for verdict in body["verdicts"]:
+            text = first_text + verdict["text"] if "text" in verdict else None
+            question = questions[verdict["question"]]
+            verdicts.append([question, verdict.get("sample", 0), verdict.get("score"), text])
+        labels = first_text + body["about"] if "about" in body else None
+        return cls(body.get("agent"), labels, verdicts)
+
+    def check(self, trace: Any, statements: "dict[int, str]") -> None:
+        """Check a line of traces.jsonl against the record; of an erased text nothing is said."""
+        require(trace["agent"] == self.agent, "has another agent than its record")
+        labels = digest_shown({}) if self.labels is None else statements.get(self.labels)
+        require(labels in (None, digest_shown(trace["labels"])), "has other labels than its record")
+        shown = [one for one in trace["verdicts"] if one["about"] == trace["response_id"]]
+        scores = [[one["question"], one["sample"], one["score"]] for one in shown]
+        require(scores == [row[:3] for row in self.verdicts], "has other scores than its record")
+        for verdict, row in zip(shown, self.verdicts):  # noqa: B905 - Python 3.8 knows no `strict`
+            stored = digest_shown(["", []]) if row[3] is None else statements.get(row[3])
+            quotes = [evidence["quote"] for evidence in verdict["evidence"]]
+            require(
+                stored in (None, digest_shown([verdict["reason"], quotes])),
+                f"has another reason or quotation on {row[0]} than its record",
+            )
+
+
+def digest_statement(content: str) -> "str | None":
+    """Return the digest of the reason and quotations, or the labels, that a text contains; None of another text."""
+    if not content.startswith(STATEMENT_BEGINNINGS):
+        return None
+    try:
+        text = json.loads(content)
+    except ValueError:  # a response may begin so
+        return None
+    return digest_shown(text.get("labels", [text.get("reason", ""), text.get("quotes", [])]))
+
+
+def digest_shown(value: Any) -> str:
+    return sha256(canonical_json(value))
 
 
 def check_reward(reward: "dict[str, Any]", specs: "list[dict[str, Any]]") -> "list[Any]":
@@ -420,7 +479,10 @@ def check_reward(reward: "dict[str, Any]", specs: "list[dict[str, Any]]") -> "li
     return [value, status, reward.get("coverage", 1.0), terms]
 
 
-def check_traces(path: Path, rewards: "dict[str, list[Any]]") -> None:
+def check_traces(path: Path, run: Ledger) -> None:
+    """Check each line of traces.jsonl against its record, all but what is left out of `Not proved`."""
+    rewards = dict(run.rewards)
+    stored = run if run.base is None else run.base
     for place, _, trace in read_lines(path):
         with add_place_to_errors(place):
             reward = trace["reward"]
@@ -436,6 +498,7 @@ def check_traces(path: Path, rewards: "dict[str, list[Any]]") -> None:
                 rewards.pop(trace["response_id"], None) == reward_fields,
                 "does not match its record",
             )
+            stored.shown[trace["response_id"]].check(trace, stored.statements)
     require(not rewards, f"traces.jsonl: {len(rewards)} traces are missing")
 
 
@@ -464,16 +527,17 @@ def verify_folder(folder: Path, head: "str | None") -> "Iterator[str]":
     yield f"holds: {len(run.rewards)} rewards, by their terms; every text, but for {erased_count} that were erased"
     config = sha256((folder / "config.yaml").read_bytes())
     require(config == run.run["config_file"], "config.yaml: is not that of this run")
-    check_traces(folder / "traces.jsonl", run.rewards)
-    yield "holds: config.yaml, and the rewards and terms in traces.jsonl"
+    check_traces(folder / "traces.jsonl", run)
+    yield "holds: config.yaml; in traces.jsonl rewards, terms, agents, labels, scores, reasons and quotations"
     require(
         head is None or head in run.head_digests_by_record().values(),
         f"records.jsonl: do not have the head {head}",
     )
     if (folder / "seal.txt").exists():
         yield from check_run_seal(folder, run)
-    yield "not proved: that verdicts lead to the terms (`jurygraph verify` does); the rest of traces.jsonl; that texts"
-    yield "are true; and, without a head or key that you know from elsewhere, that nothing was rebuilt"
+    yield "not proved: that verdicts lead to the terms (`jurygraph verify` does); the rest of traces.jsonl, such as"
+    yield "notes, counts, calls and offsets; that texts are true; and, without a head or key that you know from"
+    yield "elsewhere, that nothing was rebuilt"
 
 
 def main(arguments: "list[str] | None" = None) -> None:

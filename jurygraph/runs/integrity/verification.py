@@ -428,10 +428,11 @@ BUNDLE_README_TEXT = b"""\
 How to check this bundle: python3 -I verify.py in the unpacked folder, or python3 -I verify.py bundle.zip (Python 3.8).
 Whoever has reason to doubt verify.py as well takes jurygraph's own runs/integrity/offline_verifier.py: it is that file.
 Proved: records and texts are those of the head that it prints, rewards follow from their terms, and traces.jsonl shows
-these rewards. All can be forged, except a head that you know (--expect-head), or
-a seal: verify.py prints the command that checks its signature.
+these rewards, and the agents, labels, scores, reasons and quotations of the records. All can be forged, except a head
+that you know (--expect-head), or a seal: verify.py prints the command that checks its signature.
 Not here: prompts and replies of what a branch reused; they are in the run that it was branched from: export that too.
-Not proved: that verdicts lead to the terms (jurygraph verify); the rest of traces.jsonl; that texts are true.
+Not proved: that verdicts lead to the terms (jurygraph verify); the rest of traces.jsonl, such as
+notes, counts, calls and offsets of quotations; that texts are true.
 """
 
 

@@ -176,15 +176,24 @@ class VerdictTables:
     """The verdicts of a run as tables; the run must stay open.
 
     `groups` are those of the run; by default they are read from it, which raises `TraceMismatch` where it was changed.
+    With `keeps_erased`, tasks whose texts were erased keep their stored decision under every config.
 
     Attributes:
         responses: the id of each row, [R].
         agents: the agent of each row, "" without one.
         tasks: the task of each row, with the `group` of the task.
+        erased_tasks: those without texts.
     """
 
-    def __init__(self, run: Run, groups: Iterable[PackedGroupVerdicts] | None = None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        groups: Iterable[PackedGroupVerdicts] | None = None,
+        keeps_erased: bool = False,
+    ) -> None:
         self.run = run
+        self.erased_tasks: set[str] = set()
+        self._keeps_erased = keeps_erased
         self.responses: list[str] = []
         self.agents: list[str] = []
         self.tasks: list[tuple[str, str | None]] = []
@@ -211,6 +220,8 @@ class VerdictTables:
         questions = self.run.source.survey_without_texts(first.plan.survey).questions
         sizes = [len(group.responses) for group in groups]
         for group in groups:
+            if group.plan.inputs is None:
+                self.erased_tasks.add(group.task)
             self.responses += group.responses
             self.agents += [intern(agent or "") for agent in group.agents]
             self.tasks += [(group.task, group.task_cluster)] * len(group.responses)
@@ -242,7 +253,7 @@ class VerdictTables:
         return DecidedRewards(_concatenate_rewards(values), decisions, names)
 
     def _decision_under_config(self, task: str, config: Config, combiners: Combiners) -> Decision:
-        if config == self.run.config:
+        if config == self.run.config or (self._keeps_erased and task in self.erased_tasks):
             return self.run.decision_of(task)
         return self._task_with_survey(task).decide(self.run, config, combiners)
 

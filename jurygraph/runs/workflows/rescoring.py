@@ -260,8 +260,8 @@ def require_task_content(run: Run, task_id: str) -> RecordBody:
     content = run.stored_task_record(task_id)
     if content is None:
         raise InputError(
-            f"{run.folder}: the texts of task {task_id!r} were erased, "
-            "so its weights cannot be computed again; re-score it with unchanged settings alone"
+            f"{run.folder}: the texts of task {task_id!r} were erased, so its weights cannot be computed again; "
+            "`jurygraph study ranking --set …` leaves erased tasks as they are, and decides the others again"
         )
     return content
 

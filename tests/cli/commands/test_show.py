@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openpyxl import load_workbook
 
 from jurygraph.cli.commands import show
 from jurygraph.models.request import Request
@@ -373,6 +374,16 @@ def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_pr
     assert [[row[name] for name in columns] for row in rows] == [
         ["ok", "0.0", "", question],
         ["ok", "0.75", "4.0", ""],
+    ]
+    run("export", project / "run", "-o", project / "rewards.xlsx")
+    sheet = load_workbook(project / "rewards.xlsx").worksheets[0]  # opens on it
+    assert sheet.title == "Reviewers"
+    titles, *to_hand_on = sheet.iter_rows(values_only=True)
+    assert titles[3:5] == ("Mean (1 to 5)", "ann (1 to 5)")
+    assert titles[5:] == ("No prediction for", "ann: answers of the judge")
+    assert [row[0:1] + row[2:] for row in to_hand_on] == [
+        ("a", "A cat sat.", None, None, "ann", "without a quotation"),
+        ("b", "No cat sat.", 4, 4, None, "4"),
     ]
 
 

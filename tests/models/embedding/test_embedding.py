@@ -67,7 +67,6 @@ def score_documents(url: str, *documents: str) -> Floats:
         ("openai-compatible:http://me:sesame@host/v1#tiny", "a user, a password or a query"),
         ("sk-sesame-0123456789abcdef", "the name names no model"),
         ("sentence-transformers:https://user:sesame@host/x", "is not followed by an address"),
-        ("sesame" * 1_000, "the name has 6,000 characters"),
     ],
 )
 def test_a_wrong_name_is_refused_and_no_key_in_it_repeated(

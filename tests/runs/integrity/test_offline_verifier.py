@@ -123,7 +123,7 @@ class TestIntactBundle:
     def test_an_unchanged_bundle_passes(self, any_run: Path, verify: Verify) -> None:
         output = verify(any_run)
         assert (output.code, output.err) == (0, "")
-        assert output.out.splitlines()[-2].startswith("not proved: that verdicts lead to the terms")
+        assert output.out.splitlines()[-3].startswith("not proved: that verdicts lead to the terms")
 
     def test_the_zip_file_can_be_checked_directly(
         self, plain: Path, tmp_path: Path, verify: Verify
@@ -378,6 +378,26 @@ class TestForgedTraces:
         change(every[0])
         path.write_text("".join(json.dumps(trace) + "\n" for trace in every))
         assert "traces.jsonl: line 1: does not match its record" in verify(unpacked_bundle).err
+
+    @pytest.mark.parametrize(
+        ("changed", "change"),
+        [
+            ("another agent", lambda trace: trace.update(agent="the better one")),
+            ("other labels", lambda trace: trace["labels"].update(step=7)),
+            ("other scores", lambda trace: trace["verdicts"][0].update(score=0.123)),
+            ("other scores", lambda trace: trace["verdicts"].pop(0)),
+            ("another reason", lambda trace: trace["verdicts"][0].update(reason="It is good.")),
+        ],
+    )
+    def test_a_trace_that_shows_something_else_is_found(
+        self, unpacked_bundle: Path, verify: Verify, changed: str, change: Any
+    ) -> None:
+        path = unpacked_bundle / "traces.jsonl"
+        every = [json.loads(line) for line in path.read_bytes().splitlines()]
+        change(every[0])
+        path.write_text("".join(json.dumps(trace) + "\n" for trace in every))
+        said = verify(unpacked_bundle).err
+        assert f"traces.jsonl: line 1: has {changed}" in said
 
     def test_missing_and_repeated_lines_are_found(
         self, unpacked_bundle: Path, verify: Verify

@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import jurygraph as jg
@@ -96,8 +97,15 @@ def test_a_task_without_its_texts_is_decided_with_unchanged_settings_alone(plain
     with closing(Run.open(plain)) as run:
         tables = VerdictTables(run)
         assert sorted(map(str, tables.decide(run.config).values.value)) == sorted(map(str, before))
+        other_config = apply_settings(run.config, ["failure.rule=strict"])
         with pytest.raises(InputError, match="were erased"):
-            tables.decide(apply_settings(run.config, ["failure.rule=strict"]))
+            tables.decide(other_config)
+        assert tables.erased_tasks == {task}
+        keeping = VerdictTables(run, keeps_erased=True)
+        now, then = keeping.decide(run.config).values, keeping.decide(other_config).values
+        kept = [index for index, (name, _) in enumerate(keeping.tasks) if name == task]
+        assert kept
+        np.testing.assert_array_equal(now.value[kept], then.value[kept])
 
 
 def test_tasks_of_other_words_are_decided_at_once_where_no_decision_differs(
