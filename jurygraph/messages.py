@@ -201,13 +201,21 @@ def find_meant_field(name: str, fields: Collection[str]) -> str | None:
 
 
 def nearest_name(name: str, candidates: Iterable[str], min_similarity: float = 0.5) -> str | None:
-    """Return the known name that differs only in case, else the most similar one; None if none has this likeness."""
+    """Return the known name that differs only in case, or zeros before a number, else the most similar one.
+
+    None if none has this likeness.
+    """
     names = list(islice(candidates, _MAX_SUGGESTION_CANDIDATES))
+    spelling = _fold_spelling(name)
     for other in names:
-        if other.casefold() == name.casefold():
+        if _fold_spelling(other) == spelling:
             return other
     similar_names = difflib.get_close_matches(name, names, n=1, cutoff=min_similarity)
     return similar_names[0] if similar_names else None
+
+
+def _fold_spelling(name: str) -> str:
+    return re.sub(r"(?<!\d)0+(?=\d)", "", name.casefold())
 
 
 def describe_value(value: Any) -> str:

@@ -80,6 +80,11 @@ def test_names_that_look_alike_are_told_apart_by_their_unicode_form() -> None:
     assert len(list(notes_on_similar_names([composed, decomposed]))) == 1
 
 
+def test_a_number_without_its_zeros_is_the_name_that_is_meant() -> None:
+    names = [f"R{number:03}" for number in range(1, 61)]
+    assert did_you_mean("R05", names) == "did you mean R005?"
+
+
 def test_all_names_that_differ_in_case_alone_are_one_note() -> None:
     assert list(notes_on_similar_names(["bo", "Bo", "ann", "Ann"], ", or add --x")) == [
         "'Ann' and 'ann', 'Bo' and 'bo' differ only in case, spaces or Unicode form, and count as two; write one name "

@@ -7,6 +7,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterable, Sequence
+from functools import partial
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any, TextIO
@@ -216,6 +217,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run_command(argv: Sequence[str] | None) -> None:
     if logging.lastResort:  # it writes warnings to standard error
         logging.lastResort.setFormatter(_PrintableLogFormatter())
+        logging.lastResort.filters = [partial(_is_new_notice, {})]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -266,6 +268,12 @@ class _PrintableLogFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         # in Python the hint would mean nothing
         return _make_printable(super().format(record) + getattr(record, "command_hint", ""))
+
+
+def _is_new_notice(first_records: dict[str, logging.LogRecord], record: logging.LogRecord) -> bool:
+    """Return whether a record is no notice on a file that was logged before: a command may read it several times."""
+    is_on_file = record.name.startswith("jurygraph.sources")  # a server may repeat another one
+    return not is_on_file or first_records.setdefault(record.getMessage(), record) is record
 
 
 def _exit_with_message(message: str, code: ExitCode, notes: Iterable[str] = ()) -> None:

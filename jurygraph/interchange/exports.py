@@ -158,7 +158,7 @@ def _unwrap_label(where: str, value: Any) -> Any:
         return float(value)
     if not isinstance(value, str):
         return value
-    text = value.strip()
+    text = " ".join(value.split())
     if DECIMAL_COMMA_PATTERN.fullmatch(text):
         raise InputError(f"{where}: {describe_decimal_comma((), text)}")
     return float(text) if NUMERAL_PATTERN.fullmatch(text) else text or None

@@ -32,6 +32,17 @@ DECISION_BY_WORD: Mapping[str, bool | None] = {
 """How people write a decision in a cell, and that they made none."""
 
 
+def fold_word(word: str) -> str:
+    """Return what a label has in common with others that differ from it in case and blanks alone."""
+    return " ".join(word.casefold().split())
+
+
+def is_negative(label: str) -> bool:
+    """Return whether a label is a word for no, or begins with "not"."""
+    word = fold_word(label)
+    return word.startswith("not ") or DECISION_BY_WORD.get(word) is False
+
+
 ClassesByQuestion = Mapping[str, Sequence[str]]
 """The labels of a question's scale, from low to high, by its name; by "" those of all others."""
 
@@ -147,7 +158,7 @@ def read_decisions(
     for dimension, ratings in ratings_by_dimension.items():
         classes = choice.find_classes(dimension, column) if choice else ()
         cells = [values.get(column) for values in ratings]
-        words = ["" if cell is None else str(cell).strip().casefold() for cell in cells]
+        words = ["" if cell is None else fold_word(str(cell)) for cell in cells]
         known_words = DECISION_BY_WORD.keys()
         if set(words) <= known_words and known_words.isdisjoint(classes):
             for values, word in zip(ratings, words, strict=True):
@@ -167,7 +178,7 @@ def place_word(
         return
     name = "target" if "target" in fields else "score"
     label = fields[name]
-    word: Any = format_label(values.get(columns[name])).strip().casefold()  # type: ignore[arg-type]
+    word: Any = fold_word(format_label(values.get(columns[name])))  # type: ignore[arg-type]
     question = fields.get("question") or fields.get("dimension")
     classes = choice.find_classes(question, columns[name])
     if label is None or (question and not choice.is_chosen(question)):

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, fold_name, quote, select_known_names, split_names
+from jurygraph.messages import (
+    Problem,
+    did_you_mean,
+    fold_name,
+    quote,
+    select_known_names,
+    split_names,
+)
 from jurygraph.schema import FrozenModel
 from jurygraph.sources.file_rows import FileRows, N
 from jurygraph.sources.files import raise_field_error
@@ -96,7 +103,7 @@ def merge_names(
 ) -> Sequence[FileRows[N]]:
     """Return the files with one name for each person: that of `--same-person`, or as most rows spell it.
 
-    Raises `InputError` for a name in `--same-person` that no row has.
+    Raises `InputError` for a name in `--same-person` that no row has, or a new one that is nearly a person's.
     """
     if not (people.same_names or people.same_person):
         return files
@@ -109,6 +116,13 @@ def merge_names(
             raise InputError(f"--same-person {pair}: expected OTHER=NAME, such as petra_h=Petra")
         name_by_other[other] = name
     select_known_names("--same-person: nobody is", list(name_by_other), sorted(counts))
+    for other, name in name_by_other.items():
+        if name not in counts:
+            # less alike are people of one family: Bea Keller is not Ana Keller
+            hint = did_you_mean(name, counts.keys() - {other}, min_similarity=0.85)
+            if hint:
+                raise InputError(f"--same-person {other}={name}: nobody is {name!r}; {hint}")
+            _LOGGER.warning("--same-person: %s is a new name, of %s", name, other)
     spelling: dict[str, str] = {}
     new_names = {}
     for other, _ in counts.most_common():

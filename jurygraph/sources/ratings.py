@@ -52,6 +52,7 @@ from jurygraph.sources.label_words import (
     LabelChoice,
     describe_invalid_label,
     fold_classes,
+    fold_word,
     parse_classes,
     place_word,
     read_decisions,
@@ -68,6 +69,7 @@ from jurygraph.sources.table_rows import (
     TableRow,
     column_names_location,
     find_column,
+    fold_heading,
     is_csv,
     missing_column_error,
     read_csv_layout,
@@ -246,7 +248,7 @@ def read_votes(
     """Read the votes of a RATINGS file; `columns` (`item`, `annotator`, `label`, …) and `options` as `read_ratings`.
 
     A label is a number or a word; an empty one is an abstention, as is a word for none (`is_no_label`), unless it is
-    one of the classes of its question in `scales`: `empty` counts these. In CSV, numerals are numbers. Raises as
+    one of the classes of its question in `scales`: `empty` counts these. But in JSON, numerals are numbers. Raises as
     `read_ratings` does.
     """
     return _read_labels(_read_label_columns(path, model, columns, options), scales)
@@ -257,7 +259,7 @@ def _read_labels(file: FileRows[V], scales: ClassesByQuestion) -> FileRows[V]:
 
     Raises `InputError` for an infinite number, which no scale has.
     """
-    has_text_alone = is_csv(Path(file.path))
+    has_quotes = table_suffix(Path(file.path)).startswith(".json")
     empty_label_count = 0
     rows = []
     for position, vote in file.rows:
@@ -267,7 +269,7 @@ def _read_labels(file: FileRows[V], scales: ClassesByQuestion) -> FileRows[V]:
         ):
             label = None
             empty_label_count += 1
-        elif has_text_alone and label is not None and NUMERAL_PATTERN.fullmatch(str(label)):
+        elif not has_quotes and label is not None and NUMERAL_PATTERN.fullmatch(str(label)):
             label = float(label)
             if not math.isfinite(label):
                 problem = Problem(
@@ -287,7 +289,7 @@ def _is_class(label: Label | None, question: str, scales: ClassesByQuestion) -> 
 
 def is_no_label(label: Label | None) -> bool:
     """Return whether a label is a word for none, such as n/a or ?."""
-    return isinstance(label, str) and DECISION_BY_WORD.get(label.strip().casefold(), False) is None
+    return isinstance(label, str) and DECISION_BY_WORD.get(fold_word(label), False) is None
 
 
 def read_gold(
@@ -527,7 +529,12 @@ def read_validated_rows(
     # of JSON, the file as a whole
     header = column_names_location(path, "row 1")
     fields = [name for name in model.model_fields if name not in subject]
-    column_by_field = _match_columns(header, model, fields, columns, present_columns, options)
+    try:
+        column_by_field = _match_columns(header, model, fields, columns, present_columns, options)
+    except InputError:
+        wanted = {*columns.values(), *_required_fields(model)}
+        _refuse_title(header, rows_with_position[:5], wanted)
+        raise
     number_columns = list(filter(None, map(column_by_field.get, LABEL_FIELDS)))
     read_decimal_commas(path, rows_with_position, number_columns)
     rows = []
@@ -553,13 +560,23 @@ def read_validated_rows(
         unread_columns[column] = None
         if column not in _RATINGS_COLUMN_NAMES:  # columns that nobody wants are many
             unread_columns[column] = did_you_mean(column.casefold(), missing, min_similarity=0.6)
-    # A column of labels names their question: `Score`, found by default, is the same one as `score` of another file.
+    # A column of labels names their question, which files may spell in several ways: that of the user counts, and
+    # `Score`, found by default, is the same one as `score` of another file.
     default_label_columns = {
         name: column.casefold()
         for name, column in column_by_field.items()
         if name not in columns and column.casefold() in LABEL_FIELDS
     }
-    return FileRows(str(path), tuple(rows), column_by_field | default_label_columns, unread_columns)
+    column_by_field |= default_label_columns | columns
+    return FileRows(str(path), tuple(rows), column_by_field, unread_columns)
+
+
+def _refuse_title(location: str, rows: Sequence[RowWithPlace], names: set[str]) -> None:
+    for position, values in rows:
+        if names.issuperset(map(str, values.values())):  # below a title, one column is read
+            raise InputError(
+                f"{location}: the headings seem to be in {position}; delete the rows above"
+            )
 
 
 def _omit_mturk_nonanswers(
@@ -622,15 +639,19 @@ def iter_file_columns(
     `optional_field`, and some of several columns of labels.
     """
     refuse_repeated_sources(paths)
-    headers = {path: set(read_first_row(path)) for path in paths if columns}
+    headers = {path: set(map(fold_heading, read_first_row(path))) for path in paths if columns}
     all_columns = set().union(*headers.values())
     for path in paths:
         file_columns = dict(columns)
         for name, column in columns.items():
-            texts = [column] if column in all_columns else split_names(column.removesuffix(","))
             missing_columns = all_columns - headers[path]
+            texts = [column]
+            if fold_heading(column) not in all_columns:
+                texts = split_names(column.removesuffix(","))
             present_texts = [
-                text for text in texts if split_column_subject(text)[0] not in missing_columns
+                text
+                for text in texts
+                if fold_heading(split_column_subject(text)[0]) not in missing_columns
             ]
             if 0 < len(present_texts) < len(texts):
                 # The comma at the end tells one of several columns from a column that is named alone.
@@ -683,7 +704,8 @@ def _match_columns(
             spellings = [find_column(column, present_columns) for column in candidates]
             matches = list(filter(None, spellings))
             for column in matches:
-                _LOGGER.warning("%s: %s is read as %s", location, column, name)
+                message = "%s: %s is read as %s"
+                _LOGGER.warning(message, location, column, columns.get(name, name))
         if len(matches) > 1:
             names = " and ".join(map(repr, matches))
             raise InputError(
@@ -740,7 +762,9 @@ def _row_to_model(
             # In CSV, a cell that is missing at the end of a line is empty.
             value = values.get(column)
             value = _normalize_cell(name, "" if is_csv_file and value is None else value)
-            if is_csv_file and isinstance(value, str):
+            # a cell of Excel may have a number as text, which looks the same
+            is_text_cell = is_csv_file or (name in LABEL_FIELDS and not has_quotes)
+            if is_text_cell and isinstance(value, str):
                 value = _parse_rating_cell(name, value, getattr(model, "json_columns", ()))
             if value != "" or is_required:
                 fields[name] = value
@@ -794,18 +818,20 @@ def _parse_rating_cell(name: str, text: str, json_columns: Collection[str]) -> A
 
 
 def _normalize_cell(name: str, value: Any) -> Any:
-    """Normalize a value: names are text, and a blank name is empty; a blank label is None."""
+    """Normalize a value: names are text, and a blank name is empty; a blank label is None.
+
+    Blanks within labels and names of people are single ones: nobody sees that they are two.
+    """
     if name == "label" and isinstance(value, bool):
         return str(value).lower()
     if name == "label" and isinstance(value, str):
-        return value.strip() or None
+        return " ".join(value.split()) or None
     if name == "target" and isinstance(value, str):
-        word = value.strip().casefold()
-        return DECISION_BY_WORD.get(word, value)
+        return DECISION_BY_WORD.get(fold_word(value), value)
     if name == "score" and is_no_label(value):
         return None
     if name in ("agent", "reviewer", "annotator") and isinstance(value, str):
-        return value.strip()
+        return value.strip() if name == "agent" else re.sub(" +", " ", value.strip())
     if name not in _TEXT_FIELD_NAMES:
         return value
     if type(value) is int and value.bit_length() <= MAX_INT_BITS:
@@ -815,7 +841,7 @@ def _normalize_cell(name: str, value: Any) -> Any:
 
 def parse_target_cell(text: str) -> float | bool | str | None:
     """Return the value of a cell; a text that is no number and no decision remains, so that its field refuses it."""
-    word = text.strip().casefold()
+    word = fold_word(text)
     if word in DECISION_BY_WORD:
         return DECISION_BY_WORD[word]
     return float(word) if NUMERAL_PATTERN.fullmatch(word) else text

@@ -31,6 +31,8 @@ _MAX_SHEET_COLUMNS = 16_384
 _CELL_VALUE_PATTERN = re.compile(
     r"[-+]?\d+([.,]\d+)?|true|false|yes|no|(un)?met|(in)?correct", re.IGNORECASE
 )
+_HEADING_FILLER_PATTERN = re.compile(r"^(input|answer)\.|[\s_-]")
+"""What headings of one column differ in from file to file; Mechanical Turk writes the beginning."""
 _DELIMITER_DESCRIPTIONS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
@@ -120,11 +122,16 @@ def is_csv(path: Path) -> bool:
     return table_suffix(path) in (".csv", ".tsv")
 
 
+def fold_heading(name: str) -> str:
+    """Return what `Reply ID`, `reply_id` and `Input.reply_id` have in common."""
+    return _HEADING_FILLER_PATTERN.sub("", name.casefold())
+
+
 def find_column(name: str, columns: Collection[str]) -> str | None:
-    """Return the column of a name, or else the only one that differs from it in case alone; None without one."""
+    """Return the column of a name, or else the only one that `fold_heading` makes the same; None without one."""
     if name in columns:
         return name
-    spellings = [column for column in columns if column.casefold() == name.casefold()]
+    spellings = [column for column in columns if fold_heading(column) == fold_heading(name)]
     return spellings[0] if len(spellings) == 1 else None
 
 

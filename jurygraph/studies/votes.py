@@ -228,7 +228,7 @@ def _find_gold_classes(
         answers = keys_by_name.get(name, set())
         if len(answers) != 1:
             problem = f"nobody labelled item {quote(name)}"
-            hint = did_you_mean(name, keys) or "leave the row out"
+            hint = did_you_mean(name, sorted(keys_by_name)) or "leave the row out"
             if answers:
                 problem = f"several agents answered item {quote(name)}"
                 hint = "name the agent of each row in the column that the ratings have for it"

@@ -1,6 +1,7 @@
 """The list of commands: the help knows each by name and summary, and a command imports what it needs alone."""
 
 import importlib
+import logging
 import subprocess
 import sys
 from itertools import chain
@@ -144,3 +145,17 @@ def test_an_unknown_command_is_refused_with_the_nearest_one(run: Command) -> Non
     ended = run("shwo")
     assert ended.code == 2
     assert "Did you mean 'show'?" in ended.err
+
+
+def test_a_notice_on_a_file_is_printed_once_by_a_command() -> None:
+    """Files are read several times; a server may have other troubles again."""
+    message = "a.xlsx: of 2 sheets the first is read"
+    handler = logging.lastResort
+    assert handler is not None
+    for _ in range(2):
+        with pytest.raises(SystemExit):
+            main(["--version"])
+        for name, expected in (("jurygraph.sources.files", [True, False]), ("x", [True, True])):
+            fields = {"name": name, "levelno": logging.WARNING, "msg": message}
+            printed = [bool(handler.filter(logging.makeLogRecord(fields))) for _ in range(2)]
+            assert printed == expected

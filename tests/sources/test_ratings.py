@@ -16,6 +16,7 @@ import pytest
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.csv_text import escape_formulas
+from jurygraph.sources.label_words import is_negative
 from jurygraph.sources.people import PeopleChoice, drop_repeated_labels, keep_last_labels
 from jurygraph.sources.ratings import (
     RatingsFile,
@@ -70,6 +71,11 @@ def table(path: Path, *rows: Mapping[str, Any]) -> Path:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
+    elif path.suffix == ".xlsx":
+        workbook = openpyxl.Workbook()
+        for cells in ([*rows[0]], *([*row.values()] for row in rows)):
+            workbook.active.append(cells)
+        workbook.save(path)
     elif path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), path)
     else:
@@ -237,7 +243,7 @@ def test_decimal_commas_are_read_where_semicolons_separate_cells(
 
 
 def test_people_write_decisions_as_words(tmp_path: Path) -> None:
-    words = ["yes", "No", "PASS", "fail", "met", "not met", "true", "0"]
+    words = ["yes", "No", "PASS", "fail", "met", "not  met", "true", "0"]
     rows = [{"id": f"r{place}", "target": word} for place, word in enumerate(words)]
     expected = [True, False, True, False, True, False, True, 0.0]
     file = read_judged_labels([table(tmp_path / "l.csv", *rows)])
@@ -612,6 +618,42 @@ def test_of_several_files_those_with_the_usual_name_are_read_by_it(tmp_path: Pat
         list(iter_file_columns([usual, other, usual], named))
 
 
+def test_a_named_column_is_found_in_each_file_by_its_words(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its labels are of the question as the user spells it, whatever the file calls it."""
+    cells = {"reviewer": "ann", "Resolved": "met", "Tone": 3}
+    paths = [
+        table(tmp_path / "a.csv", {"Reply ID": "a", **cells}),
+        table(
+            tmp_path / "b.csv", {"reply_id": "b", "reviewer": "bo", "resolved": "met", "tone": 4}
+        ),
+        table(
+            tmp_path / "c.csv", {"Input.reply-id": "c", "reviewer": "cy", "Answer.resolved": "no"}
+        ),
+    ]
+    columns = {"item": "Reply ID", "score": "Resolved,Tone"}
+    files = read_rating_files(paths, columns, {}, level="ordinal")
+    found = [[(row.item, row.dimension, row.score) for row in ratings(file)] for file in files]
+    assert found == [
+        [("a", "Resolved", 1.0), ("a", "Tone", 3.0)],
+        [("b", "Resolved", 1.0), ("b", "Tone", 4.0)],
+        [("c", "Resolved", 0.0)],
+    ]
+    assert set(caplog.messages) == {
+        f"{paths[1]}, line 1: reply_id is read as Reply ID",
+        f"{paths[1]}, line 1: resolved is read as Resolved",
+        f"{paths[1]}, line 1: tone is read as Tone",
+        f"{paths[2]}, line 1: Input.reply-id is read as Reply ID",
+        f"{paths[2]}, line 1: Answer.resolved is read as Resolved",
+    }
+    label_columns = {"id": "Reply ID", "target": "Resolved"}
+    assert read_judged_labels(paths[2:], label_columns).columns["target"] == "Resolved"
+    twice = table(tmp_path / "d.csv", {"reply_id": "a", "Input.reply_id": "b", **cells})
+    with pytest.raises(InputError, match=r"d\.csv, line 1: has no column 'Reply ID'"):
+        read_judged_labels([twice], label_columns)
+
+
 def test_only_columns_of_a_ratings_file_can_be_named(tmp_path: Path) -> None:
     path = table(tmp_path / "r.csv", rating())
     with pytest.raises(
@@ -704,10 +746,10 @@ def test_rejected_and_skipped_answers_of_mechanical_turk_are_none(
 
 def test_a_name_with_blanks_around_it_is_the_same_annotator(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
-    path.write_text("item,annotator,label\na, ann,1\nb,ann ,2\n")
-    assert {vote.annotator for _, vote in read_votes(path).rows} == {"ann"}
-    assert {rating.reviewer for rating in ratings(read_ratings(path))} == {"ann"}
-    assert {label.reviewer for _, label in read_judged_labels([path]).rows} == {"ann"}
+    path.write_text("item,annotator,label\na, ann b,1\nb,ann  b ,2\n")
+    assert {vote.annotator for _, vote in read_votes(path).rows} == {"ann b"}
+    assert {rating.reviewer for rating in ratings(read_ratings(path))} == {"ann b"}
+    assert {label.reviewer for _, label in read_judged_labels([path]).rows} == {"ann b"}
 
 
 def test_a_row_that_ends_before_a_needed_cell_may_be_where_the_file_was_cut_off(
@@ -811,6 +853,8 @@ def test_classes_that_turn_decisions_are_said(
         read_rating_files([path], {}, {}, classes=[classes], level="ordinal")
         message = "--classes: yes is the lowest and no the highest, the reverse of yes = 1, no = 0"
         assert caplog.messages == [message] * is_turned
+    words = ["Met", "Not  met", "good", "no", "not good", "true"]  # of which classes are proposed
+    assert [word for word in words if is_negative(word)] == ["Not  met", "no", "not good"]
 
 
 def test_of_labels_of_an_item_by_a_person_the_last_is_kept_where_it_is_asked_for(
@@ -839,7 +883,9 @@ def test_of_labels_of_an_item_by_a_person_the_last_is_kept_where_it_is_asked_for
     assert [vote.label for _, vote in kept_votes.rows] == [2, 1, None]
 
 
-def test_the_last_label_by_a_column_of_times_and_the_names_of_one_person(tmp_path: Path) -> None:
+def test_the_last_label_by_a_column_of_times_and_the_names_of_one_person(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """As Mechanical Turk writes times, in any order of rows; no rule makes petra_h of Petra."""
     cells = [("Petra", 1, "17:05:33"), ("petra_h", 2, "09:10:33"), (" petra", 3, "10:00:00")]
     rows = [
@@ -859,11 +905,17 @@ def test_the_last_label_by_a_column_of_times_and_the_names_of_one_person(tmp_pat
     assert [[row.score for row in ratings(file)] for file in files] == [[5], []], (
         "it came back later"
     )
-    table(path, rating(reviewer="Petra", score=1, sent="Nov 15 2019 2:00 PM"))
+    renamed = PeopleChoice(same_person=["petra_h=Zoe"])
+    (file,) = read_rating_files([path], {}, {}, renamed)
+    assert [row.reviewer for row in ratings(file)] == ["Petra", "Zoe", "petra"]
+    assert caplog.messages[-1] == "--same-person: Zoe is a new name, of petra_h"
+    people_rows = [rating(reviewer=name, score=1) for name in ("Petra", "petra_h")]
+    table(path, *({**row, "sent": "Nov 15 2019 2:00 PM"} for row in people_rows))
     with pytest.raises(InputError, match="line 2, field sent: is 'Nov 15 2019 2:00 PM'; write 20"):
         read_rating_files([path], {}, {}, PeopleChoice(last_by="sent"))
     refused: Mapping[str, Mapping[str, Any]] = {
         "--same-person: nobody is 'petra_j'": {"same_person": ["petra_j=Petra"]},
+        "nobody is 'Pettra'; did you mean Petra": {"same_person": ["petra_h=Pettra"]},
         "--same-person petra_h: expected OTHER=NAME": {"same_person": ["petra_h"]},
         "has no column 'send'; did you mean sent": {"last_by": "send"},
         "r.csv, line 2, field reviewer: is 'Petra'; write 2026-11-30": {"last_by": "reviewer"},
@@ -877,6 +929,9 @@ def test_named_columns_that_are_missing_are_named_at_once(tmp_path: Path) -> Non
     path = table(tmp_path / "v.csv", {"item": "a", "WorkerId": "ann", "safety": "safe"})
     with pytest.raises(InputError, match=r"'safty'; did you mean safety.* also has no column 'Wor"):
         read_votes(path, {"annotator": "WorkerName", "label": "safty"})
+    titled = table(tmp_path / "t.xlsx", {"Round 1": "Reply ID"}, {"Round 1": "a"})
+    message = "t.xlsx: the headings seem to be in row 2; delete the rows above"
+    assert refusal(titled, {"item": "Reply ID"}) == message
 
 
 def test_ratings_without_a_dimension_are_of_what_their_column_is_called_by(tmp_path: Path) -> None:

@@ -60,9 +60,17 @@ def test_csv_labels_are_numbers_if_all_are_numerals(
     assert labels(read_votes(table(tmp_path_factory.mktemp("v") / "v.csv", *rows))) == numbers
 
 
-def test_numerals_among_words_are_numbers_in_csv(tmp_path: Path) -> None:
-    rows = [row(label=" 1 "), row(label="good "), row(label="  ")]
-    assert labels(read_votes(table(tmp_path / "v.csv", *rows))) == [1.0, "good", None]
+def test_numerals_among_words_are_numbers_in_csv_and_where_excel_stores_text(
+    tmp_path: Path,
+) -> None:
+    rows = [row(label=" 1 "), row(label="not  good "), row(label="  ")]
+    assert labels(read_votes(table(tmp_path / "v.csv", *rows))) == [1.0, "not good", None]
+    rows = [row(item="07", label="4"), row(item="8", label=5), row(item="9", label="ok")]
+    file = read_votes(table(tmp_path / "v.xlsx", *rows))
+    assert labels(file) == [4.0, 5.0, "ok"]
+    assert [vote.item for _, vote in file.rows] == ["07", "8", "9"]
+    scores = read_ratings(table(tmp_path / "r.xlsx", *rows[:2]))
+    assert [rating.score for _, rating in scores.rows] == [4.0, 5.0]
 
 
 @every_form

@@ -277,7 +277,8 @@ def consensus(
     result = _report_fits(fits, earlier_by_question.values())
     if table is not None:
         write_table(table, rows, list_other_sheets(result, fits[0].question))
-        print_messages([f"wrote {table}", *_notes_on_texts(votes.files)])
+        notes = dict.fromkeys(_notes_on_texts(votes.files))  # alike for files of one form
+        print_messages([f"wrote {table}", *notes])
     if runs:
         result = add_judged_agents(result, fits, items)
     # `assign --ambiguous` prints it for what follows the labels that it asks for
@@ -479,15 +480,10 @@ def _read_votes(
 def _read_gold_labels(path: Path, columns: NameByField) -> dict[str, Mapping[str, LabelWithPlace]]:
     """Read the gold labels of each question, by columns that votes have; gold need not name agents."""
     header = read_first_row(path)
-    agent_column = columns.get("agent")
-    gold_columns = {"agent": agent_column} if agent_column and agent_column in header else {}
-    item_column = columns.get("item", "item")
-    gold_columns["item"] = _find_gold_column(header, item_column, "id")
-    if header and gold_columns["item"] not in header:
-        raise InputError(
-            f"{path}: has no column {quote(item_column)}, as the ratings have, nor `item` or `id`; call the column "
-            f"of its items so (there are {join_names(header)})"
-        )
+    gold_columns = {}
+    if "agent" in columns and find_column(columns["agent"], header):
+        gold_columns["agent"] = columns["agent"]
+    gold_columns["item"] = _find_gold_column(header, columns.get("item", "item"), "id")
     pairs = []
     for text in split_names(columns.get("label", "label").removesuffix(",")):
         column, first, second = split_column_subject(text)

@@ -48,6 +48,7 @@ from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote, format_label
 from jurygraph.sources.file_rows import NameByField
 from jurygraph.sources.files import TextFile
+from jurygraph.sources.label_words import is_negative
 from jurygraph.sources.people import PeopleChoice
 from jurygraph.sources.ratings import NO_LABEL_DESCRIPTION, is_no_label
 from jurygraph.sources.sheets import SheetVote
@@ -436,7 +437,8 @@ def _print_consensus_commands(
             command += f" --dimension {shell_quote(dimension or 'label')}"
         if any(vote.agent and isinstance(vote.label, str) for vote in dimension_votes):
             labels = [vote.label for vote in dimension_votes if vote.label is not None]
-            classes = sorted(map(format_label, list_spellings(labels)))
+            words = sorted(set(map(format_label, list_spellings(labels))))
+            classes = sorted(words, key=is_negative, reverse=True)
             command += f" --classes {shell_quote(','.join(classes))}"
             step = "next (put the classes in order, the lowest first)"
         print_message(f"{step}: {command}")

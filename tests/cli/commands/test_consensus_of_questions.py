@@ -407,7 +407,7 @@ def test_gold_may_call_its_items_item_or_id_whatever_the_ratings_do(
     ]
     table(tmp_path / "v.csv", *rows)
     command = ("v.csv", "--id-column", "Reply ID", "--target-column", "tone", "--gold", "gold.csv")
-    for column in ("Reply ID", "item", "id", "reply id", "ID"):
+    for column in ("Reply ID", "item", "id", "reply id", "ID", "reply_id", "Input.reply_id"):
         table(tmp_path / "gold.csv", {column: "i0", "tone": "kind"})
         assert consensus_json(run, *command)["counts"]["gold"] == 1
     rows = [{f"Input.{name}": cell for name, cell in row.items()} for row in rows]
@@ -417,8 +417,7 @@ def test_gold_may_call_its_items_item_or_id_whatever_the_ratings_do(
     for column in ("Input.tone", "tone", "mood", "Mood"):
         table(tmp_path / "gold.csv", {"Reply ID": "i0", column: "kind"})
         assert consensus_json(run, *mapped)["counts"]["gold"] == 1
-    table(tmp_path / "gold.csv", {"reply_id": "i0", "tone": "kind"})
+    table(tmp_path / "gold.csv", {"reply": "i0", "tone": "kind"})
     assert run("consensus", *command).err == (
-        "error: gold.csv: has no column 'Reply ID', as the ratings have, nor `item` or `id`; call the column of its "
-        "items so (there are reply_id, tone)\n"
+        "error: gold.csv, line 1: has no column 'Reply ID'; did you mean reply?\n"
     )

@@ -258,6 +258,11 @@ def test_gold_labels_are_converted_to_classes() -> None:
             "gold.csv, line 2, field item: nobody labelled item 'b'; ",
         ),
         (
+            votes_file(("q012", "x", 0.0), ("q012", "y", 1.0), agent=["gpt-5-mini"] * 2),
+            {"gold": gold_label("q12", 1.0)},
+            "gold.csv, line 2, field item: nobody labelled item 'q12'; did you mean q012?",
+        ),
+        (
             votes_file(*TWO),
             {"gold": gold_label("a", 3.0)},
             "gold.csv, line 2, field label: is the number 3, which is off the scale",
