@@ -371,8 +371,8 @@ class ReviewerJudge(Evaluator):
             try:
                 history = self._read_history(path)
             except InputError as error:
-                problem = str(error).replace(f"{path}, [", "history[")
-                raise InputError(problem.replace(str(path), "history")) from None
+                problem = str(error).replace(f"{path}, [", "history[").replace(str(path), "history")
+                raise InputError(problem) from None
         for note in history.omission_notes():
             _LOGGER.warning("%s: %s", self.name, note.replace("history.json, [", "history["))
         return history

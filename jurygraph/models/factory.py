@@ -48,7 +48,8 @@ def open_gateway(
 ) -> Gateway:
     """Open the gateway to a model, without sending anything. Raises `ConfigError` if the config does not allow it.
 
-    Replies of a model that is an object are not cached, since no request contains its settings.
+    Replies of a model that is an object are not cached: its class decides what identifies it, and a run that compares
+    too little of it can be begun again, where a cache would go on to answer for another model.
     """
     budget = budget or Budget()
     backend = open_backend(model, config)
@@ -64,6 +65,7 @@ def open_gateway(
             raise ConfigError("calls.tools: this model takes no tools, so leave it out")
         has_tools = config.tools == "native"
         backend.capabilities = replace(backend.capabilities, tools=has_tools)
+    config = config.with_own_parameters(backend.own_parameters)
     price: Price | None = _FREE_PRICE
     if not backend.costs_nothing:
         price = find_user_price(backend.model, config.prices) or backend.find_list_price()
@@ -219,7 +221,7 @@ def _open_replay_backend(rest: str, config: CallsConfig) -> Backend:
 def _open_chat_model_backend(model: "str | BaseChatModel", config: CallsConfig) -> Backend:
     from jurygraph.models.backends.chat_model import ChatModelBackend
 
-    return ChatModelBackend(model)
+    return ChatModelBackend(model, config)
 
 
 def _open_litellm_backend(name: str, config: CallsConfig) -> Backend:

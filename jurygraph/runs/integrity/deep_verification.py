@@ -147,7 +147,7 @@ def _build_offline_jury(run: Run, offline_calls: "OfflineCalls") -> Jury:
             raise TraceMismatch(
                 f"{run.ledger.path}, record 1: does not identify the model; it has been changed"
             )
-        calls = run.config.call_settings_of(judge)
+        calls = run.config.call_settings_of(judge).with_own_parameters(identity.own_parameters)
         gateways[judge] = Gateway(
             OfflineBackend(identity, offline_calls),
             RequestLimiter(DEFAULT_CONCURRENT_GROUPS),
