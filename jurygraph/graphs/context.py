@@ -123,7 +123,15 @@ class GraphContext(ShortRepr):
         safety_config = self.config.safety
         key = read_project_key()
         client_by_judge = {
-            name: JudgeClient(gateway, safety_config, key, sink, calls, lookups)
+            name: JudgeClient(
+                gateway,
+                safety_config,
+                key,
+                sink,
+                calls,
+                lookups,
+                self.config.call_settings_of(name),
+            )
             for name, gateway in gateways.items()
         }
         return replace(self, client_by_judge=client_by_judge, sent_calls=calls, lookups=lookups)

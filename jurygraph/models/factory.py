@@ -65,7 +65,6 @@ def open_gateway(
             raise ConfigError("calls.tools: this model takes no tools, so leave it out")
         has_tools = config.tools == "native"
         backend.capabilities = replace(backend.capabilities, tools=has_tools)
-    config = config.with_own_parameters(backend.own_parameters)
     price: Price | None = _FREE_PRICE
     if not backend.costs_nothing:
         price = find_user_price(backend.model, config.prices) or backend.find_list_price()

@@ -45,7 +45,7 @@ from jurygraph.models.request import (
 )
 from jurygraph.prompts import Prompt, RenderedPrompt, RenderOptions
 from jurygraph.safety.gates import TextFence
-from jurygraph.schema import Call, CallUse, Lookup, Message, Response, SafetyConfig
+from jurygraph.schema import Call, CallsConfig, CallUse, Lookup, Message, Response, SafetyConfig
 from jurygraph.schema.frozen_model import (
     ConstantJsonObject,
     JsonFields,
@@ -595,6 +595,7 @@ ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
 """A check of a reply: returns a message about an error in it, or None if it is valid."""
 
 DEFAULT_SAFETY_CONFIG = SafetyConfig()
+DEFAULT_CALLS_CONFIG = CallsConfig()
 CUT_OFF_FAULT_KIND = "cut-off"
 
 
@@ -616,8 +617,9 @@ class JudgeClient:
     """The requests of one group, or one task, to a model. `calls` are all calls, new or cached, by id, and `lookups`
     those of tools; the clients of several models share them.
 
-    `safety` selects the defences; `key` is the project's, for the marks of fences. Replies are kept in `sink`. That of
-    an `EvaluatorInput` or `DeriverInput` lists its calls with the verdict or material, under a `purpose`.
+    `safety` selects the defences; `key` is the project's, for the marks of fences. Replies are kept in `sink`. Of the
+    `settings` of calls, a client itself follows `parameters`, `reply` and `system`; the others are the gateway's. The
+    client of an `EvaluatorInput` or `DeriverInput` lists its calls with the verdict or material, under a `purpose`.
     """
 
     def __init__(
@@ -628,6 +630,7 @@ class JudgeClient:
         sink: CallSink | None = None,
         calls: dict[str, Call] | None = None,
         lookups: dict[str, Lookup] | None = None,
+        settings: CallsConfig = DEFAULT_CALLS_CONFIG,
     ) -> None:
         self.calls = {} if calls is None else calls
         self.lookups = {} if lookups is None else lookups
@@ -637,8 +640,7 @@ class JudgeClient:
         )
         self.gateway = gateway
         self._sink = sink
-        settings = gateway.settings
-        self._parameters = settings.parameters
+        self._parameters = {**(gateway.backend.own_parameters or {}), **settings.parameters}
         self._reads_among_words = settings.reply == "one-object" and safety.whole_reply
         self._joins_system = settings.system == "joined"
         self._deadline_time: float | None = None

@@ -571,17 +571,6 @@ class CallsConfig(FrozenModel):
             )
         return parameters
 
-    def with_own_parameters(self, own_parameters: JsonObject | None) -> "CallsConfig":
-        """Return settings with the parameters of the user's own model.
-
-        Like `max_tokens`, its limit for a reply is raised for a question that needs more.
-        """
-        parameters = dict(own_parameters or {})
-        max_tokens = parameters.pop("max_tokens", self.max_tokens)
-        return self.model_copy(
-            update={"parameters": parameters | self.parameters, "max_tokens": max_tokens}
-        )
-
 
 class ModelUse(ModelWithCode, ModelWithShorthand):
     """A model that evaluators name in their `judges`; a bare name means `{model: name}`.

@@ -147,7 +147,7 @@ def _build_offline_jury(run: Run, offline_calls: "OfflineCalls") -> Jury:
             raise TraceMismatch(
                 f"{run.ledger.path}, record 1: does not identify the model; it has been changed"
             )
-        calls = run.config.call_settings_of(judge).with_own_parameters(identity.own_parameters)
+        calls = run.config.call_settings_of(judge)
         gateways[judge] = Gateway(
             OfflineBackend(identity, offline_calls),
             RequestLimiter(DEFAULT_CONCURRENT_GROUPS),
@@ -183,6 +183,7 @@ class OfflineBackend(Backend):
         self.provider = identity.provider
         self.endpoint = identity.endpoint
         self.model = identity.model
+        self.own_parameters = identity.own_parameters
         top = identity.top_logprobs
         self.capabilities = EndpointCapabilities(
             identity.form, logprobs=top is not None, top_logprobs=top or 0, tools=identity.tools

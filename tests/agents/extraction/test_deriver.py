@@ -52,7 +52,7 @@ class Derivation:
     ) -> list[Material]:
         config = CallsConfig(cache=False, attempts=1, **calls)
         gateway = open_gateway(f"openai-compatible:{url}#tiny", config)
-        model = JudgeClient(gateway, safety)
+        model = JudgeClient(gateway, safety, settings=config)
         deriver = Extract(records=RECORDS)
         material = await asyncio.gather(
             *(deriver.derive(make_input(query, text, model)) for query, text in batch)
