@@ -725,7 +725,8 @@ def _describe_effects(explained_verdict: ExplainedVerdict) -> Iterator[tuple[str
     if explained_verdict.effect == "discarded":
         yield (
             "Discarded",
-            f"confidence {verdict.confidence:.4f} is below {explained_verdict.required_confidence:.4f}",
+            f"confidence {verdict.confidence:.4f} is below {explained_verdict.required_confidence:.4f} "
+            "(panel.min_confidence, or the input's own)",
         )
     if verdict.unsupported:
         yield "Unsupported", describe_unsupported(verdict)

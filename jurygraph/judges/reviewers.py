@@ -371,9 +371,10 @@ class ReviewerJudge(Evaluator):
             try:
                 history = self._read_history(path)
             except InputError as error:
-                raise InputError(str(error).replace(str(path), "history")) from None
+                problem = str(error).replace(f"{path}, [", "history[").replace(str(path), "history")
+                raise InputError(problem) from None
         for note in history.omission_notes():
-            _LOGGER.warning("%s: %s", self.name, note)
+            _LOGGER.warning("%s: %s", self.name, note.replace("history.json, [", "history["))
         return history
 
     @property

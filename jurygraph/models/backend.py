@@ -24,6 +24,7 @@ from jurygraph.models.request import (
 from jurygraph.safety.gates import FENCE_MARK_LENGTH
 from jurygraph.safety.redaction import make_process_redactor
 from jurygraph.schema import Price
+from jurygraph.schema.frozen_model import JsonFields
 
 _MAX_MESSAGE_LENGTH = 300
 _PATTERN_BY_SETTING = {
@@ -89,6 +90,12 @@ class Backend(ABC):
 
     notes: Sequence[str] = ()
     """What a user should know about it."""
+
+    own_settings: JsonFields | None = None
+    """What identifies an object of the user's besides its model name, in plain values; None if requests have it all."""
+
+    own_parameters: JsonFields | None = None
+    """Those parameters of requests that it was given and the config does not replace."""
 
     @abstractmethod
     async def complete(self, request: Request, timeout: float) -> Reply:

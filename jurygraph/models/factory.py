@@ -48,7 +48,8 @@ def open_gateway(
 ) -> Gateway:
     """Open the gateway to a model, without sending anything. Raises `ConfigError` if the config does not allow it.
 
-    Replies of a model that is an object are not cached, since no request contains its settings.
+    Replies of a model that is an object are not cached: its class decides what identifies it, and a run that compares
+    too little of it can be begun again, where a cache would go on to answer for another model.
     """
     budget = budget or Budget()
     backend = open_backend(model, config)
@@ -219,7 +220,7 @@ def _open_replay_backend(rest: str, config: CallsConfig) -> Backend:
 def _open_chat_model_backend(model: "str | BaseChatModel", config: CallsConfig) -> Backend:
     from jurygraph.models.backends.chat_model import ChatModelBackend
 
-    return ChatModelBackend(model)
+    return ChatModelBackend(model, config)
 
 
 def _open_litellm_backend(name: str, config: CallsConfig) -> Backend:

@@ -651,6 +651,7 @@ class DryRunBackend(Backend):
     def __init__(self, gateway: Gateway, sink: CallSink | None) -> None:
         self.provider, self.endpoint, self.model = gateway.identity
         self.capabilities = gateway.backend.capabilities
+        self.own_parameters = gateway.backend.own_parameters
         self.requests: dict[str, Request] = {}
         self.lacks_reply = False
         self._gateway = gateway

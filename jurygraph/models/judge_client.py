@@ -640,7 +640,7 @@ class JudgeClient:
         )
         self.gateway = gateway
         self._sink = sink
-        self._parameters = settings.parameters
+        self._parameters = {**(gateway.backend.own_parameters or {}), **settings.parameters}
         self._reads_among_words = settings.reply == "one-object" and safety.whole_reply
         self._joins_system = settings.system == "joined"
         self._deadline_time: float | None = None

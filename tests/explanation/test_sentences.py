@@ -737,10 +737,10 @@ def test_a_verdict_of_low_confidence_is_discarded_and_not_an_error():
     one = trace(reward(counts=Counts(judged=3, abstained=1)), unsure, silent, abstained, stopped)
     decision = Decision(specs=(spec_requiring(0.95, "a", "b", "c", "d"),))
     shown = [line for line in show_lines(one, decision) if "discarded: " in line]
-    assert shown == ["confidence 0.9000, discarded: it is below 0.9500"]
+    assert shown == ["confidence 0.9000, discarded: it is below min_confidence, 0.9500"]
     lines = explanation_sentences(one, decision)
     assert [line for line in lines if line.startswith("Discarded")] == [
-        "Discarded: a (e): confidence 0.9000 is below 0.9500."
+        "Discarded: a (e): confidence 0.9000 is below 0.9500 (panel.min_confidence, or the input's own)."
     ]
     assert any("; 2 judged (1 of them discarded), 1 set by " in line for line in lines)
 

@@ -25,7 +25,7 @@ from pydantic import Field, SecretStr
 from jurygraph.errors import ConfigError
 from jurygraph.models.backends.chat_model import ChatModelBackend
 from jurygraph.models.request import Fault, Reply, Request
-from jurygraph.schema import Message
+from jurygraph.schema import CallsConfig, Message
 from tests.rows import all_rows
 from tests.virtual_time import run_held
 
@@ -131,6 +131,67 @@ def test_a_model_gets_only_parameters_that_it_has_fields_for() -> None:
     ask(judge, parameters={"temperature": 0.0, "max_tokens": 9, "top_k": 3})
     ask(judge)
     assert [given[:3] for given in judge.seen] == [(0.0, 9, {}), (0.7, None, {})]
+
+
+class Known(Judge):
+    """Say what identifies it, as `identity` has it."""
+
+    identity: Any = Field(default_factory=dict)
+    url: str = "http://here"
+
+    @property
+    def _identifying_params(self) -> Any:
+        return self.identity()
+
+
+def own_settings(said: Callable[[], Any], **fields: Any) -> Any:
+    return ChatModelBackend(
+        Known(answer=lambda _: AIMessage("ok"), identity=said, **fields)
+    ).own_settings
+
+
+def test_what_identifies_a_model_is_read_without_keys_and_what_changes_with_each_reading() -> None:
+    clock = iter(range(99))
+    hard = {
+        "base_url": "http://there",
+        "seed": 7,
+        "stop": {"b", "a"},
+        "odd": [float("nan"), b"\xff", object(), SecretStr(SECRET)],
+    }
+    read = own_settings(
+        lambda: {
+            **hard,
+            "api_key": SECRET,
+            "request_timeout": 3,
+            "now": next(clock),
+            "header": f"Bearer {SECRET}",
+        },
+        url="http://other",
+    )
+    assert sorted(read) == ["base_url", "header", "odd", "seed", "stop", "url"]
+    assert read["seed"] == 7
+    assert {value[:7] for name, value in read.items() if name != "seed"} == {"sha256:"}
+    assert SECRET not in str(read)
+    again = own_settings(lambda: {**hard, "stop": {"a", "b"}, "seed": 8})
+    assert (again["odd"], again["stop"], again["seed"]) == (read["odd"], read["stop"], 8)
+    assert own_settings(lambda: 1 / 0) is None, "langchain raises it, too, when the model is asked"
+
+
+@all_rows(
+    ("fields", "calls", "own"),
+    [
+        ({}, {}, None),
+        ({"temperature": 0.5, "max_tokens": 4000}, {}, {"temperature": 0.5, "max_tokens": 4000}),
+        ({"temperature": 0.0, "max_tokens": None}, {}, None),
+        ({"temperature": 0.5}, {"parameters": {"temperature": 0.1}}, None),
+        ({"max_tokens": 4000}, {"max_tokens": 500}, None),
+    ],
+)
+def test_what_the_model_was_given_holds_where_the_config_says_nothing(
+    fields: dict[str, Any], calls: dict[str, Any], own: dict[str, Any] | None
+) -> None:
+    judge = Judge(answer=lambda _: AIMessage("ok"), **fields)
+    assert ChatModelBackend(judge, CallsConfig(**calls)).own_parameters == own
 
 
 def test_nothing_is_sent_to_langsmith(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -358,6 +358,7 @@ class Named(Bills):
     provider = "p"
     endpoint = None
     capabilities = EndpointCapabilities("text")
+    own_parameters = None
 
     def __init__(self, model: str) -> None:
         super().__init__(1, 1)

@@ -1,6 +1,7 @@
 """Groups scored from Python are stored under a name, once, and are durable when they are returned."""
 
 import asyncio
+import json
 import re
 import shutil
 import threading
@@ -10,6 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 
 import jurygraph as jg
 from jurygraph.models.request import Fault, Reply, Request
@@ -17,6 +21,7 @@ from jurygraph.runs.calls import read_calls
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.header import differences
 from jurygraph.runs.store.ledger import Writer
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.runs.workflows.erasure import erase
@@ -522,3 +527,70 @@ def test_a_recorded_run_is_rescored_like_any(tmp_path: Path) -> None:
         assert result.responses == 2
     with check(tmp_path / "other") as run:
         assert len(list(run.traces())) == 2
+
+
+class Chat(BaseChatModel):
+    """A judge of a stranger's: it says what identifies it, and notes the parameters of each request."""
+
+    url: str = "http://here"
+    temperature: float | None = None
+    max_tokens: int | None = None
+    api_key: str = "sk-canary-0123456789"
+    answer: bool = True
+    asked: Any = None
+
+    @property
+    def _llm_type(self) -> str:
+        return "chat"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {"url": self.url, "answer": self.answer, "api_key": self.api_key}
+
+    def _generate(self, messages: Any, *_: Any, **__: Any) -> ChatResult:
+        self.asked.append((self.temperature, self.max_tokens))
+        reply = {"reason": "so", "quotes": [], "met": self.answer, "probability": 0.75}
+        message = AIMessage(json.dumps({"criterion_1": reply}))
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+def test_a_run_of_a_chat_model_goes_on_with_one_of_the_same_settings_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    asked: list[Any] = []
+
+    def score(text: str, record: Path = folder, **fields: Any) -> None:
+        model = Chat(asked=asked, **fields)
+        with jg.Jury(
+            model=model, evaluators=[jg.criteria(["It is polite."])], record=record
+        ) as jury:
+            jury.score(TASK, [text], step=len(text))
+
+    score("nine", temperature=0.7, max_tokens=4000)
+    score("nine eggs", temperature=0.7, max_tokens=4000, api_key="sk-another-0123456789")
+    assert set(asked) == {(0.7, 4000)}, "they hold, as the config names no other"
+    asked.clear()
+    others: list[tuple[dict[str, Any], str]] = [
+        ({"url": "http://there"}, r'settings\.url "sha256:\w+" in the run and "sha256:'),
+        ({"answer": False}, r"settings\.answer true in the run and false here"),
+        ({"temperature": 0.9}, r"settings\.temperature 0\.7 in the run and 0\.9 here"),
+    ]
+    for change, problem in others:
+        fields = {"temperature": 0.7, "max_tokens": 4000, **change}
+        with pytest.raises(jg.InputError, match=f"the model behind Chat has the {problem}"):
+            score("nine", **fields)
+    assert not asked
+    with check(folder) as run:
+        assert "canary" not in run.header.model_dump_json()
+        assert [trace.calls[0].parameters["temperature"] for trace in run.traces()] == [0.7, 0.7]
+        header = run.header
+    assert header.model is not None
+    model = header.model.model_copy(update={"settings": None})
+    with_own_parameters = header.model_copy(update={"model": model})
+    model = model.model_copy(update={"own_parameters": None})
+    of_earlier_version = header.model_copy(update={"model": model})
+    (problem,) = differences(of_earlier_version, header)
+    assert (
+        'own_parameters none in the run and {"temperature": 0.7, "max_tokens": 4000} here'
+        in problem
+    )
+    assert not list(differences(with_own_parameters, header)), "compared as before"

@@ -239,7 +239,7 @@ def _describe_verdict(explained_verdict: ExplainedVerdict) -> Iterator[str]:
     if verdict.confidence is not None:
         line = f"confidence {verdict.confidence:.4f}"
         if explained_verdict.effect == "discarded":
-            line += f", discarded: it is below {explained_verdict.required_confidence:.4f}"
+            line += f", discarded: it is below min_confidence, {explained_verdict.required_confidence:.4f}"
         yield line
     if verdict.steps:
         yield f"steps: {', '.join(map(_format_step, verdict.steps))}"

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from contextvars import Context
 from operator import attrgetter
 from traceback import extract_tb
@@ -13,6 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import BaseModel, Field, SecretStr, ValidationError
+from pydantic_core import from_json, to_json
 
 from jurygraph.errors import ConfigError
 from jurygraph.messages import locate_user_code
@@ -28,8 +30,8 @@ from jurygraph.models.request import (
     iterate_exception_chain,
 )
 from jurygraph.safety.redaction import describe_exception
-from jurygraph.schema import Message
-from jurygraph.schema.frozen_model import ReadOnlyFields
+from jurygraph.schema import CallsConfig, Message
+from jurygraph.schema.frozen_model import JsonFields, ReadOnlyFields, digest_of
 from jurygraph.sources.user_modules import import_module
 
 _ROLE_BY_MESSAGE_TYPE = {"human": "user", "ai": "assistant", "system": "system"}
@@ -43,26 +45,32 @@ _FINISH_REASON_BY_FOREIGN_REASON = {
     "safety": "content_filter",
 }
 """Finish reasons of the integrations, mapped to the words of most providers."""
+_UNCOMPARED_SETTING_PATTERN = re.compile(
+    r"(?i)(?:key|token|secret|passw\w*|credentials?|authorization)$|timeout|retries|stream|verbose|cache|^name$"
+)
+"""Names of settings that are secret or change no reply."""
 _CLIENT_PATH_PATTERN = re.compile(r"site-packages[\\/](?!jurygraph|langchain_core|pydantic)")
 """A path of installed code that may be a provider's client."""
+
+_DEFAULT_CALLS = CallsConfig()
 
 
 class ChatModelBackend(Backend):
     """Any langchain-core `BaseChatModel`, configured by its owner, with its own retries switched off (`max_retries=0`).
 
-    It receives those parameters of a request that it has fields for, such as `temperature` and `max_tokens`. Caches are
-    not used, neither its own nor langchain's, and nothing is sent to LangSmith. Raises `ConfigError` if a name leads to
-    no chat model, or if the model would retry by itself.
+    It receives those parameters of a request that it has fields for; a `temperature` or `max_tokens` that it was given
+    itself is in the requests. Caches are not used, neither its own nor langchain's, and nothing is sent to LangSmith.
+    Raises `ConfigError` if a name leads to no chat model, or if the model would retry by itself.
     """
 
     capabilities = EndpointCapabilities("instructed")  # the classes do not report more
     is_cached = False
     fixed_form_reason = "your own chat model gets the schema as instructions"
 
-    def __init__(self, model: BaseChatModel | str) -> None:
+    def __init__(self, model: BaseChatModel | str, config: CallsConfig = _DEFAULT_CALLS) -> None:
         chat = _load_chat_model(model) if isinstance(model, str) else model
-        path = model if isinstance(model, str) else type(model).__name__
         kind = type(chat).__name__
+        path = model if isinstance(model, str) else kind
         if not isinstance(chat, BaseChatModel):
             raise ConfigError(
                 f"'langchain:{path}' is a {kind}, and no langchain-core chat model; name one that is set up, such as "
@@ -75,12 +83,42 @@ class ChatModelBackend(Backend):
                 "calls.attempts; make it with max_retries=0"
             )
         self.provider = f"langchain:{kind}"
-        names = (getattr(chat, name, None) for name in ("model_name", "model"))
-        self.model = next((name for name in names if isinstance(name, str) and name), kind)
+        names = {name: getattr(chat, name, None) for name in ("model_name", "model")}
+        self.model = _first_nonempty_text(names, *names) or kind
         self.secrets = tuple(
             value.get_secret_value() for _, value in chat if isinstance(value, SecretStr)
         )
+        fields = type(chat).model_fields
+        by_alias = {field.alias: name for name, field in fields.items() if field.alias}
+        # a field's own name goes before an alias
+        self._field_by_parameter = by_alias | {name: name for name in fields}
+        self._read_own_settings(chat, config)
+        # a copy, also for each request: classes that read their fields would not heed bound arguments
         self._chat = chat.model_copy(update={"cache": False})
+
+    def _read_own_settings(self, chat: BaseChatModel, config: CallsConfig) -> None:
+        """Read what identifies a model: the plain fields that the user gave it, and langchain's identifying parameters.
+
+        What differs from one reading to the next, such as a time, identifies nothing.
+        """
+        # the defaults of a class are nobody's choice for a judge, and a list may be the user's log
+        given_fields: JsonFields = {
+            name: value
+            for name, value in chat
+            if name in chat.model_fields_set and isinstance(value, str | int | float)
+        }
+        config_names = {*config.parameters, *config.model_dump(exclude_defaults=True)}
+        with suppress(Exception):  # langchain reads them, too: the first call names the mistake
+            self.own_parameters = {
+                name: given_fields[field]
+                for name, field in self._field_by_parameter.items()
+                if name in {"temperature", "max_tokens"} - config_names
+                and given_fields.get(field, 0) > 0
+            } or None
+            first, second = (
+                _to_plain_settings({**given_fields, **chat._identifying_params}) for _ in range(2)
+            )
+            self.own_settings = dict(sorted(first.items() & second.items()))
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         try:
@@ -100,9 +138,7 @@ class ChatModelBackend(Backend):
         """Invoke the model in a context of its own, so that it inherits no callbacks of a surrounding graph."""
         from langsmith import tracing_context
 
-        fields = type(self._chat).model_fields
-        by_name = {field.alias: name for name, field in fields.items() if field.alias}
-        by_name |= {name: name for name in fields}  # a field's own name goes before an alias
+        by_name = self._field_by_parameter
         settings = {
             by_name[name]: value for name, value in request.parameters.items() if name in by_name
         }
@@ -120,6 +156,25 @@ def _load_chat_model(path: str) -> Any:
         raise ConfigError(
             f"'langchain:{path}' cannot be loaded: {describe_exception(error)}; name one as package.module.name"
         ) from error
+
+
+def _to_plain_settings(settings: ReadOnlyFields) -> JsonFields:
+    """Return numbers as they are, and digests of all other values; without secrets and limits."""
+    compared_settings = {
+        name: sorted(value, key=repr) if isinstance(value, set) else value
+        for name, value in settings.items()
+        if not _UNCOMPARED_SETTING_PATTERN.search(name)
+    }
+    text = to_json(
+        compared_settings,
+        fallback=lambda value: type(value).__name__,
+        bytes_mode="base64",
+        inf_nan_mode="strings",
+    )
+    return {
+        name: value if isinstance(value, int | float) else f"sha256:{digest_of(value)[:16]}"
+        for name, value in from_json(text).items()
+    }
 
 
 def _to_reply(message: AIMessage) -> Reply:

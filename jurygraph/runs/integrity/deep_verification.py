@@ -183,6 +183,7 @@ class OfflineBackend(Backend):
         self.provider = identity.provider
         self.endpoint = identity.endpoint
         self.model = identity.model
+        self.own_parameters = identity.own_parameters
         top = identity.top_logprobs
         self.capabilities = EndpointCapabilities(
             identity.form, logprobs=top is not None, top_logprobs=top or 0, tools=identity.tools

@@ -14,8 +14,8 @@ from jurygraph.models.request import SchemaMode
 from jurygraph.runs.store.ledger import Ledger, RecordDraft, reading
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
-from jurygraph.schema.conversation import is_empty_value
-from jurygraph.schema.frozen_model import Count, JsonFields, StrictBool
+from jurygraph.schema.conversation import OMITTED_IF_NONE, is_empty_value
+from jurygraph.schema.frozen_model import Count, JsonFields, JsonObject, StrictBool
 from jurygraph.sources import FileDigest, Shard, TableColumns
 
 
@@ -37,7 +37,8 @@ class ModelIdentity(FrozenModel):
     """A model as requests name it, and how it replies: with another identity, the same questions are other requests.
 
     `top_logprobs` is the number of alternatives that it returns to each token; None without log probabilities. `tools`
-    says that it is given the tools of judges as such, in a run that has any.
+    says that it is given the tools of judges as such, in a run that has any. `settings` are those of an object of the
+    user's (None in runs of earlier versions), of which requests have the `own_parameters`.
     """
 
     provider: str
@@ -46,6 +47,8 @@ class ModelIdentity(FrozenModel):
     form: SchemaMode = "text"
     top_logprobs: Count | None = None
     tools: StrictBool = Field(default=False, exclude_if=is_empty_value)
+    settings: JsonObject | None = OMITTED_IF_NONE
+    own_parameters: JsonObject | None = OMITTED_IF_NONE
 
     @classmethod
     def of(cls, backend: Backend, *, has_tools: bool) -> "ModelIdentity":
@@ -57,6 +60,8 @@ class ModelIdentity(FrozenModel):
             form=capabilities.form,
             top_logprobs=capabilities.top_logprobs if capabilities.logprobs else None,
             tools=has_tools and capabilities.tools,
+            settings=backend.own_settings,
+            own_parameters=backend.own_parameters,
         )
 
 
@@ -280,10 +285,18 @@ def sends_same_requests(
 def _model_changes(
     identity_in_run: ModelIdentity | None, current: ModelIdentity | None
 ) -> Iterator[ValueChange]:
-    """Yield the differences between two models, if both are known: the same name may refer to different models."""
+    """Yield the differences between two models, if both are known: the same name may refer to different models.
+
+    The settings of an object include its own parameters; in a run of an earlier version, which stored neither, other
+    parameters were sent.
+    """
     if identity_in_run is not None and current is not None:
+        excluded = {"own_parameters"}
+        if None in (identity_in_run.settings, current.settings):
+            excluded = {"settings"}
         yield from changes(
-            identity_in_run.model_dump(exclude_none=True), current.model_dump(exclude_none=True)
+            identity_in_run.model_dump(exclude_none=True, exclude=excluded),
+            current.model_dump(exclude_none=True, exclude=excluded),
         )
 
 

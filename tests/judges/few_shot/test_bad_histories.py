@@ -232,7 +232,7 @@ def test_rows_in_python_are_read_as_those_of_a_file_and_those_left_out_are_logge
     assert judge.depends_on == of_file.depends_on
     (record,) = caplog.records
     assert record.getMessage() == (
-        "personalized: Left out: 1 rating with a score off the scale; the first is history.json, [4]."
+        "personalized: Left out: 1 rating with a score off the scale; the first is history[4]."
     )
-    with pytest.raises(InputError, match=r"^history, \[0\] .*, field score: is the text 'x'"):
+    with pytest.raises(InputError, match=r"^history\[0\] .*, field score: is the text 'x'"):
         Personalized(dimensions=QUALITY, history=[{**FOUR[0], "score": "x"}])
