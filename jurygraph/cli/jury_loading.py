@@ -121,6 +121,13 @@ def find_config(tasks: str) -> Path:
     )
 
 
+def describe_rare_majority(evaluator: str) -> str:
+    return (
+        f"{evaluator}: samples on a scale of many steps often have no majority, and then give no score; "
+        "`panel: {reduce: mean}` always decides, and counts a missing sample as the worst score"
+    )
+
+
 def _describe_doubtful_settings(jury: "Jury") -> Iterator[str]:
     config = jury.config
     for name, use in config.models.items():
@@ -137,7 +144,4 @@ def _describe_doubtful_settings(jury: "Jury") -> Iterator[str]:
                 f"{name}: {len(judges)} judges can tie, and a tie counts as the worst case; ask one more, or one less"
             )
         if jury.evaluators[name].rarely_has_majority and config.panel.reduce == "majority":
-            yield (
-                f"{name}: samples on a scale of many steps often have no majority, and then give no score; "
-                "`panel: {reduce: mean}` always decides, and counts a missing sample as the worst score"
-            )
+            yield describe_rare_majority(name)

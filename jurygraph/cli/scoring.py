@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
@@ -398,12 +398,17 @@ class StudyRun(NamedTuple):
 
 
 def score_study(
-    folder: Path, runs: Sequence[StudyRun], options: ScoreOptions, as_json: bool = False
+    folder: Path,
+    runs: Sequence[StudyRun],
+    options: ScoreOptions,
+    as_json: bool = False,
+    unfit_notes: Iterable[str] = (),
 ) -> list[Path]:
     """Score the runs of a study into its folder, and return them; what they cost is printed first.
 
     Results that are there already are kept, so that the same command continues. Config, model and limits are those of
-    `options`; the limits are of all runs together. A dry run prints the estimate and returns no runs.
+    `options`; the limits are of all runs together. A dry run prints the estimate and returns no runs. The notes
+    on a jury in `unfit_notes` do not hold for the study, and are not printed.
 
     Raises `InputError` if the folder holds other tasks under the name of a run.
     """
@@ -415,7 +420,7 @@ def score_study(
         runner = stack.enter_context(open_runner())
         score_options_by_run = [_write_run_tasks(task_folder, folder, run, options) for run in runs]
         remaining_work_by_run = {}
-        printed_notes: set[str] = set()
+        printed_notes = {*unfit_notes}
         for run, score_options in zip(runs, score_options_by_run, strict=True):
             with open_job(replace(score_options, dry_run=True), printed_notes) as opened_job:
                 remaining_work_by_run[run.name] = forecast_remaining(opened_job, runner)

@@ -319,8 +319,8 @@ class ReviewerJudge(Evaluator):
     def _set_up_from_settings(self) -> None:
         self._dimensions = dict(sorted(self.settings.resolved_dimensions.items()))
         shows_examples = bool(self._example_pool) and self.settings.shots > 0
-        self._history = self._load_history() if shows_examples else None
-        self.depends_on = "" if self._history is None else self._history.digest
+        self.history = self._load_history() if shows_examples else None
+        self.depends_on = "" if self.history is None else self.history.digest
         self._prompt = load_prompt("reviewer")
         example_prompt_version = load_prompt("example").full_version
         self.version = f"2 prompt {self._prompt.full_version} example {example_prompt_version}"
@@ -380,7 +380,7 @@ class ReviewerJudge(Evaluator):
     @property
     def notes(self) -> Sequence[str]:
         """Notes on ratings that cannot be shown, and on dimensions and reviewers for which there are too few."""
-        history = self._history
+        history = self.history
         if history is None:
             return ()
         notes = [*history.notes()]
@@ -398,10 +398,10 @@ class ReviewerJudge(Evaluator):
     @property
     def predictable_reviewers(self) -> Sequence[str]:
         """The reviewers in the history, sorted; empty without one, as any reviewer can be predicted then."""
-        return () if self._history is None else self._history.reviewers
+        return () if self.history is None else self.history.reviewers
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        history = self._history
+        history = self.history
         if history is not None and view.member not in history.reviewers:
             names = history.reviewers
             hint = did_you_mean(str(view.member), names) or f"it has {join_names(names)}"
@@ -432,7 +432,7 @@ class ReviewerJudge(Evaluator):
         They hold the number of examples, the candidates of both pools as a list per sample, and the digest of the
         relations by which candidates may be dropped. So each judge knows how many examples the other can show.
         """
-        history = self._history
+        history = self.history
         if history is None:
             return {}
         reviewer = str(view.member)
@@ -479,8 +479,8 @@ class ReviewerJudge(Evaluator):
 
     def _find_example(self, use: Any, question: Question) -> Example:
         example = None
-        if self._history is not None:
-            example = self._history.example_by_digest.get(use["fingerprint"])
+        if self.history is not None:
+            example = self.history.example_by_digest.get(use["fingerprint"])
         if example is None:
             raise InputError(
                 f"the plan for question {question.id!r} shows what {use['reviewer']!r} said of {use['item']!r}, which "
@@ -493,7 +493,7 @@ class ReviewerJudge(Evaluator):
         """Predict with examples of its pool: as many as remain in both."""
         params: Any = inputs.question.params
         chosen = ShownExamples((), ())
-        if self._history is not None and "count" in params:
+        if self.history is not None and "count" in params:
             # look for at least one, so that the reason can name the pool that has none
             count = max(params["count"], 1)
             examples_by_pool = {}
@@ -502,7 +502,7 @@ class ReviewerJudge(Evaluator):
                     self._find_example(use, inputs.question) for use in params[pool][inputs.sample]
                 ]
                 examples_by_pool[pool] = choose_examples(
-                    drawn_examples, count, inputs.response, inputs.task, self._history
+                    drawn_examples, count, inputs.response, inputs.task, self.history
                 )
             counts = [len(kept.examples) for kept in examples_by_pool.values()]
             example_count = min(params["count"], *counts)

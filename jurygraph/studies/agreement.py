@@ -28,6 +28,7 @@ from jurygraph.inference.agreement import (
     shifts_from_others,
 )
 from jurygraph.inference.clusters import NORMAL_QUANTILE, cluster_numbers
+from jurygraph.judges.examples import Example
 from jurygraph.messages import join_names, notes_on_similar_names
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import RatingsFile
@@ -136,12 +137,11 @@ def read_parts(
     if not ratings_by_dimension:
         paths = ", ".join(file.path for file in files)
         raise InputError(f"{paths}: has no score; give each rating one")
-    return [
-        _to_dimension_ratings(name, rows) for name, rows in sorted(ratings_by_dimension.items())
-    ]
+    return [to_dimension_ratings(name, rows) for name, rows in sorted(ratings_by_dimension.items())]
 
 
-def _to_dimension_ratings(dimension: str, ratings: Sequence[Rating]) -> DimensionRatings:
+def to_dimension_ratings(dimension: str, ratings: Sequence[Rating | Example]) -> DimensionRatings:
+    """Return the ratings of a dimension, sorted by reviewer and item."""
     rows = sorted(ratings, key=lambda rating: (rating.reviewer, rating.key))
     names, reviewer = np.unique([rating.reviewer for rating in rows], return_inverse=True)
     items, item = np.unique([rating.key for rating in rows], return_inverse=True)
@@ -280,10 +280,7 @@ def _sections(
         yield ReportTable.of(columns, figures["reviewers"], most=_MAX_REVIEWERS_LISTED)
         cells = {row["reviewer"]: row["correlation"] for row in figures["reviewers"]}
         shifts = {row["reviewer"]: row["shift"] for row in figures["reviewers"]}
-        taste = ", or of another taste"
-        yield from describe_raters(
-            cells, "correlation", 0.0, shifts, "scores", SHIFT_FROM_OTHERS, taste
-        )
+        yield from describe_raters(cells, "correlation", 0.0, shifts, "scores", SHIFT_FROM_OTHERS)
         if figures["rank_correlations"]:
             rows_of_pairs = [[name, *row] for name, row in figures["rank_correlations"].items()]
             header = ["rank correlation with", *figures["rank_correlations"]]

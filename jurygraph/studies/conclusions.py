@@ -478,6 +478,7 @@ def _conclude_dimension(
     judges: FigureRows, differences: FigureRows, persons: FigureRows
 ) -> Iterator[str]:
     pairs = {frozenset((row["first"], row["second"])): row for row in differences}
+    yield from _describe_nearest_judges(persons)
     if PLANNED_PAIR in pairs:
         yield _describe_planned_pair(pairs.pop(PLANNED_PAIR), judges, persons)
     ranked_judges = sorted(
@@ -501,7 +502,7 @@ def _conclude_dimension(
             f"{describe_omissions(limiting['left_out'])}."
         )
     if _PERSONAL_AND_OTHERS_MEAN in pairs:
-        yield _describe_nearer_judge(pairs.pop(_PERSONAL_AND_OTHERS_MEAN), len(persons))
+        yield _describe_nearer_judge(pairs.pop(_PERSONAL_AND_OTHERS_MEAN))
     alpha = best["alpha"]
     threshold = MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS
     yield describe_agreement(subject, "alpha", alpha, threshold, len(persons), "reviewers")
@@ -513,7 +514,7 @@ def _conclude_dimension(
     ]
     for pair, row in pairs.items():
         if pair in described_pairs:
-            yield _describe_nearer_judge(row, len(persons))
+            yield _describe_nearer_judge(row)
 
 
 _JUDGES_WITH_MODEL = ("zero-shot", "aggregate", "personalized")
@@ -532,6 +533,31 @@ def describe_omissions(left_out: Mapping[str, int]) -> str:
         remedy = _OMISSION_REMEDIES.get(reason.partition(" below ")[0])
         reasons.append(f"{count} {reason} ({remedy})" if remedy else f"{count} {reason}")
     return join_names(reasons) or "it has no others to go by"
+
+
+SHORT_JUDGE_NAMES = {"own-history": "own mean", "item-mean": "mean of others"}
+
+
+def describe_nearest_judge(row: Figures) -> str:
+    """Return which judge of new items is the nearest to a reviewer, and how sure that is."""
+    name = SHORT_JUDGE_NAMES.get(row["use"], row["use"])
+    if row["use_p"] < SIGNIFICANCE_LEVEL:
+        return f"{name}, surely"
+    return {None: "-", "own mean": "none surely nearer than own mean"}.get(name, f"{name}, perhaps")
+
+
+def _describe_nearest_judges(persons: FigureRows) -> Iterator[str]:
+    """Yield whom to trust for whom, the surest first, and how far off that is on average, as is the own mean."""
+    people_by_answer = defaultdict(list)
+    for row in sorted(persons, key=itemgetter("use_p")):
+        if row["use"] is not None:
+            errors = row["mae"]
+            own_mean = format_cell(errors.get("own-history"), 2)
+            text = f"{row['reviewer']} {errors[row['use']]:.2f} (own mean {own_mean})"
+            people_by_answer[describe_nearest_judge(row)].append(text)
+    answers = [f"{answer}: {join_names(people)}" for answer, people in people_by_answer.items()]
+    if answers:
+        yield f"nearest to each of these {len(persons)} reviewers, and how far off: {'; '.join(answers)}."
 
 
 def _describe_persons(persons: FigureRows) -> Iterator[str]:
@@ -590,11 +616,13 @@ def _describe_planned_pair(row: Figures, judges: FigureRows, persons: FigureRows
             "nearer; what is left out most, and what counts it, follows."
         )
     of_these = (
-        f"Of these reviewers alone, over items, the error of {row['first']} less that of {row['second']} is "
-        f"{_cell_text(row['of_these'])}."
+        f"for these reviewers the error of {row['first']} is {_cell_text(row['of_these'])} above that of "
+        f"{row['second']}."
     )
-    sentences = [_describe_nearer_judge(row, len(persons)), of_these, *_describe_gains(persons)]
-    return " ".join(sentences)
+    of_others = f"For other reviewers like these: {_describe_nearer_judge(row)}"
+    noun = "reviewers (and items in proportion)"
+    of_others += describe_needed_count(row["absolute"], 0.0, len(persons), noun)
+    return " ".join([of_these, *_describe_gains(persons), of_others])
 
 
 def has_equal_predictions(row: Figures) -> bool:
@@ -603,7 +631,7 @@ def has_equal_predictions(row: Figures) -> bool:
     return is_zero_difference and not row["nearer"] and not row["farther"]
 
 
-def _describe_nearer_judge(row: Figures, reviewers: int) -> str:
+def _describe_nearer_judge(row: Figures) -> str:
     """Return which of two judges is nearer to the reviewers, from the first one's error less the second's.
 
     It is one of several pairs: what is clear is p by Holm's method over those that nobody planned, and not an interval
@@ -619,9 +647,8 @@ def _describe_nearer_judge(row: Figures, reviewers: int) -> str:
             )
         return f"{sentence}."
     difference: IntervalCell | None = row["absolute"]
-    first, second = (
-        _JUDGE_KIND_DESCRIPTIONS.get(row[name], row[name]) for name in ("first", "second")
-    )
+    names = [row["first"], row["second"]]
+    first, second = (_JUDGE_KIND_DESCRIPTIONS.get(name, name) for name in names)
     if difference and (difference.value or 0.0) > 0.0:
         first, second = second, first
     p = row["absolute_p"]
@@ -633,10 +660,9 @@ def _describe_nearer_judge(row: Figures, reviewers: int) -> str:
         )
     detail = f"mean difference of errors {_cell_text(difference)}"
     if p is not None:
-        detail += f", p {p:.3f}"
-    need = describe_needed_count(difference, 0.0, reviewers, "reviewers (and items in proportion)")
-    need = need or " More reviewers and items would tell."
-    return f"Whether {first} is nearer than {second} cannot be told: {detail}.{need}"
+        is_planned = {*names} in PLANNED_PAIRS
+        detail += f", p {p:.3f}" if is_planned else f" for this pair alone; p for all pairs {p:.3f}"
+    return f"Whether {first} is nearer than {second} cannot be told: {detail}."
 
 
 def _describe_gains(persons: FigureRows) -> Iterator[str]:
@@ -647,7 +673,7 @@ def _describe_gains(persons: FigureRows) -> Iterator[str]:
         if row["gain_p"] is not None and row["gain_p"] < SIGNIFICANCE_LEVEL
     }
     for relation, names in _join_names_by_side(clear_gains, "nearer", "farther"):
-        yield f"personalized is surely {relation} than aggregate for {names}."
+        yield f"personalized is surely {relation} for {names}."
     if not clear_gains:
         yield "For no single reviewer is personalized surely nearer or farther."
     needs = []
@@ -709,22 +735,22 @@ def describe_raters(
     shifts: Mapping[str, object],
     unit: str,
     baseline: str,
-    other_reason: str = "",
     unsure_people: Collection[str] = (),
 ) -> Iterator[str]:
     """Yield who may guess, and who is lenient or strict, if the labels show it of some.
 
-    A warning ends with the option that leaves its people out, unless half of all are warned of, and before it another
-    reason why they may differ. Who may guess has an interval of the measure around chance; those agree little whose
-    interval does not reach half way from there to full agreement. Who is surely below chance judges the other way
-    round. `shifts` are by name, of labels or another `unit`, from a `baseline` in words. Of `unsure_people` too little
-    is known to say that they may guess.
+    A warning ends with the option that leaves its people out, unless half of all are warned of. Who may guess has an
+    interval of the measure around chance; those agree little whose interval does not reach half way from there to full
+    agreement. Who is surely below chance judges the other way round. `shifts` are by name, of labels or another `unit`,
+    from a `baseline` in words. Of `unsure_people` too little is known to say that they may guess.
     """
     half_way = (1.0 + chance) / 2.0
+    # scores on a scale, unlike classes, may be right and differ
+    taste = ", or of another taste" if measure == "correlation" else ""
     text_by_finding = {
         "opposite": f"Warning: judges the other way round ({measure} surely below the {chance:.2g} of guessing)",
-        "guessing": f"Warning: may be guessing ({measure} near {chance:.2g}, surely below {half_way:.2g})",
-        "weak": f"Warning: agrees little ({measure} surely below {half_way:.2g}, though not guessing)",
+        "guessing": f"Warning: may be guessing{taste} ({measure} near {chance:.2g}, surely below {half_way:.2g})",
+        "weak": f"Warning: agrees little{taste} ({measure} surely below {half_way:.2g}, though not guessing)",
         "unsure": "guessing is not ruled out, and more labels would tell",
     }
     names_by_finding = defaultdict(list)
@@ -745,10 +771,8 @@ def describe_raters(
         if not people:
             continue
         sentence = f"{finding_text}: {join_names(texts[name] for name in people)}"
-        if finding != "unsure":
-            sentence += other_reason
-            if can_leave_out:
-                sentence += f"; to leave out: {without_option(people)}"
+        if finding != "unsure" and can_leave_out:
+            sentence += f"; to leave out: {without_option(people)}"
         yield sentence
     for relation, names in _join_names_by_side(shifts, "higher", "lower"):
         yield f"{unit} surely {relation} {baseline}: {names}"

@@ -1,6 +1,6 @@
-"""The tables of `study reviewers`: first for each reviewer which judge to use, then how near each judge is.
+"""The tables of `study reviewers`: first for each reviewer which judge is nearest, then how near each judge is.
 
-What few readers need is laid out on demand: every pair of judges, every reviewer's error of each judge, and reasons.
+What few readers need is laid out on demand: every pair of judges, tests for every reviewer, and reasons.
 """
 
 from collections.abc import Iterable
@@ -10,8 +10,12 @@ from typing import Any
 
 from jurygraph.messages import join_names, shorten
 from jurygraph.studies.agreement import dimension_domain_name
-from jurygraph.studies.alternative_annotator import SIGNIFICANCE_LEVEL
-from jurygraph.studies.conclusions import PLANNED_PAIR, has_equal_predictions
+from jurygraph.studies.conclusions import (
+    PLANNED_PAIR,
+    SHORT_JUDGE_NAMES,
+    describe_nearest_judge,
+    has_equal_predictions,
+)
 from jurygraph.studies.report import Columns, FigureRows, Figures, ReportSections, ReportTable
 
 OWN_HISTORY_BASELINE_NAMES = ("own-history", "neighbours")
@@ -21,66 +25,57 @@ BASELINES_WITHOUT_MODEL = (*OWN_HISTORY_BASELINE_NAMES, *PEER_BASELINE_NAMES)
 _MAX_ROWS_LISTED = 40
 _MAX_REASONS_LISTED = 8
 _MAX_REASON_LENGTH = 90
-_USE_BY_JUDGE = {"personalized": "personal", "own-history": "own mean"}
 
 
 def lay_out_sections(figures: Figures, all_tables: bool) -> ReportSections:
-    """Yield the tables in the order in which they are read; only the first three without `all_tables`."""
-    uses = [row for row in figures["reviewers"] if row["judge"] not in BASELINES_WITHOUT_MODEL]
-    if uses:
-        judge = uses[0]["judge"]
-        name = _USE_BY_JUDGE.get(judge, judge)
-        columns: Columns = {
-            "reviewer": "reviewer",
-            "use": _describe_use,
-            f"{name} - mean of others (95 %)": "above_item_mean",
-            f"{name} - own mean (95 %)": "above_own_mean",
-            "bias (95 %)": "bias",
-        }
-        yield _table(columns, uses, left=3)
-        yield (
-            "use: whose error is surely the least (Holm, all reviewers) of the judges of new items; -: the error of "
-            "one less that of the other, below 0 where the first is nearer; bias: what the judge gives above the person"
-        )
-    folds = dict.fromkeys(row["fold"] for row in figures["judges"] if row["fold"])
-    rule = f"what a model predicts is the {join_names(folds)} (`panel`); " if folds else ""
+    """Yield the tables in the order in which they are read; those of detail only with `all_tables`."""
+    for dimension, reviewers in groupby(figures["reviewers"], key=dimension_domain_name):
+        yield _reviewer_table(dimension, list(reviewers), all_tables)
     yield (
-        f"each score is predicted from other ratings (leave-one-out), never from one of the same group; {rule}"
-        "errors are on ratings that all judges predict, and the difference of personalized and aggregate on those that "
-        "both do; "
-        f"alpha is {figures['level']}; intervals are over reviewers, "
-        "and those of differences over reviewers and items (items of one group together), each for itself; p holds for "
-        "all pairs together, but that of personalized and aggregate for itself; own scores are those of the same "
-        "dimension and domain"
+        "MAE: how far a judge is off on average, on ratings that all judges predict; nearest: of the judges of new "
+        "items, which others have not rated, surely if by a test for all judges and reviewers together (Holm); bias: "
+        "what the judge gives above the person"
     )
-    yield _judge_table(
-        "judge", [row for row in figures["judges"] if row["judge"] not in PEER_BASELINE_NAMES]
+    yield _judge_table("judge", figures["judges"])
+    folds = dict.fromkeys(row["fold"] for row in figures["judges"] if row["fold"])
+    rule = ""
+    if folds:
+        rule = (
+            f" A model's is the {join_names(folds)} (`panel`), without those that lack a quotation."
+        )
+    yield (
+        f"Each prediction is from other ratings (leave-one-out), never from one of the same item or group.{rule} Alpha "
+        f"is {figures['level']}. Intervals here are over reviewers, those of differences over reviewers and items, "
+        "each for itself; personalized and aggregate are compared on ratings that both predict."
     )
-    peer_judge_rows = [row for row in figures["judges"] if row["judge"] in PEER_BASELINE_NAMES]
-    yield _judge_table("judge that uses others' scores of the item", peer_judge_rows)
-    if all_tables or not uses:
-        yield from _reviewer_tables(figures)
     if all_tables:
         yield from _detail_tables(figures)
     else:
-        yield "more tables (each pair of judges, each reviewer's errors, numbers of examples, reasons): --all"
+        yield "more tables (each pair of judges, more of each reviewer, numbers of examples, reasons): --all"
 
 
-def _reviewer_tables(figures: Figures) -> ReportSections:
-    """Yield the error of each judge for each reviewer, by dimension."""
-    for dimension, reviewers in groupby(figures["reviewers"], key=dimension_domain_name):
-        rows = [{**row, **row["mae"]} for row in reviewers]
-        judges = rows[0]["mae"]
-        columns = {f"MAE of {dimension}, reviewer": "reviewer", "n of all judges": "n"}
-        columns |= dict(zip(judges, judges, strict=True))
-        if judges.keys() >= PLANNED_PAIR:
-            columns["n of both"] = "gain_n"
-            columns["aggregate less personalized (95 %, this reviewer)"] = "gain"
-            columns["p (Holm, all reviewers)"] = "gain_p"
-        judge = rows[0]["judge"]
-        if judge not in BASELINES_WITHOUT_MODEL:
+def _reviewer_table(dimension: str, reviewers: FigureRows, all_columns: bool) -> ReportTable:
+    """Return the error of each judge for each reviewer of a dimension, and which is the nearest."""
+    rows = [{**row, **row["mae"]} for row in reviewers]
+    judges = rows[0]["mae"]
+    judge = rows[0]["judge"]
+    columns: dict[str, Any] = {
+        f"MAE of {dimension}, reviewer": "reviewer",
+        "nearest": describe_nearest_judge,
+        "n": "n",
+    }
+    # what others gave comes last: a new item has no such scores
+    for name in sorted(judges, key=PEER_BASELINE_NAMES.__contains__):
+        columns[SHORT_JUDGE_NAMES.get(name, name)] = name
+    if judges.keys() >= PLANNED_PAIR:
+        columns["aggregate - personalized (95 %, this reviewer alone)"] = "gain"
+        if all_columns:
+            columns |= {"n of both": "gain_n", "its p (Holm, all reviewers)": "gain_p"}
+    if judge not in BASELINES_WITHOUT_MODEL:
+        columns["bias (95 %)"] = "bias"
+        if all_columns:
             columns[f"rank correlation of {judge} (95 %)"] = "rank_correlation"
-        yield ReportTable.of(columns, rows, digits=3, most=_MAX_ROWS_LISTED)
+    return ReportTable.of(columns, rows, left=2, digits=2, most=_MAX_ROWS_LISTED)
 
 
 def _detail_tables(figures: Figures) -> ReportSections:
@@ -95,7 +90,7 @@ def _detail_tables(figures: Figures) -> ReportSections:
         "error of": "first",
         "less that of": "second",
         "n": "n",
-        "absolute (95 %, this pair)": "absolute",
+        "absolute (95 %, this pair alone)": "absolute",
         "p (Holm, all other pairs)": "absolute_p",
         "nearer to (reviewers)": "nearer",
         "farther from (reviewers)": "farther",
@@ -152,12 +147,6 @@ def _judge_table(title: str, judges: FigureRows) -> ReportTable:
         columns |= {"n of its own": "answered", "MAE on these (95 %)": "mae_of_answered"}
     columns |= {"calls": "calls", "cost": "cost"}
     return _table(columns, judges)
-
-
-def _describe_use(row: Figures) -> object:
-    if row["use_p"] >= SIGNIFICANCE_LEVEL:
-        return "not shown"
-    return _USE_BY_JUDGE.get(row["use"], row["use"])
 
 
 def _describe_shots(row: Figures) -> object:

@@ -7,9 +7,11 @@ those of a difference of two judges are over reviewers and items, because a judg
 rated it.
 """
 
+import logging
 import math
 from collections import ChainMap, Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, groupby, product, starmap
 from operator import attrgetter, itemgetter
@@ -18,10 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jurygraph.agents.registry import load_evaluator
 from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.decision.turns import read_uses
 from jurygraph.display import ProgressCallback, ignore_progress
-from jurygraph.errors import InputError
+from jurygraph.errors import ConfigError, InputError
 from jurygraph.explanation.predictions import counted_scores
 from jurygraph.inference.agreement import (
     MeasurementLevel,
@@ -39,7 +42,7 @@ from jurygraph.inference.clusters import (
 )
 from jurygraph.inference.crossed import crossed_interval, t_test_p
 from jurygraph.interchange.rated_table import item_to_task
-from jurygraph.judges.examples import rated_text
+from jurygraph.judges.examples import Example, rated_text
 from jurygraph.judges.reviewers import Dimension, ReviewerJudge
 from jurygraph.messages import (
     join_names,
@@ -53,17 +56,14 @@ from jurygraph.runs.run import Run
 from jurygraph.schema import ComponentInput, Config, RecordedVerdict
 from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.frozen_model import JsonFields, RawParams
+from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import RatingsFile
 from jurygraph.studies import symbols
 from jurygraph.studies.agreement import (
     DimensionRatings,
     dimension_domain_name,
     notes_on_scores,
-)
-from jurygraph.studies.alternative_annotator import (
-    AlternativeAnnotator,
-    PersonLabels,
-    compare_judge_with_people,
+    to_dimension_ratings,
 )
 from jurygraph.studies.conclusions import (
     PLANNED_PAIR,
@@ -94,6 +94,7 @@ from jurygraph.studies.report import (
 )
 from jurygraph.studies.reviewer_tables import PEER_BASELINE_NAMES, lay_out_sections
 
+_LOGGER = logging.getLogger(__name__)
 _NEAR_COPY_COSINE = 0.9
 """Cosine from which two texts are nearly the same, so that the one's score would give away the other's."""
 _ROWS_PER_BATCH = 256  # limits memory
@@ -110,6 +111,7 @@ class Predictions:
         reasons: a text for each rating, [n], empty without one; or none at all.
         fold: what a prediction is of several answers of a model, such as "mean of 3 answers".
         is_one_draw: whether all items were judged once, with one draw of examples.
+        absent: the reviewers and items without a verdict in the runs.
     """
 
     judge: str
@@ -121,6 +123,7 @@ class Predictions:
     reasons: Sequence[str] = ()
     fold: str = ""
     is_one_draw: bool = False
+    absent: Sequence[str] = ()
 
     @property
     def answered(self) -> Bools:
@@ -170,6 +173,26 @@ def predict(
     if "rater-offset" in judges:
         offset = _mean_of_other_groups(part, part.score - means_of_peers)
         yield Predictions("rater-offset", None, (means_of_peers + offset)[None])
+
+
+def predict_after(
+    earlier: Sequence[Example], ratings: RatingsFile, part: DimensionRatings, *settings: Any
+) -> Iterator[Predictions]:
+    """Yield the predictions of a part of the ratings by `predict` with its `settings`, from `earlier` ratings as well.
+
+    Those are of other items than all of the file. A part without a dimension is of the only one that they have.
+    """
+    rows: list[Rating | Example] = [
+        example for example in earlier if part.dimension in (None, example.dimension)
+    ]
+    for _, rating in ratings.rows:
+        if rating.score is not None and (rating.dimension or None) == part.dimension:
+            rows.append(rating)
+    whole = to_dimension_ratings(part.name, rows)
+    # the judged ratings are in the same order there, as no other is of their items
+    is_judged = np.isin(whole.item, np.searchsorted(whole.items, part.items))
+    for prediction in predict(whole, *settings):
+        yield replace(prediction, values=prediction.values[:, is_judged])
 
 
 def absolute_errors(part: DimensionRatings, columns: Iterable[Predictions]) -> dict[str, Floats]:
@@ -345,7 +368,7 @@ class _JudgeAnswer(NamedTuple):
 @dataclass
 class RunPredictions:
     """The predictions of a judge in a run, by dimension, reviewer and item; `inputs` are those of its reward that count
-    them, by question."""
+    them, by question. `use_by_history` has the judge by the digest of its history, if it has one."""
 
     run: str
     judge: str
@@ -356,10 +379,12 @@ class RunPredictions:
     inputs: dict[str, Sequence[ComponentInput]] = field(default_factory=dict)
     bill: CallBill = field(default_factory=CallBill)
     dimensions: Mapping[str, Dimension] = field(default_factory=dict)
+    use_by_history: Mapping[str, EvaluatorUse] = field(default_factory=dict)
     has_random_examples: bool = False
     queries: set[str] = field(default_factory=set)
 
 
+_ABSENT = "not in the run"
 _MAX_QUERY_LENGTH = 1000
 """Queries that differ only later count as one."""
 _ANSWERED_STATUSES = (JUDGED_STATUS, "not_applicable")
@@ -371,7 +396,7 @@ def _predict_answer_from_verdicts(
 ) -> _JudgeAnswer:
     """Return what the verdicts of all seeds on a cell predict: what the `inputs` of their question count of them."""
     if not verdicts:
-        return _JudgeAnswer(problem="not in the run")
+        return _JudgeAnswer(problem=_ABSENT)
     judged = [v for v in verdicts if judgement_status(v) in _ANSWERED_STATUSES]
     if not judged:
         return _JudgeAnswer(problem=judgement_status(verdicts[0]))
@@ -408,6 +433,7 @@ def read_run(
         if use.use in MODEL_JUDGES:
             settings = ReviewerJudge.Params.model_validate(use.params)
             shots = 0 if use.use == "zero-shot" else settings.shots
+            digest = run.header.evaluators[use.known_as].depends_on
             judges[use.known_as] = RunPredictions(
                 folder,
                 use.known_as,
@@ -415,6 +441,7 @@ def read_run(
                 shots,
                 settings.seed,
                 dimensions=settings.resolved_dimensions,
+                use_by_history={digest: use} if digest else {},
                 has_random_examples=shots > 0 and settings.choice == "random",
                 queries=queries,
             )
@@ -443,28 +470,53 @@ def read_run(
     return list(judges.values())
 
 
+def read_earlier_ratings(runs: Sequence[RunPredictions], ratings: RatingsFile) -> list[Example]:
+    """Return the history of the judges of runs without the items that are rated here.
+
+    A history that cannot be read, or is not the one of the run any more, is left out with a warning.
+    """
+    judged_names = set(chain.from_iterable((row.item, row.key) for _, row in ratings.rows))
+    uses: dict[str, EvaluatorUse] = {}
+    for run in runs:
+        uses |= run.use_by_history
+    earlier = {}
+    for digest, use in uses.items():
+        with suppress(InputError, ConfigError):
+            judge = load_evaluator(use)
+            if isinstance(judge, ReviewerJudge) and judge.history and judge.depends_on == digest:
+                for example in judge.history.examples:
+                    if judged_names.isdisjoint((example.item, example.key)):
+                        earlier[example.digest] = example
+                continue
+        message = "%s: is not as the run read it, so judges without a model do not learn from it"
+        _LOGGER.warning(message, use.params.get("history"))
+    return list(earlier.values())
+
+
 def join_runs(
     runs: Sequence[RunPredictions], parts: Sequence[DimensionRatings]
 ) -> list[list[Predictions]]:
-    """Return the predictions for the ratings of each part; those of a judge with equal shots are its seeds.
+    """Return the predictions for the ratings of each part; those of a judge with equal shots are its seeds, or judge
+    other items.
 
     A prediction is what the reward of the run counts of the answers, over seeds and samples: by the paper on
     personalized judges, the majority of those that are not discarded. A rating without a prediction is counted by its
     reason, where no answer is left that of the first one. Costs are those of all requests of a judge, as if it had been
     alone: also of replies that came from the cache.
 
-    Raises `InputError` for two runs with the same judge, shots and seed.
+    Raises `InputError` for two runs with the same judge, shots and seed that predict the same.
     """
     has_several_models = len({run.model for run in runs}) > 1
     runs_by_judge_shots: dict[tuple[str, int], list[RunPredictions]] = defaultdict(list)
     for run in sorted(runs, key=attrgetter("seed")):
         name = f"{run.judge} ({run.model})" if has_several_models else run.judge
         members = runs_by_judge_shots[name, run.shots]
-        if members and members[-1].seed == run.seed:
-            raise InputError(
-                f"{run.run}: also has {name} with {run.shots} examples and seed {run.seed}, as "
-                f"{members[-1].run} has; leave one of the runs out"
-            )
+        for member in members:
+            if member.seed == run.seed and not run.verdicts.keys().isdisjoint(member.verdicts):
+                raise InputError(
+                    f"{run.run}: also has {name} with {run.shots} examples and seed {run.seed}, as "
+                    f"{member.run} has; leave one of the runs out"
+                )
         members.append(run)
     # the judge without examples comes first
     sorted_runs = sorted(
@@ -478,6 +530,7 @@ def join_runs(
 
 def _join_seeds(part: DimensionRatings, name: str, seeds: Sequence[RunPredictions]) -> Predictions:
     answers = []
+    absent = []
     inputs = ChainMap(*(run.inputs for run in seeds))
     names = sorted({reviewer for run in seeds for _, reviewer, _ in run.verdicts})
     for key in _rating_keys_of_part(part, seeds):
@@ -486,6 +539,8 @@ def _join_seeds(part: DimensionRatings, name: str, seeds: Sequence[RunPrediction
         if key[1] not in names:
             answer = _JudgeAnswer(problem=f"not in the run ({suggest_known_name(key[1], names)})")
         answers.append(answer)
+        if answer.problem == _ABSENT:
+            absent.append(f"{key[1]} on {key[2]}")
     problems = [answer.problem for answer in answers if answer.problem]
     sent_call_tallies = [run.bill.costs_by_source["sent"] for run in seeds]
     cost = None
@@ -504,20 +559,18 @@ def _join_seeds(part: DimensionRatings, name: str, seeds: Sequence[RunPrediction
         reasons=[answer.text for answer in answers],
         fold=fold,
         is_one_draw=has_one_draw and not fold,
+        absent=absent,
     )
 
 
 def _describe_fold(seeds: Sequence[RunPredictions]) -> str:
     """Return what a prediction is, such as `mean of 3 answers`; empty for a single answer."""
-    answers = len(seeds) * max(map(len, seeds[0].verdicts.values()), default=0)
+    seed_count = len({run.seed for run in seeds})
+    answers = seed_count * max(map(len, seeds[0].verdicts.values()), default=0)
     if answers < 2:
         return ""
     use, *_ = next(iter(seeds[0].inputs.values()))
     least = f" of a confidence from {100 * use.min_confidence:g}" if use.min_confidence else ""
-    verdicts = chain.from_iterable(chain.from_iterable(run.verdicts.values()) for run in seeds)
-    unsupported = sum(verdict.is_worst_case for verdict in verdicts)
-    if unsupported:
-        least += f" without {unsupported} that lack a quotation, the worst in the reward"
     return f"{use.reduce or 'mean'} of {answers} answers{least}"
 
 
@@ -590,15 +643,13 @@ def report(
     the `n` ratings that all answered, or both of the planned pair; `reviewers`, each with every judge's error, and the
     error of `aggregate` less that of `personalized` (`gain`), on the `gain_n` ratings that both answered, with its
     interval over the reviewer's items and p-value (Holm, over reviewers), and of the last `judge`, the personalized one
-    where there is one, its `bias` (judge less person), its `rank_correlation`, and its error less that of `own-history`
-    (`above_own_mean`) and of `item-mean` (`above_item_mean`), with intervals over the reviewer's items, and which judge
-    of a new item is the nearest (`use`), with the p-value that it is nearer than each other one (`use_p`, Holm, over
-    reviewers); and `reasons`: the correlation of agreement with
-    similar reasons, of reviewers or those of a judge for them, over `pairs` of reviewers.
+    where there is one, its `bias` (judge less person) and its `rank_correlation`, with intervals over the reviewer's
+    items, and which judge of a new item is the nearest (`use`), with the p-value that it is nearer than each other one
+    (`use_p`, Holm, over reviewers); and `reasons`: the correlation of agreement with similar reasons, of reviewers or
+    those of a judge for them, over `pairs` of reviewers.
     `matches` say how near a judge's reasons are to those of the person that it predicts (`own`), and to `others`' of
     the same item, and `side_by_side` has both texts.
-    `alternative_annotator` of a judge is the alternative-annotator test. Errors are in units of the scores. For alpha a
-    prediction counts as the nearest score that occurs.
+    Errors are in units of the scores. For alpha a prediction counts as the nearest score that occurs.
     """
     names = ("judges", "curve", "differences", "reasons", "matches", "side_by_side", "reviewers")
     figures: Figures = {"level": level} | {name: [] for name in names}
@@ -609,9 +660,7 @@ def report(
         best = list({prediction.judge: prediction for prediction in columns}.values())
         (_, all_ratings), *domains = part.split_by_domain()
         compared_judges = _predicting_judges(best)
-        tests = _test_alternative_annotator(part, compared_judges)
-        for row in _measure_predictions(part, all_ratings, None, best, level):
-            figures["judges"].append({**row, "alternative_annotator": tests.get(row["judge"])})
+        figures["judges"] += _measure_predictions(part, all_ratings, None, best, level)
         for domain, rows in domains:
             domain_judge_rows += _measure_predictions(part, rows, domain, best, level)
         figures["curve"] += _measure_predictions(part, all_ratings, None, columns, level)
@@ -747,32 +796,6 @@ def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) ->
     return planned + adjust_p_values([row for row in rows if row not in planned], "absolute_p")
 
 
-def _test_alternative_annotator(
-    part: DimensionRatings, columns: PredictionColumns
-) -> dict[str, AlternativeAnnotator]:
-    """Return whether each judge, in a reviewer's place, is as near to the other reviewers as that reviewer is.
-
-    Of several seeds their mean is compared. Judges that use the others' scores of the item are near to them by design,
-    and are left out.
-    """
-    common = _is_predicted_by_all_judges(columns)
-    tests = {}
-    for prediction in columns:
-        if prediction.judge in PEER_BASELINE_NAMES:
-            continue
-        people = PersonLabels(
-            items=part.item[common],
-            tasks=part.group[common],
-            persons=part.reviewer[common],
-            labels=part.score[common],
-            predictions=prediction.values.mean(axis=0)[common],
-            names=part.names,
-            are_classes=False,
-        )
-        tests[prediction.judge] = compare_judge_with_people(people)
-    return tests
-
-
 def _relate_reasons_to_scores(
     part: DimensionRatings, columns: PredictionColumns, vectorize: TextVectorizer
 ) -> Iterator[Figures]:
@@ -837,9 +860,7 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
     errors = absolute_errors(part, columns)
     prediction = columns[-1]  # personalized where it is there: judges with a model come last
     new_item_errors = {
-        judge: error
-        for judge, error in errors.items()
-        if judge not in (*PEER_BASELINE_NAMES, "neighbours")
+        judge: error for judge, error in errors.items() if judge not in PEER_BASELINE_NAMES
     }
     shifts = (prediction.values - part.score).mean(axis=0)
     reviewers = []
@@ -862,10 +883,6 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
         scores = part.score[rows]
         bias = mean_with_cluster_interval(shifts[rows], groups)
         correlation = rank_correlation(scores, scores + shifts[rows], cluster_numbers(groups))
-        above: dict[str, object] = {}
-        for baseline in {"own-history", "item-mean"} & errors.keys():
-            extra_errors = errors[prediction.judge] - errors[baseline]
-            above[baseline] = as_interval(mean_with_cluster_interval(extra_errors[rows], groups))
         reviewers.append(
             {
                 "dimension": part.dimension,
@@ -878,8 +895,6 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
                 "judge": prediction.judge,
                 "bias": as_interval(bias),
                 "rank_correlation": as_interval(correlation),
-                "above_own_mean": above.get("own-history"),
-                "above_item_mean": above.get("item-mean"),
                 "use": nearest,
                 "use_p": use_p,
             }
@@ -908,6 +923,8 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
             origin = f"{name}, {name_with_examples(prediction.judge, prediction.shots)}: "
             if prediction.answered.any():
                 yield from omission_notes(prediction.left_out, origin)
+                if prediction.absent:
+                    yield f"{origin}{_ABSENT}: {join_names(prediction.absent)}"
                 continue
             reasons = describe_omissions(prediction.left_out)
             yield f"{origin}predicts none of {len(part.score)} ratings: {reasons}"

@@ -97,8 +97,9 @@ def test_whoever_rates_surely_lower_or_guesses_is_named(tmp_path: Path) -> None:
     assert shifts.pop("sam") == pytest.approx(expected, abs=1e-4)
     assert set(shifts.values()) == {None}
     texts = [text for text in found.sections if isinstance(text, str)]
-    (warning,) = [text for text in texts if text.startswith("Warning: may be guessing (")]
-    assert ", or of another taste; to leave out: --without " in warning
+    (warning,) = [text for text in texts if text.startswith("Warning: may be guessing, or ")]
+    assert warning.startswith("Warning: may be guessing, or of another taste (correlation near 0, ")
+    assert "; to leave out: --without " in warning
     assert texts[-1].startswith("least like the others: zoe, rank correlation ")
     pairs = part["rank_correlations"]
     expected = scipy.stats.spearmanr(stars["ann"], stars["zoe"])[0]

@@ -3,7 +3,7 @@
 A command here is a function that returns the report of its study; `make_report_command` adds the options for its forms.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -692,10 +692,11 @@ def reviewers(
         jurygraph study reviewers ratings.csv --run scored --min-confidence 0
         jurygraph study reviewers ratings.csv --judges zero-shot,personalized --model M --out runs --dry-run
     """
+    from jurygraph.cli.jury_loading import describe_rare_majority
     from jurygraph.cli.scoring import ScoreOptions
     from jurygraph.schema.config import PanelConfig
     from jurygraph.sources import read_config
-    from jurygraph.studies.reviewers import find_judge_of_reviewers
+    from jurygraph.studies.reviewers import MODEL_JUDGES, find_judge_of_reviewers
 
     if min_confidence is not None and 0.0 < min_confidence < 1.0:
         hint = f"write {100 * min_confidence:g} for the share {min_confidence:g}"
@@ -724,12 +725,13 @@ def reviewers(
         max_cost=max_cost,
         max_calls=max_calls,
     )
-    run_folders = list(run or ())
-    run_folders += study.score(options, has_output_folder=out is not None, as_json=json)
+    # the runs have no panel of their own, and this one counts when they are read
+    unfit_notes = map(describe_rare_majority, MODEL_JUDGES if panel.reduce != "majority" else ())
+    study_runs = study.score(options, out is not None, json, unfit_notes)
     if dry_run:
         return None
     return study.report(
-        run_folders,
+        [*(run or ()), *study_runs],
         panel=votes,
         embedder=embedder,
         level=level,
@@ -772,7 +774,13 @@ class _ReviewerStudy:
         source = {"history": str(ratings), "texts": items and str(items), "columns": columns}
         self._source = {name: value for name, value in source.items() if value}
 
-    def score(self, options: "ScoreOptions", has_output_folder: bool, as_json: bool) -> list[Path]:
+    def score(
+        self,
+        options: "ScoreOptions",
+        has_output_folder: bool,
+        as_json: bool,
+        unfit_notes: Iterable[str],
+    ) -> list[Path]:
         """Score the runs of the judges with a model, and return them; none in a dry run."""
         from jurygraph.cli.scoring import StudyRun, score_study
         from jurygraph.studies.reviewers import default_config, task_lines
@@ -805,7 +813,7 @@ class _ReviewerStudy:
                 path = Path(folder, "jury.yaml")
                 path.write_text(dumps(default_config(self._parts)), encoding="utf-8")
                 options = replace(options, config=path)
-            return score_study(options.run, runs, options, as_json)
+            return score_study(options.run, runs, options, as_json, unfit_notes)
 
     def report(
         self,
@@ -822,7 +830,8 @@ class _ReviewerStudy:
         from jurygraph.studies.reviewers import (
             join_runs,
             leave_out_scores_off_scale,
-            predict,
+            predict_after,
+            read_earlier_ratings,
             read_run,
             refuse_runs_of_other_names,
         )
@@ -839,13 +848,19 @@ class _ReviewerStudy:
         parts = read_parts([ratings])
         refuse_runs_of_other_names(runs, parts)
         joined_predictions = join_runs(runs, parts)
-        with progress("embedding", len(self._texts), "texts") as advance:
+        earlier = read_earlier_ratings(runs, ratings)
+        if earlier:
+            print_message(
+                f"judges without a model also learn from ratings of other items in the runs' history: {len(earlier)}"
+            )
+        texts = {example.key: example.text for example in earlier} | self._texts
+        with progress("embedding", len(texts), "texts") as advance:
             vectorize = (
                 tf_idf if embedder is None else EmbeddedTexts(open_embedder(embedder), advance)
             )
-            settings = (self._judges, self._shots, self._seeds, self._texts, vectorize)
+            settings = (self._judges, self._shots, self._seeds, texts, vectorize)
             predictions_by_part = [
-                (part, [*predict(part, *settings), *predictions_from_runs])
+                (part, [*predict_after(earlier, ratings, part, *settings), *predictions_from_runs])
                 for part, predictions_from_runs in zip(parts, joined_predictions, strict=True)
             ]
             next_steps = self._next_steps(run_folders[-1]) if run_folders else ()

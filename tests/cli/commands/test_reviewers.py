@@ -135,6 +135,7 @@ def test_another_panel_continues_the_runs_of_a_study(
             options = ("--judges", "zero-shot,item-mean", *model, "--out", tmp_path / "out")
             made = run("study", "reviewers", history, *options, "--json")
             assert made.code == 0, made.err
+            assert ("often have no majority" in made.err) == ("mean" not in panel)
             folds.append((json.loads(made.out)["judges"][1]["fold"], len(asked)))
     assert folds == [("majority of 2 answers", folds[0][1]), ("mean of 2 answers", folds[0][1])]
 

@@ -397,7 +397,7 @@ def test_of_ordered_labels_who_guesses_is_told_by_the_order_and_half_stars_do_no
     assert people["fay"]["accuracy"] < people["bo"]["accuracy"]
     (advice,) = [text for text in found.conclusion if "guessing" in text]
     assert str(advice).startswith(
-        "Warning: may be guessing (correlation near 0, surely below 0.5): dee "
+        "Warning: may be guessing, or of another taste (correlation near 0, surely below 0.5): dee "
     )
     assert not any(name in str(advice) for name in ("ann", "fay"))
     half_steps = (
@@ -509,10 +509,10 @@ def test_who_may_guess_by_too_few_labels_is_named_apart_from_who_surely_does() -
     assert list(describe_raters(cells, "correlation", 0.0, shifts, "labels", "than others by")) == [
         "Warning: judges the other way round (correlation surely below the 0 of guessing): gus -0.700 "
         "(-0.900 to -0.500); to leave out: --without gus",
-        "Warning: may be guessing (correlation near 0, surely below 0.5): dee 0.100 (-0.200 to 0.400); to leave out: "
-        "--without dee",
-        "Warning: agrees little (correlation surely below 0.5, though not guessing): hal 0.200 (0.010 to 0.390); to "
-        "leave out: --without hal",
+        "Warning: may be guessing, or of another taste (correlation near 0, surely below 0.5): dee 0.100 "
+        "(-0.200 to 0.400); to leave out: --without dee",
+        "Warning: agrees little, or of another taste (correlation surely below 0.5, though not guessing): hal "
+        "0.200 (0.010 to 0.390); to leave out: --without hal",
         "guessing is not ruled out, and more labels would tell: eve 0.200 (-0.180 to 0.590)",
     ]
     del cells["ivy"]

@@ -11,7 +11,6 @@ from jurygraph.aggregation.agreement import krippendorff_alpha
 from jurygraph.cli.render.report import format_report_lines
 from jurygraph.display import format_interval
 from jurygraph.studies.agreement import DimensionRatings, read_parts
-from jurygraph.studies.alternative_annotator import AlternativeAnnotator
 from jurygraph.studies.conclusions import conclude_reviewers
 from jurygraph.studies.report import IntervalCell, Report
 from jurygraph.studies.reviewers import Predictions, absolute_errors, predict, report
@@ -21,8 +20,8 @@ from tests.studies.reviewers.test_baselines import random_rows, to_ratings
 GAP = np.nan
 
 
-PERSON = dict.fromkeys(("gain", "gain_p", "bias", "rank_correlation", "above_own_mean"))
-PERSONS = {"all": [{**PERSON, "judge": "personalized", "n": 0, "gain_n": 0}] * 3}
+PERSON = dict.fromkeys(("gain", "gain_p", "bias", "rank_correlation", "use"))
+PERSONS = {"all": [{**PERSON, "judge": "personalized", "n": 0, "gain_n": 0, "use_p": 1.0}] * 3}
 
 
 def two_reviewers(domains: tuple[str, ...] = ("",)) -> DimensionRatings:
@@ -91,11 +90,11 @@ def test_it_is_said_when_few_ratings_are_predicted_by_all_judges_and_what_helps(
     ]
     found = report([(part, columns)])
     words = "only 1 of 8 ratings are predicted by both personalized (7) and aggregate (2): no conclusion"
-    assert found.conclusion[0].startswith(f"taste: {words}")
+    assert found.conclusion[1].startswith(f"taste: {words}")
     causes = "4 unsupported (by a valid quotation; new runs with `safety: {evidence: preferred}` count these), 2 failed"
     assert (
         f"on 1 of 8, those that all predict. aggregate leaves out most: {causes}."
-        in (found.conclusion[1])
+        in (found.conclusion[2])
     )
     left_out = {"no majority": 2, "confidence below 80": 4}
     of_one = report([(part, [Predictions("aggregate", 10, few[None], left_out)])])
@@ -104,7 +103,7 @@ def test_it_is_said_when_few_ratings_are_predicted_by_all_judges_and_what_helps(
     assert (
         "aggregate leaves out most: 4 confidence below 80 (`--min-confidence 0` counts these), "
         "2 no majority (`rescore --set panel.reduce=mean` counts the mean of the samples)."
-        in (of_one.conclusion[0])
+        in (of_one.conclusion[1])
     )
 
 
@@ -135,9 +134,9 @@ def test_the_report_says_who_gains_and_who_loses() -> None:
     few = "with fewer than 20, differences of judges are rough"
     assert f"taste: items, or groups of them: 4; {few}" in result.notes
     lines = list(format_report_lines(result.sections))
-    assert "leave-one-out" in lines[0]
+    assert lines[0].split()[-5:] == ["n", "own", "mean", "mean", "of", "others"][-5:]
     assert any(
-        line.startswith("dimension") and "judge that uses others' scores" in line for line in lines
+        "(leave-one-out), never from one of the same item or group." in line for line in lines
     )
 
 
@@ -147,9 +146,8 @@ def test_two_judges_that_predict_the_same_have_a_sentence_and_no_difference(shif
     own = Predictions("own-history", None, part.score[None] + 0.1)
     near = Predictions("neighbours", 10, own.values + shift)
     result = report([(part, [own, near])])
-    is_told = (
-        "own-history and neighbours make the same predictions of 8 ratings, as "
-        in result.conclusion[1]
+    is_told = "own-history and neighbours make the same predictions of 8 ratings, as " in " ".join(
+        result.conclusion
     )
     has_row = any("error of" in line for line in format_report_lines(result.sections))
     assert (is_told, has_row) == (shift < 0.1, shift > 0.1)
@@ -202,10 +200,14 @@ def test_the_conclusion_tells_whether_a_judge_for_each_reviewer_is_worth_it() ->
     near = part.score + 0.5 * draw.choice([-1.0, 1.0], len(part.score))
     columns = [Predictions("aggregate", 8, guess[None]), Predictions("zero-shot", 0, near[None])]
     result = report([(part, [*columns, Predictions("personalized", 8, own[None])])])
-    answer, coverage, agreement, *_, next_judge = result.conclusion
+    nearest, answer, coverage, agreement, *_, next_judge = result.conclusion
+    assert nearest.startswith(
+        "all: nearest to each of these 6 reviewers, and how far off: personalized, surely: r"
+    )
+    assert answer.startswith("all: for these reviewers the error of aggregate is 1.")
+    assert " above that of personalized. personalized is surely nearer for r0 (" in answer
     pair = "personalized (a judge for each reviewer) is nearer than aggregate (one judge for all, with examples)"
-    assert answer.startswith(f"all: {pair}: mean difference of errors")
-    assert ". personalized is surely nearer than aggregate for r0 (" in answer
+    assert f". For other reviewers like these: {pair}: mean difference of errors" in answer
     assert agreement.startswith(
         "all: personalized with 8 examples agrees with people well: alpha 0.9"
     )
@@ -246,13 +248,17 @@ def test_whom_a_judge_of_their_own_certainly_helps_or_hurts_is_named(noise: floa
     expected = (gaps.mean(), gaps.mean() - half_width, gaps.mean() + half_width)
     assert bob["gain"] == pytest.approx(expected)
     assert bob["gain_p"] >= scipy.stats.ttest_1samp(gaps, 0.0).pvalue
-    table = next(line for line in format_report_lines(found.sections) if line.startswith("MAE of"))
-    assert "aggregate less personalized (95 %, this reviewer)  p (Holm, all reviewers)" in table
-    words = found.conclusion[0]
+    table, *_ = found.tables
+    assert table.header[-5:-2] == [
+        "aggregate - personalized (95 %, this reviewer alone)",
+        "n of both",
+        "its p (Holm, all reviewers)",
+    ]
+    words = found.conclusion[1]
     cell = format_interval(*expected, 2)
     sentences = {
-        0.3: f"personalized is surely nearer than aggregate for bob (40 ratings) {cell}. "
-        "personalized is surely farther than aggregate for ann ",
+        0.3: f"personalized is surely nearer for bob (40 ratings) {cell}. "
+        "personalized is surely farther for ann ",
         5.0: "For no single reviewer is personalized surely nearer or farther.",
     }
     assert sentences[noise] in words
@@ -287,44 +293,44 @@ def test_a_table_says_first_which_judge_to_use_for_whom_and_the_order_by_chance_
     rows_of_bob = part.reviewer == 1
     correlation = scipy.stats.spearmanr(part.score[rows_of_bob], (own + noise)[rows_of_bob])[0]
     assert bob["rank_correlation"].value == pytest.approx(correlation)
-    assert cy["above_own_mean"].high < 0.0
     assert [row["use"] for row in (ann, bob, cy)] == ["own-history"] * 2 + ["personalized"]
     assert max(row["use_p"] for row in (ann, bob, cy)) < 0.05
-    errors = np.abs(own + noise - part.score) - absolute_errors(part, columns)["item-mean"]
-    above = errors[part.reviewer == 2].mean()
-    assert cy["above_item_mean"].value == pytest.approx(above)
+    errors = absolute_errors(part, columns)
+    assert cy["mae"]["item-mean"] == pytest.approx(errors["item-mean"][part.reviewer == 2].mean())
     (words,) = [text for text in found.conclusion if text.startswith("all: personalized is not ")]
     assert re.search(r"not shown to order items [^)]*\) for bob -?0\.\d\d \([^()]*\)\.$", words)
     (words,) = [text for text in found.conclusion if "nearer than item-mean" in text]
     assert "personalized (a judge for each reviewer)" in words
-    table, *others = report([(part, columns)], all_tables=False).tables
-    uses = [" ".join(map(str, row[1:3])) for row in table.rows]
-    assert uses == ["ann own mean", "bob own mean", "cy personal"]
+    table, other = report([(part, columns)], all_tables=False).tables
+    assert [row[1] for row in table.rows] == ["own mean, surely"] * 2 + ["personalized, surely"]
+    assert table.header[3:] == [
+        "own mean",
+        "aggregate",
+        "personalized",
+        "mean of others",
+        "aggregate - personalized (95 %, this reviewer alone)",
+        "bias (95 %)",
+    ]
+    assert ": personalized, surely: cy 0." in found.conclusion[0]
     alone, *_ = report([(part, columns[-1:])]).tables
-    assert [row[2] for row in alone.rows] == ["not shown"] * 3
+    assert [row[1] for row in alone.rows] == ["personalized, perhaps"] * 3
     equal = [Predictions(name, 5, part.score[None] + 1.0) for name in ("zero-shot", *names[2:])]
     tied = report([(part, equal)]).figures["reviewers"]
     assert [(row["use"], row["use_p"]) for row in tied] == [("zero-shot", 1.0)] * 3
-    assert [other.header[1] for other in others] == [
-        "judge",
-        "judge that uses others' scores of the item",
-    ]
-    rule = next(line for line in format_report_lines(found.sections) if line.startswith("each"))
-    assert "; what a model predicts is the mean of 3 answers (`panel`); errors " in rule
-    (table,) = [table for table in found.tables if table.header[0].startswith("MAE of")]
-    assert table.header[-1] == "rank correlation of personalized (95 %)"
-    assert len(table.header) <= 12
+    assert other.header[1] == "judge"
+    rule = next(line for line in format_report_lines(found.sections) if line.startswith("Each"))
+    assert " A model's is the mean of 3 answers (`panel`), without those that lack a quo" in rule
+    assert found.tables[0].header[-1] == "rank correlation of personalized (95 %)"
+    assert len(found.tables[0].header) <= 12
 
 
 def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
-    test = AlternativeAnnotator(0.1, 3, 40, {}, 1.0, IntervalCell(0.8, 0.7, 0.9))
     row = {
         "dimension": None,
         "shots": 0,
         "coverage": 1.0,
         "answered": 9,
         "n": 9,
-        "alternative_annotator": test,
     }
     judges = []
     for name, error in (("aggregate", 0.5), ("personalized", 0.9)):
@@ -336,20 +342,19 @@ def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
     pair["of_these"] = IntervalCell(0.4, 0.3, 0.5)
     words = " ".join(conclude_reviewers(judges, [pair], PERSONS))
     assert words.count("mean difference of errors") == 1
+    assert words.startswith(
+        "all: for these reviewers the error of personalized is 0.40 (0.30 to 0.50) above that of aggregate."
+    )
     assert "(a judge for each reviewer): mean difference of errors 0.40 (0.20" in words
     # an interval for itself may be clear where p over all pairs is not
     other = {**pair, "first": "item-mean", "absolute_p": 1.0}
     words, *_ = conclude_reviewers(judges, [{**pair, "absolute_p": 0.294}, other], PERSONS)
     assert "(a judge for each reviewer) cannot be told: mean" in words
-    assert "p 0.294. More rev" in words
+    assert words.endswith("mean difference of errors 0.40 (0.20 to 0.60), p 0.294.")
     wide = {**pair, "absolute": IntervalCell(0.4, -0.2, 1.0), "absolute_p": 0.4}
     words, *_ = conclude_reviewers(judges, [wide], PERSONS)
     in_proportion = "more reviewers (and items in proportion) like these would tell with"
     assert f". About 3 {in_proportion}" in words
-    assert (
-        "Of these reviewers alone, over items, the error of personalized less that of aggregate is 0.40 (0.30 to 0.50)."
-        in words
-    )
     first, *others = PERSONS["all"]
     gain = {"reviewer": "ann", "gain": IntervalCell(0.1, -0.1, 0.3), "gain_n": 20}
     persons = [{**first, **gain}, *others]
@@ -396,7 +401,7 @@ def test_the_pair_that_the_study_is_for_is_compared_on_all_ratings_that_both_pre
     ]
     result = report([(part, columns)])
     assert (
-        "personalized (a judge for each reviewer) is nearer than aggregate" in result.conclusion[0]
+        "personalized (a judge for each reviewer) is nearer than aggregate" in result.conclusion[1]
     )
     assert "the mean of each reviewer's own scores" in " ".join(result.conclusion)
     found = figures_of(result)

@@ -1,6 +1,7 @@
 """Judges with a model, taken from scored runs, on the same ratings as those without one."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from jurygraph.studies.reviewers import (
     join_runs,
     leave_out_scores_off_scale,
     predict,
+    predict_after,
+    read_earlier_ratings,
     read_run,
     refuse_runs_of_other_names,
     report,
@@ -65,7 +68,9 @@ def score(folder: Path, server: Server, *uses: dict[str, Any]) -> Path:
     return folder
 
 
-def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> None:
+def test_answers_are_joined_and_everything_else_is_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     history = write_history(tmp_path, rows(SCORES))
     with run_server(answer) as server:
         shown = [
@@ -95,6 +100,24 @@ def test_answers_are_joined_and_everything_else_is_counted(tmp_path: Path) -> No
         assert one.answered.tolist() == [True, False, False, True] * 3
         assert one.left_out == {"failed": 3, "abstained": 3}
         assert (one.values[0, 0], one.reasons[0]) == (3.0, "as 0")
+    # of ann, whose items of the history are another two, each is predicted from the other three
+    judged = to_ratings([row for row in rows(SCORES) if row["item"] in ("i0", "i1")])
+    grouped = [row | {"group": "g"} if row["item"] in ("i1", "i2") else row for row in rows(SCORES)]
+    earlier = read_earlier_ratings(read, judged)
+    assert {(one.reviewer, one.key) for one in earlier} == {
+        (name, item) for name in SCORES for item in ("i2", "i3")
+    }
+    (part,) = read_parts([judged])
+    (own,) = predict_after(earlier, judged, part, ["own-history"], (), 1, {})
+    assert own.values[0, :2] == pytest.approx([5 / 3, 4 / 3])
+    of_group = to_ratings([row for row in grouped if row["item"] in ("i0", "i1")])
+    (part,) = read_parts([of_group])
+    examples = [one.model_copy(update={"group": "g"}) for one in earlier if one.key == "i2"]
+    (own,) = predict_after(examples, of_group, part, ["own-history"], (), 1, {})
+    assert own.values[0, :2] == pytest.approx([1.5, 1.0]), "i2 is of the group of i1"
+    write_history(tmp_path, rows({"ann": (1, 2, 1, 1)}))
+    assert read_earlier_ratings(read, judged) == [], "it is not the history of the run any more"
+    assert "judges without a model do not learn from it" in caplog.text
     lone_six = to_ratings(rows({**SCORES, "cy": (1, 5, 1, 6)}))
     assert leave_out_scores_off_scale(lone_six, read).rows == lone_six.rows[:-1]
     ((sure, _),) = join_runs(sure_predictions, parts)
@@ -164,6 +187,11 @@ def test_unsure_answers_go_and_the_majority_of_three_seeds_stays(
         RunPredictions("run", "personalized", "m", 2, 0, {("score", "ann", "other"): []})
     ]
     (((found),),) = join_runs(runs, [part])
+    # what judges other items with the same seed is the same judge
+    other_items = [replace(run, verdicts={("score", "ann", "i1"): []}) for run in runs]
+    ((joined,),) = join_runs([*runs, *other_items], [part])
+    assert (joined.fold, joined.answered[0]) == (found.fold, found.answered[0])
+    assert found.absent[-1:] == ["ann on i1"]
     ((stranger,),) = join_runs(runs, read_parts([to_ratings(rows({"anne": (1, 2)}))]))
     assert stranger.left_out == {"not in the run (did you mean ann?)": 2}
     if isinstance(predicted, str):
@@ -193,7 +221,7 @@ def test_unsure_answers_go_and_the_majority_of_three_seeds_stays(
             0.0,
             [(4, 0.9), "unquoted", (5, 0.9)],
             4.5,
-            "median of 3 answers without 1 that lack a quotation, the worst in the reward",
+            "median of 3 answers",
         ),
     ],
 )
