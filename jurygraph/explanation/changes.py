@@ -261,12 +261,15 @@ def _scores_to_try(verdicts: Sequence[ExplainedVerdict]) -> Iterator[_ScoresToTr
 
 
 def revise(verdict: RecordedVerdict, score: float) -> RecordedVerdict:
-    """Return a verdict as if its judge had given another score, in [0, 1]."""
+    """Return a verdict as if its judge had given another score, in [0, 1]; its reason and quotations are not of that."""
     cleared_verdict_fields = dict.fromkeys(("failure", "gated_by", "unsupported", "confidence"))
-    is_met = score >= MET_THRESHOLD
-    return verdict.model_copy(
-        update={"score": score, "met": is_met, "status": "ok", **cleared_verdict_fields}
-    )
+    native = verdict.native
+    if verdict.scale is not None and isinstance(native, int | float):
+        low, high = verdict.scale
+        native = low + score * (high - low)
+    given_fields = {"score": score, "met": score >= MET_THRESHOLD, "status": "ok", "native": native}
+    evidence = {"reason": "a score that was tried", "evidence": ()}
+    return verdict.model_copy(update={**given_fields, **evidence, **cleared_verdict_fields})
 
 
 def _unanimous_answer(verdicts: Sequence[ExplainedVerdict]) -> bool | None:

@@ -85,8 +85,19 @@ class PointsLine(FrozenModel):
     def __str__(self) -> str:
         return self.describe({})
 
+    @property
+    def judgement(self) -> str:
+        """Return the judge's answer and its reason, without the sums; empty where it gave no reason."""
+        answer = f"{self.answer} ({format_number_for_sentence(self.value)}): " if self.answer else ""
+        return f"{answer}{self.reason}" if self.reason else ""
+
     def describe(self, criteria: CriterionTexts) -> str:
         """Describe the line so that its points follow from the numbers in it, with the words of these criteria."""
+        reason = f" ({self.reason})" if self.reason else ""
+        return f"{self.describe_sum(criteria)}{reason}"
+
+    def describe_sum(self, criteria: CriterionTexts) -> str:
+        """Describe the line without the reason."""
         is_penalty = self.weight < 0
         has_gained_points = not self.has_loss and (self.points > 0 or not is_penalty)
         points = f"Lost {format_number_for_sentence(self.lost)}"
@@ -110,8 +121,6 @@ class PointsLine(FrozenModel):
         )
         if self.note:
             text += f"; {self.note}"
-        if self.reason:
-            text += f" ({self.reason})"
         return text
 
 
@@ -186,7 +195,7 @@ def _points_line(
         or predictions
         or verdict_effects & {"unjudged", "discarded"}
     ):
-        answer = "" if undecided else _describe_answer(part)
+        answer = "" if undecided else _describe_answer(component, part)
         reason = describe_losses(part.verdicts, min_shortfall) or next(
             map(describe_reason, predictions), ""
         )
@@ -241,13 +250,20 @@ def _judge_name(verdict: ExplainedVerdict) -> str:
     return verdict.verdict.judge or "the model"
 
 
-def _describe_answer(part: _ComponentPart) -> str:
+def _describe_answer(component: ExplainedTerm, part: _ComponentPart) -> str:
     """Return the judge's own answer if the part has the value of a verdict, and all such verdicts the same answer.
 
-    What is decided for the response loses a little where its judge is not sure: nobody should look for a fault there.
+    What is decided for the response loses a little where its judge is not sure: nobody should look for a fault there,
+    nor in the judge where it is a prerequisite that takes most of it.
     """
     if part.verdicts and all(verdict.has_best_decision for verdict in part.verdicts):
-        return "met, not certain" if part.verdicts[0].verdict.met else "not met, not certain"
+        decision = "met" if part.verdicts[0].verdict.met else "not met"
+        judged_value = component.input_mean(part.name) if part.name in component.inputs else None
+        if judged_value is None or isclose(judged_value, part.value, abs_tol=1e-9):
+            return f"{decision}, not certain"
+        has_prerequisites = any(component.combiner.prerequisites(component.params))
+        cause = "reduced by its prerequisites" if has_prerequisites else "capped"
+        return f"{decision} ({format_number_for_sentence(judged_value)}), {cause}"
     answers = {
         verdict.native
         for verdict in part.verdicts

@@ -154,6 +154,7 @@ def response_page_context(
         "criteria": task_and_response.criteria,
         "query": task_and_response.query,
         "last_request": task_and_response.last_request,
+        "reference": task_and_response.task and task_and_response.task.reference,
         "messages": split_response_at_quotes(task_and_response.response, evidence),
         "passages": mark_passages(task_and_response.task, evidence),
         "evidence": evidence,
