@@ -85,19 +85,8 @@ class PointsLine(FrozenModel):
     def __str__(self) -> str:
         return self.describe({})
 
-    @property
-    def judgement(self) -> str:
-        """Return the judge's answer and its reason, without the sums; empty where it gave no reason."""
-        answer = f"{self.answer} ({format_number_for_sentence(self.value)}): " if self.answer else ""
-        return f"{answer}{self.reason}" if self.reason else ""
-
     def describe(self, criteria: CriterionTexts) -> str:
         """Describe the line so that its points follow from the numbers in it, with the words of these criteria."""
-        reason = f" ({self.reason})" if self.reason else ""
-        return f"{self.describe_sum(criteria)}{reason}"
-
-    def describe_sum(self, criteria: CriterionTexts) -> str:
-        """Describe the line without the reason."""
         is_penalty = self.weight < 0
         has_gained_points = not self.has_loss and (self.points > 0 or not is_penalty)
         points = f"Lost {format_number_for_sentence(self.lost)}"
@@ -121,6 +110,8 @@ class PointsLine(FrozenModel):
         )
         if self.note:
             text += f"; {self.note}"
+        if self.reason:
+            text += f" ({self.reason})"
         return text
 
 
@@ -261,9 +252,8 @@ def _describe_answer(component: ExplainedTerm, part: _ComponentPart) -> str:
         judged_value = component.input_mean(part.name) if part.name in component.inputs else None
         if judged_value is None or isclose(judged_value, part.value, abs_tol=1e-9):
             return f"{decision}, not certain"
-        has_prerequisites = any(component.combiner.prerequisites(component.params))
-        cause = "reduced by its prerequisites" if has_prerequisites else "capped"
-        return f"{decision} ({format_number_for_sentence(judged_value)}), {cause}"
+        judged = format_number_for_sentence(judged_value)
+        return f"{decision} ({judged}), reduced by what it depends on"
     answers = {
         verdict.native
         for verdict in part.verdicts

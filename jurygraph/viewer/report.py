@@ -59,8 +59,8 @@ def render_run_report(
 ) -> str:
     """Return the page of a run with its `most` lowest rewards drawn; `advance` receives those explained for losses.
 
-    The `template` brief.html is a page of paper for whoever decides, and has no losses, but the agents `by` a label,
-    and a `heading` of one's own.
+    The `template` brief.html is a page of paper for whoever decides, and has losses by criteria alone, the agents `by`
+    a label, and a `heading` of one's own.
     Raises `TraceMismatch` where a response is not what was written, and `InputError` where none has the label.
     """
     lowest = index.fetch_rows(SELECT_LOWEST_REWARDS_SQL, max(most, _MAX_LISTED_RESPONSES))
@@ -71,11 +71,12 @@ def render_run_report(
     failed = index.fetch_rows(_SELECT_FAILED_RESPONSES_SQL, _MAX_TABLE_ROWS)
     overview = run_overview_context(index)
     losses: LossRows = []
-    if template == "report.html" and overview["scored"] <= _MAX_RESPONSES_EXPLAINED:
+    if overview["scored"] <= _MAX_RESPONSES_EXPLAINED:
         losses = measure_losses(run, overview["agents"], advance)
     context = {
         **overview,
         "losses": losses,
+        "criteria": find_shared_criteria(run, index.names("task")) if losses else {},
         "by": compare_by_label(run, by) if by else None,
         "heading": heading,
         "most": most,
@@ -123,6 +124,16 @@ def measure_losses(run: Run, agents: Sequence[RankedAgent], advance: ProgressCal
             del means[name]
     rows = [(name, [*row.values()]) for name, row in means.items()]
     return sorted(rows, key=lambda row: -sum(row[1]))
+
+
+def find_shared_criteria(run: Run, tasks: Iterable[str]) -> dict[str, str]:
+    """Return the words of the criteria of some tasks by their ids, but for ids with other words in another task."""
+    words_by_id = defaultdict(set)
+    for name in tasks:
+        task = run.task(name)
+        for criterion in task.rubric.criteria if task and task.rubric else ():
+            words_by_id[criterion.id].add(criterion.text)
+    return {name: words.pop() for name, words in words_by_id.items() if len(words) == 1}
 
 
 def render_response_report(run: Run, name: str) -> str:

@@ -567,7 +567,9 @@ def test_a_criterion_that_the_judge_finds_met_is_not_uncertain_where_a_prerequis
     """It said "met, not certain (0.17)", of a judge that was sure at 0.85."""
     verdicts = [verdict("a", score=0.0, met=False), verdict("b", score=0.85, met=True)]
     line = point_lines(Decision(specs=(chain("gear", *AB, kept=0.2),)), *verdicts)[-1]
-    assert "b met (0.85), reduced by its prerequisites (0.17), weight 0.5; 0.17 = 0.85 × 0.2" in line
+    assert (
+        "b met (0.85), reduced by what it depends on (0.17), weight 0.5; 0.17 = 0.85 × 0.2" in line
+    )
     tried = revise(verdict("a", score=0.875, native=4.5, scale=(1, 5), reason="four and a half"), 1)
     assert (tried.native, tried.reason) == (5, "a score that was tried")
 
