@@ -3,7 +3,7 @@ one gate passed."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from jurygraph.decision.combiners import Combiners
 from jurygraph.decision.decide import (
@@ -261,12 +261,19 @@ def _scores_to_try(verdicts: Sequence[ExplainedVerdict]) -> Iterator[_ScoresToTr
 
 
 def revise(verdict: RecordedVerdict, score: float) -> RecordedVerdict:
-    """Return a verdict as if its judge had given another score, in [0, 1]."""
-    cleared_verdict_fields = dict.fromkeys(("failure", "gated_by", "unsupported", "confidence"))
-    is_met = score >= MET_THRESHOLD
-    return verdict.model_copy(
-        update={"score": score, "met": is_met, "status": "ok", **cleared_verdict_fields}
-    )
+    """Return a verdict as if its judge had given another score, in [0, 1]; its reason is not of that one."""
+    update: dict[str, Any] = dict.fromkeys(("failure", "gated_by", "unsupported", "confidence"))
+    update |= {
+        "score": score,
+        "met": score >= MET_THRESHOLD,
+        "status": "ok",
+        "reason": "a score that was tried",
+        "evidence": (),
+    }
+    if verdict.scale is not None and isinstance(verdict.native, int | float):
+        low, high = verdict.scale
+        update["native"] = low + score * (high - low)
+    return verdict.model_copy(update=update)
 
 
 def _unanimous_answer(verdicts: Sequence[ExplainedVerdict]) -> bool | None:

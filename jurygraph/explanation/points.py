@@ -186,7 +186,7 @@ def _points_line(
         or predictions
         or verdict_effects & {"unjudged", "discarded"}
     ):
-        answer = "" if undecided else _describe_answer(part)
+        answer = "" if undecided else _describe_answer(component, part)
         reason = describe_losses(part.verdicts, min_shortfall) or next(
             map(describe_reason, predictions), ""
         )
@@ -241,13 +241,19 @@ def _judge_name(verdict: ExplainedVerdict) -> str:
     return verdict.verdict.judge or "the model"
 
 
-def _describe_answer(part: _ComponentPart) -> str:
+def _describe_answer(component: ExplainedTerm, part: _ComponentPart) -> str:
     """Return the judge's own answer if the part has the value of a verdict, and all such verdicts the same answer.
 
-    What is decided for the response loses a little where its judge is not sure: nobody should look for a fault there.
+    What is decided for the response loses a little where its judge is not sure: nobody should look for a fault there,
+    nor in the judge where it is a prerequisite that takes most of it.
     """
     if part.verdicts and all(verdict.has_best_decision for verdict in part.verdicts):
-        return "met, not certain" if part.verdicts[0].verdict.met else "not met, not certain"
+        decision = "met" if part.verdicts[0].verdict.met else "not met"
+        judged_value = component.input_mean(part.name) if part.name in component.inputs else None
+        if judged_value is None or isclose(judged_value, part.value, abs_tol=1e-9):
+            return f"{decision}, not certain"
+        judged = format_number_for_sentence(judged_value)
+        return f"{decision} ({judged}), reduced by what it depends on"
     answers = {
         verdict.native
         for verdict in part.verdicts

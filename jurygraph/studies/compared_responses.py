@@ -47,13 +47,15 @@ class SampleMeanVerdict(NamedTuple):
     Samples of two runs are unrelated draws, so they are averaged before anything is paired. A tie is no decision.
     `outcome` is judged, gated, or unsupported where no quotation bears out the finding of a sample, or undecided where
     the votes of a jury are split, so that the worst case counts; without a score it is the status: failed, abstained or
-    not applicable. `is_vote` where `met` counts 1, since most judges vote for it, and not its probability.
+    not applicable. `is_vote` where `met` counts 1, since most judges vote for it, and not its probability. One that
+    `is_graded` has a value on a scale, and is never met or not.
     """
 
     score: float | None
     votes: int
     outcome: str = "judged"
     is_vote: bool = False
+    is_graded: bool = False
 
 
 class ComparedResponse(NamedTuple):
@@ -126,7 +128,8 @@ def _average_samples(members: Sequence[RecordedVerdict]) -> SampleMeanVerdict:
         outcome = "gated"
     elif any(verdict.unsupported for verdict in scored):
         outcome = "unsupported"
-    return SampleMeanVerdict(score, votes, outcome)
+    is_graded = any(verdict.scale is not None for verdict in scored)
+    return SampleMeanVerdict(score, votes, outcome, is_graded=is_graded)
 
 
 def _fold_juries(

@@ -492,6 +492,7 @@ def _compare_verdicts(
                 if is_vote_of_jury or count["to_met"] + count["to_unmet"] > max_flips_listed:
                     continue
                 flip = {**subject, "before": before.score, "after": after.score, "met": is_met}
+                flip["is_graded"] = after.is_graded
                 for outcome in _OUTCOMES_OF_FLIPS:
                     flip[f"{outcome}_in"] = _runs_with(outcome, [(before, after)])
                 flips.append(flip)
@@ -820,6 +821,8 @@ def _flip_sections(figures: Figures) -> ReportSections:
         response = flip["response_id"]
         others = ", ".join(name for name in flip["responses"] if name != response)
         decision = "unmet -> met" if flip["met"] else "met -> unmet"
+        if flip["is_graded"]:
+            decision = "up past half its scale" if flip["met"] else "down past half its scale"
         for outcome in _OUTCOMES_OF_FLIPS:
             if flip[f"{outcome}_in"]:
                 decision += f", {outcome} in {flip[f'{outcome}_in']}"

@@ -47,7 +47,7 @@ from jurygraph.studies.compared_responses import (
 )
 from jurygraph.views.rewards import largest_disagreement
 
-INDEX_VERSION = 21
+INDEX_VERSION = 22
 """Version of the tables; an index of another one is made again."""
 _FASTEST_COMPRESSION_LEVEL = 1
 """Level of compression; a higher one takes longer and saves no more."""
@@ -132,6 +132,19 @@ class RunIndex:
             "SELECT name, number FROM names WHERE kind = ? ORDER BY number", kind
         )
         return dict(rows)
+
+    def neighbours(self, response: str) -> list[Any]:
+        """Return the responses before and after one in the order of rewards, the lowest first; None at either end."""
+        return self.fetch_rows(
+            "SELECT (SELECT name FROM responses WHERE coalesce(reward, 9e999) <= here.key"
+            " AND (coalesce(reward, 9e999), number) < (here.key, here.number)"
+            " ORDER BY coalesce(reward, 9e999) DESC, number DESC LIMIT 1),"
+            " (SELECT name FROM responses WHERE coalesce(reward, 9e999) >= here.key"
+            " AND (coalesce(reward, 9e999), number) > (here.key, here.number)"
+            " ORDER BY coalesce(reward, 9e999), number LIMIT 1)"
+            " FROM (SELECT coalesce(reward, 9e999) AS key, number FROM responses WHERE name = ?) AS here",
+            response,
+        )
 
     @property
     def records(self) -> int:

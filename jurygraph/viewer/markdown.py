@@ -44,6 +44,7 @@ def response_to_markdown(run: Run, name: str) -> str:
     blocks = [
         Report({}, sentences).to_markdown(),
         _format_code_block("Question", task_and_response.query),
+        *([_format_code_block("Reference", task.reference)] if task and task.reference else []),
         _format_code_block("Answer", answer),
         *(_format_code_block("Passage", passage.text) for passage in (task and task.context) or ()),
         Report({}, [_build_reward_sum_table(view)], [*criteria, *notes]).to_markdown(),

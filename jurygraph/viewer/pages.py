@@ -38,7 +38,12 @@ from jurygraph.viewer.overview import run_overview_context
 from jurygraph.viewer.report import response_page_context
 from jurygraph.viewer.scans import RunScanQueue
 from jurygraph.viewer.shapes import draw_waterfall
-from jurygraph.viewer.table import TableQuery, build_component_score_grid, read_table_page
+from jurygraph.viewer.table import (
+    TableQuery,
+    build_component_score_grid,
+    read_table_page,
+    refuse_unknown_parameters,
+)
 from jurygraph.viewer.what_if import (
     WhatIfChanges,
     explain_with_changes,
@@ -200,6 +205,7 @@ async def show_verification(
 async def show_response(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     """Show a response, and what it would get with changes."""
     name = _require_parameter(request, "id")
+    refuse_unknown_parameters(request.query, ("id", "set", "score", "edge"))
     run = displayed_run.run
     scored = run.find_scored_response(name)
     changes = WhatIfChanges.from_url(request.query)
@@ -220,6 +226,7 @@ async def show_response(displayed_run: DisplayedRun, request: web.Request) -> Te
     return "response.html", {
         **context,
         **page,
+        "neighbours": displayed_run.index.neighbours(name),
         "lookups": read_lookups(run, scored.trace, scored.trace.verdicts),
         "changeable": first_what_if_verdicts(page["view"]),
     }

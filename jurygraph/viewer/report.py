@@ -60,8 +60,8 @@ def render_run_report(
 ) -> str:
     """Return the page of a run with its `most` lowest rewards drawn; `advance` receives those explained for losses.
 
-    The `template` brief.html is a page of paper for whoever decides, and has no losses, but the agents `by` a label,
-    and a `heading` of one's own.
+    The `template` brief.html is a page of paper for whoever decides, and has losses by criteria alone, the agents `by`
+    a label, and a `heading` of one's own.
     Raises `TraceMismatch` where a response is not what was written, and `InputError` where none has the label.
     """
     lowest = index.fetch_rows(SELECT_LOWEST_REWARDS_SQL, max(most, _MAX_LISTED_RESPONSES))
@@ -72,12 +72,13 @@ def render_run_report(
     failed = index.fetch_rows(_SELECT_FAILED_RESPONSES_SQL, _MAX_TABLE_ROWS)
     overview = run_overview_context(index)
     losses: LossRows = []
-    if template == "report.html" and overview["scored"] <= _MAX_RESPONSES_EXPLAINED:
+    if overview["scored"] <= _MAX_RESPONSES_EXPLAINED:
         losses = measure_losses(run, overview["agents"], advance)
     context = {
         **overview,
         "losses": losses,
         "gates": describe_gates(*count_gates(run)),
+        "criteria": find_shared_criteria(run, index.names("task")) if losses else {},
         "by": compare_by_label(run, by) if by else None,
         "heading": heading,
         "most": most,
@@ -127,6 +128,16 @@ def measure_losses(run: Run, agents: Sequence[RankedAgent], advance: ProgressCal
     return sorted(rows, key=lambda row: -sum(row[1]))
 
 
+def find_shared_criteria(run: Run, tasks: Iterable[str]) -> dict[str, str]:
+    """Return the words of the criteria of some tasks by their ids, but for ids with other words in another task."""
+    words_by_id = defaultdict(set)
+    for name in tasks:
+        task = run.task(name)
+        for criterion in task.rubric.criteria if task and task.rubric else ():
+            words_by_id[criterion.id].add(criterion.text)
+    return {name: words.pop() for name, words in words_by_id.items() if len(words) == 1}
+
+
 def render_response_report(run: Run, name: str) -> str:
     """Return the page of a response, with the prompts and replies behind it, and sums that can be redone by hand.
 
@@ -156,6 +167,7 @@ def response_page_context(
         "criteria": task_and_response.criteria,
         "query": task_and_response.query,
         "last_request": task_and_response.last_request,
+        "reference": task_and_response.task and task_and_response.task.reference,
         "messages": split_response_at_quotes(task_and_response.response, evidence),
         "passages": mark_passages(task_and_response.task, evidence),
         "evidence": evidence,

@@ -226,7 +226,7 @@ def split_response_at_quotes(
     return [
         ShownMessage(
             heading=header.strip("\n :→"),
-            kind=turn.kind,
+            kind=turn.role if turn.kind == "text" else turn.kind,
             segments=mark_evidence(text, evidence, turn.start, turn.end),
         )
         for turn, (header, _) in zip(text.turns, text.blocks(), strict=True)

@@ -6,7 +6,7 @@ An offset would count through all rows before it, and would repeat or skip rows 
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import starmap
 from typing import Annotated, Any, NamedTuple, Self
@@ -27,7 +27,9 @@ NO_FAILURE_LABEL = "(too little judged, no failed verdict)"
 _MAX_GRID_COLUMNS = 40
 _MAX_FIELDS, _MAX_LABEL_VALUES = 12, 30
 """A label of more values is no choice; each can be a column, whose values lead to their responses."""
-_REWARD_STATUSES = ("ok", "degraded", "failed", "gated")
+_REWARD_STATUSES = ("ok", "degraded", "failed", "gated", "unsupported")
+_SQL_BY_FACT = {"gated": "responses.gates <> ''", "unsupported": "responses.unsupported > 0"}
+"""By what may be true at any status: the condition."""
 _FIXED_COLUMNS = ("response", "reward", "status", "task", "agent", "coverage")
 """The reward next to its response, so that both are to be seen on a narrow screen."""
 _FIXED_GRID_COLUMNS = ("response", "reward", "status", "task", "agent")
@@ -62,7 +64,8 @@ _HAS_WORDS_SQL = """responses.number IN (SELECT rowid FROM texts WHERE texts MAT
 _FAILED_WITHOUT_REASON_SQL = "responses.status = 'failed' AND responses.failed = 0"
 _COUNT_SQL_BY_FIELD = {
     "status": """SELECT status, count(*) FROM responses GROUP BY status UNION ALL
-        SELECT 'gated', count(*) FROM responses WHERE gates <> '' HAVING count(*) ORDER BY 2 DESC, 1""",
+        SELECT 'gated', count(*) FROM responses WHERE gates <> '' HAVING count(*) UNION ALL
+        SELECT 'unsupported', count(*) FROM responses WHERE unsupported > 0 HAVING count(*) ORDER BY 2 DESC, 1""",
     "agent": f"""SELECT coalesce(names.name, '{NO_AGENT_LABEL}'), count(*) FROM responses
         LEFT JOIN names ON names.number = agent GROUP BY agent ORDER BY 2 DESC, 1""",
     "failure": f"""SELECT names.name, count(DISTINCT response) FROM verdicts JOIN names ON names.number = failure
@@ -85,7 +88,8 @@ class TableQuery:
 
     Attributes:
         search: words of the query, the response, a reason or a label; all of them must occur.
-        status: ok, degraded or failed; `gated` for any that a gate changed.
+        status: ok, degraded or failed; `gated` for any that a gate changed, and `unsupported` for any with a finding
+            that no quotation bears out.
         failure: cause and kind of a failed verdict.
         sort: the name of a column, after a minus for the reverse order; values that are missing come last. Without
             it, rows are in the order of the tasks.
@@ -108,12 +112,14 @@ class TableQuery:
 
     @classmethod
     def from_url(cls, parameters: Mapping[str, str]) -> Self:
-        """Return the query of a URL, whose other parameters are ignored."""
-        names = {attribute.name for attribute in fields(cls)} - {"labels"}
+        """Return the query of a URL. Raises `InputError` for a parameter that it does not know."""
+        names = [attribute.name for attribute in fields(cls) if attribute.name != "labels"]
+        refuse_unknown_parameters(parameters, names)
         labels = {
             name: text for name, text in parameters.items() if text and name.startswith("label.")
         }
-        return cls(**{name: parameters[name] for name in names & parameters.keys()}, labels=labels)
+        texts = {name: parameters[name] for name in names if name in parameters}
+        return cls(**texts, labels=labels)
 
     def to_url(self, **changes: str) -> str:
         """Return the query with some changes as the part of a URL after the question mark; a change begins anew."""
@@ -132,6 +138,14 @@ class TableQuery:
     @property
     def is_descending(self) -> bool:
         return self.sort.startswith("-")
+
+
+def refuse_unknown_parameters(parameters: Iterable[str], known: Sequence[str]) -> None:
+    """Raise `InputError` for a name in an address that its page does not know: else it would show something else."""
+    for name in parameters:
+        if name not in (*known, "token") and not name.startswith("label."):
+            hint = did_you_mean(name, known) or f"known: {', '.join(known)}"
+            raise InputError(f"this page has no parameter {name!r}; {hint}")
 
 
 class ResponseRow(NamedTuple):
@@ -353,8 +367,8 @@ def _sql_conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, S
     if query.status not in ("", *_REWARD_STATUSES):
         known_statuses = ", ".join(_REWARD_STATUSES)
         raise InputError(f"there is no status {query.status!r}; write one of {known_statuses}")
-    if query.status == "gated":
-        yield "responses.gates <> ''", ()
+    if query.status in _SQL_BY_FACT:
+        yield _SQL_BY_FACT[query.status], ()
     elif query.status:
         yield "responses.status = ?", [query.status]
     if query.agent == NO_AGENT_LABEL:

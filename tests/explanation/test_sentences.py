@@ -11,7 +11,7 @@ from jurygraph.agents.registry import load_combiner
 from jurygraph.cli.render.trace import format_trace_lines
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.explanation import Explanation
-from jurygraph.explanation.changes import Change, change_sentences
+from jurygraph.explanation.changes import Change, change_sentences, revise
 from jurygraph.explanation.points import describe_losses
 from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.schema import (
@@ -561,6 +561,17 @@ def test_a_prerequisite_that_is_unsupported_in_a_sample_counts_as_unmet_and_the_
         "counts as unmet for gains that depend on it, and as met for penalties), λ 0.",
         "  Lost 0.2333: a 0.5333 of 1, weight 0.5 (no quotation bears it out, counts 0: ).",
     ]
+
+
+def test_a_criterion_that_the_judge_finds_met_is_not_uncertain_where_a_prerequisite_takes_most_of_it():
+    """It said "met, not certain (0.17)", of a judge that was sure at 0.85."""
+    verdicts = [verdict("a", score=0.0, met=False), verdict("b", score=0.85, met=True)]
+    line = point_lines(Decision(specs=(chain("gear", *AB, kept=0.2),)), *verdicts)[-1]
+    assert (
+        "b met (0.85), reduced by what it depends on (0.17), weight 0.5; 0.17 = 0.85 × 0.2" in line
+    )
+    tried = revise(verdict("a", score=0.875, native=4.5, scale=(1, 5), reason="four and a half"), 1)
+    assert (tried.native, tried.reason) == (5, "a score that was tried")
 
 
 def test_a_penalty_that_was_not_judged_says_so_where_it_costs_nothing():

@@ -363,14 +363,24 @@ def test_agents_have_intervals_and_tests_adjusted_for_their_number():
 
 def test_a_flip_is_a_changed_decision_and_a_judges_own_one_takes_precedence_over_its_score():
     found = compare_verdicts(
-        [verdict("p", 0.4), verdict("q", 0.9), verdict("s", 0.6), verdict("u", 0.4, met=True)],
-        [verdict("p", 0.5), verdict("q", 0.2), verdict("s", 1.0), verdict("u", 0.9)],
+        [
+            verdict("p", 0.25, native=2, scale=(1, 5)),
+            verdict("q", 0.9),
+            verdict("s", 0.6),
+            verdict("u", 0.4, met=True),
+        ],
+        [
+            verdict("p", 0.5, native=3, scale=(1, 5)),
+            verdict("q", 0.2),
+            verdict("s", 1.0),
+            verdict("u", 0.9),
+        ],
     )
     marks = dict.fromkeys(("unsupported_in", "gated_in", "undecided_in"))
     flip = {"response_id": "r", "responses": ("r",), **marks}
     assert found["flipped_verdicts"] == [
-        {"question": "p", **flip, "before": 0.4, "after": 0.5, "met": True},
-        {"question": "q", **flip, "before": 0.9, "after": 0.2, "met": False},
+        {"question": "p", **flip, "before": 0.25, "after": 0.5, "met": True, "is_graded": True},
+        {"question": "q", **flip, "before": 0.9, "after": 0.2, "met": False, "is_graded": False},
     ]
     assert (found["judged_both"], found["flips"], found["flip_rate"]) == (4, 2, 0.5)
     rows = [
@@ -378,7 +388,7 @@ def test_a_flip_is_a_changed_decision_and_a_judges_own_one_takes_precedence_over
         for row in found["questions"]
     ]
     assert rows == [
-        ("p", 1, 0, pytest.approx(0.1)),
+        ("p", 1, 0, 0.25),
         ("q", 0, 1, 0.7),
         ("s", 0, 0, 0.4),
         ("u", 0, 0, 0.5),

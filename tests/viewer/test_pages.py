@@ -191,19 +191,23 @@ def test_passages_stand_below_the_response_with_their_quotations(
     quotes = ["It is 330 m high.", "330 metres <high>"]
     finding = {"met": True, "probability": 0.9, "reason": "so", "quotes": quotes}
     passages = [{"text": "It is 330 metres <high>.", "source": "tower.md"}, "It opened in 1889."]
-    task = jg.Task(id="t", query="How high?", context=passages)
+    task = jg.Task(id="t", query="How high?", context=passages, reference="330 m")
     judge = ScriptedJudge({"": finding})
     with jg.Jury(model=judge, evaluators=["context"], record=tmp_path / "run") as jury:
         jury.score(task, [jg.Response(id="r", text=quotes[0])])
     page = html.unescape(browser.open("/a/response?id=r", tmp_path / "run"))
     words = re.sub(r"<(?!high)[^>]*>", " ", page.partition('id="h-text"')[2])
     assert " ".join(words.split()).startswith(
-        ">Response Query How high? It is 330 m high. 1 "
+        ">Response Query How high? Reference 330 m It is 330 m high. 1 "
         "passage 1 (tower.md) It is 330 metres <high> 2 . passage 2 It opened in 1889."
     )
     assert run_command("report", tmp_path / "run", "-o", tmp_path / "report.html").code == 0
     report = html.unescape(re.sub(r"<[^>]*>", " ", (tmp_path / "report.html").read_text()))
     assert "tower.md It is 330 metres <high>. passage 2 It opened" in " ".join(report.split())
+    assert "reference 330 m answer It is" in " ".join(report.split())
+    for_an_issue = tmp_path / "r.md"
+    run_command("report", tmp_path / "run", "--response", "r", "-o", for_an_issue)
+    assert "**Reference**\n\n```text\n330 m\n```" in for_an_issue.read_text()
 
 
 def test_each_judge_stands_beside_what_counts_and_the_run_says_who_was_outvoted(
@@ -224,7 +228,7 @@ def test_each_judge_stands_beside_what_counts_and_the_run_says_who_was_outvoted(
     assert re.search(r'aria-sort="descending">\s*<a [^>]*>disagreement ', responses)
     assert "kind (kind-1), mild (mild-1), strict (strict-1)" in overview
     assert "<dt>cost</dt><dd>3 calls of models, $0.0000</dd>" in overview
-    assert "1 had no majority (1 count as the worst case); outvoted: strict on 1." in overview
+    assert "1 had no majority (1 count as the worst case); outvoted: strict on 1</a>." in overview
     table = page.partition("What the judges say")[2].partition("</table>")[0]
     rows = [re.findall(r"<td[^>]*>([^<]*)<", row) for row in table.split("<tr>")[2:]]
     kept = [[re.sub(r" \(.*", "", cell) for cell in row] for row in rows]
@@ -355,6 +359,34 @@ def test_a_source_of_an_evaluators_own_that_is_called_a_tool_leads_nowhere(
     with jg.Jury(evaluators=[search]) as jury, jury.record(tmp_path / "run"):
         jury.score(jg.Task(id="t", query="?"), [jg.Response(id="r", text="120 euros")])
     assert f", from {source}: not found" in Browser().open("/a/response?id=r", tmp_path / "run")
+
+
+def test_findings_without_a_quotation_are_listed_and_an_address_with_a_typo_is_refused(
+    tmp_path: Path, browser: Browser
+) -> None:
+    says = "[unsupported: the judge says met, and quotes 'Ja'"
+
+    def kind(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+        if response.id == "sure":
+            return jg.Verdict(score=1.0)
+        return jg.Verdict(score=0.25, met=False, unsupported="stands", reason=f"It is so. {says}]")
+
+    with jg.Jury(evaluators=[kind], record=tmp_path / "run") as jury:
+        answers = [jg.Response(id=name, text=name) for name in ("sure", "unsure", "vague")]
+        jury.score(jg.Task(id="t", query="Write."), answers)
+    addresses = ["status=unsupported", "where=reward<0", "agnet=a", "sort=reward&token=x"]
+    addresses = [f"/a/responses?{address}" for address in addresses] + ["/a/response?id=unsure"]
+    listed, unknown, typo, known, page = browser.open_all(addresses, tmp_path / "run")
+    found = re.findall(r'question=kind">kind</a>: ([^<]*)<', html.unescape(listed))
+    assert found == ["the judge says met, and quotes 'Ja'"] * 2
+    assert "this page has no parameter &#39;where&#39;; known: search" in unknown
+    assert "did you mean agent?" in typo
+    assert "3 responses" in known
+    # the reason is to be seen, and the sums when asked for
+    (why,) = re.findall(r'<details class="why"><summary><span>(.*?)</span></summary>(.*?)</', page)
+    assert (why[0][:9], why[1]) == ("It is so.", "Lost 0.75: kind 0.25 of 1, weight 1")
+    neighbours = re.findall(r'<a href="([^"]*)">(← previous|next)', page)
+    assert neighbours == [("/a/response?id=vague", "next")]
 
 
 def test_a_part_of_a_conversation_is_headed_as_in_show_and_a_fault_is_found(

@@ -35,7 +35,7 @@ def test_a_run_says_how_many_majorities_failed_and_who_was_outvoted(tmp_path: Pa
         (found,) = [of for judge, of in judgements.items() if judge.jury and judge.without is None]
         assert [one.status for one in found.values()] == ["judged", "abstained", "abstained"]
     with score(tmp_path / "mean", "mean") as run:
-        assert describe_jury_votes(run) == ""
+        assert describe_jury_votes(run) == "The judges answered 1 of 1 question differently"
 
 
 def test_a_judge_of_several_samples_is_outvoted_once_on_a_question(tmp_path: Path) -> None:
