@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 from pydantic import Field, computed_field
 
@@ -28,9 +28,6 @@ from jurygraph.schema.frozen_model import (
 from jurygraph.schema.lookup import Lookup
 from jurygraph.schema.plan import NamedGate, Plan, Question
 from jurygraph.schema.verdict import Call, Material, RecordedVerdict
-
-if TYPE_CHECKING:
-    from jurygraph.explanation import Explanation
 
 
 class Term(FrozenModel):
@@ -206,7 +203,8 @@ class Trace(StoredModel):
         """Return what the reward lost and why; None without its plan, which says what was possible."""
         if self.plan is None or self.plan.digest != self.plan_digest:
             return None
-        return self.explain()._repr_html_()
+        html: str = self.explain()._repr_html_()
+        return html
 
     @computed_field  # type: ignore[prop-decorator]
     @cached_property
@@ -232,11 +230,11 @@ class Trace(StoredModel):
         scored = [verdict for verdict in self.verdicts if verdict.status == "ok"]
         return Counter(verdict.gated_by for verdict in scored if verdict.gated_by is not None)
 
-    def explain(self, plan: Plan | None = None, *, group: Sequence["Trace"] = ()) -> "Explanation":
+    def explain(self, plan: Plan | None = None, *, group: Sequence["Trace"] = ()) -> Any:
         """Return the `Explanation` of the reward; `jurygraph.explain` describes the arguments and errors."""
         # by its public name: this room imports nothing above
         explain = import_module("jurygraph").explain
-        return explain(self, plan, group=group)  # type: ignore[no-any-return]
+        return explain(self, plan, group=group)
 
     def _digest_mismatch(self, stored_digest: str) -> Exception:
         return TraceMismatch(
