@@ -95,6 +95,9 @@ _COLUMN_ALIASES = {
 }
 """Alternative names of columns in a file."""
 
+_PERSON_HEADINGS = ("annotator", "reviewer", "rater", "labeller", "labeler", "workerid")
+"""What files call the column of who rated, by `fold_heading`; the last one is of Mechanical Turk."""
+
 _RATINGS_COLUMN_NAMES = {*Rating.model_fields, *Vote.model_fields}
 """Every column that RATINGS may have, read or not."""
 
@@ -632,10 +635,11 @@ def iter_file_columns(
     """Yield each of several files with the columns named for it, of which one may be in the others alone.
 
     A file that has the usual name instead, as those that `import` writes, is read by that; it may lack that of the
-    `optional_field`, and some of several columns of labels.
+    `optional_field`, and some of several columns of labels. Who rated may have another name that is usual, and alone.
     """
     refuse_repeated_sources(paths)
-    headers = {path: set(map(fold_heading, read_first_row(path))) for path in paths if columns}
+    first_rows = {path: read_first_row(path) for path in paths if columns}
+    headers = {path: set(map(fold_heading, row)) for path, row in first_rows.items()}
     all_columns = set().union(*headers.values())
     for path in paths:
         file_columns = dict(columns)
@@ -657,6 +661,12 @@ def iter_file_columns(
             )
             if has_other_name and not present_texts:
                 del file_columns[name]
+            elif name in ("annotator", "reviewer") and not present_texts:
+                matches = [find_column(heading, first_rows[path]) for heading in _PERSON_HEADINGS]
+                person_columns = list(filter(None, matches))
+                if len(person_columns) == 1:
+                    file_columns[name] = person_columns[0]
+                    _LOGGER.warning("%s: %s is read as %s", path, person_columns[0], column)
         yield path, file_columns
 
 
