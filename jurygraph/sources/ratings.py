@@ -95,7 +95,7 @@ _COLUMN_ALIASES = {
 }
 """Alternative names of columns in a file."""
 
-_PERSON_HEADINGS = ("annotator", "reviewer", "rater", "labeller", "labeler", "workerid")
+_PERSON_HEADINGS = set("annotator reviewer rater labeller labeler workerid".split())
 """What files call the column of who rated, by `fold_heading`; the last one is of Mechanical Turk."""
 
 _RATINGS_COLUMN_NAMES = {*Rating.model_fields, *Vote.model_fields}
@@ -659,11 +659,16 @@ def iter_file_columns(
             has_other_name = (
                 name == optional_field or {name, _COLUMN_ALIASES.get(name)} & headers[path]
             )
-            if has_other_name and not present_texts:
+            if present_texts:
+                continue
+            if has_other_name:
                 del file_columns[name]
-            elif name in ("annotator", "reviewer") and not present_texts:
-                matches = [find_column(heading, first_rows[path]) for heading in _PERSON_HEADINGS]
-                person_columns = list(filter(None, matches))
+            elif name in _PERSON_HEADINGS:
+                person_columns = [
+                    column_name
+                    for column_name in first_rows[path]
+                    if fold_heading(column_name) in _PERSON_HEADINGS
+                ]
                 if len(person_columns) == 1:
                     file_columns[name] = person_columns[0]
                     _LOGGER.warning("%s: %s is read as %s", path, person_columns[0], column)

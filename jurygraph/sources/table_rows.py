@@ -236,7 +236,6 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
         next_row_line = header_line
         try:
             columns = next(reader, [])
-            _refuse_title_line(path, columns, enumerate(reader, header_line + 1))
             _check_column_names(path, columns, header_line)
             next_row_line = reader.line_num + 1
             row_line = 0
@@ -246,8 +245,13 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
                 if not any(value.strip() for value in values):
                     continue  # such as the last rows of a sheet
                 if len(values) > len(columns):
-                    problem = _describe_long_row(columns, values, separator)
-                    raise InputError(f"{path}, line {reader.line_num}: {problem}")
+                    problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
+                    title_hint = ", or, if the headings are here, delete the lines above"
+                    raise InputError(
+                        f"{path}, line {reader.line_num}: {problem}; "
+                        f"quote a value that holds {_DELIMITER_DESCRIPTIONS[separator]}"
+                        f"{title_hint if len(columns) == 1 else ''}"
+                    )
                 if values == columns and len(columns) > 1:
                     raise InputError(
                         f"{path}, line {row_line}: is the header once more; remove the line"
@@ -269,26 +273,6 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
             raise InputError(f"{path}, line {next_row_line}: {problem}") from None
 
 
-def _describe_long_row(columns: Sequence[str], values: Sequence[str], separator: str) -> str:
-    problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
-    remedy = f"quote a value that holds {_DELIMITER_DESCRIPTIONS[separator]}"
-    if len(columns) == 1:
-        remedy += ", or, if the headings are here, delete the lines above"
-    return f"{problem}; {remedy}"
-
-
-def _refuse_title_line(
-    path: Path, columns: Sequence[str], lines: Iterable[tuple[int, Sequence[str]]]
-) -> None:
-    """Raise `InputError` if a first line of three cells or more has text in one alone, and a later one is full."""
-    if len(columns) > 2 and sum(map(bool, columns)) == 1:
-        for line, values in lines:
-            if all(values) and not has_values(values):
-                raise InputError(
-                    f"{path}, line {line}: the headings seem to be here; delete the lines above"
-                )
-
-
 def _check_column_names(path: Path, columns: list[str], line: int = 1) -> None:
     names = set()
     for name in map(str.strip, columns):
@@ -297,6 +281,8 @@ def _check_column_names(path: Path, columns: list[str], line: int = 1) -> None:
             if name:
                 problem = f"names column {quote(name)} twice"
             remedy = "the first line names each column once"
+            if sum(map(bool, columns)) == 1:
+                remedy = "if the line is a title, delete all lines above the headings"
             if has_values(columns):
                 remedy = _no_header_hint(columns)
             raise InputError(f"{path}, line {line}: {problem}; {remedy}")

@@ -158,8 +158,11 @@ BAD_CSV = [
         2,
         "does not have the 1 columns of the first line, but 2; quote a value ",
     ),
-    ('"May, 1",,\nn,,o\nn,m,o\na,b,c\n', 3, "the headings seem to be here; delete the lines above"),
-    ("n,,\na,b,3\n", 1, "leaves a column without a name"),
+    (
+        '"May, 1",,\nn,m,o\na,b,c\n',
+        1,
+        "leaves a column without a name; if the line is a title, d",
+    ),
     ("n,m\n1,2\n1,2,3\n", 3, "does not have the 2 columns of the first line, but 3; quote a value"),
     ("sep=;\nn;m\n1;2;3\n", 3, "does not have the 2 columns of the first line, but 3; quote"),
     ('n,m\n"a\nb\nc",2\n1,2,3\n', 5, "does not have the 2 columns"),
