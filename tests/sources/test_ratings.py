@@ -621,18 +621,18 @@ def test_of_several_files_those_with_the_usual_name_are_read_by_it(tmp_path: Pat
 def test_a_named_column_is_found_in_each_file_by_its_words(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its labels are of the question as the user spells it, whatever the file calls it."""
-    cells = {"reviewer": "ann", "Resolved": "met", "Tone": 3}
+    """Its labels are of the question as the user spells it, whatever files call it; who rated may have a usual name."""
+    cells = {"Rated by": "ann", "Resolved": "met", "Tone": 3}
     paths = [
         table(tmp_path / "a.csv", {"Reply ID": "a", **cells}),
         table(
             tmp_path / "b.csv", {"reply_id": "b", "reviewer": "bo", "resolved": "met", "tone": 4}
         ),
         table(
-            tmp_path / "c.csv", {"Input.reply-id": "c", "reviewer": "cy", "Answer.resolved": "no"}
+            tmp_path / "c.csv", {"Input.reply-id": "c", "WorkerId": "W1", "Answer.resolved": "no"}
         ),
     ]
-    columns = {"item": "Reply ID", "score": "Resolved,Tone"}
+    columns = {"item": "Reply ID", "reviewer": "Rated by", "score": "Resolved,Tone"}
     files = read_rating_files(paths, columns, {}, level="ordinal")
     found = [[(row.item, row.dimension, row.score) for row in ratings(file)] for file in files]
     assert found == [
@@ -646,7 +646,12 @@ def test_a_named_column_is_found_in_each_file_by_its_words(
         f"{paths[1]}, line 1: tone is read as Tone",
         f"{paths[2]}, line 1: Input.reply-id is read as Reply ID",
         f"{paths[2]}, line 1: Answer.resolved is read as Resolved",
+        f"{paths[2]}: WorkerId is read as Rated by",
     }
+    assert ratings(files[2])[0].reviewer == "W1"
+    two_names = table(tmp_path / "e.csv", {"WorkerId": "W1", "Rater": "ann"})
+    *_, (_, found_columns) = iter_file_columns([*paths, two_names], columns)
+    assert found_columns["reviewer"] == "Rated by", "which of two is not guessed"
     label_columns = {"id": "Reply ID", "target": "Resolved"}
     assert read_judged_labels(paths[2:], label_columns).columns["target"] == "Resolved"
     twice = table(tmp_path / "d.csv", {"reply_id": "a", "Input.reply_id": "b", **cells})

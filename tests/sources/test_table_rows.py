@@ -153,6 +153,16 @@ def test_a_comma_in_the_header_line_goes_before_other_separators(tmp_path: Path)
 
 
 BAD_CSV = [
+    (
+        "Round 1\nn,m\na,b\n",
+        2,
+        "does not have the 1 columns of the first line, but 2; quote a value ",
+    ),
+    (
+        '"May, 1",,\nn,m,o\na,b,c\n',
+        1,
+        "leaves a column without a name; if the line is a title, d",
+    ),
     ("n,m\n1,2\n1,2,3\n", 3, "does not have the 2 columns of the first line, but 3; quote a value"),
     ("sep=;\nn;m\n1;2;3\n", 3, "does not have the 2 columns of the first line, but 3; quote"),
     ('n,m\n"a\nb\nc",2\n1,2,3\n', 5, "does not have the 2 columns"),

@@ -3,6 +3,7 @@
 import json as json_module
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
@@ -46,7 +47,7 @@ from jurygraph.messages import (
 )
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote, format_label
-from jurygraph.sources.file_rows import NameByField
+from jurygraph.sources.file_rows import FileRows, NameByField
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.label_words import is_negative
 from jurygraph.sources.people import PeopleChoice
@@ -54,7 +55,7 @@ from jurygraph.sources.ratings import NO_LABEL_DESCRIPTION, is_no_label
 from jurygraph.sources.sheets import SheetVote
 from jurygraph.sources.task_tables import is_table
 from jurygraph.studies.report import group_by
-from jurygraph.studies.votes import list_spellings, split_far_labels
+from jurygraph.studies.votes import collect_votes, list_spellings, split_far_labels
 
 RATINGS_FORMAT = "ratings"
 TASK_READERS = {**READERS, **GRAPH_READERS, **TRIAL_READERS}
@@ -90,11 +91,11 @@ def import_(
         ),
     ] = None,
     scale: Annotated[
-        Literal["position", "tenths"] | None,
+        str | None,
         option(
-            None,
-            "Score of a value v from 1 to 10 (writingbench): `position`, (v - 1) / 9, is the default; `tenths`, "
-            "v / 10, is that of GEAR's authors.",
+            "S",
+            "Lowest and highest label (RATINGS), such as 1,7. Score of a value v from 1 to 10 (writingbench): "
+            "`position`, (v - 1) / 9, is the default; `tenths`, v / 10, is that of GEAR's authors.",
         ),
     ] = None,
     ratings: Annotated[
@@ -169,7 +170,7 @@ def import_(
     other_columns = parse_column_options(column)
     named_columns_by_role = select_named_columns(item=item, label=label, annotator=annotator)
     value_and_formats_by_option = {
-        "--scale": (scale, SCALED_READERS_BY_FORMAT),
+        "--scale": (scale, (*SCALED_READERS_BY_FORMAT, *RATING_FORMATS, RATINGS_FORMAT)),
         "--ratings": (ratings, (RATINGS_FORMAT,)),
         "--column": (column, (RATINGS_FORMAT, "wide")),
         "--rater-columns": (raters, ("wide",)),
@@ -181,7 +182,7 @@ def import_(
     value_and_formats_by_option |= {
         name: (value, (RATINGS_FORMAT,)) for name, value in people.value_by_option.items()
     }
-    _check_options(form, files, only)
+    _check_options(form, files, only, scale)
     for name, (value, forms) in value_and_formats_by_option.items():
         if value and form not in forms:
             raise InputError(f"{name}: only for {', '.join(forms)}; remove it for {form}")
@@ -197,9 +198,10 @@ def import_(
             {**named_columns_by_role, **other_columns},
             people,
             json,
+            scale,
         )
     elif form in VOTE_READERS:
-        _import_votes(files, target, json, list(VOTE_READERS[form](files)))
+        _import_votes(files, target, json, list(VOTE_READERS[form](files)), scale)
     elif form in EXPORT_READERS:
         if "reason" in other_columns:
             raise InputError(
@@ -218,14 +220,16 @@ def import_(
         votes: list[Vote] = []
         for file in files:
             votes += read_export(EXPORT_READERS[form], Path(file), columns)
-        _import_votes(files, target, json, votes)
+        _import_votes(files, target, json, votes, scale)
     else:
-        reader = TASK_READERS[form] if scale is None else SCALED_READERS_BY_FORMAT[form][scale]
+        reader = TASK_READERS[form] if not scale else SCALED_READERS_BY_FORMAT[form][scale]
         with naming_trial_format(form, files[0]):
             _import_tasks(reader(*files), target, only, json)
 
 
-def _check_options(form: str, files: Sequence[str], only: ImportSelection | None) -> None:
+def _check_options(
+    form: str, files: Sequence[str], only: ImportSelection | None, scale: str | None
+) -> None:
     """Raise InputError for an unknown format, or what it does not take."""
     if form not in IMPORT_FORMATS:
         known_formats_text = f"known: {', '.join(IMPORT_FORMATS)} (OpenAI's messages are chats)"
@@ -233,6 +237,8 @@ def _check_options(form: str, files: Sequence[str], only: ImportSelection | None
         raise InputError(f"unknown format {form!r}; {hint}")
     if only is not None and form in RATING_FORMATS:
         raise InputError(f"--only: selects tasks, and {form} has none; remove it")
+    if scale and form in SCALED_READERS_BY_FORMAT:
+        select_known_names("--scale: there is no", [scale], [*SCALED_READERS_BY_FORMAT[form]])
     if form == "chats" and is_table(files[0]):
         raise InputError(
             f"{files[0]}: is a table, and not JSON lines; score it as it is: "
@@ -253,6 +259,7 @@ def _import_ratings(
     columns: NameByField,
     people: PeopleChoice,
     json: bool,
+    scale: str | None,
 ) -> None:
     """Write the tasks and the votes of tables; all are read whole before one is written."""
     options = {**COLUMN_OPTION_BY_RATING_FIELD, "text": "--column text=C"}
@@ -264,6 +271,7 @@ def _import_ratings(
     _refuse_non_jsonl_suffix(ratings)
     refuse_unwritable(ratings, *files)
     votes = [vote for vote in table.votes if vote.label is not None]
+    _refuse_odd_labels(votes, scale)
     lines_by_path = {
         tasks: list(_to_json_lines(table.tasks)),
         ratings: list(_to_json_lines(votes)),
@@ -288,18 +296,20 @@ def _import_ratings(
 
 
 def _print_label_counts(counts: Mapping[str, int], votes: Sequence[Vote]) -> None:
-    """Print the counts of an import, and what is odd about its `votes`, which all have a label."""
+    """Print the counts of an import, and what is odd about its `votes`."""
     print_message(_format_counts(counts))
     print_messages(notes_on_similar_names(vote.annotator for vote in votes))
     print_messages(notes_on_similar_names(vote.agent or "" for vote in votes))
-    print_messages(_notes_on_odd_labels(votes))
     if counts["omitted"]:
         print_message(f"omitted answers have no label ({NO_LABEL_DESCRIPTION}), or several")
     label_counts = Counter(vote.subject for vote in votes)
     repeated = len(votes) - len(label_counts)
     if repeated:
-        subjects = [subject for subject, count in label_counts.items() if count > 1]
-        names = [f"{item} by {annotator}" for item, annotator, _ in subjects]
+        names = [
+            f"{item} by {annotator}"
+            for (item, annotator, _), count in label_counts.items()
+            if count > 1
+        ]
         remedy = "keep one of each, or import the file of each person by itself"
         if all(vote.agent is None for vote in votes):
             remedy += ", or name the column of agents (--column agent=C)"
@@ -309,27 +319,47 @@ def _print_label_counts(counts: Mapping[str, int], votes: Sequence[Vote]) -> Non
         )
 
 
-def _notes_on_odd_labels(votes: Sequence[Vote]) -> Iterator[str]:
-    """Yield which few labels of a question are unlike all others: words, numbers far away, or fractions.
+def _refuse_odd_labels(votes: Iterable[Vote], scale: str | None) -> None:
+    """Raise `InputError` for words among numbers, and for numbers off the scale, or without one unlike all others.
 
-    Words make classes of what was a scale, and the others move every figure.
+    Words make classes of what was a scale, and the others move every figure. A `scale` is "LOWEST,HIGHEST".
     """
+    problems = []
     for labels in group_by(votes, attrgetter("dimension")).values():
         words = [vote for vote in labels if isinstance(vote.label, str)]
         numbers = [vote for vote in labels if not isinstance(vote.label, str)]
         values: list[Any] = [vote.label for vote in numbers]
-        _, far_values = split_far_labels(sorted(set(values)), values)
-        far_votes = [vote for vote in numbers if vote.label in far_values]
-        fractions = [vote for vote in numbers if vote.label and vote.label % 1]
-        findings = (
-            ("words among numbers, without a place on the scale", words, _MIN_LABELS_PER_WORD),
-            ("far from all other labels", far_votes, 1),
-            ("fractions among whole numbers", fractions, _MIN_LABELS_PER_FRACTION),
-        )
+        findings = [
+            ("words among numbers, without a place on the scale", words, _MIN_LABELS_PER_WORD)
+        ]
+        if not scale:
+            finding = "far from all other labels"
+            _, odd_values = split_far_labels(sorted(set(values)), values)
+            fractions = [vote for vote in numbers if vote.label and vote.label % 1]
+            findings += [("fractions among whole numbers", fractions, _MIN_LABELS_PER_FRACTION)]
+        else:
+            finding = f"not on the scale {scale}"
+            lowest, highest = _parse_scale(scale)
+            odd_values = [value for value in values if not lowest <= value <= highest]
+        findings += [(finding, [vote for vote in numbers if vote.label in odd_values], 1)]
         for finding, odd_votes, min_labels in findings:
             if 0 < min_labels * len(odd_votes) <= len(labels):
-                names = _name_votes(odd_votes)
-                yield f"{finding}: {names}; write another number, or nothing, and import again"
+                problems.append(f"{finding}: {_name_votes(odd_votes)}")
+    if problems:
+        raise InputError(
+            f"{'; '.join(problems)}; write another number, or nothing, and import again; "
+            "numbers that are right pass with --scale LOWEST,HIGHEST"
+        )
+
+
+def _parse_scale(scale: str) -> tuple[float, float]:
+    try:
+        lowest, highest = map(float, split_names(scale))
+    except ValueError:
+        raise InputError(
+            "--scale: expected the lowest label and the highest, such as 1,7"
+        ) from None
+    return lowest, highest
 
 
 def _name_votes(votes: Iterable[Vote]) -> str:
@@ -357,7 +387,9 @@ def _refuse_non_jsonl_suffix(target: str) -> None:
         raise InputError(f"{target}: is written as JSONL; name the file {jsonl_path}")
 
 
-def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote]) -> None:
+def _import_votes(
+    files: list[str], target: str, json: bool, read: Sequence[Vote], scale: str | None
+) -> None:
     answers = [vote for vote in read if vote.label is not None]
     votes = [vote for vote in answers if not is_no_label(vote.label)]
     if not votes:
@@ -368,6 +400,7 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
             f"{', '.join(files)}: {repeated} of {len(votes)} votes repeat an item and annotator; "
             "a file with a row for each label needs no import: `jurygraph consensus` reads it"
         )
+    _refuse_odd_labels(votes, scale)
     sheet_votes = [vote for vote in read if isinstance(vote, SheetVote)]
     _write_tasks(target, _to_json_lines(answers), is_of_sheets=bool(sheet_votes))
     counts = {
@@ -376,9 +409,9 @@ def _import_votes(files: list[str], target: str, json: bool, read: Sequence[Vote
         "annotators": len({vote.annotator for vote in votes}),
     }
     rows = [vote for vote in sheet_votes if vote.is_returned]
-    missing = [vote for vote in sheet_votes if not vote.is_returned]
+    missing_count = len(sheet_votes) - len(rows)
     screened_out_counts = Counter(str(row.dimension) for row in rows if row.is_due is False)
-    counts["omitted"] = len(read) - len(missing) - len(votes) - screened_out_counts.total()
+    counts["omitted"] = len(read) - missing_count - len(votes) - screened_out_counts.total()
     figures = {"ratings_file": target, **counts, "screened_out": screened_out_counts}
     print_report(json and target != "-", figures, ())
     _print_label_counts(counts, votes)
@@ -420,7 +453,10 @@ def _notes_on_gaps(votes: Sequence[SheetVote]) -> Iterator[str]:
 def _print_consensus_commands(
     target: str, votes: Sequence[Vote], rows: Sequence[SheetVote]
 ) -> None:
-    """Print the `jurygraph consensus` of each question of these votes, of which some may be `rows` of sheets."""
+    """Print the `jurygraph consensus` of each question of these votes, of which some may be `rows` of sheets.
+
+    None of a question whose labels it would refuse, as one label alone.
+    """
     comparison = rows[0].row.consensus if rows else None
     if comparison:
         if not comparison.startswith("jurygraph "):
@@ -431,6 +467,7 @@ def _print_consensus_commands(
     votes_by_dimension = group_by(votes, attrgetter("dimension"))
     for dimension, dimension_votes in votes_by_dimension.items():
         step = "next"
+        classes: str | None = None
         command = f"jurygraph consensus {shell_quote(target)}"
         if len(votes_by_dimension) > 1:
             # rows without a dimension are of the one that the written column is called by
@@ -438,10 +475,13 @@ def _print_consensus_commands(
         if any(vote.agent and isinstance(vote.label, str) for vote in dimension_votes):
             labels = [vote.label for vote in dimension_votes if vote.label is not None]
             words = sorted(set(map(format_label, list_spellings(labels))))
-            classes = sorted(words, key=is_negative, reverse=True)
-            command += f" --classes {shell_quote(','.join(classes))}"
+            classes = ",".join(sorted(words, key=is_negative, reverse=True))
+            command += f" --classes {shell_quote(classes)}"
             step = "next (put the classes in order, the lowest first)"
-        print_message(f"{step}: {command}")
+        file = FileRows(target, tuple(("", vote) for vote in dimension_votes))
+        with suppress(InputError):
+            collect_votes([file], None, split_names(classes))
+            print_message(f"{step}: {command}")
 
 
 def _import_tasks(

@@ -195,7 +195,6 @@ def test_a_table_of_ratings_names_the_option_of_a_missing_column(
     ended = run(*command, "--id-column", "q", "--reviewer-column", "who")
     assert ended.err.splitlines()[1:] == [
         "next: jurygraph study reviewers r.jsonl",
-        "next: jurygraph consensus r.jsonl",
         "next: jurygraph score t.jsonl --config CONFIG --out run",
     ]
 
@@ -327,28 +326,31 @@ def test_the_next_command_of_labels_without_a_dimension_beside_others_runs(
         assert run(*shlex.split(line)[2:]).code == 0
 
 
-def test_a_label_unlike_all_others_is_said_with_its_place(run: Command, tmp_path: Path) -> None:
+def test_a_label_unlike_all_others_is_refused_with_its_place(run: Command, tmp_path: Path) -> None:
     rows = [f"i{item},{item % 5 + 1},{item % 4 + 1}" for item in range(12)]
     rows[3] = "i3,22,good"
     rows[5] = "i5,3,3.5"
-    (tmp_path / "wide.csv").write_text("\n".join(("item,ann,bo", *rows)))
+    table = tmp_path / "wide.csv"
+    table.write_text("\n".join(("item,ann,bo", *rows)))
     command = ("import", "wide", "wide.csv", "--rater-columns", "ann,bo", "--out", "r.jsonl")
-    notes = run(*command).err.splitlines()[1:4]
-    assert [note.partition(":")[0] for note in notes] == [
-        "words among numbers, without a place on the scale",
-        "far from all other labels",
-        "fractions among whole numbers",
-    ]
-    for note, label in zip(
-        notes,
-        (
-            "'good' (i3, bo, wide.csv, line 5, field bo); ",
-            "22 (i3, ann, wide.csv, line 5, field ann); ",
-            "3.5 (i5, bo, wide.csv, line 7, field bo); ",
-        ),
-        strict=True,
-    ):
-        assert label in note
+    ended = run(*command)
+    assert ended.code == 2
+    assert not Path("r.jsonl").exists()
+    assert ended.err == (
+        "error: words among numbers, without a place on the scale: 'good' (i3, bo, wide.csv, line 5, field bo); "
+        "fractions among whole numbers: 3.5 (i5, bo, wide.csv, line 7, field bo); "
+        "far from all other labels: 22 (i3, ann, wide.csv, line 5, field ann); write another number, or nothing, and "
+        "import again; numbers that are right pass with --scale LOWEST,HIGHEST\n"
+    )
+    table.write_text(table.read_text().replace("good", "4"))
+    ended = run(*command, "--scale", "1,5")
+    assert ended.err.startswith(
+        "error: not on the scale 1,5: 22 (i3, ann, wide.csv, line 5, field ann); write "
+    )
+    assert "the lowest label and the highest, such as 1,7" in run(*command, "--scale", "5").err
+    assert run(*command, "--scale", "0,22").code == 0
+    refused = run("import", "writingbench", "wide.csv", "--out", "t.jsonl", "--scale", "tenth")
+    assert "--scale: there is no 'tenth'; did you mean tenths?" in refused.err
 
 
 def test_a_wide_table_counts_labels_and_says_what_was_pasted_twice(
@@ -416,21 +418,24 @@ def test_a_table_of_ratings_counts_labels_and_says_which_rows_are_repeated(
         "d,D,ann,5",
     )
     Path("rated.csv").write_text("\n".join(("item,text,annotator,label", *rows)))
-    ended = run("import", "ratings", "rated.csv", "--out", "t.jsonl", "--ratings", "r.jsonl")
+    command = ("import", "ratings", "rated.csv", "--out", "t.jsonl", "--ratings", "r.jsonl")
+    refused = run(*command)
+    assert refused.code == 2
+    assert "without a place on the scale: 'five' (c, ann, line 9); write another" in refused.err
+    assert not Path("t.jsonl").exists()
+    Path("rated.csv").write_text(Path("rated.csv").read_text().replace("five", "5"))
+    caplog.clear()
+    ended = run(*command)
     copies = "rows left out that repeat another one in everything, as if pasted twice: 1"
     assert caplog.messages == [f"rated.csv: {copies}"]
-    assert ended.err.splitlines()[:4] == [
+    assert ended.err.splitlines()[:3] == [
         "4 tasks, 4 responses, 6 votes, 3 annotators, 2 omitted",
-        "words among numbers, without a place on the scale: 'five' (c, ann, line 9); write another number, or nothing, "
-        "and import again",
         "omitted answers have no label (an empty cell, or n/a, NA, unsure, ? or -), or several",
         "votes that repeat an item and annotator, and count, too, unless they repeat all else: 1, on b by bo; "
         "keep one of each, or import the "
         "file of each person by itself, or name the "
         "column of agents (--column agent=C)",
     ]
-    labels = [row["label"] for row in parse_lines(Path("r.jsonl").read_text())]
-    assert labels == [4.5, 2.0, 1.0, 3.0, "five", 5.0], "no word makes words of numbers"
 
 
 def test_an_import_does_not_replace_the_rows_of_another_one(run: Command, tmp_path: Path) -> None:
