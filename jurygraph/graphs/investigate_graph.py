@@ -101,16 +101,15 @@ class ToolInvestigator(Toolbox):
     def _max_steps(self) -> int:
         return self.toolset.max_steps or MAX_INVESTIGATION_STEPS
 
-    def _count_passages_not_shown(self, prompt: str) -> int:
-        """Return the number of passages that a tool reads; 0 where the prompt shows them or no tool does."""
-        passages = self.task.context if self.reads_documents else None
-        texts = [passage.text for passage in passages or ()]
-        return 0 if all(text in prompt for text in texts) else len(texts)
-
     def _make_first_request(self, request: Request, client: JudgeClient) -> Request:
         """Return the first request: with the schema of the answer in words, since the model may also call tools."""
         native = client.gateway.backend.capabilities.tools
         specs = self.toolset.specs
+        passages = self.task.context or ()
+        prompt = request.messages[-1].content
+        reads_hidden_passages = self.reads_documents and any(
+            passage.text not in prompt for passage in passages
+        )
         if request.form == "native":
             request = with_schema_instructions(request)
         tool_descriptions = [
@@ -126,7 +125,7 @@ class ToolInvestigator(Toolbox):
             rounds=self._max_steps - 1,
             native=native,
             responses=len(self.responses),
-            passages=self._count_passages_not_shown(request.messages[-1].content),
+            passages=len(passages) if reads_hidden_passages else 0,
         )
         fields = {
             "messages": add_to_user_message(

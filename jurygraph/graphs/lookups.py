@@ -63,8 +63,6 @@ class Toolbox:
 
     def outline(self, value: Any) -> Any:
         """Return a variable of a prompt with an outline in the place of each long text that a tool can read."""
-        if not self.outlines:
-            return value
         return map_strings(value, lambda text: self.outlines.get(text, text))
 
     @cached_property

@@ -165,8 +165,8 @@ class TextDocument:
         lines = self.line_count
         name = f" `{document}`" if document else ""
         rows = [
-            f"[This text{name} is too long to be shown: it has {lines:,} lines and {len(self.text):,} characters. This is "
-            "its outline. Read the rest with the tool `read`, and find words with `search`, before you judge.]",
+            f"[This text{name} is too long to be shown: it has {lines:,} lines and {len(self.text):,} characters. This "
+            "is its outline. Read the rest with the tool `read`, and find words with `search`, before you judge.]",
             *self._list_heading_rows(),
             "[its first lines:]",
         ]

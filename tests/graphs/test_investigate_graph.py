@@ -206,7 +206,9 @@ def test_long_passages_and_a_long_query_are_outlined_where_a_tool_reads_the_rest
     lines = [f"line {number}: all is well" for number in range(1_000)]
     lines[567] = "line 567: the pump stopped at noon"
     log = "\n".join(lines)
-    task = jg.Task(id="log", query=f"What happened?\n{log}", context=["No pump is old.", log, f"{log}."])
+    task = jg.Task(
+        id="log", query=f"What happened?\n{log}", context=["No pump is old.", log, f"{log}."]
+    )
     response = jg.Response(id="r", text="The pump stopped at noon.")
 
     def search_the_log(request: Request, step: int) -> Any:
