@@ -318,7 +318,8 @@ def for_lookups(folder: Path) -> None:
     page = read_page("docs/lookups.md")
     (task,) = blocks(page, "json")
     write_lines(folder / "tasks.jsonl", [json.loads(task)])
-    config, _ = blocks(page, "yaml")
+    config, long_document, _ = blocks(page, "yaml")
+    assert "search, read" in long_document
     (folder / "jury.yaml").write_text(config, encoding="utf-8")
 
 

@@ -105,6 +105,11 @@ class ToolInvestigator(Toolbox):
         """Return the first request: with the schema of the answer in words, since the model may also call tools."""
         native = client.gateway.backend.capabilities.tools
         specs = self.toolset.specs
+        passages = self.task.context or ()
+        prompt = request.messages[-1].content
+        reads_hidden_passages = self.reads_documents and any(
+            passage.text not in prompt for passage in passages
+        )
         if request.form == "native":
             request = with_schema_instructions(request)
         tool_descriptions = [
@@ -120,6 +125,7 @@ class ToolInvestigator(Toolbox):
             rounds=self._max_steps - 1,
             native=native,
             responses=len(self.responses),
+            passages=len(passages) if reads_hidden_passages else 0,
         )
         fields = {
             "messages": add_to_user_message(

@@ -23,7 +23,7 @@ from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Response, TaskView, ToolCall, digest_of
 from jurygraph.schema.frozen_model import map_strings
 from jurygraph.schema.lookup import LookupOutcome
-from jurygraph.schema.task import query_to_text
+from jurygraph.schema.task import chat_to_prompt_text, query_to_text
 from jurygraph.schema.verdict import ResponseGate
 from jurygraph.tools.documents import TextDocument
 from jurygraph.tools.tool import Tool, ToolError, ToolInput, ToolSet
@@ -68,12 +68,22 @@ class Toolbox:
     @cached_property
     def outlines(self) -> Mapping[str, str]:
         """Return what is shown of each text that is too long, where a tool reads the rest, by the text."""
-        if not any(tool.reads_documents for tool in self.toolset.tools.values()):
+        if not self.reads_documents:
             return {}
-        texts = [response.text for response in self.responses]
-        texts += [passage.text for passage in self.task.context or ()]
-        long_texts = [text for text in texts if len(text) > OUTLINE_THRESHOLD_CHARACTERS]
-        return {text: TextDocument.from_text(text).outline() for text in long_texts}
+        document_by_text = {chat_to_prompt_text(self.task.query): "query"}
+        for number, passage in enumerate(self.task.context or (), start=1):
+            document_by_text[passage.text] = f"context_{number}"
+        # last, since a text that is also the response is read by default
+        document_by_text |= {response.text: "" for response in self.responses}
+        return {
+            text: TextDocument.from_text(text).outline(document)
+            for text, document in document_by_text.items()
+            if len(text) > OUTLINE_THRESHOLD_CHARACTERS
+        }
+
+    @property
+    def reads_documents(self) -> bool:
+        return any(tool.reads_documents for tool in self.toolset.tools.values())
 
     @property
     def sources(self) -> str:

@@ -209,11 +209,14 @@ def iter_strings(value: Any) -> Iterator[str]:
 
 
 def map_strings(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a JSON value with every string in it changed, except the keys of objects."""
+    """Return a JSON value with every string in it changed, except the keys of objects.
+
+    A tuple counts as a list; one with named fields stays as it is.
+    """
     if isinstance(value, str):
         return change(value)
-    if isinstance(value, list):
-        return [map_strings(item, change) for item in value]
+    if type(value) in (list, tuple):
+        return type(value)(map_strings(item, change) for item in value)
     if isinstance(value, dict):
         return {name: map_strings(item, change) for name, item in value.items()}
     return value

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from operator import itemgetter
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,9 @@ from jurygraph.inference.clusters import (
     ratio_interval,
 )
 from jurygraph.inference.sign_flips import ROUNDING_TOLERANCE, holm, nonzero_sums, sign_flip_p
-from jurygraph.messages import format_count, join_names
+from jurygraph.messages import format_count, join_names, shorten
+from jurygraph.runs.calls import read_lookups
+from jurygraph.runs.export_table import verdicts_about_response
 from jurygraph.runs.reports.gate import CiThreshold
 from jurygraph.runs.reports.units import (
     SINGULAR_UNIT_LABELS,
@@ -49,6 +52,7 @@ from jurygraph.runs.store.header import format_value
 from jurygraph.runs.workflows.deciding import PackedGroupVerdicts, VerdictTables
 from jurygraph.runs.workflows.rescoring import DECISION_CONFIG_KEYS
 from jurygraph.schema import Config
+from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
 from jurygraph.studies.changed_inputs import ChangedInputs
 from jurygraph.studies.compared_responses import (
     UNDECIDED_OUTCOME,
@@ -151,6 +155,7 @@ def compare(
     under_b: tuple[Mapping[str, float], str] = ({}, ""),
     names: tuple[str, str] = ("A", "B"),
     by: tuple[str, Mapping[str, str]] = ("", {}),
+    runs: tuple[Run, Run] | None = None,
 ) -> Report:
     """Compare the responses of two runs, which are paired by id; their order does not matter.
 
@@ -163,7 +168,8 @@ def compare(
     lose `largest_loss` at most, or as much as one did. `changed_inputs` is what `find_changed_inputs` returns.
     `under_b` has what `decide_under_other_settings` returns of A with B's config: what these rewards differ from A's is
     the part of the settings in the mean difference. `names` are those of the runs in the conclusion. `by` has a label
-    and its value by response: rows of `by` are apart for each.
+    and its value by response: rows of `by` are apart for each. From `runs`, which are A and B, each of the first flips
+    gets as `found_in_b` what only B's judge found by its tools.
 
     Raises `InputError` if nothing can be paired, or a response is twice in a run or belongs to two tasks.
     """
@@ -193,6 +199,9 @@ def compare(
     losses = np.bincount(unit, paired_rewards[0] - paired_rewards[1]) / np.bincount(unit)
     largest_possible_loss = float(losses.max(initial=largest_loss))
     questions, flipped_verdicts, outcome_changes = _compare_verdicts(pairs, units, max_flips_listed)
+    if runs is not None:
+        for flip in flipped_verdicts[:_MAX_ROWS_LISTED]:
+            flip["found_in_b"] = _describe_new_finding(flip, *runs)
     outcome_counts = Counter(map(itemgetter("before", "after"), outcome_changes))
     counted_rows = [row for row in questions if row["is_counted"]]
     verdicts_in_both_count = sum(row["n"] for row in counted_rows)
@@ -502,6 +511,37 @@ def _compare_verdicts(
     return rows, flips[:max_flips_listed], outcome_changes
 
 
+def _describe_new_finding(flip: Figures, a: Run, b: Run) -> str | None:
+    """Return the last quotation from a tool's result that is behind B's verdict and not behind A's, else the last call.
+
+    None where there is neither.
+    """
+    texts = _find_tool_texts(flip, b)
+    for key in _find_tool_texts(flip, a):
+        texts.pop(key, None)
+    return next(reversed(texts.values()), None)
+
+
+def _find_tool_texts(flip: Figures, run: Run) -> dict[object, str]:
+    """Return a line on each call of a tool and then on each quotation from a result, by what is equal in other runs."""
+    trace = run.find_trace(flip["response_id"])
+    question = flip["question"].removesuffix(", jury")
+    verdicts = [
+        verdict
+        for verdict in verdicts_about_response(trace)
+        if verdict.responses == flip["responses"]
+        and question in (verdict.question, f"{verdict.question} by {verdict.judge}")
+    ]
+    texts: dict[object, str] = {
+        (made.lookup.tool, made.arguments): made.summary
+        for made in read_lookups(run, trace, verdicts).values()
+    }
+    for evidence in chain.from_iterable(verdict.evidence for verdict in verdicts):
+        if evidence.source.startswith(TOOL_SOURCE_PREFIX):
+            texts[evidence.quote] = f"{evidence.source}: “{shorten(evidence.quote, 90)}”"
+    return texts
+
+
 def _counts_vote_for_score(vote: SampleMeanVerdict, other: SampleMeanVerdict) -> bool:
     """Return whether `met` counts 1 in the one, and its probability in the other."""
     return vote.is_vote and not other.is_vote and other.score not in (0.0, 1.0)
@@ -732,7 +772,7 @@ def headline_sections(figures: Figures) -> ReportSections:
     settings = []
     for change in figures["changed_settings"]:
         before, after = (
-            "none" if value is None else format_value(value) for value in (change["a"], change["b"])
+            "none" if value is None else format_value(value) for value in _name_tools(change)
         )
         settings += [[change["setting"], "A", before], ["", "B", after]]
     header = ["changed between the runs", "", "value"]
@@ -758,6 +798,15 @@ def headline_sections(figures: Figures) -> ReportSections:
         "reward in B": "b",
     }
     yield ReportTable.of(columns, figures["outcome_changes"], left=4, most=_MAX_ROWS_LISTED)
+
+
+def _name_tools(change: Figures) -> list[Any]:
+    """Return what differs as it is shown: lists of other tools by their names, which settings would cut off."""
+    values = [change["a"], change["b"]]
+    if not change["setting"].endswith(".tools"):
+        return values
+    names = [tools and [tool["name"] or tool["use"] for tool in tools] for tools in values]
+    return values if names[0] == names[1] else names
 
 
 def _detail_sections(figures: Figures) -> ReportSections:
@@ -836,6 +885,8 @@ def _flip_sections(figures: Figures) -> ReportSections:
     left = len(columns)
     columns |= {"A": "before", "B": "after", "decision": "decision"}
     yield ReportTable.of(columns, flips, left=left, most=_MAX_ROWS_LISTED)
+    found = {"found in B alone": "question", "response": "response_id", "": "found_in_b"}
+    yield ReportTable.of(found, [flip for flip in flips if flip.get("found_in_b")], left=3)
     if not flips:
         yield "No verdict flipped."
 

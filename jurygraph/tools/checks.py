@@ -45,7 +45,8 @@ class RunCheckTool(Tool):
 
     class Params(ParamsModel):
         checks: tuple[CheckUse, ...] = Field(min_length=1)
-        """Evaluators of layer `check` or `fact` about single responses, each by its name, or as in `evaluators`."""
+        """`{use: run_check, params: {checks: [mine.check]}}`, of evaluators by code (layer `check` or `fact`) about
+        single responses."""
 
     settings: Params
 

@@ -156,15 +156,17 @@ class TextDocument:
                 spans.append(span)
         return LineMatches(spans, total)
 
-    def outline(self) -> str:
+    def outline(self, document: str = "") -> str:
         """Return what a prompt shows in the place of a long text, in under 2,000 characters.
 
-        Its line numbers are those of the text itself, as `response_2` or `context_1` has them.
+        `document` is the name by which it is read, where the prompt does not tell. Its line numbers are those of the
+        text itself, as `response_2` or `context_1` has them.
         """
         lines = self.line_count
+        name = f" `{document}`" if document else ""
         rows = [
-            f"[This text is too long to be shown: it has {lines:,} lines and {len(self.text):,} characters. This is "
-            "its outline. Read the rest with the tool `read`, and find words with `search`, before you judge.]",
+            f"[This text{name} is too long to be shown: it has {lines:,} lines and {len(self.text):,} characters. This "
+            "is its outline. Read the rest with the tool `read`, and find words with `search`, before you judge.]",
             *self._list_heading_rows(),
             "[its first lines:]",
         ]

@@ -190,6 +190,74 @@ def test_a_long_response_is_outlined_where_a_tool_reads_the_rest() -> None:
     assert (evidence.source, trace.verdicts[0].score) == ("response", 0.9)
 
 
+class ThreeItemJudge(Investigator):
+    """A model that answers all three items of `context` alike."""
+
+    async def complete(self, request: Request, timeout: float) -> Any:
+        reply = await super().complete(request, timeout)
+        if reply.tool_calls:
+            return reply
+        (answer,) = json.loads(reply.text).values()
+        answers = {f"item_{number}": answer for number in (1, 2, 3)}
+        return reply.model_copy(update={"text": json.dumps(answers)})
+
+
+def test_long_passages_and_a_long_query_are_outlined_where_a_tool_reads_the_rest() -> None:
+    lines = [f"line {number}: all is well" for number in range(1_000)]
+    lines[567] = "line 567: the pump stopped at noon"
+    log = "\n".join(lines)
+    task = jg.Task(
+        id="log", query=f"What happened?\n{log}", context=["No pump is old.", log, f"{log}."]
+    )
+    response = jg.Response(id="r", text="The pump stopped at noon.")
+
+    def search_the_log(request: Request, step: int) -> Any:
+        if step == 0:
+            return [("search", {"document": "context_2", "text": "pump"})]
+        return {"quotes": ["line 567: the pump stopped at noon", response.text], "met": True}
+
+    evaluators: Any = [{"use": "context", "tools": ["search", "read"]}]
+    model = ThreeItemJudge(search_the_log)
+    with jg.Jury(model=model, evaluators=evaluators) as jury:
+        (trace,) = jury.score(task, [response])
+    assert len(log) > 20_000
+    first, second = [
+        "".join(message.content for message in request.messages) for request in model.sent
+    ]
+    assert "the pump stopped" not in first
+    for shown in ("No pump is old.", "`context_2`", "`context_3`", "`query`"):
+        assert shown in first
+    assert len(first) < len(second) < 12_000  # of 66,000 characters
+    assert [verdict.met for verdict in trace.verdicts] == [True, True, True]
+    assert {e.source for e in trace.verdicts[0].evidence} >= {"passage 2", "response"}
+
+
+@all_rows(
+    "use, tools, passages, number",
+    [
+        ("criteria", ["search"], ["A map."], "1 passage"),
+        ("criteria", ["read", "calculate"], ["A map.", "A guide."], "2 passages"),
+        ("criteria", ["read"], [], None),
+        ("criteria", ["calculate"], ["A map."], None),
+        ("context", ["read"], ["A map."], None),
+    ],
+)
+def test_a_judge_is_told_of_a_context_that_it_may_read_and_is_not_shown(
+    use: str, tools: list[str], passages: list[str], number: str | None
+) -> None:
+    model = ThreeItemJudge(lambda *_: {"met": False})
+    task = jg.Task(id="trip", query="Plan a weekend.", context=passages)
+    evaluator: dict[str, Any] = {"use": use, "tools": tools}
+    if use == "criteria":
+        evaluator["params"] = {"criteria": ["The prices are right."]}
+    with jg.Jury(model=model, evaluators=[evaluator]) as jury:
+        jury.score(task, RESPONSES[:1])
+    content = model.sent[0].messages[-1].content
+    sentence = f"\n\nThe task has a context of {number}; read it as document `context`.\n\n"
+    assert (sentence in content) == (number is not None)
+    assert ("The task has a context" in content) == (number is not None)
+
+
 @all_rows(
     "config, message",
     [

@@ -50,7 +50,7 @@ VERSIONS = {
     "extract": ("1", "9a54dc3697bea8e40230f33f7ac33410d67083ab501673ee0219e5f1a50378e5"),
     "graph-edges": ("2", "c706ae3f6ecc46de3e4e1b1ab7b87920012e5d35aea0d62d21d0aec6ec1eca12"),
     "graph-roles": ("2", "4dd9bb05f2d5ad79ebeca70b42d8cd7208a60a527d39d76d44599fe578e5861f"),
-    "investigate": ("1", "80e38fba46d809bc03775fe08944c6b56cb80392d7aa530b73361ba5941f4aa5"),
+    "investigate": ("2", "abecd1016afc36a3476a759c4e842927131559f132d4a4015cb1e45dff08efd6"),
     "items": ("2", "5755ecd0c8ed77c001eedcf070dcd22e1dcdcaf1fdf73d41c1a4066df1b72351"),
     "judge": ("1", "d1e6df29f5235d01ca549bbb4516983f9a707e7b90d9ec927b25bc6f979b559a"),
     "listing": ("1", "6264dc800249ce5568a6623298c676645d5566dab1f90e22bdd8e44e0096b89f"),
@@ -158,6 +158,7 @@ FILLED: dict[str, dict[str, Any]] = {
         "rounds": 7,
         "native": False,
         "responses": 2,
+        "passages": 1,
     },
     "result": {
         "number": 1,

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.models.request import Request
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.schema import RecordedVerdict
-from jurygraph.studies.changed_inputs import ChangedInputs
+from jurygraph.studies.changed_inputs import ChangedInputs, find_changed_inputs
 from jurygraph.studies.compared_responses import (
     ComparedResponse,
     iter_compared_responses,
@@ -34,6 +35,7 @@ from jurygraph.studies.comparison import (
 from jurygraph.studies.report import Report, ReportTable
 from tests.command import run_command
 from tests.rows import all_rows
+from tests.runs.investigations import PRICE, Investigator, judge
 from tests.runs.sample_runs import FULL_CONFIG, SIMPLE_CONFIG, make_tasks, score, write_tasks
 
 unhurried = settings(deadline=None)  # the first call loads scipy
@@ -819,3 +821,32 @@ def test_what_the_settings_change_is_left_out_with_the_reason(
     assert find_reason("a", "b").startswith("A's verdicts do not fit them: reward.reads: ")
     monkeypatch.setattr("jurygraph.studies.comparison._MAX_RESPONSES_DECIDED", 11)
     assert find_reason("a", "c") == "A has more than 11 responses"
+
+
+def test_below_the_flips_stands_what_only_the_judge_of_b_found(tmp_path: Path) -> None:
+    """A quotation of a result, or the call of a tool where nothing of it is quoted; and tools are named."""
+
+    def look_up(request: Request, step: int) -> Any:
+        if request.investigation is None:
+            return {"quotes": ["The room is 90 euros a night", "It is 49 euros each way"]}
+        item = "room" if "Sole" in request.messages[1].content else "train"
+        if step == 0:
+            return [("price", {"item": item})]
+        return {"met": False, "quotes": ["is 120 euros a night"] if item == "room" else []}
+
+    judge(Investigator(look_up), tmp_path / "a", tools=[])
+    judge(Investigator(look_up), tmp_path / "b", tools=[PRICE, "calculate"])
+    with Run.open(tmp_path / "a") as a, Run.open(tmp_path / "b") as b:
+        responses = iter_compared_responses(a), iter_compared_responses(b)
+        report = compare(*responses, changed_inputs=find_changed_inputs(a, b), runs=(a, b))
+        same = compare(iter_compared_responses(b), iter_compared_responses(b), runs=(b, b))
+    assert [flip["found_in_b"] for flip in report.figures["flipped_verdicts"]] == [
+        "tool:1: “is 120 euros a night”",
+        'tool:1 price {"item": "train"} → The train is 49 euros each way.',
+    ]
+    text = report.to_markdown()
+    assert text.index("| flipped |") < text.index("| found in B alone |")
+    changed = report.sections[0]
+    assert isinstance(changed, ReportTable)
+    assert changed.rows[1] == ["", "B", '["tests.runs.investigations:price", "calculate"]']
+    assert "found in B alone" not in same.to_markdown()

@@ -173,6 +173,8 @@ def test_checks_are_run() -> None:
         with pytest.raises(ToolError):
             call_tool(tool, inputs, **arguments)
     assert run_check("maths.format").version != tool.version
+    with pytest.raises(ConfigError, match=r"`{use: run_check, params: {checks: \[mine.check\]}}`"):
+        load_tool(ToolUse(use="run_check"))
     tool.close()
 
 

@@ -81,6 +81,7 @@ def compare(
             under_b=comparison.decide_under_other_settings(a, b.config),
             names=_name_runs(run_a, run_b),
             by=(by, read_label_values(a, by)) if by else ("", {}),
+            runs=(a, b),
         )
     messages = list(comparison.missing_evidence_messages(report.figures))
     if output.markdown:
