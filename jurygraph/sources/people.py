@@ -9,18 +9,20 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import mktime_tz, parsedate_tz
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.messages import (
     Problem,
     did_you_mean,
     fold_name,
+    list_first,
     quote,
     select_known_names,
     split_names,
 )
 from jurygraph.schema import FrozenModel
+from jurygraph.schema.rating import format_label
 from jurygraph.sources.file_rows import FileRows, N
 from jurygraph.sources.files import raise_field_error
 from jurygraph.sources.label_words import LABEL_FIELDS
@@ -35,6 +37,7 @@ _LOGGER = logging.getLogger(__name__)
 
 _SUBJECT_FIELDS = ("key", "id", "other", "question", "dimension", "reviewer", "annotator")
 """What a person labels once, in ratings, votes and labels of responses."""
+_MAX_CHANGES_LISTED = 10
 _HALF_DAY_PATTERN = re.compile(r"(?<![a-z])[ap]m\b", re.IGNORECASE)
 
 
@@ -160,44 +163,71 @@ def keep_last_labels(
 ) -> list[FileRows[N]]:
     """Return the files with one row for each item, or question about it, and person: the last one that has a label.
 
-    Files and rows are in the order of time, unless a column has the times, which may be equal. A warning counts the
-    rows left out. To be called in the place of `drop_repeated_labels`, which takes an answer that was changed, and
-    changed back, for a copy of the first. Raises `InputError` for a time that cannot be read.
+    Files and rows are in the order of time, unless a column has the times, which may be equal. A warning says what was
+    changed, and which files the kept labels are of; a row without a label, after one that has, changes nothing. To be
+    called in the place of `drop_repeated_labels`, which takes an answer that was changed, and changed back, for a copy
+    of the first. Raises `InputError` for a time that cannot be read.
     """
-    last_row_by_subject: dict[object, N] = {}
-    labelled_subjects = []
-    for row in _list_rows_in_time(files, time_column):
-        subject = tuple(getattr(row, name, None) for name in _SUBJECT_FIELDS)
-        if _has_label(row):
-            labelled_subjects.append(subject)
-        if _has_label(row) or subject not in last_row_by_subject:
-            last_row_by_subject[subject] = row
-    kept_rows = set(map(id, last_row_by_subject.values()))  # equal rows are several
+    last_row_by_subject: dict[tuple[str | None, ...], _RowInFile[N]] = {}
+    blank_count = 0
+    changes = []
+    kept_labels: Counter[str] = Counter()
+    for placed_row in _list_rows_in_time(files, time_column):
+        subject = tuple(getattr(placed_row.row, name, None) for name in _SUBJECT_FIELDS)
+        earlier = last_row_by_subject.get(subject)
+        if earlier is None or placed_row.label is not None:
+            last_row_by_subject[subject] = placed_row
+        if earlier is None or earlier.label is None:
+            continue
+        if placed_row.label is None:
+            blank_count += 1
+            continue
+        kept_labels[placed_row.file.name] += 1
+        if placed_row.label.casefold() != earlier.label.casefold():
+            name = ", ".join(filter(None, subject))
+            changes.append(f"\n  {name}: {earlier.description} → {placed_row.description}")
+    kept_rows = {id(last_row.row) for last_row in last_row_by_subject.values()}
     kept_files = []
     for file in files:
-        rows = tuple(row for row in file.rows if id(row[1]) in kept_rows)
+        rows = tuple(row for row in file.rows if id(row[1]) in kept_rows)  # equal rows are several
         kept_files.append(replace(file, rows=rows))
-    count = len(labelled_subjects) - len(set(labelled_subjects))
-    if count:
-        _LOGGER.warning(
-            "labels left out, since the person labelled the item again: %d; the last is by %s",
-            count,
-            time_column or "row, or by --last-by COLUMN",
+    if kept_labels:
+        message = (
+            "labels left out, since the person labelled the item again: %d; the last is by %s; kept are those of %s; "
+            "with another value than the one before: %d%s"
         )
+        last_by = time_column or "row, or by --last-by COLUMN"
+        counts = ", ".join(f"{name} ({count})" for name, count in kept_labels.items())
+        listed_changes = "".join(list_first(changes, _MAX_CHANGES_LISTED))
+        _LOGGER.warning(message, kept_labels.total(), last_by, counts, len(changes), listed_changes)
+    if blank_count:
+        message = "rows without a label after one that has, whose label is kept: %d"
+        _LOGGER.warning(message, blank_count)
     return kept_files
 
 
-def _has_label(row: FrozenModel) -> bool:
-    return {getattr(row, name, None) for name in LABEL_FIELDS} != {None}
+class _RowInFile(NamedTuple, Generic[N]):
+    file: FileRows[N]
+    position: str
+    row: N
+
+    @property
+    def label(self) -> str | None:
+        labels = [getattr(self.row, name, None) for name in LABEL_FIELDS]
+        return next((format_label(label) for label in labels if label is not None), None)
+
+    @property
+    def description(self) -> str:
+        return f"{self.label} ({self.position} of {self.file.name})"
 
 
-def _list_rows_in_time(files: Sequence[FileRows[N]], column: str | None) -> list[N]:
+def _list_rows_in_time(files: Sequence[FileRows[N]], column: str | None) -> list[_RowInFile[N]]:
     """Return the rows of all files, in the order of the times in a column, if one is named.
 
     Rows without a label come first. Files without the column, such as sheets that came back, come last.
     """
     if column is None:
-        return [row for file in files for _, row in file.rows]
+        return [_RowInFile(file, *row) for file in files for row in file.rows]
     cells_by_file = []
     for file in files:
         cells = {position: values.get(column) for position, values in read_rows(Path(file.path))}
@@ -207,11 +237,13 @@ def _list_rows_in_time(files: Sequence[FileRows[N]], column: str | None) -> list
         raise missing_column_error(path, [column], read_first_row(path), "--last-by")
     rows_with_time = []
     for file, cells in zip(files, cells_by_file, strict=True):
-        for position, row in file.rows:
+        for row in file.rows:
+            placed_row = _RowInFile(file, *row)
             time = 0.0 if cells else math.inf
-            if cells and _has_label(row):
+            if cells and placed_row.label is not None:
+                position = placed_row.position
                 time = _parse_time(f"{file.path}, {position}", column, str(cells[position]))
-            rows_with_time.append((time, row))
+            rows_with_time.append((time, placed_row))
     return [row for _, row in sorted(rows_with_time, key=lambda pair: pair[0])]
 
 

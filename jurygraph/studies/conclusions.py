@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 
-from jurygraph.aggregation.consensus import DOUBTFUL_ERROR_SHARE
+from jurygraph.aggregation.consensus import DOUBTFUL_ERROR_SHARE, HIGH_AMBIGUITY
 from jurygraph.display import format_interval
 from jurygraph.inference.clusters import (
     ONE_SIDED_LEVEL,
@@ -782,6 +782,13 @@ def without_option(names: Iterable[str]) -> str:
     return f"--without {shell_quote(','.join(names))}"
 
 
+_DOUBT_BARS = {
+    "majority": "one vote decides, it is a tie, or there is no label",
+    "stableval": f"no class has a probability of {1.0 - HIGH_AMBIGUITY:g}",
+    "dawid-skene": "none, as it takes labels as certain",
+}
+
+
 def conclude_items(figures: Figures, doubt_count: int) -> str:
     """Return how far the labels of items with several agree, how many have one, and how many are in doubt."""
     agreement = figures["agreement"]
@@ -796,13 +803,17 @@ def conclude_items(figures: Figures, doubt_count: int) -> str:
     single_count = counts["items"] - counts["unlabelled"] - agreement.items
     if single_count:
         text += f"; items with one label: {single_count}"
-    if figures["method"] == "adjusted-mean":
-        return (
-            f"{text}; items in doubt: {doubt_count}, as the standard error of their adjusted mean is above "
-            f"{figures['doubt_above']:.3g}, {DOUBTFUL_ERROR_SHARE:g} of a single label's."
+    method = figures["method"]
+    if method == "adjusted-mean":
+        bar = (
+            f"the standard error of the mean is above {figures['doubt_above']:.3g}, {DOUBTFUL_ERROR_SHARE:g} of a "
+            "single label's"
         )
-    ties = len(figures["ties"]["items"])
-    return f"{text}; items decided by one vote: {len(figures['decided_by_one'])}, ties: {ties}."
+    else:
+        bar = _DOUBT_BARS[method]
+        ties = len(figures["ties"]["items"])
+        text += f"; items decided by one vote: {len(figures['decided_by_one'])}, ties: {ties}"
+    return f"{text}; items in doubt: {doubt_count} of {counts['items']} (by {method}: {bar})."
 
 
 def conclude_forecast(figures: Figures) -> Iterator[str]:

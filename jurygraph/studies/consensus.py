@@ -727,15 +727,13 @@ def _doubtful_item_sections(figures: Figures, fitted_consensus: FittedConsensus)
     rows = [{"name": name, "doubt": doubt, **items[name]} for name, doubt in doubts]
     rows.sort(key=lambda row: key_of_doubt(method, row))
     columns: Columns = {"items in doubt": "name", "doubt": "doubt", "spread of labels": "spread"}
-    reason = "ties, and what one vote decides"
     if method == "adjusted-mean":
         columns = {"items in doubt": "name", "labels": "labels", "standard error": "standard_error"}
-        reason = "items with one label or none, labels that differ more than others, and people who share few items"
     yield _item_table(columns, rows, figures["classes"])
-    if rows:
+    if rows and method == "adjusted-mean":
         yield (
-            f"in doubt are {reason}; to have these labelled again: save this with --json as FILE, then `jurygraph "
-            "assign ITEMS --ambiguous FILE --reviewers A,B --out DIR`"
+            "in doubt are items with one label or none, labels that differ more than others, and people who share few "
+            "items"
         )
 
 

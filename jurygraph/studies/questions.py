@@ -230,16 +230,17 @@ def list_consensus_labels(
     texts_by_item: Mapping[str, Mapping[str, _Cell]],
     question: str | None = None,
 ) -> list[dict[str, _Cell]]:
-    """Return `item`, `agent` if votes name one, `label`, `spread` and `doubt` of each item, as the files name them.
+    """Return `item`, `agent` if votes name one, `label`, `certainty` and `doubt` of each item, as the files name them.
 
-    The label is the likeliest class, and none where several are as likely; of numbers there are also the `mean` of the
-    labels and the `adjusted_mean`, the lowest first, and where that is the method its `standard_error`: the label is
-    the class nearest to it. `labels` is their number, `spread` is that of its labels, `doubt` why it is in doubt, if it
+    The label is the likeliest class, and none where several are as likely, and `certainty` how sure it is
+    (`_list_certainties`); of numbers there are also the `mean` of the labels and the `adjusted_mean`, the lowest first,
+    and where that is the method its `standard_error`: the label is the class nearest to it. `labels` is their number, `spread` is that of its labels, `doubt` why it is in doubt, if it
     is. The group, prompt and text follow, of the `texts_by_item`. All are of the `question`, if there is one.
     """
     columns = [] if has_words(fit.ballots.classes) else ["mean", "adjusted_mean"]
     if fit.method == "adjusted-mean":
         columns.append("standard_error")
+    certainties = _list_certainties(fit)
     rows = []
     for key, item in describe_items(fit).items():
         texts = dict(texts_by_item[key])
@@ -250,6 +251,7 @@ def list_consensus_labels(
         if question is not None:
             row["question"] = question
         row["label"] = None if label is None else format_label(label)
+        row["certainty"] = certainties[key]
         for column in columns:
             row[column] = None if item[column] is None else f"{item[column]:.6g}"
         row["labels"] = str(item["labels"])
@@ -261,11 +263,20 @@ def list_consensus_labels(
     return rows
 
 
+def count_ties(fits: Sequence[FittedConsensus]) -> int:
+    """Return how many labels of items and questions are none, because several classes are as likely."""
+    return sum(
+        _find_likeliest_class(fit, item) is None and item["labels"] > 0
+        for fit in fits
+        for item in describe_items(fit).values()
+    )
+
+
 def list_item_rows(fits: Sequence[FittedConsensus], items: JudgedItems) -> list[dict[str, _Cell]]:
     """Return a row for each item: of each question the consensus, how sure it is, the judge, and each person's label.
 
-    The consensus is the likeliest class, or a tie of several. How sure it is says its probability, of
-    adjusted means the standard error, of a majority the share of the labels that are it. The judge's is in words where
+    The consensus is the likeliest class, or a tie of several, and its certainty as `_list_certainties` has it; of
+    adjusted means there are also the mean and its standard error. The judge's is in words where
     people's are, of a scale of as many steps, and why there is none where it judged nothing. `in doubt` names each
     question of which the item is, and why.
 
@@ -379,13 +390,32 @@ def _describe_label(fit: FittedConsensus, item: Figures) -> Label:
     return label
 
 
+def _list_certainties(fit: FittedConsensus) -> dict[Any, float | None]:
+    """Return by item how sure its label is, in [0, 1]: by stableval its probability, else its share of the labels.
+
+    Without labels there is no share. Hard labels of the model, taken as certain, would say nothing.
+    """
+    votes = fit.model.votes
+    if fit.method == "stableval":
+        probabilities = fit.item_posteriors.posterior.max(axis=1).round(_DIGITS).tolist()
+        return dict(zip(votes.items, probabilities, strict=True))
+    same_counts = votes.counts[np.arange(len(votes.items)), fit.item_posteriors.likeliest_labels()]
+    label_counts = votes.counts.sum(axis=1)
+    shares = (same_counts / np.maximum(label_counts, 1)).round(_DIGITS).tolist()
+    return {
+        item: share if has_label else None
+        for item, share, has_label in zip(votes.items, shares, votes.has_label, strict=True)
+    }
+
+
 def _consensus_cells(fit: FittedConsensus) -> dict[str, Mapping[str, _Cell]]:
     """Return by column the consensus of a question on each item, how sure it is, and the number of its labels."""
     name = fit.question
     items = describe_items(fit)
     labelled_items = {key: item for key, item in items.items() if item["labels"]}
     cells: dict[str, Mapping[str, _Cell]] = {
-        name: {key: _describe_label(fit, item) for key, item in labelled_items.items()}
+        name: {key: _describe_label(fit, item) for key, item in labelled_items.items()},
+        f"{name} certainty": _list_certainties(fit),
     }
     if fit.method == "adjusted-mean":
         cells[f"{name} mean"] = {
@@ -393,17 +423,6 @@ def _consensus_cells(fit: FittedConsensus) -> dict[str, Mapping[str, _Cell]]:
         }
         cells[f"{name} standard error"] = {
             key: round(item["standard_error"], _DIGITS) for key, item in items.items()
-        }
-    elif fit.method == "majority":
-        counts = fit.model.votes.counts
-        same_counts = counts[np.arange(len(counts)), fit.item_posteriors.likeliest_labels()]
-        shares = (same_counts / np.maximum(counts.sum(axis=1), 1)).round(_DIGITS).tolist()
-        cells[f"{name} share of labels"] = {
-            key: share for key, share in zip(items, shares, strict=True) if key in labelled_items
-        }
-    else:
-        cells[f"{name} probability"] = {
-            key: round(max(item["posterior"]), _DIGITS) for key, item in items.items()
         }
     if fit.ballots.gold:
         cells[f"{name} gold"] = fit.ballots.gold

@@ -59,6 +59,7 @@ from jurygraph.sources.ratings import (
     select_dimension,
     split_column_subject,
 )
+from jurygraph.sources.sheets import SheetItem
 from jurygraph.sources.table_rows import find_column, read_first_row
 from jurygraph.studies import adjudication
 from jurygraph.studies.adjudication import SavedConsensus, read_rounds, select_round
@@ -67,6 +68,7 @@ from jurygraph.studies.fitted_consensus import ConsensusSettings, FittedConsensu
 from jurygraph.studies.questions import (
     JudgedItems,
     add_judged_agents,
+    count_ties,
     list_consensus_labels,
     list_item_rows,
     list_other_sheets,
@@ -175,8 +177,8 @@ def consensus(
         Path | None,
         option(
             "F",
-            "Write a label of each item and question as .csv or .xlsx for `study judge`, none at ties, and why it is "
-            "in doubt; of numbers also the mean of its `labels`, and that without each person's leniency, within the "
+            "Write a label of each item and question as .csv or .xlsx for `study judge`, none at ties, its `certainty` "
+            "(by stableval its probability, else its share of the labels), and why it is in doubt; of numbers also the mean of its `labels`, and that without each person's leniency, within the "
             "scale, lowest first, and by adjusted-mean its standard error.",
         ),
     ] = None,
@@ -184,8 +186,8 @@ def consensus(
         Path | None,
         option(
             "F",
-            "Write a table for people as .xlsx or .csv: a row for each item, with the label of each question, how sure "
-            "it is, who said what, and which questions are in doubt.",
+            "Write a table for people as .xlsx or .csv: a row for each item, with the label of each question, its "
+            "certainty as in --labels-out, who said what, and which questions are in doubt.",
         ),
     ] = None,
     judged: Annotated[
@@ -285,7 +287,28 @@ def consensus(
     result.figures = {**result.figures, "command": _describe_command()}
     if labels_out is None and table is None:
         result.notes = [*result.notes, _suggest_next(fits, compare, gold)]
+    if any(fit.doubts for fit in fits):
+        result.notes = [*result.notes, _suggest_round(fits, votes.files)]
     return result
+
+
+def _suggest_round(fits: Sequence[FittedConsensus], files: Sequence[VotesFile]) -> str:
+    """Return the commands by which people label again what is in doubt, of the one file that has texts, if one has."""
+    sources = [file for file in files if "text" in file.columns]
+    items = "ITEMS"
+    if len(sources) == 1:
+        items = shell_quote(sources[0].path)
+        for field, column in sources[0].columns.items():
+            if field in SheetItem.model_fields and column != field:
+                items += f" --column {shell_quote(f'{field}={column}')}"
+    text = (
+        f"to label again what is in doubt: `{_describe_command()} --json > consensus.json`, then `jurygraph assign "
+        f"{items} --ambiguous consensus.json --reviewers A,B --out again`"
+    )
+    tie_count = count_ties(fits)
+    if tie_count:
+        text += f"; ties, which have no label: {tie_count}; or an expert decides them: --gold FILE"
+    return text
 
 
 def _suggest_next(fits: Sequence[FittedConsensus], compare: bool, gold: Path | None) -> str:

@@ -29,7 +29,7 @@ stars.
 guessing is not ruled out, and more labels would tell: cy 0.000 (-0.752 to 0.752)
 probabilities, 1.000 on average, are too sure: the model has too few labels
 5 of 12 items with two labels or more are unanimous (41.7%), and of the pairs of labels of such an item 68.1% agree; \
-items decided by one vote: 0, ties: 2.
+items decided by one vote: 0, ties: 2; items in doubt: 0 of 12 (by stableval: no class has a probability of 0.7).
 labels: 48, items: 12, annotators: 4
 classes and credit: 0 (0), 1 (1)
 scores by posterior expected credit (method stableval, preset converged)
@@ -145,7 +145,10 @@ def test_words_without_an_order_have_labels_accuracy_and_doubt_but_no_credit(
     assert "credit:" not in ended.out
     assert "strictness  labels" not in ended.out
     assert "\nannotator  accuracy (95 %, refits)  labels\n" in ended.out
-    assert "`jurygraph assign ITEMS --ambiguous FILE --reviewers A,B --out DIR`\n" in ended.out
+    assert (
+        "what is in doubt: `jurygraph consensus words.csv --subsets 0 --json > consensus.json`, then `jurygraph assign "
+        "ITEMS --ambiguous consensus.json --reviewers A,B --out again`"
+    ) in ended.err
     # cy labelled twelve items, which tell too little
     assert " (accuracy near 0.5, surely below 0.75): f 0.500 (" in ended.out
     assert "); to leave out: --without f\n" in ended.out
@@ -339,15 +342,24 @@ def test_labels_are_written_for_study_judge_and_words_for_none_are_said(
     rows = []
     for item, labels in cells.items():
         for number, label in enumerate(labels):
-            rows.append({"item": item, "annotator": f"p{number}", "label": label})
+            row = {"item": item, "annotator": f"p{number}", "label": label, "reply": item.upper()}
+            rows.append(row)
     table(tmp_path / "words.csv", *rows)
     same = run("consensus", "words.csv", "--labels-out", "x.svg", "--plot", "x.svg")
     assert same.err.startswith("error: x.svg: --labels-out and --plot name the same file")
-    ended = run("consensus", "words.csv", "--classes", "no,yes", "--labels-out", "labels.csv")
+    words = ("consensus", "words.csv", "--column", "text=reply", "--classes", "no,yes")
+    ended = run(*words, "--labels-out", "labels.csv")
     assert ended.err.startswith("words.csv: 2 rows have no label (n/a, NA, unsure, ? or -, ")
     read = read_judged_labels([Path("labels.csv")])
     assert [(row.id, row.target) for _, row in read.rows] == [("a", False), ("c", True)]
     assert read.empty == 1
+    with Path("labels.csv").open(newline="") as file:
+        cells = {row["item"]: (row["label"], row["certainty"]) for row in csv.DictReader(file)}
+    assert cells == {"a": ("no", "1.0"), "b": ("", "0.5"), "c": ("yes", "1.0")}
+    assert (
+        "`jurygraph assign words.csv --column text=reply --ambiguous consensus.json --reviewers A,B --out again`; ties, "
+        "which have no label: 1; or an expert decides them: --gold FILE\n"
+    ) in ended.err
     table(tmp_path / "polite.csv", *({**row, "dimension": "polite"} for row in rows))
     command = ("consensus", "polite.csv", "--classes", "no,yes", "--dimension", "polite")
     assert run(*command, "--labels-out", "polite-labels.csv").code == 0
@@ -435,6 +447,7 @@ def test_stars_have_a_mean_without_leniency_the_lowest_first_and_why_an_item_is_
     # b, without the lenient dora, is higher than its two labels, and what she rated is lower
     assert labels_by_item["c"] == {
         "label": "2",
+        "certainty": "0.667",
         "mean": "2.33333",
         "adjusted_mean": "2.26515",
         "labels": "3",
@@ -456,6 +469,7 @@ def test_stars_have_a_mean_without_leniency_the_lowest_first_and_why_an_item_is_
     with Path("labels.csv").open(newline="") as file:
         for row in csv.DictReader(file):
             assert (row["doubt"] == "ambiguous") == (ambiguity[row["item"]] > 0.3)
+            assert float(row["certainty"]) == pytest.approx(1 - ambiguity[row["item"]], abs=5e-4)
 
 
 def test_people_are_left_out_by_name_and_half_stars_are_taken_as_the_nearest_class(

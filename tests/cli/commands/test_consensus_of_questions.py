@@ -204,7 +204,7 @@ def test_gold_has_a_column_for_each_question_that_it_knows(run: Command, tmp_pat
     ended = run(*command)
     assert ended.code == 0, ended.err
     row = read_table(tmp_path / "table.csv")[DOUBTFUL]
-    assert (row["tone"], row["tone gold"], row["tone share of labels"]) == ("kind", "kind", "0.5")
+    assert (row["tone"], row["tone gold"], row["tone certainty"]) == ("kind", "kind", "0.5")
     assert row["in doubt"] == "accuracy: one vote decides", "what is known is not"
     table(tmp_path / "both.csv", {"item": "t3", "agent": "m2", "tone": "maybe"})
     refused = run("consensus", "labels.csv", *COLUMNS, "--gold", "both.csv")
@@ -261,7 +261,7 @@ def test_classes_of_no_question_and_an_earlier_consensus_of_another_one_are_refu
 
 
 def test_the_last_of_several_labels_is_kept_across_files_and_else_all_are_shown(
-    run: Command, tmp_path: Path
+    run: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     changed = {"item": "t0", "agent": "m1", "annotator": "ann", "dimension": "stars", "score": 5}
     table(tmp_path / "again.csv", changed)
@@ -270,6 +270,10 @@ def test_the_last_of_several_labels_is_kept_across_files_and_else_all_are_shown(
         ended = run("consensus", *files, *option)
         assert ended.code == 0, ended.err
         assert read_table(tmp_path / "t.csv")["t0_m1"]["stars by ann"] == said
+    assert caplog.messages[-1].endswith(
+        "; kept are those of again.csv (1); with another value than the one before: 1\n"
+        "  t0_m1, stars, ann: 1 (line 2 of labels.csv) → 5 (line 2 of again.csv)"
+    )
 
 
 def test_one_label_is_no_habit_and_decisions_in_three_spellings_are_words(
