@@ -21,7 +21,6 @@ from jurygraph.messages import (
     select_known_names,
     split_names,
 )
-from jurygraph.schema import FrozenModel
 from jurygraph.schema.rating import format_label
 from jurygraph.sources.file_rows import FileRows, N
 from jurygraph.sources.files import raise_field_error

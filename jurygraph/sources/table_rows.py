@@ -123,7 +123,7 @@ def is_csv(path: Path) -> bool:
 
 
 def fold_heading(name: str) -> str:
-    """Return what `Reply ID`, `reply_id` and `Input.reply_id` have in common."""
+    """Return what `Reply ID` and `reply_id`, also behind `Input.`, have in common."""
     return _HEADING_FILLER_PATTERN.sub("", name.casefold())
 
 
