@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -394,8 +395,7 @@ def _list_certainties(fit: FittedConsensus) -> dict[Any, float]:
     same_counts = votes.counts[np.arange(len(votes.items)), fit.item_posteriors.likeliest_labels()]
     label_counts = votes.counts.sum(axis=1)
     shares = (same_counts / np.maximum(label_counts, 1)).round(_DIGITS).tolist()
-    places = np.flatnonzero(votes.has_label)
-    return {votes.items[place]: shares[place] for place in places}
+    return dict(compress(zip(votes.items, shares, strict=True), votes.has_label))
 
 
 def _consensus_cells(fit: FittedConsensus) -> dict[str, Mapping[str, _Cell]]:
