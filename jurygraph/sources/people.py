@@ -169,39 +169,38 @@ def keep_last_labels(
     """
     last_row_by_subject: dict[tuple[str | None, ...], _RowInFile[N]] = {}
     blank_count = 0
-    changes = []
-    kept_labels: Counter[str] = Counter()
+    repeats = []
     for placed_row in _list_rows_in_time(files, time_column):
         subject = tuple(getattr(placed_row.row, name, None) for name in _SUBJECT_FIELDS)
         earlier = last_row_by_subject.get(subject)
         if earlier is None or placed_row.label is not None:
             last_row_by_subject[subject] = placed_row
-        if earlier is None or earlier.label is None:
-            continue
-        if placed_row.label is None:
-            blank_count += 1
-            continue
-        kept_labels[placed_row.file.name] += 1
-        if placed_row.label.casefold() != earlier.label.casefold():
-            name = ", ".join(filter(None, subject))
-            changes.append(f"\n  {name}: {earlier.description} → {placed_row.description}")
+        if earlier and earlier.label is not None:
+            blank_count += placed_row.label is None
+            repeats.append((", ".join(filter(None, subject)), earlier, placed_row))
     kept_rows = {id(last_row.row) for last_row in last_row_by_subject.values()}
     kept_files = []
     for file in files:
         rows = tuple(row for row in file.rows if id(row[1]) in kept_rows)  # equal rows are several
         kept_files.append(replace(file, rows=rows))
-    if kept_labels:
+    changes = [
+        f"{name}: {earlier.description} → {later.description}"
+        for name, earlier, later in repeats
+        if later.label not in (None, earlier.label)
+    ]
+    if repeats:
         message = (
-            "labels left out, since the person labelled the item again: %d; the last is by %s; kept are those of %s; "
-            "with another value than the one before: %d%s"
+            "labels left out, since the person labelled the item again: %d; the last is by %s; later rows without a "
+            "label, after which the one before is kept: %d; labels with another value: %d%s"
         )
-        last_by = time_column or "row, or by --last-by COLUMN"
-        counts = ", ".join(f"{name} ({count})" for name, count in kept_labels.items())
-        listed_changes = "".join(list_first(changes, _MAX_CHANGES_LISTED))
-        _LOGGER.warning(message, kept_labels.total(), last_by, counts, len(changes), listed_changes)
-    if blank_count:
-        message = "rows without a label after one that has, whose label is kept: %d"
-        _LOGGER.warning(message, blank_count)
+        _LOGGER.warning(
+            message,
+            len(repeats) - blank_count,
+            time_column or "row and file, or by --last-by COLUMN",
+            blank_count,
+            len(changes),
+            "\n  ".join(["", *list_first(changes, _MAX_CHANGES_LISTED)]),
+        )
     return kept_files
 
 

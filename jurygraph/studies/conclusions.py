@@ -52,6 +52,8 @@ SHIFT_FROM_MIDDLE = "than in the middle of all people, were all items the same, 
 SHIFT_FROM_OTHERS = "than the others' of the same items, on average by"
 MAX_SAMPLE_FACTOR = 100
 """How many times as much as there is may be proposed; beyond, more would hardly tell."""
+_MAX_LABELLING_FACTOR = 10
+"""Labels that nobody will give: an agreement for which it takes more is about at the bar."""
 
 
 def side_of_bound(cell: object, bound: float) -> int | None:
@@ -127,10 +129,13 @@ def describe_agreement(
     better_than_chance_text = f"{subject} agrees with people more than guessing would"
     if side_of_threshold == -1:
         return f"{better_than_chance_text}, but not well, which takes {good_threshold:g}: {detail}."
+    needed_count = _additional_count(cell, good_threshold, count, 1)
+    clause = _needed_count_clause(cell, good_threshold, count, noun)
+    if needed_count is None or needed_count > _MAX_LABELLING_FACTOR * count:
+        clause = f"; it is about at this bar, and more {noun} alone will not tell"
     return (
         f"{better_than_chance_text}: {detail}. "
-        f"Whether it agrees well, {good_threshold:g} or more, cannot be told ({_cell_text(cell)})"
-        f"{_needed_count_clause(cell, good_threshold, count, noun)}."
+        f"Whether it agrees well, {good_threshold:g} or more, cannot be told ({_cell_text(cell)}){clause}."
     )
 
 
@@ -446,16 +451,14 @@ def _describe_test_against_people(
 
 
 def _describe_guessers(test: AlternativeAnnotator) -> str:
-    """Return who of the beaten persons may be guessing, and ω without them, as a sentence without its end."""
-    names = [f"{name} {format_cell(cell, 2)}" for name, cell in test.guessers.items()]
-    without = f"without them ({without_option(test.guessers)}), "
-    if test.winning_rate_without_guessers is None:
-        without += "there are too few persons to test"
-    else:
-        without += f"ω is {test.winning_rate_without_guessers:.2f}"
+    """Return who of the persons to beat may be guessing, as `consensus` does, and ω without them."""
+    names = [f"{name} {format_cell(cell, 3)}" for name, cell in test.guessers.items()]
+    result = "there are too few persons to test"
+    if test.winning_rate_without_guessers is not None:
+        result = f"ω is {test.winning_rate_without_guessers:.2f}"
     return (
-        f"Warning: of the persons whom it beats, these may be guessing (rank correlation with the others): "
-        f"{join_names(names)}; {without}"
+        f"Warning: may be guessing (correlation near 0, surely below 0.5): {join_names(names)}; to leave out: "
+        f"{without_option(test.guessers)}, by which {result}"
     )
 
 
@@ -804,13 +807,11 @@ def conclude_items(figures: Figures, doubt_count: int) -> str:
     if single_count:
         text += f"; items with one label: {single_count}"
     method = figures["method"]
-    if method == "adjusted-mean":
-        bar = (
-            f"the standard error of the mean is above {figures['doubt_above']:.3g}, {DOUBTFUL_ERROR_SHARE:g} of a "
-            "single label's"
-        )
-    else:
-        bar = _DOUBT_BARS[method]
+    bar = _DOUBT_BARS.get(method) or (
+        f"the standard error of the mean is above {figures['doubt_above']:.3g}, {DOUBTFUL_ERROR_SHARE:g} of a single "
+        "label's"
+    )
+    if method in _DOUBT_BARS:
         ties = len(figures["ties"]["items"])
         text += f"; items decided by one vote: {len(figures['decided_by_one'])}, ties: {ties}"
     return f"{text}; items in doubt: {doubt_count} of {counts['items']} (by {method}: {bar})."

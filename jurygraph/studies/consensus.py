@@ -730,11 +730,6 @@ def _doubtful_item_sections(figures: Figures, fitted_consensus: FittedConsensus)
     if method == "adjusted-mean":
         columns = {"items in doubt": "name", "labels": "labels", "standard error": "standard_error"}
     yield _item_table(columns, rows, figures["classes"])
-    if rows and method == "adjusted-mean":
-        yield (
-            "in doubt are items with one label or none, labels that differ more than others, and people who share few "
-            "items"
-        )
 
 
 def key_of_doubt(method: ConsensusMethod, item: Figures) -> tuple[float, ...]:

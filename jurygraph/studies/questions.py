@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -234,8 +235,9 @@ def list_consensus_labels(
 
     The label is the likeliest class, and none where several are as likely, and `certainty` how sure it is
     (`_list_certainties`); of numbers there are also the `mean` of the labels and the `adjusted_mean`, the lowest first,
-    and where that is the method its `standard_error`: the label is the class nearest to it. `labels` is their number, `spread` is that of its labels, `doubt` why it is in doubt, if it
-    is. The group, prompt and text follow, of the `texts_by_item`. All are of the `question`, if there is one.
+    and where that is the method its `standard_error`: the label is the class nearest to it. `labels` is their number,
+    `spread` is that of its labels, `doubt` why it is in doubt, if it is. The group, prompt and text follow, of the
+    `texts_by_item`. All are of the `question`, if there is one.
     """
     columns = [] if has_words(fit.ballots.classes) else ["mean", "adjusted_mean"]
     if fit.method == "adjusted-mean":
@@ -251,7 +253,7 @@ def list_consensus_labels(
         if question is not None:
             row["question"] = question
         row["label"] = None if label is None else format_label(label)
-        row["certainty"] = certainties[key]
+        row["certainty"] = certainties.get(key)
         for column in columns:
             row[column] = None if item[column] is None else f"{item[column]:.6g}"
         row["labels"] = str(item["labels"])
@@ -261,15 +263,6 @@ def list_consensus_labels(
     if fit.adjusted is not None:
         rows.sort(key=lambda row: float(row["adjusted_mean"] or math.inf))
     return rows
-
-
-def count_ties(fits: Sequence[FittedConsensus]) -> int:
-    """Return how many labels of items and questions are none, because several classes are as likely."""
-    return sum(
-        _find_likeliest_class(fit, item) is None and item["labels"] > 0
-        for fit in fits
-        for item in describe_items(fit).values()
-    )
 
 
 def list_item_rows(fits: Sequence[FittedConsensus], items: JudgedItems) -> list[dict[str, _Cell]]:
@@ -390,10 +383,10 @@ def _describe_label(fit: FittedConsensus, item: Figures) -> Label:
     return label
 
 
-def _list_certainties(fit: FittedConsensus) -> dict[Any, float | None]:
+def _list_certainties(fit: FittedConsensus) -> dict[Any, float]:
     """Return by item how sure its label is, in [0, 1]: by stableval its probability, else its share of the labels.
 
-    Without labels there is no share. Hard labels of the model, taken as certain, would say nothing.
+    An item without labels has no share. Hard labels of the model, taken as certain, would say nothing.
     """
     votes = fit.model.votes
     if fit.method == "stableval":
@@ -402,10 +395,7 @@ def _list_certainties(fit: FittedConsensus) -> dict[Any, float | None]:
     same_counts = votes.counts[np.arange(len(votes.items)), fit.item_posteriors.likeliest_labels()]
     label_counts = votes.counts.sum(axis=1)
     shares = (same_counts / np.maximum(label_counts, 1)).round(_DIGITS).tolist()
-    return {
-        item: share if has_label else None
-        for item, share, has_label in zip(votes.items, shares, votes.has_label, strict=True)
-    }
+    return dict(compress(zip(votes.items, shares, strict=True), votes.has_label))
 
 
 def _consensus_cells(fit: FittedConsensus) -> dict[str, Mapping[str, _Cell]]:

@@ -127,7 +127,10 @@ class AgentDifference:
                 f" {failed_text} left out; with all {self.units} it would be between {range_text}."
             )
         if not self.is_paired:
-            sentence += " Let both answer the same tasks: harder ones then count for both."
+            sentence += (
+                " No task of one id has answers of both, which would pair them, so that harder ones count for both; in "
+                "labels, --group names what they share."
+            )
         elif self.unpaired_units:
             units = self._count_units(self.unpaired_units)
             sentence += f" Not in it: {units} that only one of them has."

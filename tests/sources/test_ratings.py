@@ -877,11 +877,10 @@ def test_of_labels_of_an_item_by_a_person_the_last_is_kept_where_it_is_asked_for
     assert found == [("line 2", "b", 2), ("line 5", "a", 1), ("line 6", "c", None)]
     assert len(files[1].rows) == 1, "of another dimension"
     assert caplog.messages == [
-        "labels left out, since the person labelled the item again: 2; the last is by row, or by --last-by COLUMN; kept "
-        "are those of r.jsonl (2); with another value than the one before: 2\n"
+        "labels left out, since the person labelled the item again: 2; the last is by row and file, or by --last-by "
+        "COLUMN; later rows without a label, after which the one before is kept: 1; labels with another value: 2\n"
         "  a, ada: 1 (line 1 of r.jsonl) → 3 (line 3 of r.jsonl)\n"
-        "  a, ada: 3 (line 3 of r.jsonl) → 1 (line 5 of r.jsonl)",
-        "rows without a label after one that has, whose label is kept: 1",
+        "  a, ada: 3 (line 3 of r.jsonl) → 1 (line 5 of r.jsonl)"
     ]
     people = tmp_path / "people.csv"
     people.write_text("item,agent,annotator,label\nq,m,ann,1\nq,m,bo,1\nq_m,,ann,0\nq,n,ann,1\n")

@@ -143,12 +143,16 @@ def test_a_beaten_person_who_may_be_guessing_is_named_with_the_rate_without_them
     figures |= {"reviewer": None, "as_counted": None, "confusion": None}
     words, *_ = conclude_judge(figures, None)
     assert (
-        "not compared, with fewer than 30 shared items: p4. Warning: of the persons whom" in words
-    )
-    assert ": p3 " in words
+        "not compared, with fewer than 30 shared items: p4. Warning: may be guessing (correlation near 0, surely "
+        "below 0.5): p3 "
+    ) in words
     # with the guesser it would pass, which is not what a reader may take away
     assert words.startswith("j is not shown to be as near to people as a person is: ω 0.50 of 4 ")
-    assert "; without them (--without p3), ω is 0.00. More items" in words
+    assert "; to leave out: --without p3, by which ω is 0.00. More items" in words
+    opposite = compare_judge_with_people(people_of(table, 6.0 - judge, are_classes=False))
+    assert (opposite.winning_rate, list(opposite.guessers)) == (0.0, ["p3"]), (
+        "he is to be beaten, too"
+    )
     others = people_of(table[1:], judge, are_classes=False)
     alone = compare_judge_with_people(others)
     assert list(alone.guessers) == ["p2"]

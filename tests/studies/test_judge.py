@@ -329,6 +329,12 @@ def test_accuracy_is_shown_by_agent_domain_and_thirds_of_length_wherever_there_a
         ),
         ([(1, 1), (0, 0), (1, 0)] * 10, "q agrees with people more than guessing would: κ 0.40"),
         (
+            [(1, 1)] * 41 + [(0, 0)] * 40 + [(1, 0)] * 10 + [(0, 1)] * 9,
+            "q agrees with people more than guessing would: κ 0.62 (0.44 to 0.75), 100 labels. Whether it agrees well, "
+            "0.6 or more, cannot be told (0.62 (0.44 to 0.75)); it is about at this bar, and more labels alone will "
+            "not tell.",
+        ),
+        (
             [(1, 1), (0, 0), (1, 0), (0, 1)] * 9 + [(1, 1)],
             "q may be guessing: κ 0.03 (-0.30 to 0.35) of 37 labels, whose interval contains 0; more ",
         ),

@@ -72,7 +72,8 @@ def assign(
         float | None,
         option(
             "X",
-            "The ambiguity, or of adjusted means the standard error, that these items exceed.",
+            "The ambiguity, from 0 to 1, or of adjusted means the standard error, in units of the labels, that these "
+            "items exceed; of one question, as units differ (save it by --dimension).",
             show_default="0.3, or 3/4 of the error of a single label",
         ),
     ] = None,

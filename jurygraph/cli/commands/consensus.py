@@ -59,7 +59,6 @@ from jurygraph.sources.ratings import (
     select_dimension,
     split_column_subject,
 )
-from jurygraph.sources.sheets import SheetItem
 from jurygraph.sources.table_rows import find_column, read_first_row
 from jurygraph.studies import adjudication
 from jurygraph.studies.adjudication import SavedConsensus, read_rounds, select_round
@@ -68,7 +67,6 @@ from jurygraph.studies.fitted_consensus import ConsensusSettings, FittedConsensu
 from jurygraph.studies.questions import (
     JudgedItems,
     add_judged_agents,
-    count_ties,
     list_consensus_labels,
     list_item_rows,
     list_other_sheets,
@@ -178,8 +176,9 @@ def consensus(
         option(
             "F",
             "Write a label of each item and question as .csv or .xlsx for `study judge`, none at ties, its `certainty` "
-            "(by stableval its probability, else its share of the labels), and why it is in doubt; of numbers also the mean of its `labels`, and that without each person's leniency, within the "
-            "scale, lowest first, and by adjusted-mean its standard error.",
+            "(by stableval its probability, else its share of the labels), and why it is in doubt; of numbers also the "
+            "mean of its `labels`, and that without each person's leniency, within the scale, lowest first, and by "
+            "adjusted-mean its standard error.",
         ),
     ] = None,
     table: Annotated[
@@ -288,27 +287,8 @@ def consensus(
     if labels_out is None and table is None:
         result.notes = [*result.notes, _suggest_next(fits, compare, gold)]
     if any(fit.doubts for fit in fits):
-        result.notes = [*result.notes, _suggest_round(fits, votes.files)]
+        result.notes = [*result.notes, _suggest_round(votes.files)]
     return result
-
-
-def _suggest_round(fits: Sequence[FittedConsensus], files: Sequence[VotesFile]) -> str:
-    """Return the commands by which people label again what is in doubt, of the one file that has texts, if one has."""
-    sources = [file for file in files if "text" in file.columns]
-    items = "ITEMS"
-    if len(sources) == 1:
-        items = shell_quote(sources[0].path)
-        for field, column in sources[0].columns.items():
-            if field in SheetItem.model_fields and column != field:
-                items += f" --column {shell_quote(f'{field}={column}')}"
-    text = (
-        f"to label again what is in doubt: `{_describe_command()} --json > consensus.json`, then `jurygraph assign "
-        f"{items} --ambiguous consensus.json --reviewers A,B --out again`"
-    )
-    tie_count = count_ties(fits)
-    if tie_count:
-        text += f"; ties, which have no label: {tie_count}; or an expert decides them: --gold FILE"
-    return text
 
 
 def _suggest_next(fits: Sequence[FittedConsensus], compare: bool, gold: Path | None) -> str:
@@ -319,6 +299,16 @@ def _suggest_next(fits: Sequence[FittedConsensus], compare: bool, gold: Path | N
     if gold is None:
         text += ", --gold F of known labels for which method is right"
     return text
+
+
+def _suggest_round(files: Sequence[VotesFile]) -> str:
+    """Return the commands by which people label again what is in doubt, of the files that have texts, if any has."""
+    texts = next((shell_quote(file.path) for file in files if "text" in file.columns), "ITEMS")
+    return (
+        f"to label again what is in doubt: `{_describe_command()} --json > consensus.json`, then `jurygraph assign "
+        f"{texts} --ambiguous consensus.json --reviewers A,B --out again`; a tie has no label until then, or until an "
+        "expert decides it: --gold FILE"
+    )
 
 
 class _VoteFiles(NamedTuple):

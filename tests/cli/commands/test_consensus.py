@@ -24,7 +24,8 @@ QUICK = ("--subsets", 0, "--preset", "converged")
 PRINTED = """\
 large is level with small, though how sure that is cannot be told from 4 answers or more of each: the difference is \
 0.0000 (-1.0000 to 1.0000, all that is possible, unpaired over 4 answers or more of each; rough, with fewer than 20). \
-Let both answer the same tasks: harder ones then count for both. The difference is in units of the labels, such as \
+No task of one id has answers of both, which would pair them, so that harder ones count for both; in labels, --group \
+names what they share. The difference is in units of the labels, such as \
 stars.
 guessing is not ruled out, and more labels would tell: cy 0.000 (-0.752 to 0.752)
 probabilities, 1.000 on average, are too sure: the model has too few labels
@@ -342,13 +343,12 @@ def test_labels_are_written_for_study_judge_and_words_for_none_are_said(
     rows = []
     for item, labels in cells.items():
         for number, label in enumerate(labels):
-            row = {"item": item, "annotator": f"p{number}", "label": label, "reply": item.upper()}
+            row = {"item": item, "annotator": f"p{number}", "label": label, "text": item.upper()}
             rows.append(row)
     table(tmp_path / "words.csv", *rows)
     same = run("consensus", "words.csv", "--labels-out", "x.svg", "--plot", "x.svg")
     assert same.err.startswith("error: x.svg: --labels-out and --plot name the same file")
-    words = ("consensus", "words.csv", "--column", "text=reply", "--classes", "no,yes")
-    ended = run(*words, "--labels-out", "labels.csv")
+    ended = run("consensus", "words.csv", "--classes", "no,yes", "--labels-out", "labels.csv")
     assert ended.err.startswith("words.csv: 2 rows have no label (n/a, NA, unsure, ? or -, ")
     read = read_judged_labels([Path("labels.csv")])
     assert [(row.id, row.target) for _, row in read.rows] == [("a", False), ("c", True)]
@@ -357,8 +357,8 @@ def test_labels_are_written_for_study_judge_and_words_for_none_are_said(
         cells = {row["item"]: (row["label"], row["certainty"]) for row in csv.DictReader(file)}
     assert cells == {"a": ("no", "1.0"), "b": ("", "0.5"), "c": ("yes", "1.0")}
     assert (
-        "`jurygraph assign words.csv --column text=reply --ambiguous consensus.json --reviewers A,B --out again`; ties, "
-        "which have no label: 1; or an expert decides them: --gold FILE\n"
+        "`jurygraph assign words.csv --ambiguous consensus.json --reviewers A,B --out again`; a "
+        "tie has no label until then, or until an expert decides it: --gold FILE\n"
     ) in ended.err
     table(tmp_path / "polite.csv", *({**row, "dimension": "polite"} for row in rows))
     command = ("consensus", "polite.csv", "--classes", "no,yes", "--dimension", "polite")

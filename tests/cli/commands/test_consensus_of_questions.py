@@ -271,7 +271,7 @@ def test_the_last_of_several_labels_is_kept_across_files_and_else_all_are_shown(
         assert ended.code == 0, ended.err
         assert read_table(tmp_path / "t.csv")["t0_m1"]["stars by ann"] == said
     assert caplog.messages[-1].endswith(
-        "; kept are those of again.csv (1); with another value than the one before: 1\n"
+        "is kept: 0; labels with another value: 1\n"
         "  t0_m1, stars, ann: 1 (line 2 of labels.csv) → 5 (line 2 of again.csv)"
     )
 
