@@ -94,8 +94,9 @@ class ToolInvestigator(Toolbox):
         }
         config: Any = {"recursion_limit": 3 * self._max_steps + 4}
         end = await build().ainvoke(start, config, context=context)
-        last = _make_verdict_request(end["request"], request)
-        return InvestigationResult(last, end["answered"], tuple(end["results"]))
+        return InvestigationResult(
+            _make_verdict_request(end["request"], request), end["answered"], tuple(end["results"])
+        )
 
     @property
     def _max_steps(self) -> int:
@@ -106,9 +107,8 @@ class ToolInvestigator(Toolbox):
         native = client.gateway.backend.capabilities.tools
         specs = self.toolset.specs
         passages = self.task.context or ()
-        prompt = request.messages[-1].content
         reads_hidden_passages = self.reads_documents and any(
-            passage.text not in prompt for passage in passages
+            passage.text not in request.messages[-1].content for passage in passages
         )
         if request.form == "native":
             request = with_schema_instructions(request)
@@ -120,7 +120,7 @@ class ToolInvestigator(Toolbox):
             }
             for spec in specs
         ]
-        tool_instructions = load_prompt("investigate").render(
+        (tool_instructions,), _ = load_prompt("investigate").render(
             tools=tool_descriptions,
             rounds=self._max_steps - 1,
             native=native,
@@ -128,9 +128,7 @@ class ToolInvestigator(Toolbox):
             passages=len(passages) if reads_hidden_passages else 0,
         )
         fields = {
-            "messages": add_to_user_message(
-                request.messages, tool_instructions.messages[0].content.strip()
-            ),
+            "messages": add_to_user_message(request.messages, tool_instructions.content.strip()),
             "investigation": Investigation(
                 tools=specs,
                 native=native,

@@ -162,8 +162,10 @@ class Toolbox:
     ) -> tuple[LookupOutcome, str]:
         tool = self.toolset.tools.get(call.name)
         if tool is None:
-            hint = suggest_known_name(call.name, self.toolset.tools)
-            return "unknown-tool", f"there is no tool of this name; {hint}"
+            return (
+                "unknown-tool",
+                f"there is no tool of this name; {suggest_known_name(call.name, self.toolset.tools)}",
+            )
         if call.arguments is None:
             return "invalid-arguments", "the arguments are not the JSON of an object"
         arguments = tool.validate_arguments(call.arguments)

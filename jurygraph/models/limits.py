@@ -30,6 +30,7 @@ from tenacity import (
 )
 
 from jurygraph.errors import ConfigError
+from jurygraph.messages import format_count
 from jurygraph.models.request import (
     PROBE_ONLY_FAULT_KINDS,
     RETRYABLE_FAULT_KINDS,
@@ -678,9 +679,9 @@ class Budget:
     def _refusal_reason(self, most: Fraction | None, reserved: Fraction = Fraction()) -> str | None:
         """Return why no request of this maximum cost may be sent while so much is reserved; None if one may."""
         if self._max_calls is not None and self.calls + self._in_flight >= self._max_calls:
-            limit = "1 call" if self._max_calls == 1 else f"{self._max_calls} calls"
+            limit = format_count(self._max_calls, "call")
             return (
-                f"the limit of {limit} is reached ({self.calls} sent, {self._in_flight} in flight); raise --max-calls "
+                f"the limit of {limit} is reached ({self.calls} ended, {self._in_flight} in flight); raise --max-calls "
                 "to go on"
             )
         if self.max_cost is None:

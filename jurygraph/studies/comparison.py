@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from operator import itemgetter
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
@@ -201,7 +200,7 @@ def compare(
     questions, flipped_verdicts, outcome_changes = _compare_verdicts(pairs, units, max_flips_listed)
     if runs is not None:
         for flip in flipped_verdicts[:_MAX_ROWS_LISTED]:
-            flip["found_in_b"] = _describe_new_finding(flip, *runs)
+            flip["found_in_b"] = _describe_new_finding(flip, runs)
     outcome_counts = Counter(map(itemgetter("before", "after"), outcome_changes))
     counted_rows = [row for row in questions if row["is_counted"]]
     verdicts_in_both_count = sum(row["n"] for row in counted_rows)
@@ -511,35 +510,31 @@ def _compare_verdicts(
     return rows, flips[:max_flips_listed], outcome_changes
 
 
-def _describe_new_finding(flip: Figures, a: Run, b: Run) -> str | None:
+def _describe_new_finding(flip: Figures, runs: tuple[Run, Run]) -> str | None:
     """Return the last quotation from a tool's result that is behind B's verdict and not behind A's, else the last call.
 
-    None where there is neither.
+    None where there is neither. Quotations and calls are known by what is equal in other runs.
     """
-    texts = _find_tool_texts(flip, b)
-    for key in _find_tool_texts(flip, a):
-        texts.pop(key, None)
-    return next(reversed(texts.values()), None)
-
-
-def _find_tool_texts(flip: Figures, run: Run) -> dict[object, str]:
-    """Return a line on each call of a tool and then on each quotation from a result, by what is equal in other runs."""
-    trace = run.find_trace(flip["response_id"])
     question = flip["question"].removesuffix(", jury")
-    verdicts = [
-        verdict
-        for verdict in verdicts_about_response(trace)
-        if verdict.responses == flip["responses"]
-        and question in (verdict.question, f"{verdict.question} by {verdict.judge}")
-    ]
-    texts: dict[object, str] = {
-        (made.lookup.tool, made.arguments): made.summary
-        for made in read_lookups(run, trace, verdicts).values()
-    }
-    for evidence in chain.from_iterable(verdict.evidence for verdict in verdicts):
-        if evidence.source.startswith(TOOL_SOURCE_PREFIX):
-            texts[evidence.quote] = f"{evidence.source}: “{shorten(evidence.quote, 90)}”"
-    return texts
+    lines: dict[object, str] = {}
+    earlier: Set[object] = set()
+    for run in runs:
+        earlier = lines.keys()
+        trace = run.find_trace(flip["response_id"])
+        verdicts = [
+            verdict
+            for verdict in verdicts_about_response(trace)
+            if verdict.question == question and verdict.responses == flip["responses"]
+        ]
+        lines = {
+            (made.lookup.tool, made.arguments): made.summary
+            for made in read_lookups(run, trace, verdicts).values()
+        }
+        for verdict in verdicts:
+            for evidence in verdict.evidence:
+                if evidence.source.startswith(TOOL_SOURCE_PREFIX):
+                    lines[evidence.quote] = f"{evidence.source}: “{shorten(evidence.quote, 90)}”"
+    return next(reversed([line for key, line in lines.items() if key not in earlier]), None)
 
 
 def _counts_vote_for_score(vote: SampleMeanVerdict, other: SampleMeanVerdict) -> bool:
@@ -771,10 +766,13 @@ def headline_sections(figures: Figures) -> ReportSections:
     """Yield what was changed, the conditions of the gate, and what ended otherwise."""
     settings = []
     for change in figures["changed_settings"]:
-        before, after = (
-            "none" if value is None else format_value(value) for value in _name_tools(change)
-        )
-        settings += [[change["setting"], "A", before], ["", "B", after]]
+        name = change["setting"]
+        for run in "ab":
+            value = change[run]
+            if value and name.endswith(".tools"):  # all of their settings would be cut off
+                value = [tool["name"] or tool["use"] for tool in value]
+            shown_value = "none" if value is None else format_value(value)
+            settings.append([name if run == "a" else "", run.upper(), shown_value])
     header = ["changed between the runs", "", "value"]
     yield ReportTable(header, settings, left=3, most=2 * _MAX_CHANGED_SETTINGS_LISTED)
     changed_task_count = figures["tasks_with_changed_inputs"]
@@ -798,15 +796,6 @@ def headline_sections(figures: Figures) -> ReportSections:
         "reward in B": "b",
     }
     yield ReportTable.of(columns, figures["outcome_changes"], left=4, most=_MAX_ROWS_LISTED)
-
-
-def _name_tools(change: Figures) -> list[Any]:
-    """Return what differs as it is shown: lists of other tools by their names, which settings would cut off."""
-    values = [change["a"], change["b"]]
-    if not change["setting"].endswith(".tools"):
-        return values
-    names = [tools and [tool["name"] or tool["use"] for tool in tools] for tools in values]
-    return values if names[0] == names[1] else names
 
 
 def _detail_sections(figures: Figures) -> ReportSections:

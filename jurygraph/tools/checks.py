@@ -51,8 +51,9 @@ class RunCheckTool(Tool):
     settings: Params
 
     def _set_up_from_settings(self) -> None:
-        error_location = f"{self.name}: params.checks"
-        self._checks = load_components_by_name(error_location, _load_check, self.settings.checks)
+        self._checks = load_components_by_name(
+            f"{self.name}: params.checks", _load_check, self.settings.checks
+        )
         self._opened: set[str] = set()
         versions = [[name, check.version] for name, check in sorted(self._checks.items())]
         self.version = f"{self.version} of {digest_of(versions)[:12]}"
@@ -80,8 +81,9 @@ class RunCheckTool(Tool):
             if question.needs or question.material != SUBMITTED_MATERIAL_NAME:
                 raise ToolError("this check needs what only a deriver has; it cannot be run here")
             # A check sees no more than its judge, and the last reply alone where it would by itself.
-            is_cut = question.shown_part == "last_reply"
-            shown_response = response.view("last_reply") if is_cut else response
+            shown_response = response
+            if question.shown_part == "last_reply":
+                shown_response = response.view("last_reply")
             answers.append(check.answer(EvaluatorInput(question, view, (shown_response,), ({},))))
         return _describe_check_answers(questions, answers)
 

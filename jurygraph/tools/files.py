@@ -86,20 +86,14 @@ class ReadFileTool(RowTool):
         content = _get_workspace(inputs, arguments).read(arguments.path)
         text = decode_file_text(content)
         if text is None:
-            size = (
-                f"more than {MAX_FILE_BYTES:,}"
-                if content.is_truncated
-                else f"{len(content.data):,}"
-            )
-            return f"[a binary file, or not in UTF-8, of {size} bytes]"
+            more = "more than " if content.is_truncated else ""
+            return f"[a binary file, or not in UTF-8, of {more}{len(content.data):,} bytes]"
         lines = TextDocument(text).read(
             arguments.from_line, arguments.to_line, arguments.from_character
         )
-        return (
-            f"{lines}\n[only its first {MAX_FILE_BYTES:,} bytes can be read]"
-            if content.is_truncated
-            else lines
-        )
+        if content.is_truncated:
+            lines += f"\n[only its first {MAX_FILE_BYTES:,} bytes can be read]"
+        return lines
 
 
 class GrepTool(RowTool):

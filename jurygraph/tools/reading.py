@@ -56,8 +56,9 @@ class SearchTool(DocumentTool):
     Arguments = SearchArguments
 
     def run(self, inputs: ToolInput, arguments: SearchArguments) -> str:
-        document = open_document(inputs, arguments.document)
-        return document.search(arguments.text, arguments.first_match)
+        return open_document(inputs, arguments.document).search(
+            arguments.text, arguments.first_match
+        )
 
 
 class ReadDocumentTool(DocumentTool):
@@ -71,8 +72,9 @@ class ReadDocumentTool(DocumentTool):
     Arguments = ReadArguments
 
     def run(self, inputs: ToolInput, arguments: ReadArguments) -> str:
-        document = open_document(inputs, arguments.document)
-        return document.read(arguments.from_line, arguments.to_line, arguments.from_character)
+        return open_document(inputs, arguments.document).read(
+            arguments.from_line, arguments.to_line, arguments.from_character
+        )
 
 
 def open_document(inputs: ToolInput, name: str) -> TextDocument:
@@ -85,11 +87,12 @@ def open_document(inputs: ToolInput, name: str) -> TextDocument:
         name = "response" if name == "response_1" else name
     texts["query"] = chat_to_prompt_text(inputs.task.query)
     passages = inputs.task.passages_by_name
-    if name == "context" and passages:
-        return TextDocument.from_passages(passages.items())
-    passage_texts = {f"context_{number}": text for number, text in enumerate(passages.values(), 1)}
-    names = [*texts, *(["context"] if passages else []), *passage_texts]
-    texts |= passage_texts
+    if passages:
+        texts["context"] = ""  # all of them, which are one document with its parts
+    for number, passage in enumerate(passages.values(), 1):
+        texts[f"context_{number}"] = passage
     if name not in texts:
-        raise ToolError(f"there is no such document; there are {shorten(', '.join(names), 400)}")
+        raise ToolError(f"there is no such document; there are {shorten(', '.join(texts), 400)}")
+    if name == "context":
+        return TextDocument.from_passages(passages.items())
     return TextDocument.from_text(texts[name])

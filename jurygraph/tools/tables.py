@@ -45,8 +45,9 @@ class LookUpTool(Tool):
         if arguments.table is None:
             return "\n".join(_describe_fact_table(name, tables[name]) for name in sorted(tables))
         if arguments.table not in tables:
-            hint = suggest_known_name(arguments.table, sorted(tables))
-            raise ToolError(f"there is no such table; {hint}")
+            raise ToolError(
+                f"there is no such table; {suggest_known_name(arguments.table, sorted(tables))}"
+            )
         return _look_up_rows(tables[arguments.table], arguments.where, arguments.first_row)
 
 
@@ -68,8 +69,9 @@ def _describe_fact_table(name: str, table: FactTableSpec) -> str:
     for row in _read_rows(table):
         columns.update(row)
         number += 1
-    description = {"table": name, "key": table.key, "columns": sorted(columns), "rows": number}
-    return to_json(description)[:MAX_ROW_CHARACTERS]
+    return to_json({"table": name, "key": table.key, "columns": sorted(columns), "rows": number})[
+        :MAX_ROW_CHARACTERS
+    ]
 
 
 def _look_up_rows(table: FactTableSpec, where: RowValues, first_row: int) -> str:

@@ -209,7 +209,10 @@ ENDS: dict[str, tuple[Script, tuple[str, ...], int, list[str]]] = {
         judge,
         ("--max-calls", "3"),
         4,
-        ["the limit of 3 calls is reached (3 sent, 0 in flight); raise --max-calls to go on", KEPT],
+        [
+            "the limit of 3 calls is reached (3 ended, 0 in flight); raise --max-calls to go on",
+            KEPT,
+        ],
     ),
     "cost": (judge, ("--max-cost", "0.1"), 4, ["might be passed", "raise --max-cost to go on"]),
     "wrong key": (

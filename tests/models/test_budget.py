@@ -64,7 +64,7 @@ def test_calls_in_flight_count_as_made() -> None:
     budget.reserve(None).settle_cost(None)
     budget.reserve(None)
     assert refusal_message(budget, None) == (
-        "the limit of 2 calls is reached (1 sent, 1 in flight); raise --max-calls to go on"
+        "the limit of 2 calls is reached (1 ended, 1 in flight); raise --max-calls to go on"
     )
 
 
@@ -72,7 +72,7 @@ def test_after_a_stop_no_call_is_sent_and_those_in_flight_may_end() -> None:
     budget = Budget()
     in_flight = budget.reserve(0.5)
     budget.stop()
-    assert "the limit of 0 calls is reached (0 sent, 1 in flight)" in refusal_message(budget, 0.0)
+    assert "the limit of 0 calls is reached (0 ended, 1 in flight)" in refusal_message(budget, 0.0)
     in_flight.settle_cost(0.25)
     assert (budget.calls, budget.spent) == (1, 0.25)
 

@@ -366,7 +366,9 @@ def _list_call_texts(call: RecordedCall) -> Iterator[tuple[str, str]]:
             yield "tools", ", ".join(offered_tool_texts)
         if request["answer"] is not None:
             schema = json.dumps(request["answer"], ensure_ascii=False)
-            yield f"schema of the reply ({request['form']})", schema
+            # "instructed" would read as if the tools were described, too, which may be native
+            form = request["form"].replace("instructed", "in the prompt")
+            yield f"schema of the reply ({form})", schema
     else:
         yield "messages", request
     if isinstance(reply, dict):
