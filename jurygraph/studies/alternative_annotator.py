@@ -30,10 +30,10 @@ from jurygraph.studies.report import IntervalCell, as_interval
 MIN_PERSONS = 3
 MIN_SHARED_ITEMS_BY_PERSON = 30
 """Items that a person must share with others to be compared (the paper's choice)."""
-MIN_OTHER_LABELS = 8
+MIN_OTHER_LABELS = 15
 """Labels besides the median one, such as rare 1s, with fewer of which a low correlation says nothing of a person.
 
-With 1 in 10 of 100 items, 8 find 7 of 10 who guess, 15 one; of people who err on 1 in 20, neither warns.
+Fewer would find more of those who guess, and warn of half of honest people who err on a tenth where 1 in 20 is rare.
 """
 DEFAULT_WIN_RATE_MARGIN = 0.1
 """What a judge may be worse than a person; the paper takes .2 where people are experts, .1 where they are not."""

@@ -155,7 +155,7 @@ def test_a_run_says_that_most_findings_have_no_quotation(
         report = render_run_report(run, index, 3, lambda count: None)
         assert (warning in report) == is_mostly
         assert "safety:" not in report
-        assert f"{findings.unsupported} of {findings.quotable} that need a quotation" in report
+        assert f"{findings.unsupported} of {findings.quotable} findings" in report
         assert count_trace_findings(run.traces()) == findings
 
 
