@@ -406,7 +406,7 @@ class Ledger(RecordChain):
 
 
 class StoredTrace(NamedTuple):
-    """What the record of a trace says; its texts are numbers, that of the labels first, None where there is none."""
+    """The content of a trace's record; its texts are numbers, that of the labels first, None where there is none."""
 
     agent: "str | None"
     scores: "list[tuple[str, int, float | None]]"
