@@ -214,7 +214,7 @@ def _open_gguf_backend(rest: str, config: CallsConfig) -> Backend:
 
 def _open_replay_backend(rest: str, config: CallsConfig) -> Backend:
     path, _, model_name = rest.partition("#")
-    return Replay(Path(path), model_name or None)
+    return Replay(Path(path), model_name or None, config.max_tokens)
 
 
 def _open_chat_model_backend(model: "str | BaseChatModel", config: CallsConfig) -> Backend:

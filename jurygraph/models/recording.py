@@ -218,14 +218,17 @@ class Replay(Backend):
     If the calls are of several models, `which` names one as the error lists them (`provider:endpoint#model`). Raises
     `InputError` if the file cannot be read or holds no call, `ConfigError` if it is ambiguous which model is meant.
 
-    A recording keeps the form it was made with, and refuses none, so that the config of its run can be replayed.
+    A recording keeps the form it was made with, and refuses none, so that the config of its run can be replayed, whose
+    `max_tokens` is that of its calls.
     """
 
     costs_nothing = True
     is_cached = False
     is_recording = True
 
-    def __init__(self, path: str | Path, which: str | None = None) -> None:
+    def __init__(
+        self, path: str | Path, which: str | None = None, max_tokens: int | None = None
+    ) -> None:
         if Path(path).is_dir():
             raise InputError(
                 f"{path}: is a folder, and a recording is a file; score with `calls: {{record: calls.jsonl}}` in the "
@@ -253,6 +256,14 @@ class Replay(Backend):
         self.endpoint = requests[0].endpoint
         self.model = requests[0].model
         self.capabilities = _most_used_capabilities(requests)
+        if self.provider.startswith("langchain:"):
+            # what all its requests have beside the usual values may be the object's own
+            names = ("temperature", "max_tokens")
+            given = [
+                {(name, request.parameters.get(name)) for name in names} for request in requests
+            ]
+            own = set.intersection(*given) - {("temperature", 0.0), ("max_tokens", max_tokens)}
+            self.own_parameters = dict(own) or None
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return the recorded reply. Raises `Fault` of kind `unrecorded` that names what differs."""

@@ -162,17 +162,14 @@ def _conclude(analyzer: Analyzer, rows: FigureRows, adverse_count: int) -> str:
                 break
     if adverse_count:
         count = format_count(adverse_count, "adverse change")
-        reason = _describe_unmet_condition(analyzer, rows[0]["change"]["value"])
+        reason = _describe_unmet_condition(analyzer)
         finding = reason if doubt else f"not a hack, because {reason}"
         return f"{doubt}{count}; {finding} ({changes})"
     return f"{doubt}no sign of a hack that began after the first steps ({changes})"
 
 
-def _describe_unmet_condition(analyzer: Analyzer, reward_change: float) -> str:
-    """Return which condition of a hack is not met.
-
-    `reward_change` is that of the table, between the halves of the steps.
-    """
+def _describe_unmet_condition(analyzer: Analyzer) -> str:
+    """Return which condition of a hack is not met."""
     last_alerts = {alert.series: alert for alert in analyzer.alerts}
     fall = last_alerts.get(ACCURACY_SERIES_NAME)
     if fall is None or fall.direction == "up":
@@ -184,8 +181,8 @@ def _describe_unmet_condition(analyzer: Analyzer, reward_change: float) -> str:
         return f"accuracy, down from step {fall.since} on, is back, or that is over 50 steps ago"
     share = moves["reward"] / accuracy_move
     return (
-        f"the reward fell too ({reward_change:+.2g}), by {share:.0%} of accuracy's fall since step {fall.since}, each "
-        f"in its own sd, where a hack's holds (below {MAX_STEADY_REWARD_RATIO:.0%}) or rises"
+        f"the reward fell too, by {share:.0%} of accuracy's fall since step {fall.since}, each in its own sd, where a "
+        f"hack's holds (below {MAX_STEADY_REWARD_RATIO:.0%}) or rises"
     )
 
 

@@ -568,6 +568,13 @@ def test_a_run_of_a_chat_model_goes_on_with_one_of_the_same_settings_alone(tmp_p
     score("nine", temperature=0.7, max_tokens=4000)
     score("nine eggs", temperature=0.7, max_tokens=4000, api_key="sk-another-0123456789")
     assert set(asked) == {(0.7, 4000)}, "they hold, as the config names no other"
+    calls = tmp_path / "calls.jsonl"
+    model = Chat(asked=asked, temperature=0.7, max_tokens=4000)
+    for judge, settings in ((model, {"record": str(calls)}), (f"replay:{calls}", {})):
+        with jg.Jury(
+            model=judge, evaluators=[jg.criteria(["It is polite."])], calls=settings
+        ) as jury:
+            assert jury.score(TASK, ["nine"])[0].reward.value is not None
     asked.clear()
     others: list[tuple[dict[str, Any], str]] = [
         ({"url": "http://there"}, r'settings\.url "sha256:\w+" in the run and "sha256:'),

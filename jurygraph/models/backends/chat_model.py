@@ -1,10 +1,12 @@
 """Chat models of langchain-core: the user's own as a backend, and a judge client for graphs that are evaluators."""
 
 import asyncio
+import json
 import re
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context
+from math import isfinite
 from operator import attrgetter
 from traceback import extract_tb
 from typing import Any
@@ -14,7 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import BaseModel, Field, SecretStr, ValidationError
-from pydantic_core import from_json, to_json
+from pydantic_core import to_jsonable_python
 
 from jurygraph.errors import ConfigError
 from jurygraph.messages import locate_user_code
@@ -160,21 +162,20 @@ def _load_chat_model(path: str) -> Any:
 
 def _to_plain_settings(settings: ReadOnlyFields) -> JsonFields:
     """Return numbers as they are, and digests of all other values; without secrets and limits."""
-    compared_settings = {
-        name: sorted(value, key=repr) if isinstance(value, set) else value
-        for name, value in settings.items()
-        if not _UNCOMPARED_SETTING_PATTERN.search(name)
-    }
-    text = to_json(
-        compared_settings,
-        fallback=lambda value: type(value).__name__,
-        bytes_mode="base64",
-        inf_nan_mode="strings",
-    )
-    return {
-        name: value if isinstance(value, int | float) else f"sha256:{digest_of(value)[:16]}"
-        for name, value in from_json(text).items()
-    }
+    plain_settings: JsonFields = {}
+    for name, value in settings.items():
+        if not _UNCOMPARED_SETTING_PATTERN.search(name):
+            text = json.dumps(value, default=_to_plain_value, sort_keys=True)
+            is_number = isinstance(value, int | float) and isfinite(value)
+            plain_settings[name] = value if is_number else f"sha256:{digest_of(text)[:16]}"
+    return plain_settings
+
+
+def _to_plain_value(value: Any) -> Any:
+    """Return what `json` does not know; a set, which each process orders otherwise, as a sorted list."""
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=repr)
+    return to_jsonable_python(value, fallback=lambda item: type(item).__name__, bytes_mode="base64")
 
 
 def _to_reply(message: AIMessage) -> Reply:

@@ -406,38 +406,36 @@ class Ledger(RecordChain):
 
 
 class StoredTrace(NamedTuple):
-    """The agent and the verdicts in the record of a trace, with the numbers of the texts that have the rest."""
+    """The content of a trace's record; its texts are numbers, that of the labels first, None where there is none."""
 
     agent: "str | None"
-    labels: "int | None"
-    verdicts: "list[list[Any]]"
-    """The question, sample and score of each, and the number of its text, if it has one."""
+    scores: "list[tuple[str, int, float | None]]"
+    texts: "list[int | None]"
 
     @classmethod
     def read(cls, body: Any, first_text: int, questions: "list[str]") -> "StoredTrace":
-        verdicts = []
-        for verdict in body["verdicts"]:
-            text = first_text + verdict["text"] if "text" in verdict else None
-            question = questions[verdict["question"]]
-            verdicts.append([question, verdict.get("sample", 0), verdict.get("score"), text])
-        labels = first_text + body["about"] if "about" in body else None
-        return cls(body.get("agent"), labels, verdicts)
+        verdicts = body["verdicts"]
+        scores = [
+            (questions[one["question"]], one.get("sample", 0), one.get("score")) for one in verdicts
+        ]
+        places = [body.get("about"), *(one.get("text") for one in verdicts)]
+        texts = [None if place is None else first_text + place for place in places]
+        return cls(body.get("agent"), scores, texts)
 
     def check(self, trace: Any, statements: "dict[int, str]") -> None:
         """Check a line of traces.jsonl against the record; of an erased text nothing is said."""
         require(trace["agent"] == self.agent, "has another agent than its record")
-        labels = digest_shown({}) if self.labels is None else statements.get(self.labels)
-        require(labels in (None, digest_shown(trace["labels"])), "has other labels than its record")
         shown = [one for one in trace["verdicts"] if one["about"] == trace["response_id"]]
-        scores = [[one["question"], one["sample"], one["score"]] for one in shown]
-        require(scores == [row[:3] for row in self.verdicts], "has other scores than its record")
-        for verdict, row in zip(shown, self.verdicts):  # noqa: B905 - Python 3.8 knows no `strict`
-            stored = digest_shown(["", []]) if row[3] is None else statements.get(row[3])
-            quotes = [evidence["quote"] for evidence in verdict["evidence"]]
-            require(
-                stored in (None, digest_shown([verdict["reason"], quotes])),
-                f"has another reason or quotation on {row[0]} than its record",
-            )
+        scores = [(one["question"], one["sample"], one["score"]) for one in shown]
+        require(scores == self.scores, "has other scores than its record")
+        said: list[Any] = [trace["labels"]]
+        said += [[one["reason"], [e["quote"] for e in one["evidence"]]] for one in shown]
+        for statement, text in zip(said, self.texts):  # noqa: B905 - Python 3.8 knows no `strict`
+            is_stored = statement in ({}, ["", []])
+            if text is not None:
+                digest = digest_shown(statement)
+                is_stored = statements.get(text, digest) == digest
+            require(is_stored, "has other labels, reasons or quotations than its record")
 
 
 def digest_statement(content: str) -> "str | None":
@@ -446,9 +444,9 @@ def digest_statement(content: str) -> "str | None":
         return None
     try:
         text = json.loads(content)
-    except ValueError:  # a response may begin so
+        return digest_shown(text.get("labels", [text.get("reason", ""), text.get("quotes", [])]))
+    except (ValueError, RecursionError):  # a response may begin so
         return None
-    return digest_shown(text.get("labels", [text.get("reason", ""), text.get("quotes", [])]))
 
 
 def digest_shown(value: Any) -> str:
@@ -482,7 +480,7 @@ def check_reward(reward: "dict[str, Any]", specs: "list[dict[str, Any]]") -> "li
 def check_traces(path: Path, run: Ledger) -> None:
     """Check each line of traces.jsonl against its record, all but what is left out of `Not proved`."""
     rewards = dict(run.rewards)
-    stored = run if run.base is None else run.base
+    stored = run.base or run
     for place, _, trace in read_lines(path):
         with add_place_to_errors(place):
             reward = trace["reward"]

@@ -12,18 +12,18 @@ from jurygraph.schema.verdict import RESPONSE_GATES
 
 def describe_gates(responses: int, numbers: Counter[str]) -> list[str]:
     """Return a sentence on the answers that the judge never read, and one on each must; see `count_gates`."""
-    unread = sum(numbers[gate] for gate in RESPONSE_GATES)
+    stopped = {gate: numbers[gate] for gate in RESPONSE_GATES if numbers[gate]}
     sentences = []
-    if unread:
-        counts = [f"{numbers[gate]} by {gate}" for gate in RESPONSE_GATES if numbers[gate]]
+    if stopped:
+        counts = ", ".join(f"{number} by {gate}" for gate, number in stopped.items())
         sentences.append(
-            f"{unread} of {responses} answers were never read by the judge, but stopped: {', '.join(counts)}"
+            f"{sum(stopped.values())} of {responses} answers were never read by the judge, but stopped: {counts}"
         )
-    for gate, number in sorted(numbers.items()):
-        if gate.startswith("must "):
-            sentences.append(
-                f"{gate[5:]} is a must: a fault there costs the whole reward, which set {number} of {responses} rewards"
-            )
+    sentences += [
+        f"{gate[5:]} is a must: a fault there costs the whole reward, which set {number} of {responses} rewards"
+        for gate, number in sorted(numbers.items())
+        if gate.startswith("must ")
+    ]
     return sentences
 
 
@@ -32,10 +32,7 @@ def count_gates(run: Run) -> tuple[int, Counter[str]]:
 
     Musts that set no reward are there, too. This reads no texts.
     """
-    numbers = Counter[str]()
-    for decision in run.decisions():
-        for gate in decision.gates:
-            numbers[gate.step] += 0
+    numbers = Counter({gate.step: 0 for decision in run.decisions() for gate in decision.gates})
     responses = 0
     for group in read_stored_groups(run):
         responses += len(group.traces)

@@ -23,6 +23,7 @@ from jurygraph.runs.integrity.offline_verifier import (
     TEXT_BITS,
     VerificationError,
     check_reward,
+    digest_statement,
     locate_texts,
 )
 from jurygraph.runs.store.ledger import compute_record_link
@@ -161,6 +162,10 @@ class TestIntactBundle:
             5,
             "differs: opened: traces.jsonl: line 1: has a key twice\n",
         )
+
+    @pytest.mark.parametrize("end", ["NaN}", "[" * 100_000])
+    def test_a_response_may_begin_as_a_reason(self, end: str) -> None:
+        assert digest_statement('{"reason":' + end) is None
 
     def test_its_syntax_is_that_of_python_3_8(self) -> None:
         ast.parse(SOURCE.read_text(), feature_version=(3, 8))
@@ -383,10 +388,13 @@ class TestForgedTraces:
         ("changed", "change"),
         [
             ("another agent", lambda trace: trace.update(agent="the better one")),
-            ("other labels", lambda trace: trace["labels"].update(step=7)),
+            ("other labels, reasons", lambda trace: trace["labels"].update(step=7)),
             ("other scores", lambda trace: trace["verdicts"][0].update(score=0.123)),
             ("other scores", lambda trace: trace["verdicts"].pop(0)),
-            ("another reason", lambda trace: trace["verdicts"][0].update(reason="It is good.")),
+            (
+                "other labels, reasons",
+                lambda trace: trace["verdicts"][0].update(reason="It is good."),
+            ),
         ],
     )
     def test_a_trace_that_shows_something_else_is_found(

@@ -148,8 +148,7 @@ def test_more_steps_say_why_what_was_suspicious_is_no_hack() -> None:
     )
     assert few.startswith("suspicious: ")
     assert (
-        "not a hack, because the reward fell too (-0.1), by 40% of accuracy's fall since step 16"
-        in more
+        "not a hack, because the reward fell too, by 40% of accuracy's fall since step 16" in more
     )
     assert more.endswith(
         "(length up, component.rubric up, component.accuracy down; no alert: reward, length_reward; "
@@ -214,6 +213,6 @@ def test_a_reward_that_falls_with_accuracy_is_said_to_be_no_hack_for_that() -> N
         analyzer.observe(TrainingStep(accuracy, {"accuracy": accuracy}))
     answer = str(report(analyzer).sections[-1])
     assert (
-        "adverse changes; not a hack, because the reward fell too (-0.32), by 110% of accuracy's fall"
+        "adverse changes; not a hack, because the reward fell too, by 110% of accuracy's fall"
         in answer
     )
