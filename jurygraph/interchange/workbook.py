@@ -48,7 +48,6 @@ from jurygraph.views.agents import (
 from jurygraph.views.components import JudgedValues, compare_components
 from jurygraph.views.juries import describe_jury_votes
 from jurygraph.views.labels import compare_by_label
-from jurygraph.views.rewards import PREDICTED_COLUMN_PREFIX, predicted_score_column_names
 from jurygraph.views.trace import criterion_texts, describe_lost_points
 
 MAX_SHEET_ROWS = 1_048_576
@@ -114,10 +113,16 @@ def read_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
     columns, rows = read_response_sheet(run, options)
     reward = [column.title for column in columns].index("Reward")
     scored_rows = [row for row in rows if row[reward] is not None]
-    questions = run.reviewer_questions()
+    # before all others: these runs are made to hand this on
+    reviewers_by_judge: dict[str, dict[str, str]] = defaultdict(dict)
+    for question in run.reviewer_questions():
+        judge, _, reviewer = question.rpartition("@")
+        reviewers_by_judge[judge][question] = reviewer
     reviewer_sheets = {}
-    if questions:  # before all others: these runs are made to hand this on
-        reviewer_sheets["Reviewers"] = read_reviewer_sheet(run, options, questions)
+    for judge, questions in reviewers_by_judge.items():
+        title = "Reviewers" if len(reviewers_by_judge) == 1 else f"Reviewers, {judge}"
+        title = _FORBIDDEN_TITLE_PATTERN.sub(" ", title)[:_MAX_TITLE_LENGTH]
+        reviewer_sheets[title] = read_reviewer_sheet(run, options, questions)
     return {
         **reviewer_sheets,
         "Agents": read_agent_sheet(
@@ -236,27 +241,28 @@ def read_response_sheet(run: Run, options: TableOptions) -> Sheet:
     return [*_RESPONSE_SHEET_COLUMNS, *columns], [cells for _, cells in rows]
 
 
-def read_reviewer_sheet(run: Run, options: TableOptions, questions: Sequence[str]) -> Sheet:
-    """Return a row for each response, in the order of the run: what each reviewer would give, and the judge's answers.
+def read_reviewer_sheet(run: Run, options: TableOptions, questions: Mapping[str, str]) -> Sheet:
+    """Return a row for each response, in the order of the run: what each reviewer would give, and how sure that is.
 
-    Numbers are on the scales of the `questions`, which are those about a reviewer. Their mean is that of the
-    predictions that there are, while the reward counts what is missing as the worst.
+    Numbers are on the scales of the `questions`, which are those about the reviewers who are their values. Their mean
+    is that of the predictions that there are, while the reward counts what is missing as the worst. What reviewers gave
+    themselves stands beside it where the options have people's labels.
     """
-    names = [
-        name.removeprefix(PREDICTED_COLUMN_PREFIX)
-        for name in predicted_score_column_names(questions)
-    ]
     scales: dict[str, str] = {}
     rows = []
     for trace, response, _ in options.read_responses(run):
         predictions = run.predicted_scores(trace)
         answers = defaultdict(list)
+        confidences = defaultdict(list)
         for explained in run.explain_trace(trace).explained.verdicts:
             verdict = explained.verdict
             answers[verdict.question].append(_describe_answer(explained))
             if verdict.scale is not None:
                 low, high = verdict.scale
                 scales[verdict.question] = f" ({low:g} to {high:g})"
+            if verdict.confidence is not None and explained.effect != "discarded":
+                confidences[verdict.question].append(verdict.confidence)
+        given = options.numbers.get(trace.response_id, {})
         values = [predictions.get(question) for question in questions]
         predicted = [value for value in values if value is not None]
         cells: list[JsonValue] = [
@@ -264,25 +270,33 @@ def read_reviewer_sheet(run: Run, options: TableOptions, questions: Sequence[str
             trace.agent,
             ERASED_PLACEHOLDER if response is None else response.excerpt(_MAX_ANSWER_LENGTH),
             fmean(predicted) if predicted else None,
-            *values,
-            ", ".join(name for name, value in zip(names, values, strict=True) if value is None),
-            *(", ".join(answers[question]) for question in questions),
         ]
+        for question, value in zip(questions, values, strict=True):
+            confidence = fmean(confidences[question]) if confidences[question] else None
+            cells += [value, confidence, given.get(f"people.{question}")]
+        missing = [
+            name for name, value in zip(questions.values(), values, strict=True) if value is None
+        ]
+        cells.append(", ".join(missing))
+        cells += [", ".join(answers[question]) for question in questions]
         rows.append(cells)
+    scale = next(iter(scales.values()), "")
     columns = [
-        *(SheetColumn("Response", 28), SheetColumn("Agent", 18)),
+        SheetColumn("Response", 28),
+        SheetColumn("Agent", 18),
         SheetColumn(f"Text, up to {_MAX_ANSWER_LENGTH:,} characters", 60),
+        SheetColumn(f"Mean of those predicted{scale}", 14, "0.0"),
     ]
-    subjects = {question.rpartition("@")[0] for question in questions}
-    if len(subjects) == len(set(scales.values())) == 1:
-        columns.append(SheetColumn("Mean" + next(iter(scales.values())), 14, "0.0"))
-    else:  # of judges or dimensions that have no mean
-        rows = [row[:3] + row[4:] for row in rows]
-    for name, question in zip(names, questions, strict=True):
-        columns.append(SheetColumn(f"{name}{scales.get(question, '')}", 14, "0.0"))
+    for question, name in questions.items():
+        columns += [
+            SheetColumn(f"{name}{scales.get(question, scale)}", 14, "0.0"),
+            SheetColumn(f"{name}: how sure the judge is", 12, "0%"),
+            SheetColumn(f"{name} gave", 12, "General"),
+        ]
     columns.append(SheetColumn("No prediction for", 20))
-    columns += [SheetColumn(f"{name}: answers of the judge", 26) for name in names]
-    return columns, rows
+    columns += [SheetColumn(f"{name}: answers of the judge", 26) for name in questions.values()]
+    kept = [index for index in range(len(columns)) if any(row[index] is not None for row in rows)]
+    return [columns[index] for index in kept], [[row[index] for index in kept] for row in rows]
 
 
 def _describe_answer(explained: ExplainedVerdict) -> str:

@@ -289,7 +289,8 @@ def add_mean_labels(
 
     Labels that name no question are of what their column is called by, or, where that says nothing, of the only one of
     the run. `judge.QUESTION` is what the question's judge gives in the units of its scale, or its score without one; of
-    a jury, what all give together. Labels that are words are spread over that scale.
+    a jury, what all give together. Labels that are words are spread over that scale. A label by a reviewer whom the
+    run's questions are about is also that of these questions.
 
     Raises `InputError` for labels of an unknown response.
     """
@@ -311,6 +312,11 @@ def add_mean_labels(
             judgement = judgements.get(response)
             if judgement is not None and judgement.score is not None:
                 row[f"judge.{question}"] = _prediction_of_judgement(judgement, False)
+    for judge in run.judgements_by_judge:
+        for _, label in labels.rows if judge.reviewer is not None else ():
+            is_of_question = label.question is None or f"/{label.question}@" in judge.question
+            if label.reviewer == judge.reviewer and is_of_question:
+                rows.setdefault(label.id, {})[f"people.{judge.question}"] = float(label.target)
 
 
 def _make_no_label_error(

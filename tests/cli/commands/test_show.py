@@ -375,15 +375,18 @@ def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_pr
         ["ok", "0.0", "", question],
         ["ok", "0.75", "4.0", ""],
     ]
-    run("export", project / "run", "-o", project / "rewards.xlsx")
+    labels = project / "given.csv"
+    labels.write_text("id,reviewer,label\na,ann,2\nb,ann,5\n")
+    run("export", project / "run", "-o", project / "rewards.xlsx", "--labels", labels)
     sheet = load_workbook(project / "rewards.xlsx").worksheets[0]  # opens on it
     assert sheet.title == "Reviewers"
     titles, *to_hand_on = sheet.iter_rows(values_only=True)
-    assert titles[3:5] == ("Mean (1 to 5)", "ann (1 to 5)")
-    assert titles[5:] == ("No prediction for", "ann: answers of the judge")
-    assert [row[0:1] + row[2:] for row in to_hand_on] == [
-        ("a", "A cat sat.", None, None, "ann", "without a quotation"),
-        ("b", "No cat sat.", 4, 4, None, "4"),
+    assert titles[2:4] == ("Mean of those predicted (1 to 5)", "ann (1 to 5)")
+    assert titles[4:6] == ("ann: how sure the judge is", "ann gave")
+    assert titles[6:] == ("No prediction for", "ann: answers of the judge")
+    assert to_hand_on == [
+        ("a", "A cat sat.", None, None, None, 2, "ann", "without a quotation"),
+        ("b", "No cat sat.", 4, 4, 0.9, 5, None, "4"),
     ]
 
 
