@@ -120,9 +120,9 @@ def merge_names(
     select_known_names("--same-person: nobody is", list(name_by_other), sorted(counts))
     for other, name in name_by_other.items():
         if name not in counts:
-            # less alike are people of one family: Bea Keller is not Ana Keller
+            # less alike are people of one family: Bea Keller is not Ana Keller, nor is rater_01 rater_02
             hint = did_you_mean(name, counts.keys() - {other}, min_similarity=0.85)
-            if hint:
+            if hint and not name[-1].isdigit():
                 raise InputError(f"--same-person {other}={name}: nobody is {name!r}; {hint}")
             _LOGGER.warning("--same-person: %s is a new name, of %s", name, other)
     spelling: dict[str, str] = {}

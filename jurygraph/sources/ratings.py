@@ -251,8 +251,8 @@ def read_votes(
     """Read the votes of a RATINGS file; `columns` (`item`, `annotator`, `label`, …) and `options` as `read_ratings`.
 
     A label is a number or a word; an empty one is an abstention, as is a word for none (`is_no_label`), unless it is
-    one of the classes of its question in `scales`: `empty` counts these. But in JSON, numerals are numbers. Raises as
-    `read_ratings` does.
+    one of the classes of its question in `scales`: `empty` counts these. Except in JSON, numerals are numbers. Raises
+    as `read_ratings` does.
     """
     return _read_labels(_read_label_columns(path, model, columns, options), scales)
 
@@ -535,8 +535,7 @@ def read_validated_rows(
     try:
         column_by_field = _match_columns(header, model, fields, columns, present_columns, options)
     except InputError:
-        wanted = {*columns.values(), *_required_fields(model)}
-        _refuse_title(header, rows_with_position[:5], wanted)
+        _refuse_title(header, rows_with_position[:5], {*columns.values(), *_required_fields(model)})
         raise
     number_columns = list(filter(None, map(column_by_field.get, LABEL_FIELDS)))
     read_decimal_commas(path, rows_with_position, number_columns)
@@ -574,9 +573,10 @@ def read_validated_rows(
     return FileRows(str(path), tuple(rows), column_by_field, unread_columns)
 
 
-def _refuse_title(location: str, rows: Sequence[RowWithPlace], names: set[str]) -> None:
+def _refuse_title(location: str, rows: Sequence[RowWithPlace], headings: set[str]) -> None:
     for position, values in rows:
-        if names.issuperset(map(str, values.values())):  # below a title, one column is read
+        # below a title, one column is read
+        if values and headings.issuperset(map(str, values.values())):
             raise InputError(
                 f"{location}: the headings seem to be in {position}; delete the rows above"
             )
@@ -638,17 +638,18 @@ def iter_file_columns(
 ) -> Iterator[tuple[Path, NameByField]]:
     """Yield each of several files with the columns named for it, of which one may be in the others alone.
 
-    A file that has the usual name instead, as those that `import` writes, is read by that; it may lack that of the
-    `optional_field`, and some of several columns of labels. Who rated may have another name that is usual, and alone.
+    A file that has the usual name instead, as those that `import` writes, is read by that, in any spelling; it may lack
+    that of the `optional_field`, and some of several columns of labels. Who rated may have another name that is usual,
+    and alone.
     """
     refuse_repeated_sources(paths)
-    first_rows = {path: read_first_row(path) for path in paths if columns}
-    headers = {path: set(map(fold_heading, row)) for path, row in first_rows.items()}
-    all_columns = set().union(*headers.values())
+    headers = {path: read_first_row(path) for path in paths if columns}
+    all_columns = set(map(fold_heading, chain.from_iterable(headers.values())))
     for path in paths:
         file_columns = dict(columns)
         for name, column in columns.items():
-            missing_columns = all_columns - headers[path]
+            header = headers[path]
+            missing_columns = all_columns.difference(map(fold_heading, header))
             texts = [column]
             if fold_heading(column) not in all_columns:
                 texts = split_names(column.removesuffix(","))
@@ -660,22 +661,19 @@ def iter_file_columns(
             if 0 < len(present_texts) < len(texts):
                 # The comma at the end tells one of several columns from a column that is named alone.
                 file_columns[name] = ",".join([*present_texts, ""])
-            has_other_name = (
-                name == optional_field or {name, _COLUMN_ALIASES.get(name)} & headers[path]
-            )
             if present_texts:
                 continue
-            if has_other_name:
+            usual_names = {name, _COLUMN_ALIASES.get(name)}
+            if usual_names.isdisjoint(map(fold_heading, header)) and name in _PERSON_HEADINGS:
+                usual_names |= _PERSON_HEADINGS
+            usual_columns = [text for text in header if fold_heading(text) in usual_names]
+            if not usual_names.isdisjoint(header):
                 del file_columns[name]
-            elif name in _PERSON_HEADINGS:
-                person_columns = [
-                    column_name
-                    for column_name in first_rows[path]
-                    if fold_heading(column_name) in _PERSON_HEADINGS
-                ]
-                if len(person_columns) == 1:
-                    file_columns[name] = person_columns[0]
-                    _LOGGER.warning("%s: %s is read as %s", path, person_columns[0], column)
+            elif len(usual_columns) == 1:
+                file_columns[name] = usual_columns[0]
+                _LOGGER.warning("%s: %s is read as %s", path, usual_columns[0], column)
+            elif name == optional_field:
+                del file_columns[name]
         yield path, file_columns
 
 
@@ -719,8 +717,8 @@ def _match_columns(
             spellings = [find_column(column, present_columns) for column in candidates]
             matches = list(filter(None, spellings))
             for column in matches:
-                message = "%s: %s is read as %s"
-                _LOGGER.warning(message, location, column, columns.get(name, name))
+                read_as = columns.get(name, name)
+                _LOGGER.warning("%s: %s is read as %s", location, column, read_as)
         if len(matches) > 1:
             names = " and ".join(map(repr, matches))
             raise InputError(
@@ -835,18 +833,19 @@ def _parse_rating_cell(name: str, text: str, json_columns: Collection[str]) -> A
 def _normalize_cell(name: str, value: Any) -> Any:
     """Normalize a value: names are text, and a blank name is empty; a blank label is None.
 
-    Blanks within labels and names of people are single ones: nobody sees that they are two.
+    Blanks within votes are single ones: nobody sees that they are two. Digests cover the names of reviewers.
     """
     if name == "label" and isinstance(value, bool):
         return str(value).lower()
-    if name == "label" and isinstance(value, str):
-        return " ".join(value.split()) or None
+    if name in ("label", "annotator") and isinstance(value, str):
+        text = " ".join(value.split())
+        return None if name == "label" and not text else text
     if name == "target" and isinstance(value, str):
         return DECISION_BY_WORD.get(fold_word(value), value)
     if name == "score" and is_no_label(value):
         return None
-    if name in ("agent", "reviewer", "annotator") and isinstance(value, str):
-        return value.strip() if name == "agent" else re.sub(" +", " ", value.strip())
+    if name in ("agent", "reviewer") and isinstance(value, str):
+        return value.strip()
     if name not in _TEXT_FIELD_NAMES:
         return value
     if type(value) is int and value.bit_length() <= MAX_INT_BITS:

@@ -128,11 +128,13 @@ def fold_heading(name: str) -> str:
 
 
 def find_column(name: str, columns: Collection[str]) -> str | None:
-    """Return the column of a name, or else the only one that `fold_heading` makes the same; None without one."""
-    if name in columns:
-        return name
-    spellings = [column for column in columns if fold_heading(column) == fold_heading(name)]
-    return spellings[0] if len(spellings) == 1 else None
+    """Return the column of a name, or else the only one that differs in case alone, or that `fold_heading` makes the
+    same; None without one."""
+    for fold in (str, str.casefold, fold_heading):
+        spellings = [column for column in columns if fold(column) == fold(name)]
+        if len(spellings) == 1:
+            return spellings[0]
+    return None
 
 
 def missing_column_error(

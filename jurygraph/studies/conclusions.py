@@ -555,12 +555,13 @@ def _describe_nearest_judges(persons: FigureRows) -> Iterator[str]:
     for row in sorted(persons, key=itemgetter("use_p")):
         if row["use"] is not None:
             errors = row["mae"]
-            own_mean = format_cell(errors.get("own-history"), 2)
-            text = f"{row['reviewer']} {errors[row['use']]:.2f} (own mean {own_mean})"
+            text = f"{row['reviewer']} {errors[row['use']]:.2f}"
+            if "own-history" in errors.keys() - {row["use"]}:
+                text += f" (own mean {errors['own-history']:.2f})"
             people_by_answer[describe_nearest_judge(row)].append(text)
     answers = [f"{answer}: {join_names(people)}" for answer, people in people_by_answer.items()]
     if answers:
-        yield f"nearest to each of these {len(persons)} reviewers, and how far off: {'; '.join(answers)}."
+        yield f"nearest to each of these reviewers, and how far off: {'; '.join(answers)}."
 
 
 def _describe_persons(persons: FigureRows) -> Iterator[str]:
@@ -650,7 +651,7 @@ def _describe_nearer_judge(row: Figures) -> str:
             )
         return f"{sentence}."
     difference: IntervalCell | None = row["absolute"]
-    names = [row["first"], row["second"]]
+    names = (row["first"], row["second"])
     first, second = (_JUDGE_KIND_DESCRIPTIONS.get(name, name) for name in names)
     if difference and (difference.value or 0.0) > 0.0:
         first, second = second, first
@@ -663,8 +664,9 @@ def _describe_nearer_judge(row: Figures) -> str:
         )
     detail = f"mean difference of errors {_cell_text(difference)}"
     if p is not None:
-        is_planned = {*names} in PLANNED_PAIRS
-        detail += f", p {p:.3f}" if is_planned else f" for this pair alone; p for all pairs {p:.3f}"
+        if {*names} not in PLANNED_PAIRS:
+            detail += " for this pair alone; for all pairs"
+        detail += f", p {p:.3f}"
     return f"Whether {first} is nearer than {second} cannot be told: {detail}."
 
 

@@ -3,6 +3,7 @@
 What few readers need is laid out on demand: every pair of judges, tests for every reviewer, and reasons.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
 from operator import itemgetter
@@ -37,12 +38,8 @@ def lay_out_sections(figures: Figures, all_tables: bool) -> ReportSections:
         "what the judge gives above the person"
     )
     yield _judge_table("judge", figures["judges"])
-    folds = dict.fromkeys(row["fold"] for row in figures["judges"] if row["fold"])
-    rule = ""
-    if folds:
-        rule = (
-            f" A model's is the {join_names(folds)} (`panel`), without those that lack a quotation."
-        )
+    folds = join_names(dict.fromkeys(row["fold"] for row in figures["judges"] if row["fold"]))
+    rule = folds and f" A model's is the {folds} (`panel`), without those that lack a quotation."
     yield (
         f"Each prediction is from other ratings (leave-one-out), never from one of the same item or group.{rule} Alpha "
         f"is {figures['level']}. Intervals here are over reviewers, those of differences over reviewers and items, "
@@ -80,11 +77,10 @@ def _reviewer_table(dimension: str, reviewers: FigureRows, all_columns: bool) ->
 
 def _detail_tables(figures: Figures) -> ReportSections:
     """Yield the judges by numbers of examples, the pairs of judges, and their reasons."""
-    curve_rows = []
-    for _, rows_of_judge in groupby(figures["curve"], itemgetter("dimension", "judge")):
-        curve = list(rows_of_judge)
-        if len(curve) > 1:  # a single point is a row of the judges' table
-            curve_rows += curve
+    name_judge = itemgetter("dimension", "judge")
+    counts = Counter(map(name_judge, figures["curve"]))
+    # a single point is a row of the judges' table
+    curve_rows = [row for row in figures["curve"] if counts[name_judge(row)] > 1]
     yield _judge_table("by examples", curve_rows)
     columns = {
         "error of": "first",

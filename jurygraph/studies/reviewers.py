@@ -56,7 +56,6 @@ from jurygraph.runs.run import Run
 from jurygraph.schema import ComponentInput, Config, RecordedVerdict
 from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.frozen_model import JsonFields, RawParams
-from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import RatingsFile
 from jurygraph.studies import symbols
 from jurygraph.studies.agreement import (
@@ -182,13 +181,13 @@ def predict_after(
 
     Those are of other items than all of the file. A part without a dimension is of the only one that they have.
     """
-    rows: list[Rating | Example] = [
-        example for example in earlier if part.dimension in (None, example.dimension)
+    rows = [example for example in earlier if part.dimension in (None, example.dimension)]
+    judged_rows = [
+        rating
+        for _, rating in ratings.rows
+        if rating.score is not None and (rating.dimension or None) == part.dimension
     ]
-    for _, rating in ratings.rows:
-        if rating.score is not None and (rating.dimension or None) == part.dimension:
-            rows.append(rating)
-    whole = to_dimension_ratings(part.name, rows)
+    whole = to_dimension_ratings(part.name, [*rows, *judged_rows])
     # the judged ratings are in the same order there, as no other is of their items
     is_judged = np.isin(whole.item, np.searchsorted(whole.items, part.items))
     for prediction in predict(whole, *settings):
@@ -379,7 +378,7 @@ class RunPredictions:
     inputs: dict[str, Sequence[ComponentInput]] = field(default_factory=dict)
     bill: CallBill = field(default_factory=CallBill)
     dimensions: Mapping[str, Dimension] = field(default_factory=dict)
-    use_by_history: Mapping[str, EvaluatorUse] = field(default_factory=dict)
+    use_by_history: dict[str, EvaluatorUse] = field(default_factory=dict)
     has_random_examples: bool = False
     queries: set[str] = field(default_factory=set)
 
@@ -470,23 +469,23 @@ def read_run(
     return list(judges.values())
 
 
-def read_earlier_ratings(runs: Sequence[RunPredictions], ratings: RatingsFile) -> list[Example]:
-    """Return the history of the judges of runs without the items that are rated here.
+def read_earlier_ratings(
+    runs: Sequence[RunPredictions], ratings: RatingsFile, texts: Mapping[str, str]
+) -> list[Example]:
+    """Return the history of the judges of runs without the items that are rated here, and without their `texts`.
 
-    A history that cannot be read, or is not the one of the run any more, is left out with a warning.
+    Of several ratings of an item by a reviewer, in as many histories, one is returned. A history that cannot be read,
+    or is not the one of the run any more, is left out with a warning.
     """
-    judged_names = set(chain.from_iterable((row.item, row.key) for _, row in ratings.rows))
-    uses: dict[str, EvaluatorUse] = {}
-    for run in runs:
-        uses |= run.use_by_history
+    judged = set(chain(texts.values(), *((row.item, row.key) for _, row in ratings.rows)))
     earlier = {}
-    for digest, use in uses.items():
+    for digest, use in ChainMap({}, *(run.use_by_history for run in runs)).items():
         with suppress(InputError, ConfigError):
             judge = load_evaluator(use)
             if isinstance(judge, ReviewerJudge) and judge.history and judge.depends_on == digest:
                 for example in judge.history.examples:
-                    if judged_names.isdisjoint((example.item, example.key)):
-                        earlier[example.digest] = example
+                    if judged.isdisjoint((example.item, example.key, example.text)):
+                        earlier[example.reviewer, example.key, example.dimension] = example
                 continue
         message = "%s: is not as the run read it, so judges without a model do not learn from it"
         _LOGGER.warning(message, use.params.get("history"))

@@ -652,6 +652,11 @@ def test_a_named_column_is_found_in_each_file_by_its_words(
     two_names = table(tmp_path / "e.csv", {"WorkerId": "W1", "Rater": "ann"})
     *_, (_, found_columns) = iter_file_columns([*paths, two_names], columns)
     assert found_columns["reviewer"] == "Rated by", "which of two is not guessed"
+    spelt = table(tmp_path / "f.csv", {"Reply": "a", "Model": "m", "Said": "x"})
+    usual = table(tmp_path / "g.csv", {"Item": "a", "Input.agent": "m", "Text": "x"})
+    named = {"item": "Reply", "agent": "Model", "text": "Said"}
+    *_, (_, found_columns) = iter_file_columns([spelt, usual], named)
+    assert found_columns == {"item": "Item", "agent": "Input.agent", "text": "Text"}
     label_columns = {"id": "Reply ID", "target": "Resolved"}
     assert read_judged_labels(paths[2:], label_columns).columns["target"] == "Resolved"
     twice = table(tmp_path / "d.csv", {"reply_id": "a", "Input.reply_id": "b", **cells})
@@ -753,8 +758,9 @@ def test_a_name_with_blanks_around_it_is_the_same_annotator(tmp_path: Path) -> N
     path = tmp_path / "votes.csv"
     path.write_text("item,annotator,label\na, ann b,1\nb,ann  b ,2\n")
     assert {vote.annotator for _, vote in read_votes(path).rows} == {"ann b"}
-    assert {rating.reviewer for rating in ratings(read_ratings(path))} == {"ann b"}
-    assert {label.reviewer for _, label in read_judged_labels([path]).rows} == {"ann b"}
+    names = {rating.reviewer for rating in ratings(read_ratings(path))}
+    assert names == {"ann b", "ann  b"}, "the digest of a history has the names"
+    assert {label.reviewer for _, label in read_judged_labels([path]).rows} == names
 
 
 def test_a_row_that_ends_before_a_needed_cell_may_be_where_the_file_was_cut_off(
@@ -918,6 +924,9 @@ def test_the_last_label_by_a_column_of_times_and_the_names_of_one_person(
     (file,) = read_rating_files([path], {}, {}, renamed)
     assert [row.reviewer for row in ratings(file)] == ["Petra", "Zoe", "petra"]
     assert caplog.messages[-1] == "--same-person: Zoe is a new name, of petra_h"
+    numbered = PeopleChoice(same_person=["petra_h=Petra 2", "Petra=Petra 1"])
+    (file,) = read_rating_files([path], {}, {}, numbered)
+    assert [row.reviewer for row in ratings(file)] == ["Petra 1", "Petra 2", "petra"]
     people_rows = [rating(reviewer=name, score=1) for name in ("Petra", "petra_h")]
     table(path, *({**row, "sent": "Nov 15 2019 2:00 PM"} for row in people_rows))
     with pytest.raises(InputError, match="line 2, field sent: is 'Nov 15 2019 2:00 PM'; write 20"):
@@ -941,6 +950,8 @@ def test_named_columns_that_are_missing_are_named_at_once(tmp_path: Path) -> Non
     titled = table(tmp_path / "t.xlsx", {"Round 1": "Reply ID"}, {"Round 1": "a"})
     message = "t.xlsx: the headings seem to be in row 2; delete the rows above"
     assert refusal(titled, {"item": "Reply ID"}) == message
+    empty_row = table(tmp_path / "e.jsonl", {}, {"itm": "a"})
+    assert refusal(empty_row).endswith(": has no column 'item'; did you mean itm?")
 
 
 def test_ratings_without_a_dimension_are_of_what_their_column_is_called_by(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json as json_module
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from operator import attrgetter
@@ -329,20 +329,20 @@ def _refuse_odd_labels(votes: Iterable[Vote], scale: str | None) -> None:
         words = [vote for vote in labels if isinstance(vote.label, str)]
         numbers = [vote for vote in labels if not isinstance(vote.label, str)]
         values: list[Any] = [vote.label for vote in numbers]
-        findings = [
-            ("words among numbers, without a place on the scale", words, _MIN_LABELS_PER_WORD)
-        ]
-        if not scale:
-            finding = "far from all other labels"
-            _, odd_values = split_far_labels(sorted(set(values)), values)
-            fractions = [vote for vote in numbers if vote.label and vote.label % 1]
-            findings += [("fractions among whole numbers", fractions, _MIN_LABELS_PER_FRACTION)]
-        else:
-            finding = f"not on the scale {scale}"
+        odd_values: Collection[Any]
+        fractions = [vote for vote in numbers if vote.label and vote.label % 1]
+        number_finding = "far from all other labels"
+        _, odd_values = split_far_labels(sorted(set(values)), values)
+        if scale:
+            fractions = []
+            number_finding = f"not on the scale {scale}"
             lowest, highest = _parse_scale(scale)
-            odd_values = [value for value in values if not lowest <= value <= highest]
-        findings += [(finding, [vote for vote in numbers if vote.label in odd_values], 1)]
-        for finding, odd_votes, min_labels in findings:
+            odd_values = {value for value in values if not lowest <= value <= highest}
+        for finding, odd_votes, min_labels in (
+            ("words among numbers, without a place on the scale", words, _MIN_LABELS_PER_WORD),
+            ("fractions among whole numbers", fractions, _MIN_LABELS_PER_FRACTION),
+            (number_finding, [vote for vote in numbers if vote.label in odd_values], 1),
+        ):
             if 0 < min_labels * len(odd_votes) <= len(labels):
                 problems.append(f"{finding}: {_name_votes(odd_votes)}")
     if problems:
@@ -355,6 +355,8 @@ def _refuse_odd_labels(votes: Iterable[Vote], scale: str | None) -> None:
 def _parse_scale(scale: str) -> tuple[float, float]:
     try:
         lowest, highest = map(float, split_names(scale))
+        if not lowest < highest:
+            raise ValueError
     except ValueError:
         raise InputError(
             "--scale: expected the lowest label and the highest, such as 1,7"

@@ -848,7 +848,7 @@ class _ReviewerStudy:
         parts = read_parts([ratings])
         refuse_runs_of_other_names(runs, parts)
         joined_predictions = join_runs(runs, parts)
-        earlier = read_earlier_ratings(runs, ratings)
+        earlier = read_earlier_ratings(runs, ratings, self._texts)
         if earlier:
             print_message(
                 f"judges without a model also learn from ratings of other items in the runs' history: {len(earlier)}"

@@ -347,7 +347,9 @@ def test_a_label_unlike_all_others_is_refused_with_its_place(run: Command, tmp_p
     assert ended.err.startswith(
         "error: not on the scale 1,5: 22 (i3, ann, wide.csv, line 5, field ann); write "
     )
-    assert "the lowest label and the highest, such as 1,7" in run(*command, "--scale", "5").err
+    for scale in ("5", "5,1", "nan,5"):
+        refused = run(*command, "--scale", scale)
+        assert "the lowest label and the highest, such as 1,7" in refused.err
     assert run(*command, "--scale", "0,22").code == 0
     refused = run("import", "writingbench", "wide.csv", "--out", "t.jsonl", "--scale", "tenth")
     assert "--scale: there is no 'tenth'; did you mean tenths?" in refused.err

@@ -202,7 +202,7 @@ def test_the_conclusion_tells_whether_a_judge_for_each_reviewer_is_worth_it() ->
     result = report([(part, [*columns, Predictions("personalized", 8, own[None])])])
     nearest, answer, coverage, agreement, *_, next_judge = result.conclusion
     assert nearest.startswith(
-        "all: nearest to each of these 6 reviewers, and how far off: personalized, surely: r"
+        "all: nearest to each of these reviewers, and how far off: personalized, surely: r"
     )
     assert answer.startswith("all: for these reviewers the error of aggregate is 1.")
     assert " above that of personalized. personalized is surely nearer for r0 (" in answer

@@ -103,7 +103,7 @@ def test_answers_are_joined_and_everything_else_is_counted(
     # of ann, whose items of the history are another two, each is predicted from the other three
     judged = to_ratings([row for row in rows(SCORES) if row["item"] in ("i0", "i1")])
     grouped = [row | {"group": "g"} if row["item"] in ("i1", "i2") else row for row in rows(SCORES)]
-    earlier = read_earlier_ratings(read, judged)
+    earlier = read_earlier_ratings(read, judged, {})
     assert {(one.reviewer, one.key) for one in earlier} == {
         (name, item) for name in SCORES for item in ("i2", "i3")
     }
@@ -115,8 +115,10 @@ def test_answers_are_joined_and_everything_else_is_counted(
     examples = [one.model_copy(update={"group": "g"}) for one in earlier if one.key == "i2"]
     (own,) = predict_after(examples, of_group, part, ["own-history"], (), 1, {})
     assert own.values[0, :2] == pytest.approx([1.5, 1.0]), "i2 is of the group of i1"
+    copied = read_earlier_ratings(read, judged, {"another id": earlier[0].text})
+    assert {one.key for one in copied} == {"i3"}, "of a text under another id"
     write_history(tmp_path, rows({"ann": (1, 2, 1, 1)}))
-    assert read_earlier_ratings(read, judged) == [], "it is not the history of the run any more"
+    assert read_earlier_ratings(read, judged, {}) == [], "it is not the history of the run any more"
     assert "judges without a model do not learn from it" in caplog.text
     lone_six = to_ratings(rows({**SCORES, "cy": (1, 5, 1, 6)}))
     assert leave_out_scores_off_scale(lone_six, read).rows == lone_six.rows[:-1]
