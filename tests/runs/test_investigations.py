@@ -12,6 +12,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.cli.jury_loading import collect_jury_notes
 from jurygraph.errors import BudgetExceeded, InputError, ModelOutageError, TraceMismatch
+from jurygraph.graphs import investigate_graph
 from jurygraph.models import judge_client
 from jurygraph.models.request import Fault, PlannedLookup, Reply, Request, StoredLookup
 from jurygraph.runs.calls import message_text, read_calls
@@ -337,9 +338,13 @@ def test_a_changed_file_is_named_beside_a_folder_that_is_gone(tmp_path: Path) ->
         verify_deeply(tmp_path / "run")
 
 
-def test_results_that_are_only_recorded_are_counted(tmp_path: Path) -> None:
+def test_results_that_are_only_recorded_are_counted_and_other_first_requests_need_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     judge(Investigator(look_up_a_room), tmp_path / "run")
     assert verify_deeply(tmp_path / "run").tool_results == 2, "one of the dice for each response"
+    monkeypatch.setattr(investigate_graph, "MAX_INVESTIGATION_STEPS", 9)  # the prompt has it
+    assert verify_deeply(tmp_path / "run").needing_model == 2
 
 
 def test_of_verdicts_on_one_changed_result_the_one_that_quoted_it_is_named(

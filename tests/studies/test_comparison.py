@@ -846,7 +846,7 @@ def test_below_the_flips_stands_what_only_the_judge_of_b_found(tmp_path: Path) -
     ]
     text = report.to_markdown()
     assert text.index("| flipped |") < text.index("| found in B alone |")
-    changed = report.sections[0]
+    changed, *_ = report.sections
     assert isinstance(changed, ReportTable)
     assert changed.rows[1] == ["", "B", '["tests.runs.investigations:price", "calculate"]']
     assert "found in B alone" not in same.to_markdown()
