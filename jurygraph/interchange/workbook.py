@@ -255,31 +255,32 @@ def read_reviewer_sheet(run: Run, options: TableOptions, questions: Sequence[str
             verdict = explained.verdict
             answers[verdict.question].append(_describe_answer(explained))
             if verdict.scale is not None:
-                low, high = verdict.scale
-                scales[verdict.question] = f" ({low:g} to {high:g})"
+                scales[verdict.question] = " ({:g} to {:g})".format(*verdict.scale)
         values = [predictions.get(question) for question in questions]
-        predicted = [value for value in values if value is not None]
+        missing = [name for name, value in zip(names, values, strict=True) if value is None]
         cells: list[JsonValue] = [
             trace.response_id,
             trace.agent,
             ERASED_PLACEHOLDER if response is None else response.excerpt(_MAX_ANSWER_LENGTH),
-            fmean(predicted) if predicted else None,
+            fmean(predictions.values()) if predictions else None,
             *values,
-            ", ".join(name for name, value in zip(names, values, strict=True) if value is None),
+            ", ".join(missing),
             *(", ".join(answers[question]) for question in questions),
         ]
         rows.append(cells)
     columns = [
-        *(SheetColumn("Response", 28), SheetColumn("Agent", 18)),
+        SheetColumn("Response", 28),
+        SheetColumn("Agent", 18),
         SheetColumn(f"Text, up to {_MAX_ANSWER_LENGTH:,} characters", 60),
     ]
     subjects = {question.rpartition("@")[0] for question in questions}
-    if len(subjects) == len(set(scales.values())) == 1:
-        columns.append(SheetColumn("Mean" + next(iter(scales.values())), 14, "0.0"))
+    units = [scales.get(question, "") for question in questions]
+    titles = [name + unit for name, unit in zip(names, units, strict=True)]
+    if len(subjects) == len(set(units)) == 1:
+        titles.insert(0, "Mean" + units[0])
     else:  # of judges or dimensions that have no mean
         rows = [row[:3] + row[4:] for row in rows]
-    for name, question in zip(names, questions, strict=True):
-        columns.append(SheetColumn(f"{name}{scales.get(question, '')}", 14, "0.0"))
+    columns += [SheetColumn(title, 14, "0.0") for title in titles]
     columns.append(SheetColumn("No prediction for", 20))
     columns += [SheetColumn(f"{name}: answers of the judge", 26) for name in names]
     return columns, rows

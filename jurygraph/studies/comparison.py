@@ -201,7 +201,9 @@ def compare(
     questions, flipped_verdicts, outcome_changes = _compare_verdicts(pairs, units, max_flips_listed)
     if runs is not None:
         for flip in flipped_verdicts[:_MAX_ROWS_LISTED]:
-            flip["found_in_b"] = _describe_new_finding(flip, *runs)
+            found_in_a, found_in_b = (_find_tool_texts(flip, run) for run in runs)
+            new_texts = [text for key, text in found_in_b.items() if key not in found_in_a]
+            flip["found_in_b"] = new_texts[-1] if new_texts else None
     outcome_counts = Counter(map(itemgetter("before", "after"), outcome_changes))
     counted_rows = [row for row in questions if row["is_counted"]]
     verdicts_in_both_count = sum(row["n"] for row in counted_rows)
@@ -511,19 +513,8 @@ def _compare_verdicts(
     return rows, flips[:max_flips_listed], outcome_changes
 
 
-def _describe_new_finding(flip: Figures, a: Run, b: Run) -> str | None:
-    """Return the last quotation from a tool's result that is behind B's verdict and not behind A's, else the last call.
-
-    None where there is neither.
-    """
-    texts = _find_tool_texts(flip, b)
-    for key in _find_tool_texts(flip, a):
-        texts.pop(key, None)
-    return next(reversed(texts.values()), None)
-
-
 def _find_tool_texts(flip: Figures, run: Run) -> dict[object, str]:
-    """Return a line on each call of a tool and then on each quotation from a result, by what is equal in other runs."""
+    """Return a line on each call of a tool, then on each quotation from a result, by what is equal in other runs."""
     trace = run.find_trace(flip["response_id"])
     question = flip["question"].removesuffix(", jury")
     verdicts = [

@@ -4,27 +4,23 @@ Coverage counts the verdict of a gate as given; whoever reads a mean should know
 """
 
 from collections import Counter
+from collections.abc import Iterator
 
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema.verdict import RESPONSE_GATES
 
 
-def describe_gates(responses: int, numbers: Counter[str]) -> list[str]:
-    """Return a sentence on the answers that the judge never read, and one on each must; see `count_gates`."""
-    unread = sum(numbers[gate] for gate in RESPONSE_GATES)
-    sentences = []
+def describe_gates(responses: int, numbers: Counter[str]) -> Iterator[str]:
+    """Yield a sentence on the answers that the judge never read, and one on each must; see `count_gates`."""
+    unread = {gate: numbers[gate] for gate in RESPONSE_GATES if numbers[gate]}
     if unread:
-        counts = [f"{numbers[gate]} by {gate}" for gate in RESPONSE_GATES if numbers[gate]]
-        sentences.append(
-            f"{unread} of {responses} answers were never read by the judge, but stopped: {', '.join(counts)}"
-        )
+        counts = ", ".join(f"{number} by {gate}" for gate, number in unread.items())
+        yield f"{sum(unread.values())} of {responses} answers were never read by the judge, but stopped: {counts}"
     for gate, number in sorted(numbers.items()):
         if gate.startswith("must "):
-            sentences.append(
-                f"{gate[5:]} is a must: a fault there costs the whole reward, which set {number} of {responses} rewards"
-            )
-    return sentences
+            effect = f"costs the whole reward, which set {number} of {responses} rewards"
+            yield f"{gate[5:]} is a must: a fault there {effect}"
 
 
 def count_gates(run: Run) -> tuple[int, Counter[str]]:
@@ -32,10 +28,7 @@ def count_gates(run: Run) -> tuple[int, Counter[str]]:
 
     Musts that set no reward are there, too. This reads no texts.
     """
-    numbers = Counter[str]()
-    for decision in run.decisions():
-        for gate in decision.gates:
-            numbers[gate.step] += 0
+    numbers = Counter({gate.step: 0 for decision in run.decisions() for gate in decision.gates})
     responses = 0
     for group in read_stored_groups(run):
         responses += len(group.traces)
