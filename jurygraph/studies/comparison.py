@@ -862,7 +862,7 @@ def _flip_sections(figures: Figures) -> ReportSections:
         others = ", ".join(name for name in flip["responses"] if name != response)
         decision = "unmet -> met" if flip["met"] else "met -> unmet"
         if flip["is_graded"]:
-            decision = "up past half its scale" if flip["met"] else "down past half its scale"
+            decision = f"{'up' if flip['met'] else 'down'} past half its scale"
         for outcome in _OUTCOMES_OF_FLIPS:
             if flip[f"{outcome}_in"]:
                 decision += f", {outcome} in {flip[f'{outcome}_in']}"
