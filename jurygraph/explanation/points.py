@@ -249,7 +249,7 @@ def _describe_answer(component: ExplainedTerm, part: _ComponentPart) -> str:
     """
     if part.verdicts and all(verdict.has_best_decision for verdict in part.verdicts):
         decision = "met" if part.verdicts[0].verdict.met else "not met"
-        judged = component.inputs.get(part.name) and component.input_mean(part.name)
+        judged = component.input_mean(part.name) if part.name in component.inputs else None
         if judged is None or isclose(judged, part.value, abs_tol=1e-9):
             return f"{decision}, not certain"
         return f"{decision} ({format_number_for_sentence(judged)}), reduced by what it depends on"
