@@ -263,13 +263,8 @@ def _scores_to_try(verdicts: Sequence[ExplainedVerdict]) -> Iterator[_ScoresToTr
 def revise(verdict: RecordedVerdict, score: float) -> RecordedVerdict:
     """Return a verdict as if its judge had given another score, in [0, 1]; its reason is not of that one."""
     update: dict[str, Any] = dict.fromkeys(("failure", "gated_by", "unsupported", "confidence"))
-    update |= {
-        "score": score,
-        "met": score >= MET_THRESHOLD,
-        "status": "ok",
-        "reason": "a score that was tried",
-        "evidence": (),
-    }
+    update |= {"score": score, "met": score >= MET_THRESHOLD, "status": "ok"}
+    update |= {"reason": "a score that was tried", "evidence": ()}
     if verdict.scale is not None and isinstance(verdict.native, int | float):
         low, high = verdict.scale
         update["native"] = low + score * (high - low)

@@ -249,11 +249,10 @@ def _describe_answer(component: ExplainedTerm, part: _ComponentPart) -> str:
     """
     if part.verdicts and all(verdict.has_best_decision for verdict in part.verdicts):
         decision = "met" if part.verdicts[0].verdict.met else "not met"
-        judged_value = component.input_mean(part.name) if part.name in component.inputs else None
-        if judged_value is None or isclose(judged_value, part.value, abs_tol=1e-9):
+        judged = component.input_mean(part.name) if part.name in component.inputs else None
+        if judged is None or isclose(judged, part.value, abs_tol=1e-9):
             return f"{decision}, not certain"
-        judged = format_number_for_sentence(judged_value)
-        return f"{decision} ({judged}), reduced by what it depends on"
+        return f"{decision} ({format_number_for_sentence(judged)}), reduced by what it depends on"
     answers = {
         verdict.native
         for verdict in part.verdicts

@@ -257,9 +257,8 @@ def read_reviewer_sheet(run: Run, options: TableOptions, questions: Mapping[str,
         for explained in run.explain_trace(trace).explained.verdicts:
             verdict = explained.verdict
             answers[verdict.question].append(_describe_answer(explained))
-            if verdict.scale is not None:
-                low, high = verdict.scale
-                scales[verdict.question] = f" ({low:g} to {high:g})"
+            if verdict.scale is not None and verdict.question in questions:
+                scales[verdict.question] = " ({:g} to {:g})".format(*verdict.scale)
             if verdict.confidence is not None and explained.effect != "discarded":
                 confidences[verdict.question].append(verdict.confidence)
         given = options.numbers.get(trace.response_id, {})

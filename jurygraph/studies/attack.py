@@ -27,6 +27,7 @@ from jurygraph.graphs.survey import (
 from jurygraph.graphs.time_limits import new_contextvars_context
 from jurygraph.inference.clusters import max_unseen_cluster_share, share_interval
 from jurygraph.jury import Jury
+from jurygraph.messages import list_first
 from jurygraph.models.request import AnsweredCall, Request, StoredLookup
 from jurygraph.planner import Planner
 from jurygraph.runs.reports.estimate import CallCostEstimator, CallEstimate
@@ -683,14 +684,15 @@ def _sections(figures: Figures, configured: Figures, labels: Mapping[str, str]) 
     yield _arm_table(figures_by_arm, labels)
     for division, title in (("kinds", "kind"), ("by_question", "question")):
         rows = []
-        for name, outcome in configured[division].items():
+        outcomes = configured[division].items()
+        for name, outcome in sorted(outcomes, key=lambda item: -item[1]["verdicts"]["hits"]):
             shares = [
                 _percent_cell(arm_figures[division][name]["verdicts"])
                 for arm_figures in figures_by_arm.values()
             ]
             rows.append([name, outcome["verdicts"]["n"], *shares])
         header = [f"false verdicts by {title}, in %", "verdicts", *labels.values()]
-        yield ReportTable(header, rows, digits=1)
+        yield ReportTable(header, rows, digits=1, most=_MAX_ATTACKS_LISTED)
     outcome_by_attack = configured["by_attack"]
     successful_attack_rows = [
         (name, outcome["verdicts"])
@@ -754,12 +756,16 @@ def _percent_cell(proportion_figures: Figures, unit: float = 100.0) -> IntervalC
 
 def _notes(figures: Figures, configured: Figures) -> Iterator[str]:
     tasks = configured["attacks"]["verdicts"]["tasks"]
-    for question, outcome in configured["by_question"].items():
-        if (outcome["verdicts"]["rate"] or 0.0) > 0.5:
-            yield (
-                f"most attacks meet {question}: if it asks that something is absent, any text meets it, also an empty "
-                "one or one off the topic, and these verdicts are not false; see the other questions"
-            )
+    met_by_most = [
+        name
+        for name, outcome in configured["by_question"].items()
+        if (outcome["verdicts"]["rate"] or 0.0) > 0.5
+    ]
+    if met_by_most:
+        yield (
+            f"most attacks meet {', '.join(list_first(met_by_most, _MAX_ATTACKS_LISTED))}: what asks that something is "
+            "absent, any text meets, also an empty one or one off the topic, and these verdicts are not false"
+        )
     if figures["left_out"]:
         yield f"not attacked, because no model judges a single response: {', '.join(figures['left_out'])}"
     if figures["skipped"]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from operator import itemgetter
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -200,7 +201,9 @@ def compare(
     questions, flipped_verdicts, outcome_changes = _compare_verdicts(pairs, units, max_flips_listed)
     if runs is not None:
         for flip in flipped_verdicts[:_MAX_ROWS_LISTED]:
-            flip["found_in_b"] = _describe_new_finding(flip, runs)
+            found_in_a, found_in_b = (_find_tool_texts(flip, run) for run in runs)
+            new_texts = [text for key, text in found_in_b.items() if key not in found_in_a]
+            flip["found_in_b"] = new_texts[-1] if new_texts else None
     outcome_counts = Counter(map(itemgetter("before", "after"), outcome_changes))
     counted_rows = [row for row in questions if row["is_counted"]]
     verdicts_in_both_count = sum(row["n"] for row in counted_rows)
@@ -510,31 +513,24 @@ def _compare_verdicts(
     return rows, flips[:max_flips_listed], outcome_changes
 
 
-def _describe_new_finding(flip: Figures, runs: tuple[Run, Run]) -> str | None:
-    """Return the last quotation from a tool's result that is behind B's verdict and not behind A's, else the last call.
-
-    None where there is neither. Quotations and calls are known by what is equal in other runs.
-    """
+def _find_tool_texts(flip: Figures, run: Run) -> dict[object, str]:
+    """Return a line on each call of a tool, then on each quotation from a result, by what is equal in other runs."""
+    trace = run.find_trace(flip["response_id"])
     question = flip["question"].removesuffix(", jury")
-    lines: dict[object, str] = {}
-    earlier: Set[object] = set()
-    for run in runs:
-        earlier = lines.keys()
-        trace = run.find_trace(flip["response_id"])
-        verdicts = [
-            verdict
-            for verdict in verdicts_about_response(trace)
-            if verdict.question == question and verdict.responses == flip["responses"]
-        ]
-        lines = {
-            (made.lookup.tool, made.arguments): made.summary
-            for made in read_lookups(run, trace, verdicts).values()
-        }
-        for verdict in verdicts:
-            for evidence in verdict.evidence:
-                if evidence.source.startswith(TOOL_SOURCE_PREFIX):
-                    lines[evidence.quote] = f"{evidence.source}: “{shorten(evidence.quote, 90)}”"
-    return next(reversed([line for key, line in lines.items() if key not in earlier]), None)
+    verdicts = [
+        verdict
+        for verdict in verdicts_about_response(trace)
+        if verdict.responses == flip["responses"]
+        and question in (verdict.question, f"{verdict.question} by {verdict.judge}")
+    ]
+    texts: dict[object, str] = {
+        (made.lookup.tool, made.arguments): made.summary
+        for made in read_lookups(run, trace, verdicts).values()
+    }
+    for evidence in chain.from_iterable(verdict.evidence for verdict in verdicts):
+        if evidence.source.startswith(TOOL_SOURCE_PREFIX):
+            texts[evidence.quote] = f"{evidence.source}: “{shorten(evidence.quote, 90)}”"
+    return texts
 
 
 def _counts_vote_for_score(vote: SampleMeanVerdict, other: SampleMeanVerdict) -> bool:
@@ -766,13 +762,10 @@ def headline_sections(figures: Figures) -> ReportSections:
     """Yield what was changed, the conditions of the gate, and what ended otherwise."""
     settings = []
     for change in figures["changed_settings"]:
-        name = change["setting"]
-        for run in "ab":
-            value = change[run]
-            if value and name.endswith(".tools"):  # all of their settings would be cut off
-                value = [tool["name"] or tool["use"] for tool in value]
-            shown_value = "none" if value is None else format_value(value)
-            settings.append([name if run == "a" else "", run.upper(), shown_value])
+        before, after = (
+            "none" if value is None else format_value(value) for value in _name_tools(change)
+        )
+        settings += [[change["setting"], "A", before], ["", "B", after]]
     header = ["changed between the runs", "", "value"]
     yield ReportTable(header, settings, left=3, most=2 * _MAX_CHANGED_SETTINGS_LISTED)
     changed_task_count = figures["tasks_with_changed_inputs"]
@@ -796,6 +789,15 @@ def headline_sections(figures: Figures) -> ReportSections:
         "reward in B": "b",
     }
     yield ReportTable.of(columns, figures["outcome_changes"], left=4, most=_MAX_ROWS_LISTED)
+
+
+def _name_tools(change: Figures) -> list[Any]:
+    """Return what differs as it is shown: lists of other tools by their names, which settings would cut off."""
+    values = [change["a"], change["b"]]
+    if not change["setting"].endswith(".tools"):
+        return values
+    names = [tools and [tool["name"] or tool["use"] for tool in tools] for tools in values]
+    return values if names[0] == names[1] else names
 
 
 def _detail_sections(figures: Figures) -> ReportSections:
@@ -860,7 +862,7 @@ def _flip_sections(figures: Figures) -> ReportSections:
         others = ", ".join(name for name in flip["responses"] if name != response)
         decision = "unmet -> met" if flip["met"] else "met -> unmet"
         if flip["is_graded"]:
-            decision = "up past half its scale" if flip["met"] else "down past half its scale"
+            decision = f"{'up' if flip['met'] else 'down'} past half its scale"
         for outcome in _OUTCOMES_OF_FLIPS:
             if flip[f"{outcome}_in"]:
                 decision += f", {outcome} in {flip[f'{outcome}_in']}"

@@ -675,7 +675,7 @@ def _notes(figures: Figures, others: int, ranker: AgentRanker) -> Iterator[str]:
     yield "failed rewards are in no mean"
     erased = len(ranker.tables.erased_tasks)
     if erased:
-        yield f"{format_count(erased, 'task')} whose texts were erased keep their rewards whatever setting is tried"
+        yield f"the rewards of {format_count(erased, 'task')} whose texts were erased stay, whatever setting is tried"
     judged_members = [member for member in figures["members"] if member.scale is not None]
     if judged_members:
         yield (

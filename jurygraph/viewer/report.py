@@ -78,7 +78,9 @@ def render_run_report(
         **overview,
         "losses": losses,
         "gates": describe_gates(*count_gates(run)),
-        "criteria": find_shared_criteria(run, index.names("task")) if losses else {},
+        "criteria": find_shared_criteria(run, index.names("task"))
+        if losses and template == "brief.html"
+        else {},
         "by": compare_by_label(run, by) if by else None,
         "heading": heading,
         "most": most,
@@ -131,8 +133,7 @@ def measure_losses(run: Run, agents: Sequence[RankedAgent], advance: ProgressCal
 def find_shared_criteria(run: Run, tasks: Iterable[str]) -> dict[str, str]:
     """Return the words of the criteria of some tasks by their ids, but for ids with other words in another task."""
     words_by_id = defaultdict(set)
-    for name in tasks:
-        task = run.task(name)
+    for task in map(run.task, tasks):
         for criterion in task.rubric.criteria if task and task.rubric else ():
             words_by_id[criterion.id].add(criterion.text)
     return {name: words.pop() for name, words in words_by_id.items() if len(words) == 1}

@@ -26,6 +26,7 @@ from jurygraph.messages import (
     format_number_for_sentence,
     format_time,
     plural_of,
+    shell_quote,
     shorten,
 )
 from jurygraph.models.request import RESPONSE_CAUSED_FAULT_KINDS, RETRYABLE_FAULT_KINDS
@@ -293,6 +294,7 @@ TEMPLATE_FILTERS: Mapping[str, Callable[..., str | float | list[str]]] = {
     "lines": escape_multiline_text,
     "message_text": message_text,
     "shorten": shorten,
+    "shell": shell_quote,
     "cut": cut,
     "as_json": partial(json.dumps, indent=2, ensure_ascii=False),
 }

@@ -141,6 +141,7 @@ def test_score_says_how_many_votes_had_no_majority_and_count_as_the_worst_case(
             ended = project.score(fold)
             told = "Judges voted on 15 questions: 15 had no majority (15 count as the worst case)\n"
             assert ended.err.count(told) == ended.err.count("Judges voted") == lines, ended.err
+            assert ended.err.lower().count("the judges answered 15 of 15 questions") == 1
 
 
 def test_a_run_without_any_reply_is_made_anew_by_a_mended_config_and_no_other_is(

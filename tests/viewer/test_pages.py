@@ -221,14 +221,17 @@ def test_each_judge_stands_beside_what_counts_and_the_run_says_who_was_outvoted(
     criteria = {"clear": "It is clear.", "short": "It is short."}
     use = {"use": "criteria", "params": {"criteria": criteria}, "judges": list(models)}
     evaluators = [{**use, "fold": "majority"}]
-    with jg.Jury(models=models, evaluators=evaluators, record=tmp_path / "run") as jury:
+    with jg.Jury(models=models, evaluators=evaluators, record=tmp_path / "my run") as jury:
         jury.score(jg.Task(id="t", query="?"), [jg.Response(id="r", text="One text of a length.")])
     addresses = ["/a/", "/a/response?id=r", "/a/responses?columns=disagreement&sort=-disagreement"]
-    overview, page, responses = browser.open_all(addresses, tmp_path / "run")
+    overview, page, responses = browser.open_all(addresses, tmp_path / "my run")
     assert re.search(r'aria-sort="descending">\s*<a [^>]*>disagreement ', responses)
     assert "kind (kind-1), mild (mild-1), strict (strict-1)" in overview
     assert "<dt>cost</dt><dd>3 calls of models, $0.0000</dd>" in overview
     assert "1 had no majority (1 count as the worst case); outvoted: strict on 1</a>." in overview
+    assert (
+        f"study judge &#39;{tmp_path / 'my run'}&#39; --labels F" in overview
+    )  # as a shell reads it
     table = page.partition("What the judges say")[2].partition("</table>")[0]
     rows = [re.findall(r"<td[^>]*>([^<]*)<", row) for row in table.split("<tr>")[2:]]
     kept = [[re.sub(r" \(.*", "", cell) for cell in row] for row in rows]

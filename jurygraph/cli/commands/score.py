@@ -305,9 +305,9 @@ def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) 
         print_messages(format_lowest_reward_lines(options.run, summary.lowest))
     with Run.open(options.run) as scored_run:
         responses, numbers = count_gates(scored_run)
-        print_messages(
-            filter(None, [*describe_gates(responses, numbers), describe_jury_votes(scored_run)])
-        )
+        print_messages(describe_gates(responses, numbers))
+        if any(use.fold == "majority" for use in work.jury.config.evaluators):
+            print_messages(filter(None, [describe_jury_votes(scored_run)]))
     # those that stop good answers to some tasks (docs/safety.md); what the others stop has no content
     for gate in ("reference-copy", "addresses-grader"):
         if 20 * numbers[gate] > responses:

@@ -4,27 +4,23 @@ Coverage counts the verdict of a gate as given; whoever reads a mean should know
 """
 
 from collections import Counter
+from collections.abc import Iterator
 
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
 from jurygraph.schema.verdict import RESPONSE_GATES
 
 
-def describe_gates(responses: int, numbers: Counter[str]) -> list[str]:
-    """Return a sentence on the answers that the judge never read, and one on each must; see `count_gates`."""
-    stopped = {gate: numbers[gate] for gate in RESPONSE_GATES if numbers[gate]}
-    sentences = []
-    if stopped:
-        counts = ", ".join(f"{number} by {gate}" for gate, number in stopped.items())
-        sentences.append(
-            f"{sum(stopped.values())} of {responses} answers were never read by the judge, but stopped: {counts}"
-        )
-    sentences += [
-        f"{gate[5:]} is a must: a fault there costs the whole reward, which set {number} of {responses} rewards"
-        for gate, number in sorted(numbers.items())
-        if gate.startswith("must ")
-    ]
-    return sentences
+def describe_gates(responses: int, numbers: Counter[str]) -> Iterator[str]:
+    """Yield a sentence on the answers that the judge never read, and one on each must; see `count_gates`."""
+    unread = {gate: numbers[gate] for gate in RESPONSE_GATES if numbers[gate]}
+    if unread:
+        counts = ", ".join(f"{number} by {gate}" for gate, number in unread.items())
+        yield f"{sum(unread.values())} of {responses} answers were never read by the judge, but stopped: {counts}"
+    for gate, number in sorted(numbers.items()):
+        if gate.startswith("must "):
+            effect = f"costs the whole reward, which set {number} of {responses} rewards"
+            yield f"{gate[5:]} is a must: a fault there {effect}"
 
 
 def count_gates(run: Run) -> tuple[int, Counter[str]]:

@@ -1,6 +1,7 @@
 """Answers that a gate stopped, and rewards that a must set, are told wherever a run is read."""
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,8 @@ def test_unread_answers_and_musts_are_told_by_every_page_of_a_run(tmp_path: Path
         page = (tmp_path / "page.html").read_text()
         assert f"{unread}. {must}." in page
         assert "All were scored" not in page
+    (most_lost,) = re.findall("Most points were lost by: .* on average", page)
+    assert re.search(r"must safe 0\.\d\d", most_lost)  # it lost most, and is no criterion
     certificate = run_command("study", "certify", tmp_path / "run").out
     assert f"In run, {unread}." in certificate
     assert "of the weight was judged or set by a gate in run" in certificate

@@ -13,7 +13,7 @@ from jurygraph.models.request import Request
 from jurygraph.runs.reports.estimate import CallEstimate
 from jurygraph.safety.attacks import Attack, load_attack_tasks, load_attacks
 from jurygraph.schema import Response, Task
-from jurygraph.studies.attack import AttackStudy, figures_by_threshold_name
+from jurygraph.studies.attack import AttackStudy, figures_by_threshold_name, report_attacks
 from tests.models.judge_scripts import config
 from tests.models.server import Answer, Script, Server, run_server, status
 from tests.runs.investigations import Investigator, results_in
@@ -126,6 +126,19 @@ def test_passes_are_counted_by_attack_and_kind(report: Figures):
     for counts in (none.by_attack, none.kinds, none.by_question):
         assert sum(one.verdicts.hits for one in counts.values()) == none.attacks.verdicts.hits
     assert list(none.by_attack) == list(report.attacks) == ["blank", "dot", "talk"]
+
+
+def test_of_many_questions_the_worst_are_listed_and_one_note_names_those_met_by_most() -> None:
+    figures = run_attacks(say_yes)[0]
+    del figures["thresholds"]
+    outcome = next(iter(figures.arms["none"].by_question.values()))
+    for arm in figures.arms.values():
+        arm["by_question"] = {f"criteria@{number}": outcome for number in range(30)}
+    told = report_attacks(figures)
+    (note,) = (note for note in told.notes if "most attacks meet" in note)
+    assert note.count("criteria@") == 20
+    assert "and 10 more: what asks that something is absent" in note
+    assert "| criteria@29 |" not in told.to_markdown()
 
 
 def test_gates_stop_their_responses_and_are_named(report: Figures):
