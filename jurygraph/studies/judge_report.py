@@ -458,6 +458,9 @@ def _test_alternative_annotator(study: JudgeStudy, epsilon: float) -> Alternativ
     if study.is_compared_by_rank:
         why = "labels and judge are on different scales, on which no label is near to another"
         return AlternativeAnnotator(epsilon, why=why)
+    if study.judge.reviewer is not None:
+        why = "each question predicts one person, with whom `study reviewers` compares judges"
+        return AlternativeAnnotator(epsilon, why=why)
     rows = study.person_labels
     names, persons = np.unique([row.person for row in rows], return_inverse=True)
     people = PersonLabels(
@@ -951,8 +954,9 @@ def _notes(judges: FigureRows, tasks: int) -> Iterator[str]:
                 "people: above 0.5 as 1, below as 0, and 0.5 as a tie, left out"
             )
     reasons = {judge["alternative_annotator"].why.partition(";")[0] for judge in judges}
-    if len(reasons) == 1 and reasons != {""}:
-        yield f"whether a judge is as near to people as a person is was not tested: {reasons.pop()}"
+    if "" not in reasons:
+        reason = "; ".join(sorted(reasons))
+        yield f"whether a judge is as near to people as a person is was not tested: {reason}"
     faults = dict.fromkeys(judge["question"] for judge in judges if judge["is_turned"])
     if faults:
         yield (

@@ -822,6 +822,8 @@ def test_a_judge_for_a_reviewer_is_compared_with_that_reviewer_alone() -> None:
     ]
     (study,) = join_labels_with_judgements([run], labels(*people))
     assert [row.target for row in study.rows] == [1.0]
+    untested = "was not tested: each question predicts one person, with whom `study reviewers` compares"
+    assert untested in " ".join(report([study]).notes)
     with pytest.raises(InputError, match="no judge is of a reviewer who gave a label"):
         join_labels_with_judgements([run], labels(people[1]))
 
