@@ -857,11 +857,11 @@ def conclude_reliability(
 def _describe_repeats(question: Figures) -> str:
     repeat_correlation = question["within_response"]
     side = side_of_bound(repeat_correlation, RELIABLE_CORRELATION)
-    detail = f"two samples correlate by {_cell_text(repeat_correlation)}"
+    detail = f"two samples agree by ICC {_cell_text(repeat_correlation)}"
     if side == 1:
         return f"One sample of {question['name']} is reliable: {detail}."
     correlation = repeat_correlation["value"]
-    remedy = "no number of samples would make it reliable"
+    remedy = "samples of one response differ as much as those of different ones"
     if correlation > 0.0:  # Spearman-Brown, solved for the number of samples
         needed_repeat_count = math.ceil(
             RELIABLE_CORRELATION

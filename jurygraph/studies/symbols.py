@@ -1,4 +1,4 @@
-"""Meanings of the Greek letters in reports: each is explained once, below its first use (`Report.symbol_meanings`).
+"""Meanings of the Greek letters, and of ICC, in reports: each is explained once, below its first use (`Report.symbol_meanings`).
 
 A letter has one meaning in a report, and may have another one in the next, as in the papers.
 """
@@ -6,7 +6,14 @@ A letter has one meaning in a report, and may have another one in the next, as i
 _ALPHA_MEANING = "agreement beyond chance (Krippendorff); 1 is full agreement, 0 what chance gives"
 AGREEMENT_SYMBOL_MEANINGS = {"alpha": _ALPHA_MEANING, "α": _ALPHA_MEANING}
 _KAPPA_MEANING = "agreement beyond chance (Cohen); 1 is full agreement, 0 what chance gives"
-RELIABILITY_SYMBOL_MEANINGS = AGREEMENT_SYMBOL_MEANINGS | {"κ": _KAPPA_MEANING}
+_ICC_MEANING = (
+    "intraclass correlation, one-way: where a whole sample is higher, as by a draw of examples that its texts share, "
+    "that counts as noise"
+)
+RELIABILITY_SYMBOL_MEANINGS = AGREEMENT_SYMBOL_MEANINGS | {
+    "κ": _KAPPA_MEANING,
+    "ICC": _ICC_MEANING,
+}
 JUDGE_STUDY_SYMBOL_MEANINGS = {
     "ω": "share of the persons whom the judge beats, tested at 5 %",
     "ρ": "chance that the judge is as near to the other people as a person is, or nearer",
@@ -37,4 +44,6 @@ CONSENSUS_SYMBOL_MEANINGS = {"τ_b": _TAU_B_MEANING, "Δ": "difference of an age
 SIMULATION_SYMBOL_MEANINGS = _DECOMPR_SYMBOL_MEANINGS | CONSENSUS_SYMBOL_MEANINGS
 RANKING_SYMBOL_MEANINGS = CREDIT_SYMBOL_MEANINGS | {"τ": WORDING_SYMBOL_MEANINGS["τ"]}
 DISAGREEMENT_SYMBOL_MEANINGS = {"τ": "distance of components from which they are in conflict"}
-CERTIFICATE_SYMBOL_MEANINGS = AGREEMENT_SYMBOL_MEANINGS | WORDING_SYMBOL_MEANINGS
+CERTIFICATE_SYMBOL_MEANINGS = (
+    AGREEMENT_SYMBOL_MEANINGS | WORDING_SYMBOL_MEANINGS | {"ICC": _ICC_MEANING}
+)
