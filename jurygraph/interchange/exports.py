@@ -103,6 +103,8 @@ class ExportedAnswer(NamedTuple):
             content["dimension"] = self.question
         vote = validate(_ExportedVote, content)
         if isinstance(vote, Problem):
+            if vote.field == "item":
+                where = f"{self.location}, field {item_column or self.key}"
             raise InputError(f"{where}: `{vote.field}` {vote}")
         return vote
 
@@ -169,7 +171,10 @@ _RaterSubject = tuple[str, str | None]
 
 
 def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
-    """Yield the answers of a table with a row for each item, `item` or `id`, and a column for each rater."""
+    """Yield the answers of a table with a row for each item, `item` or `id`, and a column for each rater.
+
+    A row without an item and without a rating is a note below the table, or a blank one: it is left out, and counted.
+    """
     if not columns.raters:
         raise InputError(
             "--rater-columns: is missing; name the columns of the raters, such as ann,bo, or with their people, "
@@ -195,9 +200,14 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
             reason_hint = _suggest_reason_columns(unread_names, people)
             _LOGGER.warning(message, path, join_names(unread_names), reason_hint)
     read_decimal_commas(path, rows, person_by_column)
+    note_count = 0
     for position, row in rows:
         location = f"{path}, {position}"
         key = "id" if "id" in row and "item" not in row else "item"
+        subject_columns = (columns.item or key, *person_by_column)
+        if all(row.get(column) in (None, "") for column in subject_columns):
+            note_count += 1
+            continue
         others = {name: row[name] for name in OTHER_FIELDS if name in row}
         for name, column in columns.others.items():
             others[name] = get_export_field(location, row, column, "--column")
@@ -214,6 +224,8 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
             yield ExportedAnswer(
                 location, column, row, key, person, value, dimension, answer_fields
             )
+    if note_count:
+        _LOGGER.warning("%s: rows left out without an item and ratings: %d", path, note_count)
 
 
 def _read_reason_columns(
