@@ -173,26 +173,32 @@ _RaterSubject = tuple[str, str | None]
 def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
     """Yield the answers of a table with a row for each item, `item` or `id`, and a column for each rater.
 
-    A row without an item and without a rating is a note below the table, or a blank one: it is left out, and counted.
+    Rows without an item and without a rating, such as notes below the table, are left out, and counted.
     """
     if not columns.raters:
         raise InputError(
             "--rater-columns: is missing; name the columns of the raters, such as ann,bo, or with their people, "
             f"Ann=ann stars,Bo=bo stars; there are: {', '.join(read_first_row(path))}"
         )
-    rows = leave_out_copies(path, read_rows(path))
     person_by_column = dict(map(_parse_rater, columns.raters))
+    subject_columns = {*person_by_column, columns.item, "item", "id"}
+    distinct_rows = leave_out_copies(path, read_rows(path))
+    rows = [
+        (position, row)
+        for position, row in distinct_rows
+        if any(row.get(name) not in (None, "") for name in subject_columns)
+    ]
     people = list(dict.fromkeys(person for person, _ in person_by_column.values()))
     reason_columns = _read_reason_columns(columns.reasons, person_by_column.values(), people)
     read_names = {
-        *person_by_column,
+        *subject_columns,
         *reason_columns.values(),
         *OTHER_FIELDS,
         *columns.others.values(),
-        columns.item,
-        "item",
-        "id",
     }
+    note_count = len(distinct_rows) - len(rows)
+    if note_count:
+        _LOGGER.warning("%s: rows left out without an item and ratings: %d", path, note_count)
     for _, row in rows[:1]:
         unread_names = sorted(row.keys() - read_names)
         if unread_names:
@@ -200,14 +206,9 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
             reason_hint = _suggest_reason_columns(unread_names, people)
             _LOGGER.warning(message, path, join_names(unread_names), reason_hint)
     read_decimal_commas(path, rows, person_by_column)
-    note_count = 0
     for position, row in rows:
         location = f"{path}, {position}"
         key = "id" if "id" in row and "item" not in row else "item"
-        subject_columns = (columns.item or key, *person_by_column)
-        if all(row.get(column) in (None, "") for column in subject_columns):
-            note_count += 1
-            continue
         others = {name: row[name] for name in OTHER_FIELDS if name in row}
         for name, column in columns.others.items():
             others[name] = get_export_field(location, row, column, "--column")
@@ -224,8 +225,6 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
             yield ExportedAnswer(
                 location, column, row, key, person, value, dimension, answer_fields
             )
-    if note_count:
-        _LOGGER.warning("%s: rows left out without an item and ratings: %d", path, note_count)
 
 
 def _read_reason_columns(

@@ -169,8 +169,7 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     subject = name
     sentences = []
     test = judge["alternative_annotator"]
-    is_tested = judge["reviewer"] is None and test.winning_rate is not None
-    if is_tested:  # what most people want to know first
+    if test.winning_rate is not None:  # what most people want to know first
         sentences.append(_describe_test_against_people(test, counted_agreement, judge))
         subject = "It"
     if judge["answers"] == 1:

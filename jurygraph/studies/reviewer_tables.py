@@ -44,11 +44,11 @@ def lay_out_sections(figures: Figures, all_tables: bool) -> ReportSections:
             f" A model's is the {join_names(folds)} (`panel`), without those that lack a quotation."
         )
     yield (
-        "Each prediction is from other ratings (leave-one-out), never from one of the same item or group. Judges without "
-        "a model are yardsticks, which `score` does not have, and learn from all other ratings here; those of a run "
-        f"learn from its history alone.{rule} Alpha is {figures['level']}. Intervals here are over reviewers, those of "
-        "differences over reviewers and items, each for itself; personalized and aggregate are compared on ratings that "
-        "both predict."
+        "Each prediction is from other ratings (leave-one-out), never from one of the same item or group. Judges "
+        "without a model are yardsticks, which `score` does not have; they learn from all other ratings here and in "
+        f"the history of a run, and its judges from that alone.{rule} Alpha is {figures['level']}. Intervals here are "
+        "over reviewers, those of differences over reviewers and items, each for itself; personalized and aggregate "
+        "are compared on ratings that both predict."
     )
     if all_tables:
         yield from _detail_tables(figures)

@@ -455,8 +455,7 @@ def read_run(
         )
     for group in run.group_records():
         for trace, response in run.group(group):
-            if response is not None:  # erased
-                texts[trace.response_id] = response.text
+            texts[trace.response_id] = "" if response is None else response.text  # None: erased
             calls = {call.id: call for call in trace.calls}
             uses = read_uses(run.decision_of(trace.task_id))
             for verdict in verdicts_about_response(trace):

@@ -1,19 +1,21 @@
-"""Meanings of the Greek letters, and of ICC, in reports: each is explained once, below its first use (`Report.symbol_meanings`).
+"""Meanings of Greek letters, and of ICC, in reports: each is explained once, where it is first used
+(`Report.symbol_meanings`).
 
 A letter has one meaning in a report, and may have another one in the next, as in the papers.
 """
 
 _ALPHA_MEANING = "agreement beyond chance (Krippendorff); 1 is full agreement, 0 what chance gives"
-AGREEMENT_SYMBOL_MEANINGS = {"alpha": _ALPHA_MEANING, "α": _ALPHA_MEANING}
-_KAPPA_MEANING = "agreement beyond chance (Cohen); 1 is full agreement, 0 what chance gives"
 _ICC_MEANING = (
     "intraclass correlation, one-way: where a whole sample is higher, as by a draw of examples that its texts share, "
     "that counts as noise"
 )
-RELIABILITY_SYMBOL_MEANINGS = AGREEMENT_SYMBOL_MEANINGS | {
-    "κ": _KAPPA_MEANING,
+AGREEMENT_SYMBOL_MEANINGS = {
+    "alpha": _ALPHA_MEANING,
+    "α": _ALPHA_MEANING,
     "ICC": _ICC_MEANING,
 }
+_KAPPA_MEANING = "agreement beyond chance (Cohen); 1 is full agreement, 0 what chance gives"
+RELIABILITY_SYMBOL_MEANINGS = AGREEMENT_SYMBOL_MEANINGS | {"κ": _KAPPA_MEANING}
 JUDGE_STUDY_SYMBOL_MEANINGS = {
     "ω": "share of the persons whom the judge beats, tested at 5 %",
     "ρ": "chance that the judge is as near to the other people as a person is, or nearer",
@@ -44,6 +46,4 @@ CONSENSUS_SYMBOL_MEANINGS = {"τ_b": _TAU_B_MEANING, "Δ": "difference of an age
 SIMULATION_SYMBOL_MEANINGS = _DECOMPR_SYMBOL_MEANINGS | CONSENSUS_SYMBOL_MEANINGS
 RANKING_SYMBOL_MEANINGS = CREDIT_SYMBOL_MEANINGS | {"τ": WORDING_SYMBOL_MEANINGS["τ"]}
 DISAGREEMENT_SYMBOL_MEANINGS = {"τ": "distance of components from which they are in conflict"}
-CERTIFICATE_SYMBOL_MEANINGS = (
-    AGREEMENT_SYMBOL_MEANINGS | WORDING_SYMBOL_MEANINGS | {"ICC": _ICC_MEANING}
-)
+CERTIFICATE_SYMBOL_MEANINGS = AGREEMENT_SYMBOL_MEANINGS | WORDING_SYMBOL_MEANINGS

@@ -858,10 +858,6 @@ class _ReviewerStudy:
         refuse_runs_of_other_names(runs, parts)
         joined_predictions = join_runs(runs, parts)
         earlier = read_earlier_ratings(runs, ratings)
-        if earlier:
-            print_message(
-                f"judges without a model also learn from ratings of other items in the runs' history: {len(earlier)}"
-            )
         judged_texts = texts_of(ratings, ChainMap(self._texts, *(run.texts for run in runs)))
         texts = {example.key: example.text for example in earlier} | judged_texts
         with progress("embedding", len(texts), "texts") as advance:

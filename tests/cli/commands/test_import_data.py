@@ -279,7 +279,7 @@ def test_columns_of_a_wide_table_that_are_not_read_are_said(
     (tmp_path / "wide.csv").write_text("id,Agent,Question,text,ann\na,x,Why?,So.,5\n,,,Stars.,\n")
     command = ("import", "wide", "wide.csv", "--rater-columns", "ann", "--out", "r.jsonl")
     assert run(*command).code == run(*command, "--column", "agent=Agent").code == 0
-    first, notes, second, _ = caplog.messages
+    notes, first, _, second = caplog.messages
     assert first.startswith("wide.csv: not read: Agent, Question; --column agent=C names one of ")
     assert second.startswith("wide.csv: not read: Question; ")
     assert notes == "wide.csv: rows left out without an item and ratings: 1"
