@@ -181,12 +181,12 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
             f"Ann=ann stars,Bo=bo stars; there are: {', '.join(read_first_row(path))}"
         )
     person_by_column = dict(map(_parse_rater, columns.raters))
-    subject_columns = {*person_by_column, columns.item, "item", "id"}
+    subject_columns = {*person_by_column, columns.item or "item", "item", "id"}
     distinct_rows = leave_out_copies(path, read_rows(path))
     rows = [
-        (position, row)
-        for position, row in distinct_rows
-        if any(row.get(name) not in (None, "") for name in subject_columns)
+        located_row
+        for located_row in distinct_rows
+        if any(located_row[1].get(name) not in (None, "") for name in subject_columns)
     ]
     people = list(dict.fromkeys(person for person, _ in person_by_column.values()))
     reason_columns = _read_reason_columns(columns.reasons, person_by_column.values(), people)
