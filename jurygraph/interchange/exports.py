@@ -103,6 +103,8 @@ class ExportedAnswer(NamedTuple):
             content["dimension"] = self.question
         vote = validate(_ExportedVote, content)
         if isinstance(vote, Problem):
+            if vote.field == "item":
+                where = f"{self.location}, field {item_column or self.key}"
             raise InputError(f"{where}: `{vote.field}` {vote}")
         return vote
 
@@ -169,25 +171,34 @@ _RaterSubject = tuple[str, str | None]
 
 
 def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[ExportedAnswer]:
-    """Yield the answers of a table with a row for each item, `item` or `id`, and a column for each rater."""
+    """Yield the answers of a table with a row for each item, `item` or `id`, and a column for each rater.
+
+    Rows without an item and without a rating, such as notes below the table, are left out, and counted.
+    """
     if not columns.raters:
         raise InputError(
             "--rater-columns: is missing; name the columns of the raters, such as ann,bo, or with their people, "
             f"Ann=ann stars,Bo=bo stars; there are: {', '.join(read_first_row(path))}"
         )
-    rows = leave_out_copies(path, read_rows(path))
     person_by_column = dict(map(_parse_rater, columns.raters))
+    subject_columns = {*person_by_column, columns.item or "item", "item", "id"}
+    distinct_rows = leave_out_copies(path, read_rows(path))
+    rows = [
+        located_row
+        for located_row in distinct_rows
+        if any(located_row[1].get(name) not in (None, "") for name in subject_columns)
+    ]
     people = list(dict.fromkeys(person for person, _ in person_by_column.values()))
     reason_columns = _read_reason_columns(columns.reasons, person_by_column.values(), people)
     read_names = {
-        *person_by_column,
+        *subject_columns,
         *reason_columns.values(),
         *OTHER_FIELDS,
         *columns.others.values(),
-        columns.item,
-        "item",
-        "id",
     }
+    note_count = len(distinct_rows) - len(rows)
+    if note_count:
+        _LOGGER.warning("%s: rows left out without an item and ratings: %d", path, note_count)
     for _, row in rows[:1]:
         unread_names = sorted(row.keys() - read_names)
         if unread_names:

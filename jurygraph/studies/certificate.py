@@ -413,14 +413,14 @@ def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
 
 
 def _reliability_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:
-    """Yield how far two samples of a question correlate, where that is least, and how far judges agree."""
+    """Yield how far two samples of a question agree, where that is least, and how far judges agree."""
     report = reliability.report(reliability.read_scores(run, advance)).figures
     command = f"jurygraph study reliability {shell_quote(run.folder)}"
     sampled = [question for question in report["questions"] if question["within_response"]]
     if sampled:
         least = min(sampled, key=lambda question: question["within_response"]["value"])
         subject = f"two samples on {least['name']}"
-        finding = f"{subject} correlate by {{}} in {run.folder.name}, the least of {len(sampled)} questions"
+        finding = f"{subject} agree by ICC {{}} in {run.folder.name}, the least of {len(sampled)} questions"
         name = f"correlation of {subject}, {run.folder.name}"
         yield _certified_figure(
             name, least["within_response"], least["responses"], command, finding=finding

@@ -169,8 +169,7 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     subject = name
     sentences = []
     test = judge["alternative_annotator"]
-    is_tested = judge["reviewer"] is None and test.winning_rate is not None
-    if is_tested:  # what most people want to know first
+    if test.winning_rate is not None:  # what most people want to know first
         sentences.append(_describe_test_against_people(test, counted_agreement, judge))
         subject = "It"
     if judge["answers"] == 1:
@@ -859,11 +858,11 @@ def conclude_reliability(
 def _describe_repeats(question: Figures) -> str:
     repeat_correlation = question["within_response"]
     side = side_of_bound(repeat_correlation, RELIABLE_CORRELATION)
-    detail = f"two samples correlate by {_cell_text(repeat_correlation)}"
+    detail = f"two samples agree by ICC {_cell_text(repeat_correlation)}"
     if side == 1:
         return f"One sample of {question['name']} is reliable: {detail}."
     correlation = repeat_correlation["value"]
-    remedy = "no number of samples would make it reliable"
+    remedy = "samples of one response differ as much as those of different ones"
     if correlation > 0.0:  # Spearman-Brown, solved for the number of samples
         needed_repeat_count = math.ceil(
             RELIABLE_CORRELATION

@@ -458,6 +458,9 @@ def _test_alternative_annotator(study: JudgeStudy, epsilon: float) -> Alternativ
     if study.is_compared_by_rank:
         why = "labels and judge are on different scales, on which no label is near to another"
         return AlternativeAnnotator(epsilon, why=why)
+    if study.judge.reviewer:
+        why = "each question predicts one person, with whom `study reviewers` compares judges"
+        return AlternativeAnnotator(epsilon, why=why)
     rows = study.person_labels
     names, persons = np.unique([row.person for row in rows], return_inverse=True)
     people = PersonLabels(
@@ -884,22 +887,28 @@ def _ceiling_sections(ceiling_by_judge: FigureRows) -> ReportSections:
 
 
 def _confusion_tables(judges: FigureRows) -> Iterator[ReportTable]:
-    """Yield how often the judge says what where people say what, with both base rates; one table for equal levels."""
+    """Yield how often the judge says what where people say what, with both base rates; one table for equal levels.
+
+    Means between grades are left out: a row for each would tell of a response or two.
+    """
     tables: dict[tuple[float, ...], list[list[object]]] = defaultdict(list)
     for judge in judges:
         confusion = judge["confusion"]
         if confusion is None or not judge["n"]:
             continue
-        rows = tables[tuple(confusion["levels"])]
-        for level, counts in zip(confusion["levels"], confusion["counts"], strict=True):
+        levels = confusion["levels"]
+        rows = tables[tuple(levels)]
+        for level, counts in zip(levels, confusion["counts"], strict=True):
             n = sum(counts)
-            rows.append([judge["judge"], f"{level:g}", n, n / judge["n"], *counts])
+            if level.is_integer() or levels[-1] <= 1.0:
+                rows.append([judge["judge"], f"{level:g}", n, n / judge["n"], *counts])
         columns = zip(*confusion["counts"], strict=True)
         shares = [sum(column) / judge["n"] for column in columns]
         rows.append(["  share of its answers", "", judge["n"], None, *shares])
-    for levels, rows in tables.items():
-        answers = [f"judge says {level:g}" for level in levels]
-        header = ("confusions", "people say", "n", "share", *answers)
+    for table_levels, rows in tables.items():
+        answers = [f"judge says {level:g}" for level in table_levels]
+        label_heading = "people say (no fractions)" if table_levels[-1] > 1.0 else "people say"
+        header = ("confusions", label_heading, "n", "share", *answers)
         yield ReportTable(header, rows, left=2, digits=3, most=_MAX_PAIRS_LISTED)
 
 
@@ -951,8 +960,9 @@ def _notes(judges: FigureRows, tasks: int) -> Iterator[str]:
                 "people: above 0.5 as 1, below as 0, and 0.5 as a tie, left out"
             )
     reasons = {judge["alternative_annotator"].why.partition(";")[0] for judge in judges}
-    if len(reasons) == 1 and reasons != {""}:
-        yield f"whether a judge is as near to people as a person is was not tested: {reasons.pop()}"
+    if "" not in reasons:
+        reason = "; ".join(sorted(reasons))
+        yield f"whether a judge is as near to people as a person is was not tested: {reason}"
     faults = dict.fromkeys(judge["question"] for judge in judges if judge["is_turned"])
     if faults:
         yield (

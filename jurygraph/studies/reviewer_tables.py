@@ -41,9 +41,11 @@ def lay_out_sections(figures: Figures, all_tables: bool) -> ReportSections:
     folds = join_names(dict.fromkeys(row["fold"] for row in figures["judges"] if row["fold"]))
     rule = folds and f" A model's is the {folds} (`panel`), without those that lack a quotation."
     yield (
-        f"Each prediction is from other ratings (leave-one-out), never from one of the same item or group.{rule} Alpha "
-        f"is {figures['level']}. Intervals here are over reviewers, those of differences over reviewers and items, "
-        "each for itself; personalized and aggregate are compared on ratings that both predict."
+        "Each prediction is from other ratings (leave-one-out), never from one of the same item or group. Judges "
+        "without a model are yardsticks, which `score` does not have; they learn from all other ratings here and in "
+        f"the history of a run, and its judges from that alone.{rule} Alpha is {figures['level']}. Intervals here are "
+        "over reviewers, those of differences over reviewers and items, each for itself; personalized and aggregate "
+        "are compared on ratings that both predict."
     )
     if all_tables:
         yield from _detail_tables(figures)

@@ -367,7 +367,8 @@ class _JudgeAnswer(NamedTuple):
 @dataclass
 class RunPredictions:
     """The predictions of a judge in a run, by dimension, reviewer and item; `inputs` are those of its reward that count
-    them, by question. `use_by_history` has the judge by the digest of its history, if it has one."""
+    them, by question. `use_by_history` has the judge by the digest of its history, if it has one. `texts` are those of
+    the judged items."""
 
     run: str
     judge: str
@@ -381,6 +382,7 @@ class RunPredictions:
     use_by_history: dict[str, EvaluatorUse] = field(default_factory=dict)
     has_random_examples: bool = False
     queries: set[str] = field(default_factory=set)
+    texts: dict[str, str] = field(default_factory=dict)
 
 
 _ABSENT = "not in the run"
@@ -426,6 +428,7 @@ def read_run(
     """
     judges = {}
     queries: set[str] = set()
+    texts: dict[str, str] = {}
     folder = str(run.folder)
     model = str(run.config.model)
     for use in run.config.evaluators:
@@ -443,13 +446,15 @@ def read_run(
                 use_by_history={digest: use} if digest else {},
                 has_random_examples=shots > 0 and settings.choice == "random",
                 queries=queries,
+                texts=texts,
             )
     if not judges:
         raise InputError(
             f"{folder}: has no judge of reviewers ({', '.join(MODEL_JUDGES)}); name a run with one"
         )
     for group in run.group_records():
-        for trace, _ in run.group(group):
+        for trace, response in run.group(group):
+            texts[trace.response_id] = "" if response is None else response.text  # None: erased
             calls = {call.id: call for call in trace.calls}
             uses = read_uses(run.decision_of(trace.task_id))
             for verdict in verdicts_about_response(trace):

@@ -1,10 +1,19 @@
-"""Meanings of the Greek letters in reports: each is explained once, below its first use (`Report.symbol_meanings`).
+"""Meanings of Greek letters, and of ICC, in reports: each is explained once, where it is first used
+(`Report.symbol_meanings`).
 
 A letter has one meaning in a report, and may have another one in the next, as in the papers.
 """
 
 _ALPHA_MEANING = "agreement beyond chance (Krippendorff); 1 is full agreement, 0 what chance gives"
-AGREEMENT_SYMBOL_MEANINGS = {"alpha": _ALPHA_MEANING, "α": _ALPHA_MEANING}
+_ICC_MEANING = (
+    "intraclass correlation, one-way: where a whole sample is higher, as by a draw of examples that its texts share, "
+    "that counts as noise"
+)
+AGREEMENT_SYMBOL_MEANINGS = {
+    "alpha": _ALPHA_MEANING,
+    "α": _ALPHA_MEANING,
+    "ICC": _ICC_MEANING,
+}
 _KAPPA_MEANING = "agreement beyond chance (Cohen); 1 is full agreement, 0 what chance gives"
 RELIABILITY_SYMBOL_MEANINGS = AGREEMENT_SYMBOL_MEANINGS | {"κ": _KAPPA_MEANING}
 JUDGE_STUDY_SYMBOL_MEANINGS = {

@@ -183,6 +183,12 @@ def test_what_a_wide_table_says_of_an_item_is_in_each_vote(tmp_path: Path, field
             {"raters": ["ann"]},
             "line 2, field ann: is '3,5', with a decimal comma; write 3.5",
         ),
+        (
+            "wide",
+            [["name", "ann", "note"], ["a", "3", ""], ["", "", "1 to 5"], ["", "4", ""]],
+            {"item": "name", "raters": ["ann"]},
+            "line 4, field name: `item` is",
+        ),
     ],
 )
 def test_what_is_no_such_export_is_named_with_its_place(

@@ -106,7 +106,7 @@ def test_a_page_begins_with_what_may_be_concluded_and_names_what_repeats_least(
         "Judged by code alone: whether it judges rightly cannot be concluded, since no labels of people are given "
         "(--labels); the figures say how it behaves."
     ), (heading, first[:300])
-    assert "Two samples on judge correlate by " in page
+    assert "Two samples on judge agree by ICC " in page
     assert "| correlation of two samples on judge, run |" in page
 
 

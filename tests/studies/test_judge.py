@@ -658,6 +658,9 @@ def test_means_of_grades_have_a_distance_and_no_accuracy_that_equal_fractions_wo
     headers = [title for table in result.tables for title in table.header]
     assert not [title for title in headers if "accuracy" in title and "pairwise" not in title]
     assert "mean distance" in headers
+    (table,) = [table for table in result.tables if table.header[0] == "confusions"]
+    assert [row[1] for row in table.rows] == ["2", "4", ""], "7/3 and 8/3 have no row"
+    assert table.header[1] == "people say (no fractions)"
 
 
 def test_a_judge_of_numbers_is_compared_with_their_median_which_no_constant_is_nearer_than() -> (
@@ -822,6 +825,10 @@ def test_a_judge_for_a_reviewer_is_compared_with_that_reviewer_alone() -> None:
     ]
     (study,) = join_labels_with_judgements([run], labels(*people))
     assert [row.target for row in study.rows] == [1.0]
+    untested = (
+        "was not tested: each question predicts one person, with whom `study reviewers` compares"
+    )
+    assert untested in " ".join(report([study]).notes)
     with pytest.raises(InputError, match="no judge is of a reviewer who gave a label"):
         join_labels_with_judgements([run], labels(people[1]))
 

@@ -3,6 +3,7 @@
 A command here is a function that returns the report of its study; `make_report_command` adds the options for its forms.
 """
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -714,7 +715,13 @@ def reviewers(
     if min_confidence is not None:
         votes["min_confidence"] = min_confidence / 100.0
     study = _ReviewerStudy(
-        ratings=ratings, items=items, columns=columns, judges=judges, shots=shots, seeds=seeds
+        ratings=ratings,
+        items=items,
+        columns=columns,
+        judges=judges,
+        shots=shots,
+        seeds=seeds,
+        has_runs=bool(run),
     )
     options = ScoreOptions(
         tasks="",  # each run has its own
@@ -750,6 +757,7 @@ class _ReviewerStudy:
         judges: str | None,
         shots: str,
         seeds: int,
+        has_runs: bool,
     ) -> None:
         from jurygraph.studies.agreement import read_parts
         from jurygraph.studies.reviewers import plan_runs, texts_of
@@ -761,7 +769,7 @@ class _ReviewerStudy:
         self._texts = texts_of(self._file, item_texts)
         self._shots = [_parse_count(count) for count in split_names(shots)]
         self._seeds = seeds
-        self._judges = _choose_compared_judges(judges, self._texts)
+        self._judges = _choose_compared_judges(judges, has_runs or bool(self._texts))
         self._parts = read_parts([self._file], repeat_remedy="keep one of the scores")
         self._designs = plan_runs(self._judges, self._shots, seeds)
         self._prompts: dict[str, str] = {}
@@ -834,6 +842,7 @@ class _ReviewerStudy:
             read_earlier_ratings,
             read_run,
             refuse_runs_of_other_names,
+            texts_of,
         )
         from jurygraph.studies.reviewers import report as compare_judges
 
@@ -848,12 +857,13 @@ class _ReviewerStudy:
         parts = read_parts([ratings])
         refuse_runs_of_other_names(runs, parts)
         joined_predictions = join_runs(runs, parts)
-        earlier = read_earlier_ratings(runs, ratings, self._texts)
+        judged_texts = texts_of(ratings, ChainMap(self._texts, *(run.texts for run in runs)))
+        earlier = read_earlier_ratings(runs, ratings, judged_texts)
         if earlier:
             print_message(
                 f"judges without a model also learn from ratings of other items in the runs' history: {len(earlier)}"
             )
-        texts = {example.key: example.text for example in earlier} | self._texts
+        texts = {example.key: example.text for example in earlier} | judged_texts
         with progress("embedding", len(texts), "texts") as advance:
             vectorize = (
                 tf_idf if embedder is None else EmbeddedTexts(open_embedder(embedder), advance)
@@ -875,16 +885,16 @@ class _ReviewerStudy:
         yield "next, with a run of new responses (who pays): jurygraph study ranking RUN"
 
 
-def _choose_compared_judges(judges: str | None, texts: Mapping[str, str]) -> Sequence[str]:
+def _choose_compared_judges(judges: str | None, has_texts: bool) -> Sequence[str]:
     from jurygraph.studies.reviewer_tables import BASELINES_WITHOUT_MODEL
     from jurygraph.studies.reviewers import MODEL_JUDGES
 
     if judges is None:
-        return [name for name in BASELINES_WITHOUT_MODEL if texts or name != "neighbours"]
+        return [name for name in BASELINES_WITHOUT_MODEL if has_texts or name != "neighbours"]
     names = select_known_names(
         "--judges: unknown judge", split_names(judges), (*BASELINES_WITHOUT_MODEL, *MODEL_JUDGES)
     )
-    if "neighbours" in names and not texts:
+    if "neighbours" in names and not has_texts:
         raise InputError("--judges neighbours: compares texts; name a file of them with --items")
     return names
 

@@ -276,12 +276,13 @@ def test_columns_of_a_wide_table_have_people_and_dimensions_and_its_texts_make_t
 def test_columns_of_a_wide_table_that_are_not_read_are_said(
     run: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / "wide.csv").write_text("id,Agent,Question,text,ann\na,x,Why?,So.,5\n")
+    (tmp_path / "wide.csv").write_text("id,Agent,Question,text,ann\na,x,Why?,So.,5\n,,,Stars.,\n")
     command = ("import", "wide", "wide.csv", "--rater-columns", "ann", "--out", "r.jsonl")
     assert run(*command).code == run(*command, "--column", "agent=Agent").code == 0
-    first, second = caplog.messages
+    notes, first, _, second = caplog.messages
     assert first.startswith("wide.csv: not read: Agent, Question; --column agent=C names one of ")
     assert second.startswith("wide.csv: not read: Question; ")
+    assert notes == "wide.csv: rows left out without an item and ratings: 1"
 
 
 def test_reasons_of_a_wide_table_are_their_persons_and_offered_where_a_column_has_a_raters_name(

@@ -22,6 +22,7 @@ def test_the_tables_split_rewards_and_scores(sampled_run: Path, run: Command):
     assert lines.pop(0).startswith(
         "Whether one sample of judge is reliable, 0.8 or more, cannot be"
     )
+    assert lines.pop(0).startswith("ICC: intraclass correlation, one-way: where a whole sample")
     assert lines[0].endswith("run: rewards of 7 responses to 4 tasks")
     assert lines[2] == "variance between units variance share"
     assert "mean reward: 0.6857 (" in ended.out

@@ -89,9 +89,13 @@ def test_the_runs_are_made_read_and_continued(
     }
     options = [option for name in sorted(runs) for option in ("--run", out / name)]
     least = ("--min-confidence", 80)
-    sure = run("study", "reviewers", tmp_path / "history.jsonl", *options, *least, "--json")
-    unsure = next(one for one in json.loads(sure.out)["judges"] if one["judge"] == "zero-shot")
+    without_texts = [{**row, "text": None} for row in rows(SCORES)]
+    ratings = write_history(tmp_path, without_texts, "ratings.jsonl")
+    sure = run("study", "reviewers", ratings, *options, *least, "--json")
+    judged = {one["judge"]: one for one in json.loads(sure.out)["judges"]}
+    unsure = judged["zero-shot"]
     assert (unsure["answered"], unsure["left_out"]) == (0, {"confidence below 80": 18})
+    assert judged["neighbours"]["answered"] == 18, "the runs have the texts"
 
 
 def test_ratings_are_read_by_the_columns_of_the_config_and_those_off_its_scale_are_left_out(
