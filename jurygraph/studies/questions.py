@@ -8,6 +8,7 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
@@ -384,18 +385,31 @@ def _describe_label(fit: FittedConsensus, item: Figures) -> Label:
 
 
 def _list_certainties(fit: FittedConsensus) -> dict[Any, float]:
-    """Return by item how sure its label is, in [0, 1]: by stableval its probability, else its share of the labels.
+    """Return by item how sure its label is, in [0, 1]: by stableval its probability, by adjusted-mean that of a mean
+    nearest to it, by other methods its share of the labels.
 
-    An item without labels has no share. Hard labels of the model, taken as certain, would say nothing.
+    Gold is certain, and an item without labels has no share. Hard labels of the model, taken as certain, would say
+    nothing.
     """
     votes = fit.model.votes
+    likeliest = fit.item_posteriors.likeliest_labels()
     if fit.method == "stableval":
-        probabilities = fit.item_posteriors.posterior.max(axis=1).round(_DIGITS).tolist()
-        return dict(zip(votes.items, probabilities, strict=True))
-    same_counts = votes.counts[np.arange(len(votes.items)), fit.item_posteriors.likeliest_labels()]
-    label_counts = votes.counts.sum(axis=1)
-    shares = (same_counts / np.maximum(label_counts, 1)).round(_DIGITS).tolist()
-    return dict(compress(zip(votes.items, shares, strict=True), votes.has_label))
+        certainties = fit.item_posteriors.posterior.max(axis=1)
+    elif fit.adjusted is not None and fit.method == "adjusted-mean":
+        classes = np.array(fit.ballots.classes, dtype=np.float64)
+        edges = np.r_[-np.inf, (classes[1:] + classes[:-1]) / 2.0, np.inf]
+        errors = np.maximum(fit.adjusted.standard_errors, np.finfo(float).tiny)
+        below, above = (
+            ndtr((edges[likeliest + side] - fit.adjusted.means) / errors) for side in (0, 1)
+        )
+        certainties = above - below
+    else:
+        same_counts = votes.counts[np.arange(len(votes.items)), likeliest]
+        certainties = same_counts / np.maximum(votes.counts.sum(axis=1), 1)
+    found = dict(zip(votes.items, certainties.round(_DIGITS).tolist(), strict=True))
+    if fit.method != "stableval":
+        found = dict(compress(found.items(), votes.has_label))
+    return found | dict.fromkeys(found.keys() & fit.ballots.gold.keys(), 1.0)
 
 
 def _consensus_cells(fit: FittedConsensus) -> dict[str, Mapping[str, _Cell]]:

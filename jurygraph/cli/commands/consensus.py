@@ -176,7 +176,8 @@ def consensus(
         option(
             "F",
             "Write a label of each item and question as .csv or .xlsx for `study judge`, none at ties, its `certainty` "
-            "(by stableval its probability, else its share of the labels), and why it is in doubt; of numbers also the "
+            "(by stableval its probability, by adjusted-mean that the mean is nearest to it, else its share of the "
+            "labels; gold: 1), and why it is in doubt; of numbers also the "
             "mean of its `labels`, and that without each person's leniency, within the scale, lowest first, and by "
             "adjusted-mean its standard error.",
         ),
@@ -304,9 +305,13 @@ def _suggest_next(fits: Sequence[FittedConsensus], compare: bool, gold: Path | N
 def _suggest_round(files: Sequence[VotesFile]) -> str:
     """Return the commands by which people label again what is in doubt, of the files that have texts, if any has."""
     texts = next((shell_quote(file.path) for file in files if "text" in file.columns), "ITEMS")
+    command = _describe_command()
+    saved = "consensus.json"
+    if saved in command:  # as `--before`: the shell empties it before it is read
+        saved = "consensus-2.json"
     return (
-        f"to label again what is in doubt: `{_describe_command()} --json > consensus.json`, then `jurygraph assign "
-        f"{texts} --ambiguous consensus.json --reviewers A,B --out again`; a tie has no label until then, or until an "
+        f"to label again what is in doubt: `{command} --json > {saved}`, then `jurygraph assign "
+        f"{texts} --ambiguous {saved} --reviewers A,B --out again`; a tie has no label until then, or until an "
         "expert decides it: --gold FILE"
     )
 

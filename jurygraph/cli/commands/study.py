@@ -859,10 +859,6 @@ class _ReviewerStudy:
         joined_predictions = join_runs(runs, parts)
         judged_texts = texts_of(ratings, ChainMap(self._texts, *(run.texts for run in runs)))
         earlier = read_earlier_ratings(runs, ratings, judged_texts)
-        if earlier:
-            print_message(
-                f"judges without a model also learn from ratings of other items in the runs' history: {len(earlier)}"
-            )
         texts = {example.key: example.text for example in earlier} | judged_texts
         with progress("embedding", len(texts), "texts") as advance:
             vectorize = (

@@ -204,7 +204,7 @@ def test_gold_has_a_column_for_each_question_that_it_knows(run: Command, tmp_pat
     ended = run(*command)
     assert ended.code == 0, ended.err
     row = read_table(tmp_path / "table.csv")[DOUBTFUL]
-    assert (row["tone"], row["tone gold"], row["tone certainty"]) == ("kind", "kind", "0.5")
+    assert (row["tone"], row["tone gold"], row["tone certainty"]) == ("kind", "kind", "1.0")
     assert row["in doubt"] == "accuracy: one vote decides", "what is known is not"
     table(tmp_path / "both.csv", {"item": "t3", "agent": "m2", "tone": "maybe"})
     refused = run("consensus", "labels.csv", *COLUMNS, "--gold", "both.csv")
