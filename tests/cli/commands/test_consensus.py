@@ -4,7 +4,9 @@ import csv
 import json
 import re
 import shlex
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import pytest
@@ -516,6 +518,18 @@ def test_classes_that_differ_only_in_case_are_said_to_be_two(run: Command, tmp_p
     )
 
 
+def check_certainties_of_stars(rows: Iterable[Mapping[str, str]]) -> None:
+    """Each is the probability that the mean is nearer to its star than to another."""
+    for row in rows:
+        label, mean, error = (
+            float(row[name]) for name in ("label", "adjusted_mean", "standard_error")
+        )
+        lower, upper = (-99 if label == 1 else label - 0.5), (99 if label == 5 else label + 0.5)
+        known = NormalDist(mean, error)
+        probability = known.cdf(upper) - known.cdf(lower)
+        assert float(row["certainty"]) == pytest.approx(probability, abs=2e-3)
+
+
 def test_stars_of_a_small_panel_are_labelled_again_where_their_adjusted_mean_is_least_sure(
     run: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -556,6 +570,9 @@ def test_stars_of_a_small_panel_are_labelled_again_where_their_adjusted_mean_is_
     assert "--above: no adjusted mean has a standard error above 4; here it is 0.9" in highest
     table(tmp_path / "new.csv", {"item": "one", "annotator": "ann", "label": 3})
     second = (*named[:2], "new.csv", *named[2:], "--before", "c.json")
+    (tmp_path / "consensus.json").write_text(saved)
+    third = run(*second[:-1], "consensus.json")
+    assert "--before consensus.json --json > consensus-2.json`, then" in third.err
     moved = run(*second, "--labels-out", "labels.csv")
     assert moved.out.startswith(
         "new labels: 1; likeliest labels that changed: 0, ties that are resolved: "
@@ -571,6 +588,7 @@ def test_stars_of_a_small_panel_are_labelled_again_where_their_adjusted_mean_is_
         labels_by_item = {row["item"]: row for row in csv.DictReader(file)}
     assert labels_by_item["far"]["label"] == "3"
     assert labels_by_item["far"]["doubt"] == "unsure mean"
+    check_certainties_of_stars(labels_by_item.values())
     refused = run(*second, "--method", "majority")
     assert refused.err == "error: --before: has other method; give --method adjusted-mean\n"
     words = run("consensus", "votes.csv", "--method", "adjusted-mean")
