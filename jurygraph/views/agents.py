@@ -127,10 +127,7 @@ class AgentDifference:
                 f" {failed_text} left out; with all {self.units} it would be between {range_text}."
             )
         if not self.is_paired:
-            sentence += (
-                " No task of one id has answers of both, which would pair them, so that harder ones count for both; in "
-                "labels, --group names what they share."
-            )
+            sentence += " No task, by its id, has answers of both, so that a harder one counts for one of them alone."
         elif self.unpaired_units:
             units = self._count_units(self.unpaired_units)
             sentence += f" Not in it: {units} that only one of them has."

@@ -361,7 +361,7 @@ def test_agents_that_answered_other_tasks_are_compared_unpaired(tmp_path: Path) 
     lone = next(pair for names, pair in by_names.items() if "lone" in names)
     assert lone.low is None
     assert "how sure that is cannot be told from" in lone.sentences()[0]
-    assert "No task of one id has answers of both, which would pair them" in lone.sentences()[0]
+    assert "No task, by its id, has answers of both" in lone.sentences()[0]
 
 
 def test_a_lead_and_its_turn_are_of_the_tasks_that_both_have(tmp_path: Path) -> None:

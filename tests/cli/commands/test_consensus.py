@@ -26,9 +26,8 @@ QUICK = ("--subsets", 0, "--preset", "converged")
 PRINTED = """\
 large is level with small, though how sure that is cannot be told from 4 answers or more of each: the difference is \
 0.0000 (-1.0000 to 1.0000, all that is possible, unpaired over 4 answers or more of each; rough, with fewer than 20). \
-No task of one id has answers of both, which would pair them, so that harder ones count for both; in labels, --group \
-names what they share. The difference is in units of the labels, such as \
-stars.
+No task, by its id, has answers of both, so that a harder one counts for one of them alone. \
+The difference is in units of the labels, such as stars.
 guessing is not ruled out, and more labels would tell: cy 0.000 (-0.752 to 0.752)
 probabilities, 1.000 on average, are too sure: the model has too few labels
 5 of 12 items with two labels or more are unanimous (41.7%), and of the pairs of labels of such an item 68.1% agree; \
