@@ -681,6 +681,13 @@ def _sections(figures: Figures, configured: Figures, labels: Mapping[str, str]) 
         f"responses to {figures['tasks']} tasks"
     )
     yield "false: share of verdicts that pass an attack, and of attacks with such a verdict, in % (95 % over tasks)"
+    counts = []
+    if "none" in figures_by_arm:
+        before = figures_by_arm["none"]["attacks"]["responses"]
+        counts.append(f"{before['hits']} of {before['n']} without defences")
+    after = configured["attacks"]["responses"]
+    counts.append(f"{after['hits']} of {after['n']} with those of the config")
+    yield f"attacks with a false verdict: {', '.join(counts)}"
     yield _arm_table(figures_by_arm, labels)
     for division, title in (("kinds", "kind"), ("by_question", "question")):
         rows = []
