@@ -261,7 +261,7 @@ def read_reviewer_sheet(run: Run, options: TableOptions, questions: Mapping[str,
                 scales[verdict.question] = " ({:g} to {:g})".format(*verdict.scale)
             if verdict.confidence is not None and explained.effect != "discarded":
                 confidences[verdict.question].append(verdict.confidence)
-        given = options.numbers.get(trace.response_id, {})
+        ratings = options.numbers.get(trace.response_id, {})
         values = [predictions.get(question) for question in questions]
         predicted = [value for value in values if value is not None]
         cells: list[JsonValue] = [
@@ -272,7 +272,7 @@ def read_reviewer_sheet(run: Run, options: TableOptions, questions: Mapping[str,
         ]
         for question, value in zip(questions, values, strict=True):
             confidence = fmean(confidences[question]) if confidences[question] else None
-            cells += [value, confidence, given.get(f"people.{question}")]
+            cells += [value, confidence, ratings.get(f"people.{question}")]
         missing = [
             name for name, value in zip(questions.values(), values, strict=True) if value is None
         ]

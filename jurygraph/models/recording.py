@@ -259,11 +259,14 @@ class Replay(Backend):
         if self.provider.startswith("langchain:"):
             # what all its requests have beside the usual values may be the object's own
             names = ("temperature", "max_tokens")
-            given = [
+            parameters_by_request = [
                 {(name, request.parameters.get(name)) for name in names} for request in requests
             ]
-            own = set.intersection(*given) - {("temperature", 0.0), ("max_tokens", max_tokens)}
-            self.own_parameters = dict(own) or None
+            shared_parameters = set.intersection(*parameters_by_request) - {
+                ("temperature", 0.0),
+                ("max_tokens", max_tokens),
+            }
+            self.own_parameters = dict(shared_parameters) or None
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return the recorded reply. Raises `Fault` of kind `unrecorded` that names what differs."""

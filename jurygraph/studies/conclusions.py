@@ -622,10 +622,10 @@ def _describe_planned_pair(row: Figures, judges: FigureRows, persons: FigureRows
         f"for these reviewers the error of {row['first']} is {_cell_text(row['of_these'])} above that of "
         f"{row['second']}."
     )
-    of_others = f"For other reviewers like these: {_describe_nearer_judge(row)}"
+    outlook = f"For other reviewers like these: {_describe_nearer_judge(row)}"
     noun = "reviewers (and items in proportion)"
-    of_others += describe_needed_count(row["absolute"], 0.0, len(persons), noun)
-    return " ".join([of_these, *_describe_gains(persons), of_others])
+    outlook += describe_needed_count(row["absolute"], 0.0, len(persons), noun)
+    return " ".join([of_these, *_describe_gains(persons), outlook])
 
 
 def has_equal_predictions(row: Figures) -> bool:

@@ -187,10 +187,10 @@ def predict_after(
         for _, rating in ratings.rows
         if rating.score is not None and (rating.dimension or None) == part.dimension
     ]
-    whole = to_dimension_ratings(part.name, [*rows, *judged_rows])
+    all_ratings = to_dimension_ratings(part.name, [*rows, *judged_rows])
     # the judged ratings are in the same order there, as no other is of their items
-    is_judged = np.isin(whole.item, np.searchsorted(whole.items, part.items))
-    for prediction in predict(whole, *settings):
+    is_judged = np.isin(all_ratings.item, np.searchsorted(all_ratings.items, part.items))
+    for prediction in predict(all_ratings, *settings):
         yield replace(prediction, values=prediction.values[:, is_judged])
 
 

@@ -144,11 +144,11 @@ class TableQuery:
         return self.sort.startswith("-")
 
 
-def refuse_unknown_parameters(parameters: Iterable[str], known: Sequence[str]) -> None:
+def refuse_unknown_parameters(parameters: Iterable[str], parameter_names: Sequence[str]) -> None:
     """Raise `InputError` for a name in an address that its page does not know: else it would show something else."""
     for name in parameters:
-        if name not in (*known, "token") and not name.startswith("label."):
-            hint = did_you_mean(name, known) or f"known: {', '.join(known)}"
+        if name not in (*parameter_names, "token") and not name.startswith("label."):
+            hint = did_you_mean(name, parameter_names) or f"known: {', '.join(parameter_names)}"
             raise InputError(f"this page has no parameter {name!r}; {hint}")
 
 

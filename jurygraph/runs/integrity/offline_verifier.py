@@ -416,21 +416,29 @@ class StoredTrace(NamedTuple):
     def read(cls, body: Any, first_text: int, questions: "list[str]") -> "StoredTrace":
         verdicts = body["verdicts"]
         scores = [
-            (questions[one["question"]], one.get("sample", 0), one.get("score")) for one in verdicts
+            (questions[verdict["question"]], verdict.get("sample", 0), verdict.get("score"))
+            for verdict in verdicts
         ]
-        places = [body.get("about"), *(one.get("text") for one in verdicts)]
-        texts = [None if place is None else first_text + place for place in places]
+        text_indices = [body.get("about"), *(verdict.get("text") for verdict in verdicts)]
+        texts = [None if index is None else first_text + index for index in text_indices]
         return cls(body.get("agent"), scores, texts)
 
     def check(self, trace: Any, statements: "dict[int, str]") -> None:
         """Check a line of traces.jsonl against the record; of an erased text nothing is said."""
         require(trace["agent"] == self.agent, "has another agent than its record")
-        shown = [one for one in trace["verdicts"] if one["about"] == trace["response_id"]]
-        scores = [(one["question"], one["sample"], one["score"]) for one in shown]
+        own_verdicts = [
+            verdict for verdict in trace["verdicts"] if verdict["about"] == trace["response_id"]
+        ]
+        scores = [
+            (verdict["question"], verdict["sample"], verdict["score"]) for verdict in own_verdicts
+        ]
         require(scores == self.scores, "has other scores than its record")
-        said: list[Any] = [trace["labels"]]
-        said += [[one["reason"], [e["quote"] for e in one["evidence"]]] for one in shown]
-        for statement, text in zip(said, self.texts):  # noqa: B905 - Python 3.8 knows no `strict`
+        trace_statements: list[Any] = [trace["labels"]]
+        trace_statements += [
+            [verdict["reason"], [e["quote"] for e in verdict["evidence"]]]
+            for verdict in own_verdicts
+        ]
+        for statement, text in zip(trace_statements, self.texts):  # noqa: B905 - Python 3.8 knows no `strict`
             is_stored = statement in ({}, ["", []])
             if text is not None:
                 digest = digest_shown(statement)
