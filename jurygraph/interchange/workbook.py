@@ -27,7 +27,7 @@ from jurygraph.messages import (
 )
 from jurygraph.runs.export_table import ExportTable, json_value_to_text
 from jurygraph.runs.reports.bill import CallBill, source_of_reply
-from jurygraph.runs.reports.gates import count_gates, describe_gates
+from jurygraph.runs.reports.gates import GateCounts
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
@@ -113,18 +113,8 @@ def read_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
     columns, rows = read_response_sheet(run, options)
     reward = [column.title for column in columns].index("Reward")
     scored_rows = [row for row in rows if row[reward] is not None]
-    # before all others: these runs are made to hand this on
-    reviewers_by_judge: dict[str, dict[str, str]] = defaultdict(dict)
-    for question in run.reviewer_questions():
-        judge, _, reviewer = question.rpartition("@")
-        reviewers_by_judge[judge][question] = reviewer
-    reviewer_sheets = {}
-    for judge, questions in reviewers_by_judge.items():
-        title = "Reviewers" if len(reviewers_by_judge) == 1 else f"Reviewers, {judge}"
-        title = _FORBIDDEN_TITLE_PATTERN.sub(" ", title)[:_MAX_TITLE_LENGTH]
-        reviewer_sheets[title] = read_reviewer_sheet(run, options, questions)
     return {
-        **reviewer_sheets,
+        **read_reviewer_sheets(run, options),  # before all others, as these runs are made for them
         "Agents": read_agent_sheet(
             run, len(rows)
         ),  # first, so that the file opens on who is better
@@ -143,6 +133,7 @@ def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
     """
     rewards = []
     values: list[JudgedValues] = []
+    gate_counts = GateCounts.begin(run)
     bill = CallBill()
     for call in run.planning_calls():
         bill.add(call, source_of_reply(run, call))
@@ -150,6 +141,7 @@ def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
         unit = unit_name_of_task(run, group.record.key)
         for trace in group.traces:
             rewards.append(unit_rewards(trace, unit))
+            gate_counts.add(trace)
             values += _judged_values(trace, unit)
             for call in map(Call.model_validate, trace.body.get("calls", ())):
                 bill.add(call, source_of_reply(run, call))
@@ -172,7 +164,7 @@ def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
         rows.append(cells)
     sentences = (
         *conclude_ranking(agents),
-        *describe_gates(*count_gates(run)),
+        *gate_counts.describe(),
         describe_jury_votes(run),
     )
     for sentence in filter(None, sentences):
@@ -241,59 +233,82 @@ def read_response_sheet(run: Run, options: TableOptions) -> Sheet:
     return [*_RESPONSE_SHEET_COLUMNS, *columns], [cells for _, cells in rows]
 
 
-def read_reviewer_sheet(run: Run, options: TableOptions, questions: Mapping[str, str]) -> Sheet:
-    """Return a row for each response, in the order of the run: what each reviewer would give, and how sure that is.
+def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
+    """Return a sheet for each judge of reviewers and dimension, by title: what each reviewer would give, and how sure.
 
-    Numbers are on the scales of the `questions`, which are those about the reviewers who are their values. Their mean
-    is that of the predictions that there are, while the reward counts what is missing as the worst. What reviewers gave
+    A sheet has a row for each response, in the order of the run; numbers are on the scale of the dimension. The mean is
+    that of the predictions that there are, while the reward counts what is missing as the worst. What reviewers gave
     themselves stands beside it where the options have people's labels.
     """
+    reviewers_by_judge: dict[str, dict[str, str]] = defaultdict(dict)
+    for question in run.reviewer_questions():
+        judge, _, reviewer = question.rpartition("@")
+        reviewers_by_judge[judge][question] = reviewer
+    if not reviewers_by_judge:
+        return {}
     scales: dict[str, str] = {}
-    rows = []
+    rows_by_judge: dict[str, list[SheetRow]] = defaultdict(list)
     for trace, response, _ in options.read_responses(run):
         predictions = run.predicted_scores(trace)
-        answers = defaultdict(list)
-        confidences = defaultdict(list)
-        for explained in run.explain_trace(trace).explained.verdicts:
-            verdict = explained.verdict
-            answers[verdict.question].append(_describe_answer(explained))
-            if verdict.scale is not None and verdict.question in questions:
-                scales[verdict.question] = " ({:g} to {:g})".format(*verdict.scale)
-            if verdict.confidence is not None and explained.effect != "discarded":
-                confidences[verdict.question].append(verdict.confidence)
         ratings = options.numbers.get(trace.response_id, {})
-        values = [predictions.get(question) for question in questions]
-        predicted = [value for value in values if value is not None]
-        cells: list[JsonValue] = [
-            trace.response_id,
-            trace.agent,
-            ERASED_PLACEHOLDER if response is None else response.excerpt(_MAX_ANSWER_LENGTH),
-            fmean(predicted) if predicted else None,
-        ]
-        for question, value in zip(questions, values, strict=True):
-            confidence = fmean(confidences[question]) if confidences[question] else None
-            cells += [value, confidence, ratings.get(f"people.{question}")]
-        missing = [
-            name for name, value in zip(questions.values(), values, strict=True) if value is None
-        ]
-        cells.append(", ".join(missing))
-        cells += [", ".join(answers[question]) for question in questions]
-        rows.append(cells)
-    scale = next(iter(scales.values()), "")
+        verdicts = defaultdict(list)
+        for explained in run.explain_trace(trace).explained.verdicts:
+            verdicts[explained.verdict.question].append(explained)
+            if explained.verdict.scale is not None:
+                scales[explained.verdict.question] = " ({:g} to {:g})".format(
+                    *explained.verdict.scale
+                )
+        text = ERASED_PLACEHOLDER if response is None else response.excerpt(_MAX_ANSWER_LENGTH)
+        for judge, reviewers in reviewers_by_judge.items():
+            predicted = [predictions[name] for name in reviewers if name in predictions]
+            cells: list[JsonValue] = [trace.response_id, trace.agent, text]
+            cells.append(fmean(predicted) if predicted else None)
+            for question in reviewers:
+                confidences = [
+                    explained.verdict.confidence
+                    for explained in verdicts[question]
+                    if explained.verdict.confidence is not None and explained.effect != "discarded"
+                ]
+                cells += [
+                    predictions.get(question),
+                    fmean(confidences) if confidences else None,
+                    ratings.get(f"people.{question}"),
+                ]
+            missing = [reviewer for name, reviewer in reviewers.items() if name not in predictions]
+            cells.append(", ".join(missing))
+            cells += [", ".join(map(_describe_answer, verdicts[name])) for name in reviewers]
+            rows_by_judge[judge].append(cells)
+    sheets = {}
+    for number, (judge, reviewers) in enumerate(reviewers_by_judge.items(), start=1):
+        # long names of judges may begin alike
+        title = "Reviewers" if len(reviewers_by_judge) == 1 else f"Reviewers {number} {judge}"
+        title = _FORBIDDEN_TITLE_PATTERN.sub(" ", title)[:_MAX_TITLE_LENGTH]
+        scale = next((scales[question] for question in reviewers if question in scales), "")
+        sheets[title] = _drop_empty_columns(
+            _reviewer_columns([*reviewers.values()], scale), rows_by_judge[judge]
+        )
+    return sheets
+
+
+def _reviewer_columns(reviewers: Sequence[str], scale: str) -> list[SheetColumn]:
     columns = [
         SheetColumn("Response", 28),
         SheetColumn("Agent", 18),
         SheetColumn(f"Text, up to {_MAX_ANSWER_LENGTH:,} characters", 60),
         SheetColumn(f"Mean of those predicted{scale}", 14, "0.0"),
     ]
-    for question, name in questions.items():
+    for name in reviewers:
         columns += [
-            SheetColumn(f"{name}{scales.get(question, scale)}", 14, "0.0"),
+            SheetColumn(f"{name}{scale}", 14, "0.0"),
             SheetColumn(f"{name}: how sure the judge is", 12, "0%"),
-            SheetColumn(f"{name} gave", 12, "General"),
+            SheetColumn(f"{name} gave", 12),
         ]
     columns.append(SheetColumn("No prediction for", 20))
-    columns += [SheetColumn(f"{name}: answers of the judge", 26) for name in questions.values()]
+    columns += [SheetColumn(f"{name}: answers of the judge", 26) for name in reviewers]
+    return columns
+
+
+def _drop_empty_columns(columns: Sequence[SheetColumn], rows: SheetRows) -> Sheet:
     kept = [index for index in range(len(columns)) if any(row[index] is not None for row in rows)]
     return [columns[index] for index in kept], [[row[index] for index in kept] for row in rows]
 

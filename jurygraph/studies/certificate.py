@@ -17,7 +17,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.clusters import share_with_cluster_interval
 from jurygraph.messages import shell_quote
 from jurygraph.runs.integrity.record_check import require_records_as_written
-from jurygraph.runs.reports.gates import count_gates, describe_gates
+from jurygraph.runs.reports.gates import GateCounts
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.studies import credit, judge_report, reliability, symbols
@@ -205,8 +205,9 @@ def certify(
     sections.append(_unmeasured_figures_table(figures))
     name = ", ".join(judges) or "Judged by code alone"
     summary = _summary_sentences(name, figures)
-    for folder, counts in zip(runs, read(runs, lambda run, advance: count_gates(run)), strict=True):
-        summary += [f"In {folder.name}, {sentence}." for sentence in describe_gates(*counts)]
+    gate_counts = read(runs, lambda run, advance: GateCounts.read(run))
+    for folder, counts in zip(runs, gate_counts, strict=True):
+        summary += [f"In {folder.name}, {sentence}." for sentence in counts.describe()]
     verdicts_on_judges = [figure.conclusion for figure in figures if figure.conclusion]
     if not verdicts_on_judges:
         verdicts_on_judges = [

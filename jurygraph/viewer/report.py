@@ -11,7 +11,7 @@ from itertools import chain, islice
 from jurygraph.display import ProgressCallback
 from jurygraph.explanation import Explanation
 from jurygraph.runs.calls import read_calls
-from jurygraph.runs.reports.gates import count_gates, describe_gates
+from jurygraph.runs.reports.gates import GateCounts
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import Trace
 from jurygraph.viewer.documents import TemplateContext, render_document
@@ -77,7 +77,7 @@ def render_run_report(
     context = {
         **overview,
         "losses": losses,
-        "gates": describe_gates(*count_gates(run)),
+        "gates": GateCounts.read(run).describe(),
         "criteria": find_shared_criteria(run, index.names("task"))
         if losses and template == "brief.html"
         else {},

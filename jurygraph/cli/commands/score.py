@@ -282,7 +282,6 @@ _GATE_OPTION_EXAMPLE = '"mean>=0.8, failed<=2"'
 
 
 def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) -> None:
-    from jurygraph.runs.reports.gates import count_gates, describe_gates
     from jurygraph.runs.run import Run
     from jurygraph.views.juries import describe_jury_votes
 
@@ -303,14 +302,13 @@ def _print_score_result(options: ScoreOptions, work: ScoredWork, as_json: bool) 
     if summary.lowest is not None:
         print_message(f"all rewards:     jurygraph show {run}")
         print_messages(format_lowest_reward_lines(options.run, summary.lowest))
-    with Run.open(options.run) as scored_run:
-        responses, numbers = count_gates(scored_run)
-        print_messages(describe_gates(responses, numbers))
-        if any(use.fold == "majority" for use in work.jury.config.evaluators):
+    print_messages(summary.gates.describe())
+    if any(use.fold == "majority" for use in work.jury.config.evaluators):
+        with Run.open(options.run) as scored_run:
             print_messages(filter(None, [describe_jury_votes(scored_run)]))
     # those that stop good answers to some tasks (docs/safety.md); what the others stop has no content
     for gate in ("reference-copy", "addresses-grader"):
-        if 20 * numbers[gate] > responses:
+        if 20 * summary.gates.numbers[gate] > summary.responses:
             other_gates = [name for name in work.jury.config.safety.gates if name != gate]
             setting = shell_quote(f"safety.gates=[{', '.join(other_gates)}]")
             print_message(

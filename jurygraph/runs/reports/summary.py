@@ -11,6 +11,7 @@ from jurygraph.decision.decide import NO_MAJORITY_DIAGNOSTIC
 from jurygraph.display import format_number
 from jurygraph.messages import format_count, format_number_for_sentence, shorten
 from jurygraph.runs.reports.bill import CallBill
+from jurygraph.runs.reports.gates import GateCounts
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import (
     RecordTexts,
@@ -318,9 +319,9 @@ class Summary:
     Of the responses that were `investigated`, by judges with tools, one or more looked nothing up for those `unseen`,
     of which `unseen_responses` has the first ids.
 
-    Groups may be added in any order: agents, components and evaluators are listed by name. The `bill` is
-    filled by the caller, who knows the sources of the calls; so are the `optional_evaluators`, which `if_missing` may
-    leave out.
+    Groups may be added in any order: agents, components and evaluators are listed by name. The `bill` and the `gates`
+    are filled by the caller, who knows the sources of the calls; so are the `optional_evaluators`, which `if_missing`
+    may leave out.
     """
 
     optional_evaluators: Sequence[str] = ()
@@ -344,6 +345,7 @@ class Summary:
     unseen_responses: list[str] = field(default_factory=list)
     infrastructure_failures: int = 0
     bill: CallBill = field(default_factory=CallBill)
+    gates: GateCounts = field(default_factory=GateCounts)
     _rows_by_agent: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
     _discarded_counts: Counter[str] = field(default_factory=Counter, repr=False)
     undecided_counts: Counter[str] = field(default_factory=Counter, repr=False)

@@ -4,6 +4,7 @@ from functools import partial
 
 from jurygraph.jury import Jury
 from jurygraph.runs.reports.bill import source_of_reply
+from jurygraph.runs.reports.gates import GateCounts
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.stored_groups import read_stored_groups
@@ -16,7 +17,8 @@ def summarize_run(jury: Jury, run: Run) -> Summary:
     All is read from the run, which takes at most 3 % of the time of scoring it by code alone.
     """
     evaluators = jury.evaluators
-    summary = Summary([name for name in evaluators if evaluators[name].task_fields])
+    optional_evaluators = [name for name in evaluators if evaluators[name].task_fields]
+    summary = Summary(optional_evaluators, gates=GateCounts.begin(run))
     add_to_bill = partial(_add_to_bill, summary, jury, run)
     for call in run.planning_calls():
         add_to_bill(call)
@@ -32,6 +34,7 @@ def summarize_run(jury: Jury, run: Run) -> Summary:
                 partial(run.source.ledger.texts_of_record, trace.record),
                 trace.comparable_names,
             )
+            summary.gates.add(trace)
             for content in trace.body.get("calls", ()):
                 add_to_bill(Call.model_validate(content))
     return summary
