@@ -407,6 +407,10 @@ evaluators:
         run("score", project / "tasks.jsonl", "--out", project / "run")
         for name, expected in (("ann", code), ("zero-shot/appeal@ann", 0)):
             assert run("show", project / "run", "--columns", f"predicted.{name}").code == expected
+    run("export", project / "run", "-o", tmp_path / "rewards.xlsx")
+    sheets = load_workbook(tmp_path / "rewards.xlsx").sheetnames
+    # numbered, as long names are cut off
+    assert sheets[:2] == ["Reviewers 1 other appeal", "Reviewers 2 zero-shot appeal"]
 
 
 @pytest.mark.usefixtures("own_cache")
