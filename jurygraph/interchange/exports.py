@@ -32,6 +32,7 @@ from jurygraph.sources.file_rows import NO_NAMES, NameByField
 from jurygraph.sources.files import validate_at_location
 from jurygraph.sources.ratings import NUMERAL_PATTERN, read_decimal_commas, split_column_subject
 from jurygraph.sources.table_rows import (
+    RowWithPlace,
     TableRow,
     column_names_location,
     leave_out_copies,
@@ -182,12 +183,9 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
         )
     person_by_column = dict(map(_parse_rater, columns.raters))
     subject_columns = {*person_by_column, columns.item or "item", "item", "id"}
-    distinct_rows = leave_out_copies(path, read_rows(path))
-    rows = [
-        located_row
-        for located_row in distinct_rows
-        if any(located_row[1].get(name) not in (None, "") for name in subject_columns)
-    ]
+    rows = _leave_out_notes(
+        path, leave_out_copies(path, read_rows(path)), person_by_column, subject_columns
+    )
     people = list(dict.fromkeys(person for person, _ in person_by_column.values()))
     reason_columns = _read_reason_columns(columns.reasons, person_by_column.values(), people)
     read_names = {
@@ -196,9 +194,6 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
         *OTHER_FIELDS,
         *columns.others.values(),
     }
-    note_count = len(distinct_rows) - len(rows)
-    if note_count:
-        _LOGGER.warning("%s: rows left out without an item and ratings: %d", path, note_count)
     for _, row in rows[:1]:
         unread_names = sorted(row.keys() - read_names)
         if unread_names:
@@ -225,6 +220,24 @@ def read_wide_table_answers(path: Path, columns: ExportColumns) -> Iterator[Expo
             yield ExportedAnswer(
                 location, column, row, key, person, value, dimension, answer_fields
             )
+
+
+def _leave_out_notes(
+    path: Path,
+    rows: Sequence[RowWithPlace],
+    rater_columns: Collection[str],
+    subject_columns: Collection[str],
+) -> list[RowWithPlace]:
+    """Return the rows that have an item or a rating; all, if no column is a rater's: none would have a rating."""
+    kept = []
+    for position, row in rows:
+        has_content = any(row.get(name) not in (None, "") for name in subject_columns)
+        if has_content or row.keys().isdisjoint(rater_columns):
+            kept.append((position, row))
+    if len(kept) < len(rows):
+        note_count = len(rows) - len(kept)
+        _LOGGER.warning("%s: rows left out without an item and ratings: %d", path, note_count)
+    return kept
 
 
 def _read_reason_columns(

@@ -283,6 +283,9 @@ def test_columns_of_a_wide_table_that_are_not_read_are_said(
     assert first.startswith("wide.csv: not read: Agent, Question; --column agent=C names one of ")
     assert second.startswith("wide.csv: not read: Question; ")
     assert notes == "wide.csv: rows left out without an item and ratings: 1"
+    (tmp_path / "named.csv").write_text("Reply ID,anna\na,5\n")
+    refused = run("import", "wide", "named.csv", "--rater-columns", "ann", "--out", "n.jsonl")
+    assert "named.csv, line 1: has no column 'ann'; did you mean anna?" in refused.err
 
 
 def test_reasons_of_a_wide_table_are_their_persons_and_offered_where_a_column_has_a_raters_name(
