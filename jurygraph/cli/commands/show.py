@@ -202,8 +202,6 @@ def _show_question(run: Run, response: str, question: str, shows_calls: bool, js
     print_report(json, view.to_json(shows_calls) if json else {}, lines)
 
 
-_DEFAULT_EXPLAIN_LIMIT = 10
-"""So many of the selected responses `explain` prints without `--limit`."""
 _MAX_PROMPT_LENGTH = 200
 """So many characters of a prompt `explain` prints: more than most have of a system message before the question."""
 
@@ -226,20 +224,14 @@ def explain(
     sort: SortColumnOption = None,
     label: LabelFilterOption = None,
     where: WhereOption = None,
-    limit: Annotated[
-        int | None,
-        option(
-            "N",
-            "Explain the first N responses.",
-            min=1,
-            show_default=f"{_DEFAULT_EXPLAIN_LIMIT} of a selection",
-        ),
-    ] = None,
+    limit: Annotated[int | None, option("N", "Explain the first N responses.", min=1)] = None,
     json: JsonOption = False,
 ) -> None:
     """Explain a reward: the points gained and lost, in order of cost. Without options, the lowest one.
 
-    `--label`, `--where`, `--status`, `--agent`, `--sort` and `--limit` choose several responses, as those of `show` do.
+    `--label`, `--where`, `--status` and `--agent` select responses, as those of `show` do; several, such as those of a
+    training step, get an overview. With `--sort`, `--limit`,
+    `--what-if` or `--json` each is explained.
 
     `--what-if` decides again, each time with one verdict at its best value, one decision turned, or one gate passed; no
     model is called. On a terminal lines are broken at its width; a pipe gets them whole. `--json` prints a line for
@@ -249,6 +241,7 @@ def explain(
     Example:
         jurygraph explain run --response task-1/a
         jurygraph explain run --response task-1/a --what-if
+        jurygraph explain run --label step=312
         jurygraph explain run --label step=312 --sort reward --limit 3
     """
     response_selection = ResponseSelection(status, agent, sort, limit, label, where)
@@ -269,19 +262,24 @@ def explain(
 def _explain_selected(
     run: Run, response_selection: ResponseSelection, what_if: bool, json: bool
 ) -> None:
+    """Explain each response, or describe several where nobody asked for each."""
     response_ids = list(response_selection.select(run, lambda trace: trace.response_id))
-    limit = response_selection.limit or _DEFAULT_EXPLAIN_LIMIT
-    for index, response_id in enumerate(response_ids[:limit]):
+    if not response_ids:
+        print_message("no response matches")
+    wants_each = what_if or json or response_selection.sort or response_selection.limit
+    if len(response_ids) > 1 and not wants_each:
+        from jurygraph.views.selection import describe_selection  # lazily: few need it
+
+        sentences = describe_selection(run, response_selection)
+        print_result_lines(wrap_lines(map(escape_line, sentences)))
+        print_message(
+            "--sort reward --limit 3 explains the three lowest, --sort -reward the highest"
+        )
+        return
+    for index, response_id in enumerate(response_ids):
         if index and not json:
             print_result("")
         _print_explanation(run, response_id, what_if, json)
-    if not response_ids:
-        print_message("no response matches")
-    elif len(response_ids) > limit:
-        print_message(
-            f"the first {limit} of {len(response_ids)} responses; --limit N explains more; "
-            "--status, --agent and --sort reward choose which"
-        )
 
 
 def _print_explanation(run: Run, response_id: str, what_if: bool, json: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from openpyxl import load_workbook
 
-from jurygraph.cli.commands import show
+import jurygraph as jg
 from jurygraph.models.request import Request
 from jurygraph.schema import Trace
 from jurygraph.views import rewards
@@ -180,7 +180,7 @@ def test_explain_without_a_response_is_about_the_lowest_reward(
 
 
 def test_explain_takes_what_show_selects_and_says_how_to_narrow_it(
-    scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+    scored_folder: Path, run: Command
 ):
     of_alice = ("explain", scored_folder, "--agent", "alice", "--sort", "reward")
     expected = [
@@ -190,14 +190,38 @@ def test_explain_takes_what_show_selects_and_says_how_to_narrow_it(
     assert run(*of_alice).err == ""
     lines = run(*of_alice, "--json").out.splitlines()
     assert [json.loads(line)["response_id"] for line in lines] == ["salt/a", "door/a"]
-    monkeypatch.setattr(show, "_DEFAULT_EXPLAIN_LIMIT", 1)
-    ended = run(*of_alice)
-    assert ended.out == expected[0]
-    assert ended.err.startswith("the first 1 of 2 responses; --limit N explains more; --status")
-    assert run(*of_alice, "--limit", 2).out == "\n".join(expected)
+    assert run(*of_alice, "--limit", 1).out == expected[0]
     assert (
         "no response has the label step=3" in run("explain", scored_folder, "--label", "step=3").err
     )
+
+
+def test_explain_gives_an_overview_of_a_training_step(tmp_path: Path, run: Command) -> None:
+    config = {"evaluators": ["maths.accuracy", "maths.format"]}
+    folder = tmp_path / "run"
+    with (
+        jg.Jury.from_config({**config, "reward": {"accuracy": 1, "format": 0.5}}) as jury,
+        jury.record(folder),
+    ):
+        for name, answers in {"four": "4 5", "six": "6 6", "none": "1 1"}.items():
+            reference = {"four": "4", "six": "6"}.get(name)
+            task = jg.Task(id=name, query=f"{name}?", reference=reference)
+            texts = [f"The answer is {answer}." for answer in answers.split()]
+            labels = {"step": 7, "phase": "eval" if name == "six" else "train"}
+            jury.score(task, [jg.Response(text=text, labels=labels) for text in texts], step=7)
+    result = run("explain", folder, "--label", "step=7")
+    missing = "(missing: <think>, </think>, <answer>, </answer>, in order with nothing outside)"
+    assert result.out.splitlines() == [
+        "6 responses in 3 groups: 4 ok, 2 failed (maths.accuracy abstained).",
+        "They differ in labels: 4 phase=train, 2 phase=eval.",
+        "Mean reward: 0.75. No signal, as no rewards differ: 2 of 3 groups.",
+        "Spread within groups (mean sd of weight × value): reward 0.3536, accuracy 0.3536, format 0.",
+        "Lowest: Response four@7/2 to task four gets 0. "
+        "Lost 1: accuracy 0 of 1, weight 1 (the final answer '5' is not '4').",
+        "Highest: Response six@7/2 to task six gets 1. "
+        f"Lost 0.5: format 0 on a scale of 0 to 5 (0), weight 0.5 {missing}.",
+    ]
+    assert "--sort reward --limit 3" in result.err
 
 
 @pytest.mark.landing
