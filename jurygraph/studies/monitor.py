@@ -485,6 +485,8 @@ class LabelledSteps:
         self._wait = wait
         self.is_step_of_group: bool | None = None
         """Whether steps are those that groups were recorded with; None until a group is read, if it is not known."""
+        self.only_last_session = False
+        """Whether groups of earlier sessions are left out, of a run that is not followed."""
 
     def __iter__(self) -> Generator[StepGroups, None, None]:
         with Run.open(self._folder) as run:
@@ -508,6 +510,9 @@ class LabelledSteps:
             groups_by_run[ledger_path.parent.name].append(
                 _RecordedGroup(record.seq, record.at, step, "again" in record.content)
             )
+        session_by_run = _number_sessions_of_runs(groups_by_run)
+        if self.only_last_session:
+            groups_by_run = _select_last_session(groups_by_run, session_by_run)
         step_positions: list[tuple[int, int, StepName]] = []
         steps_by_run: dict[str, list[_SessionStep]] = {}
         first_judged_steps = {}
@@ -527,17 +532,17 @@ class LabelledSteps:
         ordered_names = list(numbers_by_step)
         if not any(isinstance(name, str) for name in ordered_names):
             ordered_names.sort(key=float)
-        session_by_run = _number_sessions_of_runs(groups_by_run)
         recurring_names = _find_recurring_steps(first_judged_steps, session_by_run)
         if recurring_names:
             names_text = _join_step_names(ordered_names, recurring_names)
             self.notes.append(
-                f"steps recorded again, as after a restart: {names_text}; all their groups count"
+                f"steps recorded again, as after a restart: {names_text}; all their groups count "
+                "without --sessions last"
             )
         self.notes += _describe_missing_steps(ordered_names)
         last_session = max(session_by_run.values(), default=1)
         # Runs of earlier sessions end where later ones go on.
-        last_runs = [name for name, session in session_by_run.items() if session == last_session]
+        last_runs = [name for name in steps_by_run if session_by_run[name] == last_session]
         last_steps = {name: [step.name for step in steps_by_run[name]] for name in last_runs}
         self.notes += _describe_incomplete_runs(last_steps, ordered_names)
         return {name: numbers_by_step[name] for name in ordered_names}
@@ -651,6 +656,19 @@ def _number_sessions_of_runs(
     return session_by_run
 
 
+def _select_last_session(
+    groups_by_run: Mapping[str, Sequence[_RecordedGroup]], session_by_run: Mapping[str, int]
+) -> dict[str, list[_RecordedGroup]]:
+    """Return the groups of the last session of all runs; a run without one of its groups is left out."""
+    groups_by_session: dict[tuple[int, int], dict[str, list[_RecordedGroup]]] = {}
+    for run_name, groups in groups_by_run.items():
+        for group in groups:
+            session = (group.step and group.step.session) or 1
+            runs = groups_by_session.setdefault((session_by_run[run_name], session), {})
+            runs.setdefault(run_name, []).append(group)
+    return groups_by_session[max(groups_by_session)]
+
+
 def _find_recurring_steps(
     steps_by_run: Mapping[str, Sequence[_SessionStep]], session_by_run: Mapping[str, int]
 ) -> set[StepName]:
@@ -737,18 +755,28 @@ def _join_step_names(ordered_names: Sequence[StepName], chosen: Container[StepNa
 
 
 def read_steps(
-    folder: Path, label: str | None, every: int | None, wait: _WaitFunction
+    folder: Path,
+    label: str | None,
+    every: int | None,
+    wait: _WaitFunction,
+    only_last_session: bool = False,
 ) -> tuple[Generator[StepGroups, None, None], list[str]]:
     """Return the steps of a run by a label or of `every` tasks, and the notes on them, to which reading adds more.
 
-    With neither, they are those of the label `step` if a training has it, else of 32 tasks.
+    With neither, they are those of the label `step` if a training has it, else of 32 tasks. Raises `InputError` where
+    its last session is wanted, and it has no sessions, or is followed.
     """
     may_be_training = label in (None, _TRAINING_STEP_LABEL) and every is None
     is_training = may_be_training and _has_training_steps(folder, wait)
+    if only_last_session and (wait or not is_training):
+        raise InputError(
+            "--sessions last is for the steps of a recorded training; leave out --follow, --every and --step-label"
+        )
     if is_training or label is not None:
         labelled_steps = LabelledSteps(folder, label or _TRAINING_STEP_LABEL, wait)
         if is_training:
             labelled_steps.is_step_of_group = False
+        labelled_steps.only_last_session = only_last_session
         if label is None:
             labelled_steps.notes.append(
                 "steps are those of the responses' label 'step'; --every N counts tasks instead"

@@ -4,7 +4,7 @@ import time
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -37,6 +37,10 @@ def watch(
         int | None,
         option("N", "Group into steps of N tasks.", show_default="the label step, else 32", min=1),
     ] = None,
+    sessions: Annotated[
+        Literal["all", "last"],
+        option(None, "Of a training that was started again: all of it, or the last start alone."),
+    ] = "all",
     arl: Annotated[
         float,
         typer.Option(
@@ -79,7 +83,7 @@ def watch(
     component_weights = monitor.read_component_weights(run)
     penalty_names = {name for name, weight in component_weights.items() if weight < 0}
     analyzer = Analyzer(arl, {"repetition", *penalty_names})
-    steps, notes = monitor.read_steps(run, step_label, every, wait_for_records)
+    steps, notes = monitor.read_steps(run, step_label, every, wait_for_records, sessions == "last")
     try:
         with closing(steps):
             training_steps = monitor.iter_training_steps(steps, component_weights)

@@ -104,8 +104,14 @@ def test_steps_that_a_restart_repeats_have_the_groups_of_both_sessions(
         expected = {8: 2, 9: 2, 10: 4, 11: 4, 12: 2}
         assert count_groups(steps) == {step: ranks * count for step, count in expected.items()}
         assert steps.notes == [
-            "steps recorded again, as after a restart: 10 to 11; all their groups count"
+            "steps recorded again, as after a restart: 10 to 11; all their groups count "
+            "without --sessions last"
         ]
+        steps, notes = read_steps(folder, None, None, None, only_last_session=True)
+        assert {step.name: len(step.groups) for step in steps} == dict.fromkeys(
+            (10, 11, 12), 2 * ranks
+        )
+        assert len(notes) == 1  # what a step is
     train(tmp_path, (11, 12), rank=1)
     with Run.open(tmp_path / "1") as run:
         labels = [trace.labels for trace in run.traces() if trace.labels["step"] == 11]
@@ -191,7 +197,8 @@ def test_a_rank_ends_at_its_last_step_and_not_where_its_restart_ended(
     steps = LabelledSteps(tmp_path, "step")
     assert count_groups(steps)[10] == 6
     assert steps.notes == [
-        "steps recorded again, as after a restart: 9 to 10; all their groups count"
+        "steps recorded again, as after a restart: 9 to 10; all their groups count "
+        "without --sessions last"
     ]
 
 
@@ -203,7 +210,8 @@ def test_a_last_step_that_a_restart_repeats_and_a_step_that_is_missing_are_named
     steps = LabelledSteps(tmp_path / "0", "step")
     assert count_groups(steps)[4] == 4
     assert steps.notes == [
-        "steps recorded again, as after a restart: 4; all their groups count",
+        "steps recorded again, as after a restart: 4; all their groups count "
+        "without --sessions last",
         "there are no groups of step 6, 10 to 11",
     ]
 
@@ -213,7 +221,14 @@ def test_a_restart_has_the_number_of_another_process(train: Any, tmp_path: Path)
     train(tmp_path, (10, 11), process=812)
     steps = LabelledSteps(tmp_path, "step")
     assert list(count_groups(steps).items()) == [(8, 2), (9, 2), (10, 4), (11, 2)]
-    assert steps.notes == ["steps recorded again, as after a restart: 10; all their groups count"]
+    assert steps.notes == [
+        "steps recorded again, as after a restart: 10; all their groups count "
+        "without --sessions last"
+    ]
+    steps.only_last_session = True
+    assert count_groups(steps) == {10: 2, 11: 2}
+    with pytest.raises(InputError, match="leave out --follow, --every and --step-label"):
+        read_steps(tmp_path, None, 4, None, only_last_session=True)
 
 
 def test_processes_that_record_at_the_same_time_are_no_restart(tmp_path: Path) -> None:
