@@ -8,7 +8,7 @@ import asyncio
 import atexit
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
@@ -23,9 +23,11 @@ from jurygraph.integrations.failed_rewards import (
     is_power_of_ten,
 )
 from jurygraph.jury import Jury
+from jurygraph.messages import quote
 from jurygraph.runs.open_ended_recorder import list_recording_folders, resolve_recording_folder
 from jurygraph.runs.recorder import refuse_other_run
 from jurygraph.runs.run import Run, read_group_labels
+from jurygraph.runs.workflows.plans_file import PlansFile
 from jurygraph.schema import Call, Config, Trace
 from jurygraph.schema.plan import FailureRule
 from jurygraph.sources.files import close_on_error, explain_unreadable_file
@@ -55,16 +57,42 @@ def set_training_rule(config: Config, record: str | Path | None = None) -> Confi
     return config.with_failure_rule(rule)
 
 
+class MissingStepWarning:
+    """Logs once that a training stores responses whose step nobody can tell later."""
+
+    def __init__(self) -> None:
+        self._is_logged = False
+
+    def observe(self, groups: Iterable[Group]) -> None:
+        """Look at groups that are to be stored."""
+        for group in groups:
+            has_step = any("step" in response.labels for response in group.responses)
+            if not (has_step or self._is_logged):
+                self._is_logged = True
+                log.warning(
+                    "responses to task %s have no step, so that the record cannot tell this training's steps apart "
+                    "(said once); give each its `step` (TRL: `trainer_state`), or watch it by `--every N`",
+                    quote(group.task.id),
+                )
+
+
 class LazyJury:
     """The jury of a config, for whatever process needs it; `record` is the folder that its groups are stored in.
 
-    `outages` counts its groups without a reward, in this process. Raises as `Jury.from_config`, and InputError for a
-    record that is a file, before a trainer has loaded its policy; nothing is sent or written until a group is scored.
+    `plans` is None, or the file of plans at that path, once the jury is open. `outages` counts the groups without a
+    reward, in this process. Raises as `Jury.from_config`, and InputError for a record that is a file, before a trainer
+    has loaded its policy; nothing is sent or written until a group is scored.
     """
 
-    def __init__(self, config: ConfigSource, record: str | Path | None = None) -> None:
+    def __init__(
+        self,
+        config: ConfigSource,
+        record: str | Path | None = None,
+        plans: str | Path | None = None,
+    ) -> None:
         self._config = Path(config).resolve() if isinstance(config, str | Path) else config
         self._record = record
+        self._plans_path = None if plans is None else Path(plans).resolve()
         if isinstance(self._config, Path) and not self._config.is_file():
             with explain_unreadable_file(str(config)):
                 self._config.stat()
@@ -75,13 +103,16 @@ class LazyJury:
     def _reset_process_state(self) -> None:
         self._guard = Lock()
         self._jury: Jury | None = None
+        self.plans: PlansFile | None = None
         self._process = os.getpid()
         self.outages = OutageGuard()
         self._session = 1
         self._degraded_count = 0
+        self._missing_step_warning = MissingStepWarning()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_config": self._config, "_record": self._record}
+        names = ("_config", "_record", "_plans_path")
+        return {name: self.__dict__[name] for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -98,8 +129,10 @@ class LazyJury:
                     self.outages.record = resolve_recording_folder(self._record)
                 revise = partial(set_training_rule, record=self._record)
                 jury = Jury.from_config(self._config, record=self._record, revise=revise)
-                if self.outages.record is not None:
-                    with close_on_error(jury.close):
+                with close_on_error(jury.close):
+                    if self._plans_path is not None:
+                        self.plans = PlansFile(self._plans_path, jury)
+                    if self.outages.record is not None:
                         self._session = _begin_session(self.outages.record, jury)
                 self._jury = jury
                 # A trainer that ends says nothing to its reward functions. This runs before the connections say that
@@ -131,6 +164,8 @@ class LazyJury:
         return await asyncio.wrap_future(self.open().loop.submit(self._score(groups)))
 
     async def _score(self, groups: Sequence[Group]) -> list[list[Trace]]:
+        if self._record is not None:
+            self._missing_step_warning.observe(groups)
         scored = [traces async for traces in self.open().ascore_many(groups)]
         for trace in chain.from_iterable(scored):
             self._warn_of_degraded_reward(trace)
@@ -157,6 +192,8 @@ class LazyJury:
         with self._guard:
             jury = self._jury
             self._jury = None
+            if self.plans is not None:
+                self.plans.close()
         if jury is not None:
             jury.close()
 

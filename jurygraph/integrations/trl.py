@@ -322,7 +322,7 @@ class JuryScorer:
             return place
 
         self._check_columns({name: [cell] for name, cell in cells.items()}, 1, describe)
-        tasks = read_tasks([prompt], [cells], self._columns, describe)
+        tasks = self._read_tasks([prompt], [cells], describe)
         if is_empty_query(tasks[0].query):
             raise InputError(f"{place}: the prompt is empty; write one, or leave the row out")
         jury = self.jury.open()
@@ -345,7 +345,7 @@ class JuryScorer:
 
         self._check_columns(columns, len(prompts), describe)
         rows = list(_read_rows(columns, len(prompts)))
-        tasks = read_tasks(prompts, rows, self._columns, describe)
+        tasks = self._read_tasks(prompts, rows, describe)
         refuse_unnamed_columns(self.jury.open(), tasks, rows, self._columns, describe)
         self._warn_of_differing_ids(prompts, tasks)
         phase = EVALUATION_PHASE if trainer.is_evaluating else None
@@ -366,10 +366,32 @@ class JuryScorer:
                     read_response(completions[index], labels, f"completion {index + 1} of the call")
                     for index in part
                 ]
-                groups.append(Group(tasks[part[0]], responses, phase=phase))
+                task = tasks[part[0]]
+                plans = self.jury.plans
+                plan = None if plans is None else plans.find(task.id).plan
+                groups.append(Group(task, responses, plan, phase=phase))
                 members.append(part)
         record_count = self.jury.count_records()
         return _TrainerBatch(groups, members, describe, rows, rule, trainer, record_count)
+
+    def _read_tasks(
+        self,
+        prompts: Sequence[Any],
+        rows: Sequence[Mapping[str, Any]],
+        describe: RowDescription,
+    ) -> list[Task]:
+        """Return the task of each row: that of the file of plans, by its id alone, where there is one."""
+        plans = self.jury.plans
+        if plans is None:
+            return read_tasks(prompts, rows, self._columns, describe)
+        tasks = []
+        for index, row in enumerate(rows):
+            try:
+                tasks.append(plans.find(str(row.get(self._columns["id"]))).task)
+            except InputError as error:
+                column = self._columns["id"]
+                raise InputError(f"{describe(index)}, column {column!r}: {error}") from None
+        return tasks
 
     def _check_columns(
         self,
@@ -795,6 +817,7 @@ def reward_function(
     rubric: str | None = None,
     stakeholders: str | None = None,
     record: str | Path | None = None,
+    plans: str | Path | None = None,
     failed: str | float = "auto",
     beside: Sequence[RewardFunction] = (),
     group_size: int | None = None,
@@ -804,9 +827,10 @@ def reward_function(
 
     `reference`, `rubric` and `stakeholders` are names of columns of the data set, and `task_id` that of the tasks' ids.
     Equal prompts in a call are one group, or several of `group_size` samples, by default the trainer's. What is scored
-    is stored in the run `record`, with the trainer's step as the label `step`. `failed` says what a failed reward
-    becomes: `auto` is the trainer's own mask where it has one, else `neutral`. `name` begins what the trainer logs. For
-    other functions use `reward_functions`, which takes the same arguments and makes this one with those in `beside`.
+    is stored in the run `record`, with the trainer's step as the label `step`. With a file of `plans`, as `jurygraph
+    plan` makes it, a row needs its task's id alone. `failed` says what a failed reward becomes: `auto` is the trainer's
+    own mask where it has one, else `neutral`. `name` begins what the trainer logs. For other functions use
+    `reward_functions`, which takes the same arguments and makes this one with those in `beside`.
 
     Raises InputError for a wrong argument.
     """
@@ -822,10 +846,17 @@ def reward_function(
         problem = "beside: has the function of another jury, and TRL counts what fails there as 0"
         hint = "put the evaluators of both into one config, or give the trainer both"
         raise InputError(f"{problem}; {hint}, each with `failed` as `neutral` and its own `name`")
-    scorer = JuryScorer(LazyJury(config, record), columns, failed, group_size, len(beside), name)
+    if plans is not None and any((reference, rubric, stakeholders)):
+        raise InputError(
+            "plans: has the tasks whole; leave out `reference`, `rubric` and `stakeholders`"
+        )
+    scorer = JuryScorer(
+        LazyJury(config, record, plans), columns, failed, group_size, len(beside), name
+    )
     defaults = scorer.jury.open().config.task_defaults
     for field, evaluator in list_task_fields(scorer.jury.open()).items():
-        if columns.get(field, field) is None and not getattr(defaults, field, None):
+        is_given = plans is not None or getattr(defaults, field, None)
+        if columns.get(field, field) is None and not is_given:
             part, example = _PART_AND_EXAMPLE_BY_FIELD[field]
             hint = f"name the column that has it, as in {example}"
             log.warning("%s needs %s for each prompt; %s", evaluator, part, hint)

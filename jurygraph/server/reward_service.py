@@ -23,7 +23,7 @@ from jurygraph.integrations.failed_rewards import (
     fill_failed,
     is_power_of_ten,
 )
-from jurygraph.integrations.lazy_jury import compares_responses
+from jurygraph.integrations.lazy_jury import MissingStepWarning, compares_responses
 from jurygraph.jury import Jury
 from jurygraph.messages import quote
 from jurygraph.runs.open_ended_recorder import GroupName
@@ -109,6 +109,7 @@ class RewardService:
         """Why groups got no rewards; None since one got some."""
         self._compares = compares_responses(jury)
         self._locks = WeakValueDictionary[GroupName, asyncio.Lock]()
+        self._missing_step_warning = MissingStepWarning()
         self._group_guard = OutageGuard()
         self._single_guard = OutageGuard(MAX_GROUPS_WITHOUT_REWARD * SINGLE_RESPONSES_PER_GROUP)
 
@@ -207,6 +208,8 @@ class RewardService:
             phase=submission.policy,
         )
         recorder = self.jury.open_recorder()
+        if recorder is not None:
+            self._missing_step_warning.observe([group])
         # Single responses are no session each: whoever forgets the cohort is refused.
         is_group = submission.cohort_size is not None or len(responses) > 1
         if recorder is None or group.step is None or not is_group:

@@ -3,8 +3,9 @@
 import asyncio
 from collections import OrderedDict
 
+from jurygraph.errors import InputError
 from jurygraph.jury import Jury
-from jurygraph.messages import did_you_mean, quote
+from jurygraph.messages import quote
 from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
 from jurygraph.schema import Plan, Task
 from jurygraph.server.settings import RequestRefusedError
@@ -32,15 +33,14 @@ class TaskPlans:
         return self._tasks is not None
 
     def find(self, task_id: str, field: str = "task_id") -> PlannedTask:
-        """Return a task of the file. Raises `RequestRefusedError` naming the field for an id that it does not have."""
+        """Return a task of the file. Raises `InputError` naming the field for an id that it does not have."""
         if self._tasks is None:
             hint = "send the task itself as `task`, or start the server with --tasks"
-        else:
-            planned_task = self._tasks.get(task_id)
-            if planned_task:
-                return planned_task
-            hint = did_you_mean(task_id, self._tasks.ids) or "name a task of the server's --tasks"
-        raise RequestRefusedError(422, f"{field}: there is no task {quote(task_id)}; {hint}")
+            raise InputError(f"{field}: there is no task {quote(task_id)}; {hint}")
+        try:
+            return self._tasks.find(task_id)
+        except InputError as error:
+            raise InputError(f"{field}: {error}") from None
 
     async def plan(self, task: Task) -> PlannedTask:
         """Return a task of a request with its plan. Raises as `Jury.aprepare`, and `RequestRefusedError` if it names a

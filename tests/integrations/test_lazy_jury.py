@@ -40,7 +40,8 @@ def test_a_record_without_a_group_is_begun_by_the_first_session(
     assert (folder / LEDGER_FILE).is_file()
     jury = LazyJury(CONFIG, folder)
     assert jury.session == 1
-    group = Group(jg.Task(id="a", query="2 + 2?"), [jg.Response(text="it is 0.5")])
+    response = jg.Response(text="it is 0.5", labels={"step": 1})
+    group = Group(jg.Task(id="a", query="2 + 2?"), [response])
     assert [trace.reward.value for (trace,) in asyncio.run(jury.score([group]))] == [0.5]
     jury.close()
     assert caplog.text == ""

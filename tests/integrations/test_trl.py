@@ -64,6 +64,21 @@ def test_every_version_of_trl_takes_it_for_asynchronous_and_it_pickles(
     assert call(sent, ["2 + 2?"] * 4, texts(REWARDS)) == REWARDS
 
 
+def test_with_plans_a_row_needs_its_id_alone(tmp_path: Path, opened: list[JuryReward]) -> None:
+    config, tasks, plans = (tmp_path / name for name in ("jury.yaml", "tasks.jsonl", "plans.jsonl"))
+    config.write_text("evaluators: [maths.accuracy]\n")
+    tasks.write_text('{"id": "four", "query": "2 + 2?", "reference": "4"}\n')
+    assert run_command("plan", tasks, "--config", config, "--out", plans).code == 0
+    with pytest.raises(InputError, match="plans: has the tasks whole; leave out `reference`"):
+        reward_function(config, plans=plans, reference="answer")
+    function = reward_function(config, plans=plans)
+    opened += [function, pickle.loads(pickle.dumps(function))]
+    for copy in opened:
+        assert call(copy, ["a chat"] * 2, ["#### 4", "#### 5"], task_id=["four"] * 2) == [1.0, 0.0]
+        with pytest.raises(InputError, match=r"row 1 .*, column 'task_id': there is no task 'for'"):
+            copy.check([{"prompt": "2 + 2?", "task_id": "for"}])
+
+
 def test_a_config_that_is_gone_is_all_that_another_process_is_told_of(
     tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:

@@ -10,12 +10,15 @@ import pytest
 import jurygraph as jg
 from jurygraph.models.request import Fault, Reply, Request
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
 from tests.command import run_command
 from tests.pages import blocks, read_page
 from tests.server.conftest import TASK, HeldJudge, Served, serving
 
 
-def test_of_requests_that_come_twice_at_once_none_is_lost_or_judged_twice(tmp_path: Path) -> None:
+def test_of_requests_that_come_twice_at_once_none_is_lost_or_judged_twice(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def score_all() -> None:
         judge = HeldJudge(is_held=True)
         async with serving(judge) as served:
@@ -49,6 +52,7 @@ def test_of_requests_that_come_twice_at_once_none_is_lost_or_judged_twice(tmp_pa
     asyncio.run(score_all())
     with Run.open(tmp_path / "run") as run:
         assert len(list(run.traces())) == 100
+    assert caplog.text.count("have no step") == 1
 
 
 def test_step_and_policy_are_labels_of_what_is_stored(tmp_path: Path) -> None:
@@ -270,14 +274,12 @@ def _gym(text: str) -> dict[str, Any]:
     }
 
 
-class Letters:
+class Letters(PlansFile):
     """The planned task of the tests, as `--tasks` gives it."""
 
     ids = ("letter",)
 
     def __init__(self) -> None:
-        from jurygraph.runs.workflows.plans_file import PlannedTask
-
         self.planned: PlannedTask | None = None
 
     def get(self, task_id: str) -> Any:
@@ -285,8 +287,6 @@ class Letters:
 
 
 async def _plan_letters(served: Served, letters: Letters) -> None:
-    from jurygraph.runs.workflows.plans_file import PlannedTask
-
     task = jg.Task(**TASK)
     letters.planned = PlannedTask(task=task, plan=await served.jury.aprepare(task))
 

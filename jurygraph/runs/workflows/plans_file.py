@@ -14,6 +14,7 @@ from typing import Literal
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
 from jurygraph.jury import Jury
+from jurygraph.messages import did_you_mean, quote
 from jurygraph.runs.recorder import build_run_header
 from jurygraph.runs.store.atomic_files import open_replacement_file
 from jurygraph.runs.store.header import RunHeader, differences
@@ -132,6 +133,14 @@ class PlansFile:
         """Return a task with its plan; None if there is none with the id."""
         byte_range = self._places.get(task_id)
         return None if byte_range is None else self._read_planned_task(byte_range)
+
+    def find(self, task_id: str) -> PlannedTask:
+        """Return a task with its plan. Raises `InputError` for an id that the file does not have."""
+        planned_task = self.get(task_id)
+        if planned_task is None:
+            hint = did_you_mean(task_id, self.ids) or "name one that has a plan"
+            raise InputError(f"there is no task {quote(task_id)}; {hint}")
+        return planned_task
 
     def _reread(self, byte_range: ByteRange) -> PlannedTask:
         planned_task = reread_line(self._file, byte_range, model=PlannedTask)
