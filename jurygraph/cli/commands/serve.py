@@ -4,12 +4,13 @@ import asyncio
 import os
 import secrets
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 from jurygraph.cli.interrupts import open_runner
 from jurygraph.cli.jury_loading import collect_jury_notes, find_config, open_jury
@@ -25,15 +26,22 @@ from jurygraph.cli.options import (
 from jurygraph.cli.render.text import print_message, print_messages, print_result, progress
 from jurygraph.cli.streams import ExitCode, add_secrets_to_redact
 from jurygraph.errors import InputError
+from jurygraph.messages import format_count
 from jurygraph.sources.files import explain_unreadable_file
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
+    from jurygraph.models.backend import Backend
     from jurygraph.runs.workflows.plans_file import PlansFile
     from jurygraph.server.settings import ServerSettings
 
 _DEFAULT_PORT = 7577
 _MIN_TOKEN_LENGTH = 16
+_ENDPOINTS = (
+    "/v1/score for TRL, verl, SkyRL (RewardClient), /get_reward for OpenRLHF, /rm for slime, /verify for NeMo Gym; "
+    "/readyz, /metrics"
+)
+_MAX_CONNECTION_SECONDS = 2.0
 
 
 def serve(
@@ -129,7 +137,12 @@ def serve(
         jury.open()
         runner = stack.enter_context(open_runner())
         runner.get_loop().set_default_executor(jury.context.threads)
-        runner.run(_serve(jury, settings, plans, host, port, token))
+        about = [
+            f"config: {path}; token: {'none, as only this machine gets in' if token is None else 'needed'}",
+            f"tasks: {tasks or 'those of requests'}; record: {out or 'none (--out RUN stores groups)'}",
+            _ENDPOINTS,
+        ]
+        runner.run(_serve(jury, settings, plans, host, port, token, about))
 
 
 def _read_access_token(path: Path) -> str:
@@ -176,6 +189,7 @@ async def _serve(
     host: str,
     port: int,
     token: str | None,
+    about: Sequence[str],
 ) -> None:
     """Listen until a signal ends the server; what is in work then ends before this returns."""
     from jurygraph.server.app import RewardServer
@@ -193,12 +207,34 @@ async def _serve(
             for number in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(number, _stop_server, stop_event)
             print_result(f"http://{host}:{bound_port}")
+            print_messages(about)
+            for gateway in jury.gateways.values():
+                print_message(f"judge: {await _describe_connection(gateway.backend)}")
             print_message("Ctrl-C ends it")
             await stop_event.wait()
             await server.drain_requests()
+            counts = service.counts
+            print_message(
+                f"ended: {format_count(counts.groups, 'group')} scored, {counts.rewards} rewards, "
+                f"{counts.failed_rewards} of them failed"
+            )
     finally:
         if jury.gateways:  # their connections belong to this loop
             await jury.gateways.close()
+
+
+async def _describe_connection(backend: "Backend") -> str:
+    """Return the name of a model, and whether a server of its own can be reached now; nothing is asked."""
+    url = urlsplit(backend.endpoint or "")
+    if url.hostname is None or url.port is None:
+        return backend.label
+    try:
+        async with asyncio.timeout(_MAX_CONNECTION_SECONDS):
+            _, writer = await asyncio.open_connection(url.hostname, url.port)
+    except OSError:  # also a timeout
+        return f"{backend.model} cannot be reached at {backend.endpoint}; requests will wait for it"
+    writer.close()
+    return f"{backend.model} at {backend.endpoint}, which can be reached"
 
 
 def _stop_server(stop_event: asyncio.Event) -> None:
