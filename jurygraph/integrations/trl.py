@@ -368,7 +368,7 @@ class JuryScorer:
                 ]
                 task = tasks[part[0]]
                 plans = self.jury.plans
-                plan = None if plans is None else plans.find(task.id).plan
+                plan = None if plans is None else plans.find(task.id, task.id).plan
                 groups.append(Group(task, responses, plan, phase=phase))
                 members.append(part)
         record_count = self.jury.count_records()
@@ -384,14 +384,11 @@ class JuryScorer:
         plans = self.jury.plans
         if plans is None:
             return read_tasks(prompts, rows, self._columns, describe)
-        tasks = []
-        for index, row in enumerate(rows):
-            try:
-                tasks.append(plans.find(str(row.get(self._columns["id"]))).task)
-            except InputError as error:
-                column = self._columns["id"]
-                raise InputError(f"{describe(index)}, column {column!r}: {error}") from None
-        return tasks
+        column = self._columns["id"]
+        return [
+            plans.find(str(row.get(column)), f"{describe(index)}, column {column!r}").task
+            for index, row in enumerate(rows)
+        ]
 
     def _check_columns(
         self,

@@ -41,8 +41,13 @@ class RequestMetrics:
         lines = [*_render_metric("requests_total", "Requests.", status_samples)]
         for name, text, value in (
             *(
-                (f"{name}_total", "Of the groups scored, each once.", value)
+                (f"{name}_total", f"{name.replace('_', ' ').capitalize()}.", value)
                 for name, value in vars(service.counts).items()
+            ),
+            (
+                "reward_sum",
+                "Sum of the rewards that have a value: all but the failed ones.",
+                service.reward_sum,
             ),
             (
                 "incomplete_cohorts_total",
@@ -65,6 +70,11 @@ class RequestMetrics:
             ("judge_outage", "1 without a judge.", service.outage is not None),
         ):
             lines += _render_metric(name, text, [({}, value)])
+        failures = [
+            ({"evaluator": evaluator, "cause": cause, "kind": kind}, count)
+            for (evaluator, cause, kind), count in sorted(service.failure_counts.items())
+        ]
+        lines += _render_metric("failed_judgements_total", "Judgements that failed.", failures)
         lines += self._render_histogram()
         return "\n".join(lines) + "\n"
 
@@ -86,4 +96,4 @@ def _render_metric(name: str, text: str, samples: Iterable[_MetricSample]) -> It
     yield f"# TYPE {metric_name} {kind}"
     for labels, value in samples:
         labels_text = ",".join(f'{label}="{content}"' for label, content in labels.items())
-        yield f"{metric_name}{f'{{{labels_text}}}' if labels_text else ''} {float(value):g}"
+        yield f"{metric_name}{f'{{{labels_text}}}' if labels_text else ''} {float(value):.15g}"

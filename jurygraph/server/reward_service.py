@@ -104,7 +104,8 @@ class RewardService:
         self.cohorts = CohortTable(settings.cohort_wait)
         self.jury = jury
         self.counts = RewardServiceCounts()
-        self._failure_counts: Counter[tuple[str, str, str]] = Counter()
+        self.reward_sum = 0.0
+        self.failure_counts: Counter[tuple[str, str, str]] = Counter()
         self._last_outage: str | None = None
         """Why groups got no rewards; None since one got some."""
         self._compares = compares_responses(jury)
@@ -229,8 +230,9 @@ class RewardService:
             self._begin_outage(error)
             raise
         rewards = [trace.reward.value for trace in traces]
-        self._log_failures(traces)
         if not is_stored:
+            self._log_failures(traces)
+            self.reward_sum += sum(filter(None, rewards))
             self.counts.groups += 1
             self.counts.rewards += len(rewards)
             self.counts.failed_rewards += rewards.count(None)
@@ -260,8 +262,8 @@ class RewardService:
             if failure is None or verdict.superseded:
                 continue
             key = verdict.evaluator, failure.cause, failure.kind
-            self._failure_counts[key] += 1
-            count = self._failure_counts[key]
+            self.failure_counts[key] += 1
+            count = self.failure_counts[key]
             if is_power_of_ten(count):
                 what = "a judgement" if count == 1 else f"{count} judgements so far"
                 log.warning(

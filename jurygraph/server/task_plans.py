@@ -37,10 +37,7 @@ class TaskPlans:
         if self._tasks is None:
             hint = "send the task itself as `task`, or start the server with --tasks"
             raise InputError(f"{field}: there is no task {quote(task_id)}; {hint}")
-        try:
-            return self._tasks.find(task_id)
-        except InputError as error:
-            raise InputError(f"{field}: {error}") from None
+        return self._tasks.find(task_id, field)
 
     async def plan(self, task: Task) -> PlannedTask:
         """Return a task of a request with its plan. Raises as `Jury.aprepare`, and `RequestRefusedError` if it names a

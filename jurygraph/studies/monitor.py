@@ -126,9 +126,10 @@ def report(analyzer: Analyzer) -> Report:
     adverse_count = sum(alert.adverse for alert in analyzer.alerts)
     counts = f"{analyzer.step_count} steps; {len(analyzer.alerts)} alerts, {adverse_count} adverse"
     expected = f"one false alarm is expected in {analyzer.arl:g} steps"
-    table = ReportTable(
-        ("series", "steps", *_SERIES_SUMMARY_NAMES), [list(row.values()) for row in rows]
-    )
+    # as the plots, without what stayed at 0, such as failures
+    moving_rows = [list(row.values()) for row in rows if row["min"] or row["max"]]
+    names = ("series", "steps", *_SERIES_SUMMARY_NAMES[:-1], "later half - earlier")
+    table = ReportTable(names, moving_rows)
     conclusion = _conclude(analyzer, rows, adverse_count)
     sections: list[str | ReportTable] = [table, f"{counts}; {expected}", conclusion]
     return Report(figures, sections, [*past_outages, *_warnings(analyzer)], _plots(analyzer))

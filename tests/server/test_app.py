@@ -498,6 +498,8 @@ def test_figures_and_description_are_served() -> None:
                 "jurygraph_degraded_rewards_total 0",
                 "jurygraph_findings_total 1",
                 "jurygraph_unsupported_findings_total 0",
+                "jurygraph_reward_sum 0.77",
+                'jurygraph_failed_judgements_total{evaluator="criteria",cause="response",kind="malformed"} 1',
                 "jurygraph_request_seconds_count 1",
             ):
                 assert line in figures

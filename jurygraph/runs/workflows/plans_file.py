@@ -134,12 +134,12 @@ class PlansFile:
         byte_range = self._places.get(task_id)
         return None if byte_range is None else self._read_planned_task(byte_range)
 
-    def find(self, task_id: str) -> PlannedTask:
-        """Return a task with its plan. Raises `InputError` for an id that the file does not have."""
+    def find(self, task_id: str, place: str) -> PlannedTask:
+        """Return a task with its plan. Raises `InputError`, which begins with the place, for an id without one."""
         planned_task = self.get(task_id)
         if planned_task is None:
             hint = did_you_mean(task_id, self.ids) or "name one that has a plan"
-            raise InputError(f"there is no task {quote(task_id)}; {hint}")
+            raise InputError(f"{place}: there is no task {quote(task_id)}; {hint}")
         return planned_task
 
     def _reread(self, byte_range: ByteRange) -> PlannedTask:
