@@ -71,7 +71,7 @@ class MissingStepWarning:
                 self._is_logged = True
                 log.warning(
                     "responses to task %s have no step, so that the record cannot tell this training's steps apart "
-                    "(said once); give each its `step` (TRL: `trainer_state`), or watch it by `--every N`",
+                    "(logged once); give each its `step` (TRL: `trainer_state`), or watch it by `--every N`",
                     quote(group.task.id),
                 )
 

@@ -384,7 +384,7 @@ class JuryScorer:
         plans = self.jury.plans
         if plans is None:
             return read_tasks(prompts, rows, self._columns, describe)
-        column = self._columns["id"]
+        column = str(self._columns["id"])
         return [
             plans.find(str(row.get(column)), f"{describe(index)}, column {column!r}").task
             for index, row in enumerate(rows)

@@ -224,7 +224,7 @@ async def _serve(
 
 
 async def _describe_connection(backend: "Backend") -> str:
-    """Return the name of a model, and whether a server of its own can be reached now; nothing is asked."""
+    """Return the name of a model, and whether a server of its own can be reached now; it gets no request."""
     url = urlsplit(backend.endpoint or "")
     if url.hostname is None or url.port is None:
         return backend.label

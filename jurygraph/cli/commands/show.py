@@ -262,7 +262,7 @@ def explain(
 def _explain_selected(
     run: Run, response_selection: ResponseSelection, what_if: bool, json: bool
 ) -> None:
-    """Explain each response, or describe several where nobody asked for each."""
+    """Explain each response, or describe several unless each is wanted."""
     response_ids = list(response_selection.select(run, lambda trace: trace.response_id))
     if not response_ids:
         print_message("no response matches")
