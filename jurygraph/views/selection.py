@@ -4,8 +4,8 @@ An advantage compares the responses of one group, so that spreads are measured w
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, groupby
 from operator import itemgetter
 from statistics import fmean, stdev
 
@@ -18,67 +18,62 @@ from jurygraph.views.rewards import ResponseSelection, make_trace_reader, stored
 _MAX_COUNTS_LISTED = 8
 
 
-class _SelectionFigures:
-    """Counts of the outcomes and labels of responses; their rewards, and the spreads within their groups by name."""
-
-    def __init__(self) -> None:
-        self.groups = 0
-        self.outcomes = Counter[str]()
-        self.labels = Counter[str]()
-        self.rewards: list[tuple[float, str]] = []
-        self.spreads = defaultdict[str, list[float]](list)
-
-    def add_group(self, run: Run, traces: Iterable[Trace]) -> None:
-        self.groups += 1
-        judged = []
-        for trace in traces:
-            self.outcomes[_describe_outcome(trace)] += 1
-            for name, value in run.labels_with_session(trace).items():
-                self.labels[f"{name}={json_value_to_text(value)}"] += 1
-            if trace.reward.value is not None:
-                self.rewards.append((trace.reward.value, trace.response_id))
-                judged.append(trace.reward)
-        if len(judged) > 1:
-            self.spreads["reward"].append(stdev(reward.value or 0.0 for reward in judged))
-            for terms in zip(*(reward.terms for reward in judged), strict=True):
-                points = [term.contribution or 0.0 for term in terms]
-                self.spreads[terms[0].name].append(stdev(points))
-
-
 def describe_selection(run: Run, response_selection: ResponseSelection) -> Iterator[str]:
     """Yield sentences on the selected responses of a run; the lowest and the highest reward come last, with a reason.
 
     One group at a time is in memory. Raises `InputError` for an unknown label, column or agent.
     """
     read = make_trace_reader(run)
-    figures = _SelectionFigures()
+    outcomes = Counter[str]()
+    labels = Counter[str]()
+    rewards: list[tuple[float, str]] = []
+    spreads_by_group = []
     locations = response_selection.select(run, stored_response_location)
     for _, group in groupby(locations, key=itemgetter(0)):
-        figures.add_group(run, map(read, group))
-    total = figures.outcomes.total()
-    groups = format_count(figures.groups, "group")
-    yield f"{format_count(total, 'response')} in {groups}: {_join_counts(figures.outcomes)}."
-    labels = {label: count for label, count in figures.labels.items() if count < total}
-    if labels:  # such as two sessions of a training, or an evaluation at the same step
-        yield f"They differ in labels: {_join_counts(Counter(labels))}."
-    rewards = figures.rewards
+        points = []
+        for trace in map(read, group):
+            outcomes[_describe_outcome(trace)] += 1
+            for name, value in run.labels_with_session(trace).items():
+                labels[f"{name}={json_value_to_text(value)}"] += 1
+            if trace.reward.value is not None:
+                rewards.append((trace.reward.value, trace.response_id))
+                terms = {term.name: term.contribution or 0.0 for term in trace.reward.terms}
+                points.append({"reward": trace.reward.value, **terms})
+        spreads_by_group.append(_measure_spreads(points))
+    groups = format_count(len(spreads_by_group), "group")
+    yield f"{format_count(outcomes.total(), 'response')} in {groups}: {_join_counts(outcomes)}."
+    differing = Counter({label: n for label, n in labels.items() if n < outcomes.total()})
+    if differing:  # such as two sessions of a training, or an evaluation at the same step
+        yield f"They differ in labels: {_join_counts(differing)}."
     if rewards:
-        mean = format_number_for_sentence(fmean(value for value, _ in rewards))
-        equal_count = figures.groups - sum(map(bool, figures.spreads["reward"]))
-        yield f"Mean reward: {mean}. No signal, as no rewards differ: {equal_count} of {groups}."
-        yield from _describe_spreads(figures.spreads)
-        for title, (_, response_id) in (("Lowest", min(rewards)), ("Highest", max(rewards))):
-            reward_sentence, reason, *_ = run.explain(response_id).sentences()
-            yield f"{title}: {reward_sentence} {reason}"
+        yield from _describe_rewards(run, rewards, spreads_by_group)
 
 
-def _describe_spreads(spreads: Mapping[str, Sequence[float]]) -> Iterator[str]:
-    """Yield which components moved the rewards of groups most, where two of a group have one."""
-    means = [(name, fmean(values)) for name, values in spreads.items() if values]
-    means.sort(key=lambda item: (item[0] != "reward", -item[1]))
-    parts = [f"{name} {format_number_for_sentence(spread)}" for name, spread in means]
-    if parts:
+def _measure_spreads(points: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the sd (ddof 1) of each column of a group's rewards and weight × value; none of a single row."""
+    if len(points) < 2:
+        return {}
+    return {name: stdev(row[name] for row in points) for name in points[0]}
+
+
+def _describe_rewards(
+    run: Run, rewards: Sequence[tuple[float, str]], spreads_by_group: Sequence[Mapping[str, float]]
+) -> Iterator[str]:
+    mean = format_number_for_sentence(fmean(value for value, _ in rewards))
+    reward_spreads = [spreads.get("reward", 0.0) for spreads in spreads_by_group]
+    equal_text = f"{reward_spreads.count(0.0)} of {format_count(len(reward_spreads), 'group')}"
+    yield f"Mean reward: {mean}. No signal, as no rewards differ: {equal_text}."
+    values_by_name = defaultdict(list)
+    for name, spread in chain.from_iterable(spreads.items() for spreads in spreads_by_group):
+        values_by_name[name].append(spread)
+    spreads = {name: fmean(values) for name, values in values_by_name.items()}
+    if spreads:
+        names = sorted(spreads, key=lambda name: (name != "reward", -spreads[name]))
+        parts = [f"{name} {format_number_for_sentence(spreads[name])}" for name in names]
         yield f"Spread within groups (mean sd of weight × value): {', '.join(parts)}."
+    for title, (_, response_id) in (("Lowest", min(rewards)), ("Highest", max(rewards))):
+        reward_sentence, reason, *_ = run.explain(response_id).sentences()
+        yield f"{title}: {reward_sentence} {reason}"
 
 
 def _describe_outcome(trace: Trace) -> str:

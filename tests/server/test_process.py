@@ -38,7 +38,12 @@ def _serve(folder: Path, judge: Server) -> "Iterator[tuple[subprocess.Popen[str]
     }
     (folder / "jury.yaml").write_text(json.dumps(config))
     command = [JURYGRAPH, "serve", "--port", "0", "--out", "run"]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+    with (
+        (folder / "log").open("w") as log,
+        subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True
+        ) as process,
+    ):
         assert process.stdout is not None
         try:
             yield process, process.stdout.readline().strip()
@@ -108,5 +113,13 @@ def test_a_server_that_is_asked_to_end_answers_what_it_has(tmp_path: Path) -> No
         judge.release()
         assert scored.result()["rewards"] == [0.9]
         assert process.wait() == 0
+    log = (tmp_path / "log").read_text()
+    for line in (
+        "config: jury.yaml; token: none, as only this machine gets in\n"
+        "tasks: those of requests; record: run\n",
+        f"judge: tiny at {judge.url}, which can be reached\n",
+        "ended: 1 group scored, 1 reward, 0 of them failed\n",
+    ):
+        assert line in log
     with Run.open(tmp_path / "run") as run:
         assert [trace.response_id for trace in run.traces()] == ["letter@1/1"]

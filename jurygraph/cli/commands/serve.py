@@ -215,7 +215,7 @@ async def _serve(
             await server.drain_requests()
             counts = service.counts
             print_message(
-                f"ended: {format_count(counts.groups, 'group')} scored, {counts.rewards} rewards, "
+                f"ended: {format_count(counts.groups, 'group')} scored, {format_count(counts.rewards, 'reward')}, "
                 f"{counts.failed_rewards} of them failed"
             )
     finally:
