@@ -226,8 +226,7 @@ def _revalidate(model: VerdictOrMaterial) -> tuple[VerdictOrMaterial, bytes]:
     """Return the model validated again (`model_copy` and `model_construct` skip that), and its JSON."""
     kind = Verdict if isinstance(model, Verdict) else Material
     # without its digest, and what a user's class has besides
-    known_names = kind.model_fields  # a property of pydantic's, which costs more than the look-ups
-    fields = {name: value for name, value in vars(model).items() if name in known_names}
+    fields = {name: value for name, value in vars(model).items() if name in kind.model_fields}
     try:
         validated_result: VerdictOrMaterial = kind.model_validate(fields)
         return validated_result, kind.__pydantic_serializer__.to_json(validated_result)
