@@ -238,7 +238,8 @@ def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
 
     A sheet has a row for each response, in the order of the run; numbers are on the scale of the dimension. The mean is
     that of the predictions that there are, while the reward counts what is missing as the worst. What reviewers gave
-    themselves stands beside it where the options have people's labels.
+    themselves stands beside it where the options have people's labels, and how far off the predictions for a reviewer
+    are where they have measured errors.
     """
     reviewers_by_judge: dict[str, dict[str, str]] = defaultdict(dict)
     for question in run.reviewer_questions():
@@ -284,27 +285,29 @@ def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
         title = "Reviewers" if len(reviewers_by_judge) == 1 else f"Reviewers {number} {judge}"
         title = _FORBIDDEN_TITLE_PATTERN.sub(" ", title)[:_MAX_TITLE_LENGTH]
         scale = next((scales[question] for question in reviewers if question in scales), "")
-        sheets[title] = _drop_empty_columns(
-            _reviewer_columns([*reviewers.values()], scale), rows_by_judge[judge]
-        )
+        columns = _reviewer_columns(reviewers, scale, options.errors)
+        sheets[title] = _drop_empty_columns(columns, rows_by_judge[judge])
     return sheets
 
 
-def _reviewer_columns(reviewers: Sequence[str], scale: str) -> list[SheetColumn]:
+def _reviewer_columns(
+    reviewers: Mapping[str, str], scale: str, errors: Mapping[str, str]
+) -> list[SheetColumn]:
     columns = [
         SheetColumn("Response", 28),
         SheetColumn("Agent", 18),
         SheetColumn(f"Text, up to {_MAX_ANSWER_LENGTH:,} characters", 60),
         SheetColumn(f"Mean of those predicted{scale}", 14, "0.0"),
     ]
-    for name in reviewers:
+    for question, name in reviewers.items():
+        error = errors.get(question, "")
         columns += [
-            SheetColumn(f"{name}{scale}", 14, "0.0"),
+            SheetColumn(f"{name}{scale} {error}".rstrip(), 14, "0.0"),
             SheetColumn(f"{name}: how sure the judge is", 12, "0%"),
             SheetColumn(f"{name} gave", 12),
         ]
     columns.append(SheetColumn("No prediction for", 20))
-    columns += [SheetColumn(f"{name}: answers of the judge", 26) for name in reviewers]
+    columns += [SheetColumn(f"{name}: answers of the judge", 26) for name in reviewers.values()]
     return columns
 
 

@@ -106,6 +106,7 @@ class Predictions:
     Attributes:
         shots: examples that it was shown; None for all that there are, or where it has none.
         left_out: number of ratings without a prediction, by reason.
+        setting: the judge with its model and number of examples; empty for one without a model.
         calls, cost: of the model, US dollars; None for the cost if a price is unknown.
         reasons: a text for each rating, [n], empty without one; or none at all.
         fold: what a prediction is of several answers of a model, such as "mean of 3 answers".
@@ -117,6 +118,7 @@ class Predictions:
     shots: int | None
     values: Floats
     left_out: Mapping[str, int] = field(default_factory=dict)
+    setting: str = ""
     calls: int = 0
     cost: float | None = 0.0
     reasons: Sequence[str] = ()
@@ -306,6 +308,23 @@ def find_judge_of_reviewers(config: Config) -> EvaluatorUse:
     raise InputError(f"--config: has no judge of reviewers; add one of {', '.join(MODEL_JUDGES)}")
 
 
+def _name_setting(judge: str, model: str, shots: int) -> str:
+    return name_with_examples(f"{judge} ({model})", shots)
+
+
+def read_judge_settings(config: Config) -> dict[str, str]:
+    """Return each judge of reviewers with its model and number of examples, by its name in the config."""
+    return {
+        use.known_as: _name_setting(use.known_as, str(config.model), _count_shots(use))
+        for use in config.evaluators
+        if use.use in MODEL_JUDGES
+    }
+
+
+def _count_shots(use: EvaluatorUse) -> int:
+    return 0 if use.use == "zero-shot" else ReviewerJudge.Params.model_validate(use.params).shots
+
+
 def plan_runs(judges: Sequence[str], shots: Sequence[int], seeds: int) -> list[JudgeRunSetting]:
     """Return the runs that the judges need. Without examples all are `zero-shot`, and a seed changes nothing."""
     settings = [("zero-shot", 0, 0)] if "zero-shot" in judges else []
@@ -434,7 +453,7 @@ def read_run(
     for use in run.config.evaluators:
         if use.use in MODEL_JUDGES:
             settings = ReviewerJudge.Params.model_validate(use.params)
-            shots = 0 if use.use == "zero-shot" else settings.shots
+            shots = _count_shots(use)
             digest = run.header.evaluators[use.known_as].depends_on
             judges[use.known_as] = RunPredictions(
                 folder,
@@ -558,6 +577,7 @@ def _join_seeds(part: DimensionRatings, name: str, seeds: Sequence[RunPrediction
         seeds[0].shots,
         np.array([[answer.value for answer in answers]]),
         left_out=Counter(problems),
+        setting=_name_setting(seeds[0].judge, seeds[0].model, seeds[0].shots),
         calls=sum(tally.number for tally in sent_call_tallies),
         cost=cost,
         reasons=[answer.text for answer in answers],
@@ -893,6 +913,9 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
                 "reviewer": name,
                 "n": rows.sum(),
                 "mae": mae,
+                "mae_by_setting": {
+                    column.setting: mae[column.judge] for column in columns if column.setting
+                },
                 "gain": as_interval(gain),
                 "gain_n": compared.sum(),
                 "gain_p": t_test_p(gain),

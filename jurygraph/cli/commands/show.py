@@ -361,6 +361,10 @@ def export(
     reviewer: ReviewerColumnOption = None,
     agent: AgentColumnOption = None,
     classes: ClassWordsOption = None,
+    study: Annotated[
+        Path | None,
+        option("F", "Saved `study reviewers --json`: xlsx says how far off predictions are."),
+    ] = None,
     *,
     people: PeopleChoice,
 ) -> None:
@@ -408,6 +412,7 @@ def export(
         "parts": parts,
         "advantages": advantages,
         "labels": labels,
+        "study": study,
     }
     for name, is_option_requested in requested_export_options.items():
         if is_option_requested and name not in exporter.option_names:
@@ -455,6 +460,11 @@ def export(
                         people=people,
                     )
                     add_mean_labels(numbers, people_labels, judgements)
+                errors = {}
+                if study is not None:
+                    from jurygraph.studies.measured_errors import read_measured_errors
+
+                    errors = read_measured_errors(study, stored_run)
                 options = TableOptions(
                     texts=texts,
                     questions=questions,
@@ -464,6 +474,7 @@ def export(
                     report=report or ignore_progress,
                     responses=selected,
                     by=by,
+                    errors=errors,
                 )
                 content = exporter.read(stored_run, options, stack)
             _write_or_print_lines(output, content)

@@ -879,6 +879,7 @@ class _ReviewerStudy:
             labels += f" {COLUMN_OPTION_BY_RATING_FIELD[field]} {column}"
         yield f"next: jurygraph study judge {shell_quote(folder)} --labels {labels}"
         yield "next, with a run of new responses (who pays): jurygraph study ranking RUN"
+        yield "next (how far off): this with --json > study.json; jurygraph export RUN -o F.xlsx --study study.json"
 
 
 def _choose_compared_judges(judges: str | None, has_texts: bool) -> Sequence[str]:

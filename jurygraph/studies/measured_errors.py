@@ -1,0 +1,58 @@
+"""How far off the judges of a run are, from a study that was saved: what `export --study` writes beside predictions.
+
+A study is saved as `jurygraph study reviewers --json` prints it. Its errors are of rated items, so that they can stand
+beside predictions of new ones; of another model, or with another number of examples, they would be none of this run.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ConfigDict
+
+from jurygraph.errors import InputError
+from jurygraph.messages import format_count, join_names
+from jurygraph.runs.run import Run
+from jurygraph.schema.frozen_model import FrozenModel, Number
+from jurygraph.sources.artifacts import read_json_object
+from jurygraph.sources.files import validate_at_location
+from jurygraph.studies.reviewers import read_judge_settings
+
+
+class _SavedReviewer(FrozenModel):
+    model_config = ConfigDict(extra="ignore")
+
+    dimension: str | None
+    reviewer: str
+    n: int
+    mae_by_setting: Mapping[str, Number | None]
+
+
+class _SavedStudy(FrozenModel):
+    model_config = ConfigDict(extra="ignore")
+
+    reviewers: tuple[_SavedReviewer, ...]
+
+
+def read_measured_errors(path: Path, run: Run) -> dict[str, str]:
+    """Return how far off each judge of the run is for each reviewer, by question.
+
+    Raises `InputError` where the file is no saved study, or measures none of these judges: of this model, and with as
+    many examples.
+    """
+    hint = "save `jurygraph study reviewers RATINGS --run RUN --json`, of a run of rated items"
+    content = read_json_object(path, "a saved study is", hint)
+    study = validate_at_location(str(path), _SavedStudy, content)
+    settings = read_judge_settings(run.config)
+    errors = {}
+    for question in run.reviewer_questions():
+        subject, _, reviewer = question.rpartition("@")
+        judge, _, dimension = subject.partition("/")
+        for row in study.reviewers:
+            error = row.mae_by_setting.get(settings.get(judge, ""))
+            is_asked = row.dimension in (None, dimension) and row.reviewer == reviewer
+            if error is not None and is_asked:
+                count = format_count(row.n, "rating")
+                errors[question] = f"± {error:.2f} on average over {count}"
+    if not errors:
+        raise InputError(f"{path}: does not measure {join_names(settings.values())}; {hint}")
+    return errors
