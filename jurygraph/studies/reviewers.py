@@ -42,7 +42,7 @@ from jurygraph.inference.clusters import (
 )
 from jurygraph.inference.crossed import crossed_interval, t_test_p
 from jurygraph.interchange.rated_table import item_to_task
-from jurygraph.judges.examples import Example, rated_text
+from jurygraph.judges.examples import Example, rated_text, refuse_scores_off_scale
 from jurygraph.judges.reviewers import Dimension, ReviewerJudge
 from jurygraph.messages import (
     join_names,
@@ -610,22 +610,12 @@ def _rating_keys_of_part(
         yield dimension, part.names[reviewer], part.items[item]
 
 
-def leave_out_scores_off_scale(ratings: RatingsFile, runs: Sequence[RunPredictions]) -> RatingsFile:
-    """Return the ratings without scores off the scales of the runs, which their judges are not shown either."""
-    scales = {name: dim.scale for run in runs for name, dim in run.dimensions.items()}
-    only_dimension = min(scales) if len(scales) == 1 else ""
-    rows = []
-    for line, rating in ratings.rows:
-        low, high = scales.get(rating.dimension or only_dimension, (-math.inf, math.inf))
-        if rating.score is None or low <= rating.score <= high:
-            rows.append((line, rating))
-    return replace(ratings, rows=tuple(rows))
-
-
-def refuse_runs_of_other_names(
-    runs: Sequence[RunPredictions], parts: Sequence[DimensionRatings]
+def refuse_unlike_runs(
+    runs: Sequence[RunPredictions], ratings: RatingsFile, parts: Sequence[DimensionRatings]
 ) -> None:
-    """Raise `InputError` for a run that predicts none of the ratings."""
+    """Raise `InputError` for a run that predicts none of the ratings, or has a scale that they leave."""
+    scales = {name: dim.scale for run in runs for name, dim in run.dimensions.items()}
+    refuse_scores_off_scale(ratings, scales, min(scales) if len(scales) == 1 else "")
     rated_keys = set(chain.from_iterable(_rating_keys_of_part(part, runs) for part in parts))
     for run in runs:
         if rated_keys.isdisjoint(run.verdicts):

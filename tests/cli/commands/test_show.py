@@ -391,7 +391,10 @@ def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_pr
     sheet = load_workbook(project / "rewards.xlsx").worksheets[0]  # opens on it
     assert sheet.title == "Reviewers"
     titles, *to_hand_on = sheet.iter_rows(values_only=True)
-    assert titles[2:4] == ("Mean of those predicted (1 to 5)", "ann (1 to 5) ± 1.00 on average over 1 rating")
+    assert titles[2:4] == (
+        "Mean of those predicted (1 to 5)",
+        "ann (1 to 5) ± 1.00 on average over 1 rating",
+    )
     assert titles[4:6] == ("ann: how sure the judge is", "ann gave")
     assert titles[6:] == ("No prediction for", "ann: answers of the judge")
     assert to_hand_on == [
