@@ -69,8 +69,6 @@ class SheetColumn(NamedTuple):
     number_format: str = "General"
 
 
-_MAX_WORST_RESPONSES = 10
-"""Scored responses with the lowest rewards that have a sheet of their own."""
 _MAX_QUESTION_LENGTH = 300
 _MAX_ANSWER_LENGTH = 1000
 _FOUR_DECIMALS_FORMAT = "0.0000"
@@ -97,6 +95,8 @@ _AGENT_SHEET_COLUMNS = (
     SheetColumn("Is the best better than it?", 70),
 )
 
+_COLUMNS_OF_ONE_AGENT = 7  # without comparisons
+
 _TEXT_TITLES = ("prompt", "text", "in doubt", "warning")
 SheetRow = Sequence[JsonValue]
 SheetRows = Sequence[SheetRow]
@@ -111,21 +111,16 @@ def read_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
         title = _FORBIDDEN_TITLE_PATTERN.sub(" ", f"By {options.by}")[:_MAX_TITLE_LENGTH]
         label_sheets[title] = read_label_sheet(run, options.by)
     columns, rows = read_response_sheet(run, options)
-    reward = [column.title for column in columns].index("Reward")
-    scored_rows = [row for row in rows if row[reward] is not None]
-    return {
-        **read_reviewer_sheets(run, options),  # before all others, as these runs are made for them
-        "Agents": read_agent_sheet(
-            run, len(rows)
-        ),  # first, so that the file opens on who is better
-        **label_sheets,
-        "Worst": (columns, scored_rows[:_MAX_WORST_RESPONSES]),
-        "Rewards": (columns, rows),
-    }
+    agent_sheet = read_agent_sheet(run, len(rows))
+    sheets = read_reviewer_sheets(run, options)  # first, as these runs are made for them
+    if "Agents" in agent_sheet:  # before the others, so that the file opens on who is better
+        sheets |= agent_sheet
+    # a sheet that is there already keeps its place
+    return sheets | label_sheets | {"Rewards": (columns, rows)} | agent_sheet
 
 
-def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
-    """Return the columns of the sheet of agents, and a row for each agent, the best first.
+def read_agent_sheet(run: Run, listed_responses: int) -> dict[str, Sheet]:
+    """Return the sheet `Agents`, with a row for each agent, the best first; of a single one, the sheet `Run`.
 
     The interval is over tasks, or groups of tasks. The components come last, those in which agents differ most first.
     Below the agents stand what the ranking concludes, what the run cost, its models, and how many responses the other
@@ -169,7 +164,10 @@ def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
     )
     for sentence in filter(None, sentences):
         rows.append((sentence,))
-    return columns, [*rows, *_list_run_facts(run, bill, listed_responses, len(rewards))]
+    rows += _list_run_facts(run, bill, listed_responses, len(rewards))
+    if len(agents) < 2:
+        return {"Run": (_AGENT_SHEET_COLUMNS[:_COLUMNS_OF_ONE_AGENT], rows)}
+    return {"Agents": (columns, rows)}
 
 
 def _list_run_facts(run: Run, bill: CallBill, listed: int, responses: int) -> Iterator[SheetRow]:

@@ -198,17 +198,15 @@ def refuse_scores_off_scale(
 
     A rating without a dimension is of the `single_dimension`.
     """
-    located_scores = defaultdict(list)
-    for location, rating in ratings.rows:
-        dimension = rating.dimension or single_dimension
-        if rating.score is not None and dimension in scales:
-            located_scores[dimension].append((rating.score, location))
-    for dimension, scores in located_scores.items():
-        low, high = scales[dimension]
-        for score, location in scores:
+    for dimension, (low, high) in scales.items():
+        scores = {}
+        for location, rating in ratings.rows:
+            if rating.score is not None and dimension == (rating.dimension or single_dimension):
+                scores[location] = rating.score
+        for location, score in scores.items():
             if not low <= score <= high:
-                lowest = min(low, min(scores)[0])
-                highest = max(high, max(scores)[0])
+                lowest = min(low, *scores.values())
+                highest = max(high, *scores.values())
                 raise InputError(
                     f"{ratings.path}, {location}: score {score:g} of {quote(dimension)} is off the scale [{low:g}, "
                     f"{high:g}] of the config; write `scale: [{lowest:g}, {highest:g}]`, or correct the score"

@@ -382,12 +382,12 @@ def export(
     and xlsx need `-o`, which replaces a file. A name that ends in .gz is compressed. csv is UTF-8 without a mark, so
     that Excel garbles letters such as ü of a file that is opened, not imported: give it xlsx.
 
-    The first sheet of xlsx says which agent is better, what it cost, and names the run's models; with --by LABEL the
-    next one says so in each value of a label. Worst has the ten lowest rewards, and Rewards all: question, answer,
-    agent, reward, judged share (both to four decimals) and what was lost in words, with the sum, the lowest first,
-    failed ones last. The last has the columns of csv. A text is never a formula there, whatever it
-    begins with; control characters are escaped, and texts are cut at 32,767 characters. With --where, the first sheet
-    still has all responses.
+    The first sheet of xlsx says which agent is better, what it cost, and names the run's models (of one agent, the
+    sheet Run, after Rewards); with --by LABEL the next one says so in each value of a label. Rewards has question,
+    answer, agent, reward, judged share (both to four decimals) and what was lost in words, with the sum, the lowest
+    first, failed ones last. The last has the columns of csv. A text is never a formula there, whatever it begins with;
+    control characters are escaped, and texts are cut at 32,767 characters. With --where, the first sheet still has all
+    responses.
 
     \b
     Example:

@@ -116,7 +116,14 @@ def test_a_reviewer_who_is_not_in_the_history_is_refused(
     use = judge_use(kind, history=write_history(tmp_path, [*FOUR, *BOB]))
     with Jury.from_config({"evaluators": [use]}) as jury, pytest.raises(PlanError) as refused:
         jury.prepare(task("ann", name))
-    assert str(refused.value) == f"task 't': reviewer '{name}' is not in history.jsonl; {hint}"
+    assert str(refused.value) == (
+        f"task 't': reviewer '{name}' is not in history.jsonl (`newcomers: aggregate` judges new ones from everybody's "
+        f"ratings); {hint}"
+    )
+    use["params"]["newcomers"] = "aggregate"
+    (trace,), (body,) = score_with(by_examples(min), use, task(name))
+    assert len(examples_shown(body)) == 5
+    assert {use.reviewer for use in trace.verdicts[0].examples} <= {"ann", "bob"}
     # without a history, anybody is known
     with Jury.from_config({"evaluators": [judge_use(kind, shots=0)]}) as jury:
         assert len(jury.prepare(task("ann", name)).survey.questions) == 2
