@@ -95,8 +95,6 @@ _AGENT_SHEET_COLUMNS = (
     SheetColumn("Is the best better than it?", 70),
 )
 
-_COLUMNS_OF_ONE_AGENT = 7  # without comparisons
-
 _TEXT_TITLES = ("prompt", "text", "in doubt", "warning")
 SheetRow = Sequence[JsonValue]
 SheetRows = Sequence[SheetRow]
@@ -165,8 +163,8 @@ def read_agent_sheet(run: Run, listed_responses: int) -> dict[str, Sheet]:
     for sentence in filter(None, sentences):
         rows.append((sentence,))
     rows += _list_run_facts(run, bill, listed_responses, len(rewards))
-    if len(agents) < 2:
-        return {"Run": (_AGENT_SHEET_COLUMNS[:_COLUMNS_OF_ONE_AGENT], rows)}
+    if len(agents) < 2:  # the last two of these columns compare
+        return {"Run": (_AGENT_SHEET_COLUMNS[:-2], rows)}
     return {"Agents": (columns, rows)}
 
 
@@ -273,8 +271,6 @@ def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
                     fmean(confidences) if confidences else None,
                     ratings.get(f"people.{question}"),
                 ]
-            missing = [reviewer for name, reviewer in reviewers.items() if name not in predictions]
-            cells.append(", ".join(missing))
             cells += [", ".join(map(_describe_answer, verdicts[name])) for name in reviewers]
             rows_by_judge[judge].append(cells)
     sheets = {}
@@ -298,13 +294,11 @@ def _reviewer_columns(
         SheetColumn(f"Mean of those predicted{scale}", 14, "0.0"),
     ]
     for question, name in reviewers.items():
-        error = errors.get(question, "")
         columns += [
-            SheetColumn(f"{name}{scale} {error}".rstrip(), 14, "0.0"),
+            SheetColumn(f"{name}{scale} {errors.get(question, '')}".rstrip(), 14, "0.0"),
             SheetColumn(f"{name}: how sure the judge is", 12, "0%"),
             SheetColumn(f"{name} gave", 12),
         ]
-    columns.append(SheetColumn("No prediction for", 20))
     columns += [SheetColumn(f"{name}: answers of the judge", 26) for name in reviewers.values()]
     return columns
 

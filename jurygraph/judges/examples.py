@@ -109,7 +109,7 @@ class _ExampleSelection:
         self.kept: dict[tuple[str, str, str], Example] = {}
         self.left_out: dict[str, list[str]] = {kind: [] for kind in OMISSION_REASON_TEXTS}
         single_dimension = _find_single_dimension(ratings, scales)
-        refuse_scores_off_scale(ratings, scales, single_dimension)
+        refuse_scores_off_scale(ratings, scales)
         keyed_ratings = [
             (location, rating, (rating.reviewer, rating.key, rating.dimension or single_dimension))
             for location, rating in ratings.rows
@@ -191,25 +191,20 @@ def _find_single_dimension(ratings: RatingsFile, scales: ScaleByDimension) -> st
     return next(iter(scales))
 
 
-def refuse_scores_off_scale(
-    ratings: RatingsFile, scales: ScaleByDimension, single_dimension: str
-) -> None:
-    """Raise `InputError` for a score off the scale of its dimension: more often the scale is wrong than the score.
-
-    A rating without a dimension is of the `single_dimension`.
-    """
+def refuse_scores_off_scale(ratings: RatingsFile, scales: ScaleByDimension) -> None:
+    """Raise `InputError` for a score off the scale of its dimension: more often the scale is wrong than the score."""
+    only_dimension = min(scales) if len(scales) == 1 else ""  # of ratings that name none
     for dimension, (low, high) in scales.items():
         scores = {}
         for location, rating in ratings.rows:
-            if rating.score is not None and dimension == (rating.dimension or single_dimension):
+            if rating.score is not None and dimension == (rating.dimension or only_dimension):
                 scores[location] = rating.score
         for location, score in scores.items():
             if not low <= score <= high:
-                lowest = min(low, *scores.values())
-                highest = max(high, *scores.values())
+                wider = f"[{min(low, *scores.values()):g}, {max(high, *scores.values()):g}]"
                 raise InputError(
-                    f"{ratings.path}, {location}: score {score:g} of {quote(dimension)} is off the scale [{low:g}, "
-                    f"{high:g}] of the config; write `scale: [{lowest:g}, {highest:g}]`, or correct the score"
+                    f"{ratings.path}, {location}: score {score:g} of {dimension!r} is off the scale [{low:g}, "
+                    f"{high:g}] of the config; write `scale: {wider}`, or correct the score"
                 )
 
 

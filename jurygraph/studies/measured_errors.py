@@ -1,13 +1,11 @@
-"""How far off the judges of a run are, from a study that was saved: what `export --study` writes beside predictions.
+"""How far off the judges of a run are, from a study that was saved: what `export --study` writes with predictions.
 
-A study is saved as `jurygraph study reviewers --json` prints it. Its errors are of rated items, so that they can stand
-beside predictions of new ones; of another model, or with another number of examples, they would be none of this run.
+A study is saved as `jurygraph study reviewers --json` prints it. Its errors are of rated items, so that they can be
+shown with predictions of new ones; of another model, or with another number of examples, they would be none of this run.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
-
-from pydantic import ConfigDict
 
 from jurygraph.errors import InputError
 from jurygraph.messages import format_count, join_names
@@ -15,21 +13,17 @@ from jurygraph.runs.run import Run
 from jurygraph.schema.frozen_model import FrozenModel, Number
 from jurygraph.sources.artifacts import read_json_object
 from jurygraph.sources.files import validate_at_location
-from jurygraph.studies.reviewers import read_judge_settings
+from jurygraph.studies.reviewers import read_judges
 
 
-class _SavedReviewer(FrozenModel):
-    model_config = ConfigDict(extra="ignore")
-
+class _SavedReviewer(FrozenModel, extra="ignore"):
     dimension: str | None
     reviewer: str
     n: int
     mae_by_setting: Mapping[str, Number | None]
 
 
-class _SavedStudy(FrozenModel):
-    model_config = ConfigDict(extra="ignore")
-
+class _SavedStudy(FrozenModel, extra="ignore"):
     reviewers: tuple[_SavedReviewer, ...]
 
 
@@ -42,17 +36,19 @@ def read_measured_errors(path: Path, run: Run) -> dict[str, str]:
     hint = "save `jurygraph study reviewers RATINGS --run RUN --json`, of a run of rated items"
     content = read_json_object(path, "a saved study is", hint)
     study = validate_at_location(str(path), _SavedStudy, content)
-    settings = read_judge_settings(run.config)
+    judges = read_judges(run).values()
     errors = {}
-    for question in run.reviewer_questions():
-        subject, _, reviewer = question.rpartition("@")
-        judge, _, dimension = subject.partition("/")
+    for judge in judges:
         for row in study.reviewers:
-            error = row.mae_by_setting.get(settings.get(judge, ""))
-            is_asked = row.dimension in (None, dimension) and row.reviewer == reviewer
-            if error is not None and is_asked:
-                count = format_count(row.n, "rating")
-                errors[question] = f"± {error:.2f} on average over {count}"
+            error = row.mae_by_setting.get(judge.setting)
+            if error is not None:
+                # ratings that name no dimension are of the only one
+                subject = f"{judge.judge}/{row.dimension or min(judge.dimensions)}"
+                errors[f"{subject}@{row.reviewer}"] = (
+                    f"± {error:.2f} on average over {format_count(row.n, 'rating')}"
+                )
     if not errors:
-        raise InputError(f"{path}: does not measure {join_names(settings.values())}; {hint}")
+        raise InputError(
+            f"{path}: does not measure {join_names(judge.setting for judge in judges)}; {hint}"
+        )
     return errors

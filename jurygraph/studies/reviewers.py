@@ -308,23 +308,6 @@ def find_judge_of_reviewers(config: Config) -> EvaluatorUse:
     raise InputError(f"--config: has no judge of reviewers; add one of {', '.join(MODEL_JUDGES)}")
 
 
-def _name_setting(judge: str, model: str, shots: int) -> str:
-    return name_with_examples(f"{judge} ({model})", shots)
-
-
-def read_judge_settings(config: Config) -> dict[str, str]:
-    """Return each judge of reviewers with its model and number of examples, by its name in the config."""
-    return {
-        use.known_as: _name_setting(use.known_as, str(config.model), _count_shots(use))
-        for use in config.evaluators
-        if use.use in MODEL_JUDGES
-    }
-
-
-def _count_shots(use: EvaluatorUse) -> int:
-    return 0 if use.use == "zero-shot" else ReviewerJudge.Params.model_validate(use.params).shots
-
-
 def plan_runs(judges: Sequence[str], shots: Sequence[int], seeds: int) -> list[JudgeRunSetting]:
     """Return the runs that the judges need. Without examples all are `zero-shot`, and a seed changes nothing."""
     settings = [("zero-shot", 0, 0)] if "zero-shot" in judges else []
@@ -403,6 +386,11 @@ class RunPredictions:
     queries: set[str] = field(default_factory=set)
     texts: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def setting(self) -> str:
+        """The judge with its model and number of examples: what an error is of."""
+        return name_with_examples(f"{self.judge} ({self.model})", self.shots)
+
 
 _ABSENT = "not in the run"
 _MAX_QUERY_LENGTH = 1000
@@ -434,17 +422,8 @@ def _predict_answer_from_verdicts(
     return _JudgeAnswer(problem="no majority")
 
 
-def read_run(
-    run: Run,
-    advance: ProgressCallback = ignore_progress,
-    panel: RawParams | None = None,
-) -> list[RunPredictions]:
-    """Return the predictions of each judge of reviewers in a run; `advance` is called with 1 for each task.
-
-    The settings of a `panel` replace those of the run.
-
-    Raises `InputError` if the run has none of these judges, and `TraceMismatch` if a record of it has been changed.
-    """
+def read_judges(run: Run) -> dict[str, RunPredictions]:
+    """Return the judges of reviewers in a run by name, without predictions. Raises `InputError` if there is none."""
     judges = {}
     queries: set[str] = set()
     texts: dict[str, str] = {}
@@ -453,7 +432,7 @@ def read_run(
     for use in run.config.evaluators:
         if use.use in MODEL_JUDGES:
             settings = ReviewerJudge.Params.model_validate(use.params)
-            shots = _count_shots(use)
+            shots = 0 if use.use == "zero-shot" else settings.shots
             digest = run.header.evaluators[use.known_as].depends_on
             judges[use.known_as] = RunPredictions(
                 folder,
@@ -471,9 +450,27 @@ def read_run(
         raise InputError(
             f"{folder}: has no judge of reviewers ({', '.join(MODEL_JUDGES)}); name a run with one"
         )
+    return judges
+
+
+def read_run(
+    run: Run,
+    advance: ProgressCallback = ignore_progress,
+    panel: RawParams | None = None,
+) -> list[RunPredictions]:
+    """Return the predictions of each judge of reviewers in a run; `advance` is called with 1 for each task.
+
+    The settings of a `panel` replace those of the run.
+
+    Raises `InputError` if the run has none of these judges, and `TraceMismatch` if a record of it has been changed.
+    """
+    judges = read_judges(run)
+    first, *_ = judges.values()  # all share the queries and texts
     for group in run.group_records():
         for trace, response in run.group(group):
-            texts[trace.response_id] = "" if response is None else response.text  # None: erased
+            first.texts[trace.response_id] = (
+                "" if response is None else response.text
+            )  # None: erased
             calls = {call.id: call for call in trace.calls}
             uses = read_uses(run.decision_of(trace.task_id))
             for verdict in verdicts_about_response(trace):
@@ -488,7 +485,7 @@ def read_run(
                     judge.verdicts.setdefault(cell, []).append(verdict)
                     for call in verdict.calls:
                         judge.bill.add(calls[call.id], "sent")
-        queries.add(run.short_query(group.key, _MAX_QUERY_LENGTH))
+        first.queries.add(run.short_query(group.key, _MAX_QUERY_LENGTH))
         advance(1)
     return list(judges.values())
 
@@ -577,7 +574,7 @@ def _join_seeds(part: DimensionRatings, name: str, seeds: Sequence[RunPrediction
         seeds[0].shots,
         np.array([[answer.value for answer in answers]]),
         left_out=Counter(problems),
-        setting=_name_setting(seeds[0].judge, seeds[0].model, seeds[0].shots),
+        setting=seeds[0].setting,
         calls=sum(tally.number for tally in sent_call_tallies),
         cost=cost,
         reasons=[answer.text for answer in answers],
@@ -615,7 +612,7 @@ def refuse_unlike_runs(
 ) -> None:
     """Raise `InputError` for a run that predicts none of the ratings, or has a scale that they leave."""
     scales = {name: dim.scale for run in runs for name, dim in run.dimensions.items()}
-    refuse_scores_off_scale(ratings, scales, min(scales) if len(scales) == 1 else "")
+    refuse_scores_off_scale(ratings, scales)
     rated_keys = set(chain.from_iterable(_rating_keys_of_part(part, runs) for part in parts))
     for run in runs:
         if rated_keys.isdisjoint(run.verdicts):

@@ -416,11 +416,8 @@ def export(
     }
     for name, is_option_requested in requested_export_options.items():
         if is_option_requested and name not in exporter.option_names:
-            names = list(
-                dict.fromkeys(form.name for form in EXPORTERS if name in form.option_names)
-            )
-            forms = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-            raise InputError(f"--{name}: is not for --to {exporter.name}; use {forms}")
+            names = dict.fromkeys(form.name for form in EXPORTERS if name in form.option_names)
+            raise InputError(f"--{name}: is not for --to {exporter.name}; use {', '.join(names)}")
     if output is None and exporter.needs_file:
         raise InputError(f"--to {exporter.name}: needs an output file; name one with -o")
     if exporter.required_library:

@@ -396,10 +396,10 @@ def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_pr
         "ann (1 to 5) ± 1.00 on average over 1 rating",
     )
     assert titles[4:6] == ("ann: how sure the judge is", "ann gave")
-    assert titles[6:] == ("No prediction for", "ann: answers of the judge")
+    assert titles[6:] == ("ann: answers of the judge",)
     assert to_hand_on == [
-        ("a", "A cat sat.", None, None, None, 2, "ann", "without a quotation"),
-        ("b", "No cat sat.", 4, 4, 0.9, 5, None, "4"),
+        ("a", "A cat sat.", None, None, None, 2, "without a quotation"),
+        ("b", "No cat sat.", 4, 4, 0.9, 5, "4"),
     ]
 
 

@@ -117,10 +117,10 @@ def test_a_reviewer_who_is_not_in_the_history_is_refused(
     with Jury.from_config({"evaluators": [use]}) as jury, pytest.raises(PlanError) as refused:
         jury.prepare(task("ann", name))
     assert str(refused.value) == (
-        f"task 't': reviewer '{name}' is not in history.jsonl (`newcomers: aggregate` judges new ones from everybody's "
-        f"ratings); {hint}"
+        f"task 't': reviewer '{name}' is not in history.jsonl (`judge_newcomers: true` judges new ones from "
+        f"everybody's ratings); {hint}"
     )
-    use["params"]["newcomers"] = "aggregate"
+    use["params"]["judge_newcomers"] = True
     (trace,), (body,) = score_with(by_examples(min), use, task(name))
     assert len(examples_shown(body)) == 5
     assert {use.reviewer for use in trace.verdicts[0].examples} <= {"ann", "bob"}
