@@ -1,7 +1,7 @@
 """How far off the judges of a run are, from a study that was saved: what `export --study` writes with predictions.
 
 A study is saved as `jurygraph study reviewers --json` prints it. Its errors are of rated items, so that they can be
-shown with predictions of new ones; of another model, or with another number of examples, they would be none of this run.
+shown with predictions of new ones. With another model or number of examples they would be those of another judge.
 """
 
 from collections.abc import Mapping
