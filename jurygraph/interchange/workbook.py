@@ -69,8 +69,6 @@ class SheetColumn(NamedTuple):
     number_format: str = "General"
 
 
-_MAX_WORST_RESPONSES = 10
-"""Scored responses with the lowest rewards that have a sheet of their own."""
 _MAX_QUESTION_LENGTH = 300
 _MAX_ANSWER_LENGTH = 1000
 _FOUR_DECIMALS_FORMAT = "0.0000"
@@ -111,21 +109,16 @@ def read_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
         title = _FORBIDDEN_TITLE_PATTERN.sub(" ", f"By {options.by}")[:_MAX_TITLE_LENGTH]
         label_sheets[title] = read_label_sheet(run, options.by)
     columns, rows = read_response_sheet(run, options)
-    reward = [column.title for column in columns].index("Reward")
-    scored_rows = [row for row in rows if row[reward] is not None]
-    return {
-        **read_reviewer_sheets(run, options),  # before all others, as these runs are made for them
-        "Agents": read_agent_sheet(
-            run, len(rows)
-        ),  # first, so that the file opens on who is better
-        **label_sheets,
-        "Worst": (columns, scored_rows[:_MAX_WORST_RESPONSES]),
-        "Rewards": (columns, rows),
-    }
+    agent_sheet = read_agent_sheet(run, len(rows))
+    sheets = read_reviewer_sheets(run, options)  # first, as these runs are made for them
+    if "Agents" in agent_sheet:  # before the others, so that the file opens on who is better
+        sheets |= agent_sheet
+    # a sheet that is there already keeps its place
+    return sheets | label_sheets | {"Rewards": (columns, rows)} | agent_sheet
 
 
-def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
-    """Return the columns of the sheet of agents, and a row for each agent, the best first.
+def read_agent_sheet(run: Run, listed_responses: int) -> dict[str, Sheet]:
+    """Return the sheet `Agents`, with a row for each agent, the best first; of a single one, the sheet `Run`.
 
     The interval is over tasks, or groups of tasks. The components come last, those in which agents differ most first.
     Below the agents stand what the ranking concludes, what the run cost, its models, and how many responses the other
@@ -169,7 +162,10 @@ def read_agent_sheet(run: Run, listed_responses: int) -> Sheet:
     )
     for sentence in filter(None, sentences):
         rows.append((sentence,))
-    return columns, [*rows, *_list_run_facts(run, bill, listed_responses, len(rewards))]
+    rows += _list_run_facts(run, bill, listed_responses, len(rewards))
+    if len(agents) < 2:  # the last two of these columns compare
+        return {"Run": (_AGENT_SHEET_COLUMNS[:-2], rows)}
+    return {"Agents": (columns, rows)}
 
 
 def _list_run_facts(run: Run, bill: CallBill, listed: int, responses: int) -> Iterator[SheetRow]:
@@ -238,7 +234,8 @@ def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
 
     A sheet has a row for each response, in the order of the run; numbers are on the scale of the dimension. The mean is
     that of the predictions that there are, while the reward counts what is missing as the worst. What reviewers gave
-    themselves stands beside it where the options have people's labels.
+    themselves stands beside it where the options have people's labels, and how far off the predictions for a reviewer
+    are where they have measured errors.
     """
     reviewers_by_judge: dict[str, dict[str, str]] = defaultdict(dict)
     for question in run.reviewer_questions():
@@ -274,8 +271,6 @@ def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
                     fmean(confidences) if confidences else None,
                     ratings.get(f"people.{question}"),
                 ]
-            missing = [reviewer for name, reviewer in reviewers.items() if name not in predictions]
-            cells.append(", ".join(missing))
             cells += [", ".join(map(_describe_answer, verdicts[name])) for name in reviewers]
             rows_by_judge[judge].append(cells)
     sheets = {}
@@ -284,27 +279,27 @@ def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
         title = "Reviewers" if len(reviewers_by_judge) == 1 else f"Reviewers {number} {judge}"
         title = _FORBIDDEN_TITLE_PATTERN.sub(" ", title)[:_MAX_TITLE_LENGTH]
         scale = next((scales[question] for question in reviewers if question in scales), "")
-        sheets[title] = _drop_empty_columns(
-            _reviewer_columns([*reviewers.values()], scale), rows_by_judge[judge]
-        )
+        columns = _reviewer_columns(reviewers, scale, options.errors)
+        sheets[title] = _drop_empty_columns(columns, rows_by_judge[judge])
     return sheets
 
 
-def _reviewer_columns(reviewers: Sequence[str], scale: str) -> list[SheetColumn]:
+def _reviewer_columns(
+    reviewers: Mapping[str, str], scale: str, errors: Mapping[str, str]
+) -> list[SheetColumn]:
     columns = [
         SheetColumn("Response", 28),
         SheetColumn("Agent", 18),
         SheetColumn(f"Text, up to {_MAX_ANSWER_LENGTH:,} characters", 60),
         SheetColumn(f"Mean of those predicted{scale}", 14, "0.0"),
     ]
-    for name in reviewers:
+    for question, name in reviewers.items():
         columns += [
-            SheetColumn(f"{name}{scale}", 14, "0.0"),
+            SheetColumn(f"{name}{scale} {errors.get(question, '')}".rstrip(), 14, "0.0"),
             SheetColumn(f"{name}: how sure the judge is", 12, "0%"),
             SheetColumn(f"{name} gave", 12),
         ]
-    columns.append(SheetColumn("No prediction for", 20))
-    columns += [SheetColumn(f"{name}: answers of the judge", 26) for name in reviewers]
+    columns += [SheetColumn(f"{name}: answers of the judge", 26) for name in reviewers.values()]
     return columns
 
 

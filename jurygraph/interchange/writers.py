@@ -111,7 +111,7 @@ EXPORTERS = (
         name="xlsx",
         suffix=".xlsx",
         read=_read_workbook,
-        option_names=_RESPONSE_TABLE_OPTIONS | {"by"},
+        option_names=_RESPONSE_TABLE_OPTIONS | {"by", "study"},
         needs_file=True,
         required_library="openpyxl",
     ),

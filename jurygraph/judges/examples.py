@@ -48,7 +48,6 @@ OMISSION_REASON_TEXTS = {
     "other_dimension": "of a dimension that is not asked about",
     "no_score": "without a score",
     "contradictory": "by a reviewer who gave the same item another score for the same dimension",
-    "off_scale": "with a score off the scale",
     "no_text": "of an item without a text",
     "blank_text": "of an item whose text is blank",
     "no_pair": "of an item whose text does not hold a `first` and a `second`, each on lines of its own",
@@ -90,8 +89,8 @@ class _ExampleSelection:
     """The examples that can be shown, by reviewer, item and dimension, and the places of the other ratings by reason.
 
     Equal ratings count once, in any order, and one with a reason wins. With `pairs`, only those can be shown whose text
-    holds the two texts of its item. Raises `InputError` for an item of two groups, or for several dimensions if no
-    rating names one.
+    holds the two texts of its item. Raises `InputError` for an item of two groups, for several dimensions if no rating
+    names one, or for a score off the scale.
     """
 
     def __init__(
@@ -110,6 +109,7 @@ class _ExampleSelection:
         self.kept: dict[tuple[str, str, str], Example] = {}
         self.left_out: dict[str, list[str]] = {kind: [] for kind in OMISSION_REASON_TEXTS}
         single_dimension = _find_single_dimension(ratings, scales)
+        refuse_scores_off_scale(ratings, scales)
         keyed_ratings = [
             (location, rating, (rating.reviewer, rating.key, rating.dimension or single_dimension))
             for location, rating in ratings.rows
@@ -134,9 +134,6 @@ class _ExampleSelection:
             return "no_score"
         if has_conflicting_rating:
             return "contradictory"
-        low, high = self._scales[dimension]
-        if not low <= rating.score <= high:
-            return "off_scale"
         text = rated_text(rating, self._texts)
         if text is None:
             return "no_text"
@@ -194,6 +191,23 @@ def _find_single_dimension(ratings: RatingsFile, scales: ScaleByDimension) -> st
     return next(iter(scales))
 
 
+def refuse_scores_off_scale(ratings: RatingsFile, scales: ScaleByDimension) -> None:
+    """Raise `InputError` for a score off the scale of its dimension: more often the scale is wrong than the score."""
+    only_dimension = min(scales) if len(scales) == 1 else ""  # of ratings that name none
+    for dimension, (low, high) in scales.items():
+        scores = {}
+        for location, rating in ratings.rows:
+            if rating.score is not None and dimension == (rating.dimension or only_dimension):
+                scores[location] = rating.score
+        for location, score in scores.items():
+            if not low <= score <= high:
+                wider = f"[{min(low, *scores.values()):g}, {max(high, *scores.values()):g}]"
+                raise InputError(
+                    f"{ratings.path}, {location}: score {score:g} of {dimension!r} is off the scale [{low:g}, "
+                    f"{high:g}] of the config; write `scale: {wider}`, or correct the score"
+                )
+
+
 def rated_text(rating: Rating, texts: Mapping[str, str]) -> str | None:
     """Return the text of a rated item: the rating's own, or else that in `texts`."""
     rating_text = rating.text
@@ -233,7 +247,7 @@ class ReviewerHistory:
         `texts` holds the items' texts by key, for ratings without one. `pairs` holds the two texts of each item, if
         the items are pairs that are judged in both orders. `prompts` holds what the texts answer, by key, to be shown
         with them. If no rating names a dimension, all are of the one requested. Raises `InputError` if several are
-        requested then, or if an item has two groups.
+        requested then, if an item has two groups, or if a score is off the scale.
         """
         self.has_pairs = pairs is not None
         self.has_prompts = bool(prompts)

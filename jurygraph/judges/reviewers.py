@@ -240,7 +240,7 @@ class ReviewerJudge(Evaluator):
 
     The plan freezes which examples may be shown, and their order; both kinds of judges with examples use equally many,
     with equal seeds. For a reviewer without examples the judge abstains rather than guesses; one who is not in the
-    history is refused.
+    history is refused, so that a misspelt name is no newcomer, unless `judge_newcomers` is set.
     """
 
     class Params(ParamsModel):
@@ -258,6 +258,8 @@ class ReviewerJudge(Evaluator):
         choice: ExampleChoiceMethod = "random"
         """`random`, so that a reviewer's base rate survives, or `similar` to the task's query. An item that several
         reviewers rated is shown once."""
+        judge_newcomers: StrictBool = False
+        """Reviewers without ratings are judged from everybody's, as by `aggregate`, rather than refused."""
         seed: Count = 0
         """Seed of the draw, also among equal candidates."""
         samples: PositiveInt = 3
@@ -393,20 +395,26 @@ class ReviewerJudge(Evaluator):
                 few.append(f"{reviewer} ({count})")
         if few:
             notes.append(f"Fewer ratings than `shots`, {shots}, can be shown of {join_names(few)}.")
+        if self.settings.judge_newcomers:
+            notes.append(
+                "Reviewers without ratings are judged from everybody's (`judge_newcomers`)."
+            )
         return notes
 
     @property
     def predictable_reviewers(self) -> Sequence[str]:
-        """The reviewers in the history, sorted; empty without one, as any reviewer can be predicted then."""
-        return () if self.history is None else self.history.reviewers
+        """The reviewers in the history, sorted; empty where any reviewer can be predicted."""
+        if self.history is None or self.settings.judge_newcomers:
+            return ()
+        return self.history.reviewers
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        history = self.history
-        if history is not None and view.member not in history.reviewers:
-            names = history.reviewers
+        names = self.predictable_reviewers
+        if self.history is not None and names and view.member not in names:
             hint = did_you_mean(str(view.member), names) or f"it has {join_names(names)}"
             raise PlanError(
-                f"task {view.id!r}: reviewer {view.member!r} is not in {history.name}; {hint}"
+                f"task {view.id!r}: reviewer {view.member!r} is not in {self.history.name} (`judge_newcomers: true` "
+                f"judges new ones from everybody's ratings); {hint}"
             )
         questions = []
         for name, dimension in self._dimensions.items():
@@ -439,6 +447,8 @@ class ReviewerJudge(Evaluator):
         metadata_domain = view.metadata.get("domain")
         domain = None if metadata_domain is None else str(metadata_domain)
         examples = history.examples_by_pool(reviewer, dimension, domain)
+        if self.settings.judge_newcomers and not examples["own"]:  # both judges are one
+            examples["own"] = examples["others"]
         query = query_to_text(view.query)
         first = self.settings.seed
         count = self.settings.shots

@@ -93,7 +93,8 @@ class TableOptions:
 
     `texts` are `prompt`, `text` and `context`; the others are of the rewards alone: the scores of questions, their
     reasons, what components are made of, and further `numbers` by response. Verdicts have rows of their own.
-    `responses` are the ids of those that it has, None: all. `by` is the label by which a workbook compares agents.
+    `responses` are the ids of those that it has, None: all. `by` is the label by which a workbook compares agents, and
+    `errors` say how far off its predictions are, by question.
     """
 
     texts: bool = False
@@ -104,6 +105,7 @@ class TableOptions:
     report: ProgressCallback = ignore_progress
     responses: Collection[str] | None = None
     by: str | None = None
+    errors: Mapping[str, str] = field(default_factory=dict)
 
     def read_responses(self, run: RunForTables) -> Iterator[TraceWithContent]:
         """Yield the responses that the table has, with their tasks."""

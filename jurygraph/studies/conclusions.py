@@ -561,6 +561,11 @@ def _describe_nearest_judges(persons: FigureRows) -> Iterator[str]:
     answers = [f"{answer}: {join_names(people)}" for answer, people in people_by_answer.items()]
     if answers:
         yield f"nearest to each of these reviewers, and how far off: {'; '.join(answers)}."
+    if any(row["use"] == "neighbours" for row in persons):
+        yield (
+            "`score` does not have neighbours: to bring a judge with a model nearer to them, show it more ratings "
+            "(`shots`), and those of similar queries (`choice: similar`)."
+        )
 
 
 def _describe_persons(persons: FigureRows) -> Iterator[str]:

@@ -42,7 +42,7 @@ from jurygraph.inference.clusters import (
 )
 from jurygraph.inference.crossed import crossed_interval, t_test_p
 from jurygraph.interchange.rated_table import item_to_task
-from jurygraph.judges.examples import Example, rated_text
+from jurygraph.judges.examples import Example, rated_text, refuse_scores_off_scale
 from jurygraph.judges.reviewers import Dimension, ReviewerJudge
 from jurygraph.messages import (
     join_names,
@@ -106,6 +106,7 @@ class Predictions:
     Attributes:
         shots: examples that it was shown; None for all that there are, or where it has none.
         left_out: number of ratings without a prediction, by reason.
+        setting: the judge with its model and number of examples; empty for one without a model.
         calls, cost: of the model, US dollars; None for the cost if a price is unknown.
         reasons: a text for each rating, [n], empty without one; or none at all.
         fold: what a prediction is of several answers of a model, such as "mean of 3 answers".
@@ -117,6 +118,7 @@ class Predictions:
     shots: int | None
     values: Floats
     left_out: Mapping[str, int] = field(default_factory=dict)
+    setting: str = ""
     calls: int = 0
     cost: float | None = 0.0
     reasons: Sequence[str] = ()
@@ -384,6 +386,11 @@ class RunPredictions:
     queries: set[str] = field(default_factory=set)
     texts: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def setting(self) -> str:
+        """The judge with its model and number of examples: what an error is of."""
+        return name_with_examples(f"{self.judge} ({self.model})", self.shots)
+
 
 _ABSENT = "not in the run"
 _MAX_QUERY_LENGTH = 1000
@@ -415,17 +422,8 @@ def _predict_answer_from_verdicts(
     return _JudgeAnswer(problem="no majority")
 
 
-def read_run(
-    run: Run,
-    advance: ProgressCallback = ignore_progress,
-    panel: RawParams | None = None,
-) -> list[RunPredictions]:
-    """Return the predictions of each judge of reviewers in a run; `advance` is called with 1 for each task.
-
-    The settings of a `panel` replace those of the run.
-
-    Raises `InputError` if the run has none of these judges, and `TraceMismatch` if a record of it has been changed.
-    """
+def read_judges(run: Run) -> dict[str, RunPredictions]:
+    """Return the judges of reviewers in a run by name, without predictions. Raises `InputError` if there is none."""
     judges = {}
     queries: set[str] = set()
     texts: dict[str, str] = {}
@@ -452,9 +450,27 @@ def read_run(
         raise InputError(
             f"{folder}: has no judge of reviewers ({', '.join(MODEL_JUDGES)}); name a run with one"
         )
+    return judges
+
+
+def read_run(
+    run: Run,
+    advance: ProgressCallback = ignore_progress,
+    panel: RawParams | None = None,
+) -> list[RunPredictions]:
+    """Return the predictions of each judge of reviewers in a run; `advance` is called with 1 for each task.
+
+    The settings of a `panel` replace those of the run.
+
+    Raises `InputError` if the run has none of these judges, and `TraceMismatch` if a record of it has been changed.
+    """
+    judges = read_judges(run)
+    first, *_ = judges.values()  # all share the queries and texts
     for group in run.group_records():
         for trace, response in run.group(group):
-            texts[trace.response_id] = "" if response is None else response.text  # None: erased
+            first.texts[trace.response_id] = (
+                "" if response is None else response.text
+            )  # None: erased
             calls = {call.id: call for call in trace.calls}
             uses = read_uses(run.decision_of(trace.task_id))
             for verdict in verdicts_about_response(trace):
@@ -469,7 +485,7 @@ def read_run(
                     judge.verdicts.setdefault(cell, []).append(verdict)
                     for call in verdict.calls:
                         judge.bill.add(calls[call.id], "sent")
-        queries.add(run.short_query(group.key, _MAX_QUERY_LENGTH))
+        first.queries.add(run.short_query(group.key, _MAX_QUERY_LENGTH))
         advance(1)
     return list(judges.values())
 
@@ -558,6 +574,7 @@ def _join_seeds(part: DimensionRatings, name: str, seeds: Sequence[RunPrediction
         seeds[0].shots,
         np.array([[answer.value for answer in answers]]),
         left_out=Counter(problems),
+        setting=seeds[0].setting,
         calls=sum(tally.number for tally in sent_call_tallies),
         cost=cost,
         reasons=[answer.text for answer in answers],
@@ -590,22 +607,12 @@ def _rating_keys_of_part(
         yield dimension, part.names[reviewer], part.items[item]
 
 
-def leave_out_scores_off_scale(ratings: RatingsFile, runs: Sequence[RunPredictions]) -> RatingsFile:
-    """Return the ratings without scores off the scales of the runs, which their judges are not shown either."""
-    scales = {name: dim.scale for run in runs for name, dim in run.dimensions.items()}
-    only_dimension = min(scales) if len(scales) == 1 else ""
-    rows = []
-    for line, rating in ratings.rows:
-        low, high = scales.get(rating.dimension or only_dimension, (-math.inf, math.inf))
-        if rating.score is None or low <= rating.score <= high:
-            rows.append((line, rating))
-    return replace(ratings, rows=tuple(rows))
-
-
-def refuse_runs_of_other_names(
-    runs: Sequence[RunPredictions], parts: Sequence[DimensionRatings]
+def refuse_unlike_runs(
+    runs: Sequence[RunPredictions], ratings: RatingsFile, parts: Sequence[DimensionRatings]
 ) -> None:
-    """Raise `InputError` for a run that predicts none of the ratings."""
+    """Raise `InputError` for a run that predicts none of the ratings, or has a scale that they leave."""
+    scales = {name: dim.scale for run in runs for name, dim in run.dimensions.items()}
+    refuse_scores_off_scale(ratings, scales)
     rated_keys = set(chain.from_iterable(_rating_keys_of_part(part, runs) for part in parts))
     for run in runs:
         if rated_keys.isdisjoint(run.verdicts):
@@ -893,6 +900,9 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
                 "reviewer": name,
                 "n": rows.sum(),
                 "mae": mae,
+                "mae_by_setting": {
+                    column.setting: mae[column.judge] for column in columns if column.setting
+                },
                 "gain": as_interval(gain),
                 "gain_n": compared.sum(),
                 "gain_p": t_test_p(gain),

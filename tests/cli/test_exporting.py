@@ -123,15 +123,15 @@ def test_a_name_in_gz_gives_a_compressed_file(scored_once: Path, run: Command, t
         (["--to", "audit-bundle"], "--to audit-bundle: needs an output file; name one with -o"),
         (
             ["--to", "jsonl", "--texts"],
-            "--texts: is not for --to jsonl; use csv, parquet, xlsx or verdicts",
+            "--texts: is not for --to jsonl; use csv, parquet, xlsx, verdicts",
         ),
         (
             ["--to", "jsonl", "--questions"],
-            "--questions: is not for --to jsonl; use csv, parquet or xlsx",
+            "--questions: is not for --to jsonl; use csv, parquet, xlsx",
         ),
         (
             ["--to", "verdicts", "--reasons"],
-            "--reasons: is not for --to verdicts; use csv, parquet or xlsx",
+            "--reasons: is not for --to verdicts; use csv, parquet, xlsx",
         ),
         (["--to", "parquet", "-o", "pipe"], "pipe: is not a regular file"),
         (["--to", "audit-bundle", "-o", "pipe"], "pipe: is not a regular file"),
@@ -265,5 +265,5 @@ def test_what_people_say_is_beside_the_scores(
     refused = run("export", scored_once, *words, "--where", "people.target<1")
     assert "it selects by the run's own columns, and not by people's labels; " in refused.err
     refused = run("export", scored_once, "--to", "verdicts", *columns)
-    assert "--labels: is not for --to verdicts; use csv, parquet or xlsx" in refused.err
+    assert "--labels: is not for --to verdicts; use csv, parquet, xlsx" in refused.err
     assert run("export", scored_once, *columns, "-o", polite).code == 2, "labels are not replaced"

@@ -96,7 +96,7 @@ def test_the_sheet_of_rewards_can_be_read_by_somebody_who_does_not_know_jurygrap
 
 def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path) -> None:
     book = export(folder)
-    assert book.sheetnames == ["Agents", "Worst", "Rewards", "Everything"]
+    assert book.sheetnames == ["Agents", "Rewards", "Everything"]
     sheet = book.active
     assert sheet.title == "Agents"
     head, *rows = sheet.iter_rows(values_only=True)
@@ -137,12 +137,16 @@ def test_the_first_sheet_has_the_agents_with_their_means_over_tasks(folder: Path
         assert list(row[9:]) == figures
 
 
-def test_below_the_agents_stand_the_models(tmp_path: Path) -> None:
+def test_a_run_of_one_agent_has_no_sheets_of_comparison_and_names_its_models(
+    tmp_path: Path,
+) -> None:
     judge = jg.testing.ScriptedJudge({"polite": True})
     criteria = jg.criteria({"polite": "It is polite."})
     with jg.Jury(model=judge, evaluators=[criteria]) as jury, jury.record(tmp_path / "run"):
         jury.score(jg.Task(id="ann", query="Write to Ann."), ["Dear Ann, please come."])
-    *_, last_row = export(tmp_path / "run")["Agents"].iter_rows(values_only=True)
+    book = export(tmp_path / "run")
+    assert book.sheetnames == ["Rewards", "Run", "Everything"]
+    *_, last_row = book["Run"].iter_rows(values_only=True)
     assert last_row[:3] == ("Models", "scripted-judge", None)
 
 
@@ -193,9 +197,8 @@ def test_the_last_sheet_has_the_cells_of_csv(folder: Path) -> None:
 
 
 def test_chosen_responses_are_listed_and_all_count_for_who_is_better(folder: Path) -> None:
-    agents, worst, *lists = export(folder, "--where", "polite<0.5")
-    assert worst.max_row == min(11, 1 + sum(cell.value is not None for cell in lists[0]["F"][1:]))
-    whole, _, rewards, everything = export(folder)
+    agents, *lists = export(folder, "--where", "polite<0.5")
+    whole, rewards, everything = export(folder)
     for sheet in (whole, rewards, everything):
         assert sheet.page_setup.orientation == "landscape"
         assert sheet.sheet_properties.pageSetUpPr.fitToPage

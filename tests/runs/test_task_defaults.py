@@ -102,7 +102,8 @@ def test_a_task_with_reviewers_of_its_own_does_not_need_those_of_the_config(tmp_
         ):
             jury.prepare(jg.Task(id="bare", query="Write."))
         with pytest.raises(
-            jg.PlanError, match=r"'own': reviewer 'benn' is not in history\.jsonl; did you mean ben"
+            jg.PlanError,
+            match=r"'own': reviewer 'benn' is not in history\.jsonl \(.*\); did you mean ben",
         ):
             jury.prepare(jg.Task(id="own", query="Write.", reviewers=("benn",)))
 

@@ -359,6 +359,10 @@ def export(
     reviewer: ReviewerColumnOption = None,
     agent: AgentColumnOption = None,
     classes: ClassWordsOption = None,
+    study: Annotated[
+        Path | None,
+        option("F", "Saved `study reviewers --json`: xlsx says how far off predictions are."),
+    ] = None,
     *,
     people: PeopleChoice,
 ) -> None:
@@ -376,12 +380,12 @@ def export(
     and xlsx need `-o`, which replaces a file. A name that ends in .gz is compressed. csv is UTF-8 without a mark, so
     that Excel garbles letters such as ü of a file that is opened, not imported: give it xlsx.
 
-    The first sheet of xlsx says which agent is better, what it cost, and names the run's models; with --by LABEL the
-    next one says so in each value of a label. Worst has the ten lowest rewards, and Rewards all: question, answer,
-    agent, reward, judged share (both to four decimals) and what was lost in words, with the sum, the lowest first,
-    failed ones last. The last has the columns of csv. A text is never a formula there, whatever it
-    begins with; control characters are escaped, and texts are cut at 32,767 characters. With --where, the first sheet
-    still has all responses.
+    The first sheet of xlsx says which agent is better, what it cost, and names the run's models (of one agent, the
+    sheet Run, after Rewards); with --by LABEL the next one says so in each value of a label. Rewards has question,
+    answer, agent, reward, judged share (both to four decimals) and what was lost in words, with the sum, the lowest
+    first, failed ones last. The last has the columns of csv. A text is never a formula there, whatever it begins with;
+    control characters are escaped, and texts are cut at 32,767 characters. With --where, the first sheet still has all
+    responses.
 
     \b
     Example:
@@ -406,14 +410,12 @@ def export(
         "parts": parts,
         "advantages": advantages,
         "labels": labels,
+        "study": study,
     }
     for name, is_option_requested in requested_export_options.items():
         if is_option_requested and name not in exporter.option_names:
-            names = list(
-                dict.fromkeys(form.name for form in EXPORTERS if name in form.option_names)
-            )
-            forms = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-            raise InputError(f"--{name}: is not for --to {exporter.name}; use {forms}")
+            names = dict.fromkeys(form.name for form in EXPORTERS if name in form.option_names)
+            raise InputError(f"--{name}: is not for --to {exporter.name}; use {', '.join(names)}")
     if output is None and exporter.needs_file:
         raise InputError(f"--to {exporter.name}: needs an output file; name one with -o")
     if exporter.required_library:
@@ -453,6 +455,11 @@ def export(
                         people=people,
                     )
                     add_mean_labels(numbers, people_labels, judgements)
+                errors = {}
+                if study is not None:
+                    from jurygraph.studies.measured_errors import read_measured_errors
+
+                    errors = read_measured_errors(study, stored_run)
                 options = TableOptions(
                     texts=texts,
                     questions=questions,
@@ -462,6 +469,7 @@ def export(
                     report=report or ignore_progress,
                     responses=selected,
                     by=by,
+                    errors=errors,
                 )
                 content = exporter.read(stored_run, options, stack)
             _write_or_print_lines(output, content)

@@ -833,29 +833,22 @@ class _ReviewerStudy:
     ) -> Report:
         """Compare the judges without a model and those of the runs, whose panels the settings of `panel` replace."""
         from jurygraph.models.embedding import open_embedder
-        from jurygraph.studies.agreement import read_parts
         from jurygraph.studies.reasons import EmbeddedTexts, tf_idf
         from jurygraph.studies.reviewers import (
             join_runs,
-            leave_out_scores_off_scale,
             predict_after,
             read_earlier_ratings,
             read_run,
-            refuse_runs_of_other_names,
+            refuse_unlike_runs,
             texts_of,
         )
         from jurygraph.studies.reviewers import report as compare_judges
 
         read_predictions = partial(read_run, panel=panel)
         runs = list(chain.from_iterable(read_from_each_run(run_folders, read_predictions)))
-        ratings = leave_out_scores_off_scale(self._file, runs)
-        count_off_scale = len(self._file.rows) - len(ratings.rows)
-        if count_off_scale:
-            print_message(
-                f"left out of {ratings.path}: {count_off_scale} with a score off the scale"
-            )
-        parts = read_parts([ratings])
-        refuse_runs_of_other_names(runs, parts)
+        ratings = self._file
+        parts = self._parts
+        refuse_unlike_runs(runs, ratings, parts)
         joined_predictions = join_runs(runs, parts)
         judged_texts = texts_of(ratings, ChainMap(self._texts, *(run.texts for run in runs)))
         earlier = read_earlier_ratings(runs, ratings, judged_texts)
@@ -879,6 +872,7 @@ class _ReviewerStudy:
             labels += f" {COLUMN_OPTION_BY_RATING_FIELD[field]} {column}"
         yield f"next: jurygraph study judge {shell_quote(folder)} --labels {labels}"
         yield "next, with a run of new responses (who pays): jurygraph study ranking RUN"
+        yield "next (how far off): this with --json > study.json; jurygraph export RUN -o F.xlsx --study study.json"
 
 
 def _choose_compared_judges(judges: str | None, has_texts: bool) -> Sequence[str]:

@@ -98,7 +98,7 @@ def test_the_runs_are_made_read_and_continued(
     assert judged["neighbours"]["answered"] == 18, "the runs have the texts"
 
 
-def test_ratings_are_read_by_the_columns_of_the_config_and_those_off_its_scale_are_left_out(
+def test_ratings_are_read_by_the_columns_of_the_config_and_on_its_scale(
     run: Command, tmp_path: Path, asked: list[str]
 ) -> None:
     history = tmp_path / "history.csv"
@@ -108,7 +108,7 @@ def test_ratings_are_read_by_the_columns_of_the_config_and_those_off_its_scale_a
     )
     history.write_text(f"item,reviewer,score,answer,task\n{rated}")
     judge = """{use: zero-shot, params: {shots: 0, columns: {text: answer, prompt: task},
-      dimensions: {score: {text: How good it is., scale: [1, 4]}}}}"""
+      dimensions: {score: {text: How good it is., scale: [1, 5]}}}}"""
     config = tmp_path / "jury.yaml"
     config.write_text(f"evaluators: [{judge}]\nreward: {{zero-shot: 1.0}}\n")
     with run_server(answering(asked)) as server:
@@ -118,9 +118,8 @@ def test_ratings_are_read_by_the_columns_of_the_config_and_those_off_its_scale_a
     assert made.code == 0, made.err
     assert asked
     assert all("Which bus?" in request for request in asked)
-    assert f"left out of {history}: 6 with a score off the scale" in made.err
     counts = {one["judge"]: one["answered"] for one in json.loads(made.out)["judges"]}
-    assert counts == {"zero-shot": 12, "item-mean": 12}
+    assert counts == {"zero-shot": 18, "item-mean": 18}
 
 
 def test_another_panel_continues_the_runs_of_a_study(

@@ -1,6 +1,7 @@
 """`jurygraph show` and `explain`; what is in the table of rewards is tested in `tests/cli/render`."""
 
 import json
+import re
 from csv import DictReader
 from pathlib import Path
 from typing import Any
@@ -401,16 +402,28 @@ def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_pr
     ]
     labels = project / "given.csv"
     labels.write_text("id,reviewer,label\na,ann,2\nb,ann,5\n")
-    run("export", project / "run", "-o", project / "rewards.xlsx", "--labels", labels)
+    judges = ("--run", project / "run", "--judges", "own-history")
+    measured = run("study", "reviewers", labels, "--id-column", "id", *judges, "--json").out
+    study = project / "study.json"
+    workbook = ("export", project / "run", "-o", project / "rewards.xlsx", "--study", study)
+    study.write_text(measured.replace("#m)", "#other)"))
+    refused = run(*workbook)
+    assert refused.code == 2
+    assert re.search(r"study.json: does not measure zero-shot \(.*#m\); save `", refused.err)
+    study.write_text(measured)
+    assert run(*workbook, "--labels", labels).code == 0
     sheet = load_workbook(project / "rewards.xlsx").worksheets[0]  # opens on it
     assert sheet.title == "Reviewers"
     titles, *to_hand_on = sheet.iter_rows(values_only=True)
-    assert titles[2:4] == ("Mean of those predicted (1 to 5)", "ann (1 to 5)")
+    assert titles[2:4] == (
+        "Mean of those predicted (1 to 5)",
+        "ann (1 to 5) ± 1.00 on average over 1 rating",
+    )
     assert titles[4:6] == ("ann: how sure the judge is", "ann gave")
-    assert titles[6:] == ("No prediction for", "ann: answers of the judge")
+    assert titles[6:] == ("ann: answers of the judge",)
     assert to_hand_on == [
-        ("a", "A cat sat.", None, None, None, 2, "ann", "without a quotation"),
-        ("b", "No cat sat.", 4, 4, 0.9, 5, None, "4"),
+        ("a", "A cat sat.", None, None, None, 2, "without a quotation"),
+        ("b", "No cat sat.", 4, 4, 0.9, 5, "4"),
     ]
 
 

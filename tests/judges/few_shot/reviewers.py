@@ -66,7 +66,7 @@ def prose(place: int, words: int = 24) -> str:
     )
 
 
-def row(reviewer: str, item: str, score: float, **fields: Any) -> dict[str, Any]:
+def row(reviewer: str, item: str, score: float | None, **fields: Any) -> dict[str, Any]:
     """A line of a RATINGS file; the text is the item's own."""
     text = prose(int.from_bytes(item.encode(), "big"))
     return {"reviewer": reviewer, "item": item, "score": score, "text": text, **fields}

@@ -48,9 +48,9 @@ BAD: Mapping[str, Bad] = {
         ],
         3,
     ),
-    "nothing on the scale": Bad(
-        rows({"ann": (50, 90)}),
-        ["Left out: 2 ratings with a score off the scale; the first is history.jsonl, line 6."],
+    "nothing with a text": Bad(
+        [{**one, "text": None} for one in FOUR[:2]],
+        ["Left out: 2 ratings of an item without a text; the first is history.jsonl, line 6."],
         0,
     ),
     "of another dimension": Bad(
@@ -92,7 +92,7 @@ def test_errors_are_named_and_counted_and_the_rest_is_shown(
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 def test_without_examples_no_judge_is_called_and_no_credit_given(tmp_path: Path, kind: str) -> None:
-    stated = judge_use(kind, history=file_of(tmp_path, "nothing on the scale"), shots=3)
+    stated = judge_use(kind, history=file_of(tmp_path, "nothing with a text"), shots=3)
     (trace,), bodies = score_with(by_examples(), stated, task("ann"))
     (verdict,) = trace.verdicts
     assert bodies == []
@@ -116,7 +116,14 @@ def test_a_reviewer_who_is_not_in_the_history_is_refused(
     use = judge_use(kind, history=write_history(tmp_path, [*FOUR, *BOB]))
     with Jury.from_config({"evaluators": [use]}) as jury, pytest.raises(PlanError) as refused:
         jury.prepare(task("ann", name))
-    assert str(refused.value) == f"task 't': reviewer '{name}' is not in history.jsonl; {hint}"
+    assert str(refused.value) == (
+        f"task 't': reviewer '{name}' is not in history.jsonl (`judge_newcomers: true` judges new ones from "
+        f"everybody's ratings); {hint}"
+    )
+    use["params"]["judge_newcomers"] = True
+    (trace,), (body,) = score_with(by_examples(min), use, task(name))
+    assert len(examples_shown(body)) == 5
+    assert {use.reviewer for use in trace.verdicts[0].examples} <= {"ann", "bob"}
     # without a history, anybody is known
     with Jury.from_config({"evaluators": [judge_use(kind, shots=0)]}) as jury:
         assert len(jury.prepare(task("ann", name)).survey.questions) == 2
@@ -224,7 +231,7 @@ def test_rows_in_python_are_read_as_those_of_a_file_and_those_left_out_are_logge
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A command prints the notes, and in Python nobody does."""
-    rows = [*FOUR, {**FOUR[0], "item": "high", "score": 9}]
+    rows = [*FOUR, {**FOUR[0], "item": "silent", "text": " "}]
     judge, of_file = (
         Personalized(dimensions=QUALITY, history=history)
         for history in (rows, write_history(tmp_path, rows))
@@ -232,7 +239,9 @@ def test_rows_in_python_are_read_as_those_of_a_file_and_those_left_out_are_logge
     assert judge.depends_on == of_file.depends_on
     (record,) = caplog.records
     assert record.getMessage() == (
-        "personalized: Left out: 1 rating with a score off the scale; the first is history[4]."
+        "personalized: Left out: 1 rating of an item whose text is blank; the first is history[4]."
     )
+    with pytest.raises(InputError, match=r"^history\[4\]: score 9 of 'quality' is off the scale"):
+        Personalized(dimensions=QUALITY, history=[*FOUR, {**FOUR[0], "score": 9}])
     with pytest.raises(InputError, match=r"^history\[0\] .*, field score: is the text 'x'"):
         Personalized(dimensions=QUALITY, history=[{**FOUR[0], "score": "x"}])

@@ -97,7 +97,7 @@ def test_an_example_is_a_rated_item_found_by_its_digest() -> None:
 
 def test_groups_are_recognised_by_key_and_item_also_for_hidden_examples() -> None:
     found = history(
-        rating(agent="x", group="g"), rating(agent="y", group="h", score=99), rating(item="b")
+        rating(agent="x", group="g"), rating(agent="y", group="h", score=None), rating(item="b")
     )
     assert (
         found.groups_of_ratings(["a"]),
@@ -119,10 +119,10 @@ def test_an_item_of_two_groups_is_refused() -> None:
 
 
 RELATED: Mapping[str, Rating] = {
-    "a group": rating(score=9, group="g"),
-    "an item": rating(item="b", score=9),
-    "an agent": rating(agent="x", score=9, text=None),
-    "a text": rating(score=9, text="another text of a"),
+    "a group": rating(score=None, group="g"),
+    "an item": rating(item="b", score=None),
+    "an agent": rating(agent="x", score=None, text=None),
+    "a text": rating(score=None, text="another text of a"),
 }
 
 
@@ -141,7 +141,7 @@ def test_the_digest_covers_the_relations_that_drop_examples(more: Rating) -> Non
 def test_texts_are_recognised_by_key_and_item_also_for_hidden_examples() -> None:
     rows = (
         rating(agent="x", text="one"),
-        rating(agent="y", text=None, score=99),
+        rating(agent="y", text=None, score=None),
         rating(item="b", text=" "),
     )
     found = history(*rows, texts={"a_y": "two"})
@@ -172,6 +172,15 @@ def test_a_text_is_the_one_of_the_rating_or_else_of_the_item() -> None:
     assert omissions(found) == [("no_text", 1, "r.csv, line 5")]
 
 
+def test_a_score_off_the_scale_is_refused_with_the_scale_that_all_scores_need() -> None:
+    with pytest.raises(InputError) as raised:
+        history(rating(score=1), rating("bo", score=7), rating("cy", score=0.5), rating(score=6))
+    assert str(raised.value) == (
+        "r.csv, line 3: score 7 of 'clarity' is off the scale [1, 5] of the config; write `scale: [0.5, 7]`, or "
+        "correct the score"
+    )
+
+
 def test_ratings_without_a_dimension_are_refused_if_several_are_scored() -> None:
     with pytest.raises(InputError) as raised:
         history(rating(dimension=None))
@@ -185,10 +194,10 @@ def test_ratings_without_a_dimension_are_refused_if_several_are_scored() -> None
 LEFT_OUT: Mapping[
     str, tuple[Sequence[Rating], list[tuple[str, int, str]], list[tuple[str, str, float]]]
 ] = {
-    "above and below the scale": (
-        [rating(score=9), rating("bo", score=5), rating("cy", score=0.99), rating("dee", score=1)],
-        [("off_scale", 2, "r.csv, line 2")],
-        [("bo", "a", 5), ("dee", "a", 1)],
+    "scores between the steps are as good as others": (
+        [rating(score=3.5), rating("bo", score=5), rating("dee", score=1)],
+        [],
+        [("ada", "a", 3.5), ("bo", "a", 5), ("dee", "a", 1)],
     ),
     "another dimension, and none where others name one": (
         [
@@ -241,6 +250,7 @@ def test_examples_that_cannot_be_shown_are_omitted_and_counted(
 
 # The order of the file
 
+WIDE_SCALES = dict.fromkeys(SCALES, (0.0, 9.0))
 names, items = st.sampled_from(["ada", "bo", "cy"]), st.sampled_from("ab")
 rows = st.lists(
     st.builds(
@@ -262,7 +272,7 @@ rows = st.lists(
 def test_the_order_of_the_file_changes_nothing(drawn: list[Rating], random: Any) -> None:
     named = [*drawn, rating("zoe")]
     shuffled = random.sample(named, len(named))
-    one, other = history(*named), history(*shuffled)
+    one, other = history(*named, scales=WIDE_SCALES), history(*shuffled, scales=WIDE_SCALES)
     assert [example.digest for example in one.examples] == [
         example.digest for example in other.examples
     ]
@@ -276,14 +286,13 @@ def test_the_order_of_the_file_changes_nothing(drawn: list[Rating], random: Any)
 
 
 @given(rows)
-def test_shown_examples_are_real_distinct_and_on_their_scale(drawn: list[Rating]) -> None:
-    found = history(*drawn, rating("zoe"))
+def test_shown_examples_are_real_and_distinct(drawn: list[Rating]) -> None:
+    found = history(*drawn, rating("zoe"), scales=WIDE_SCALES)
     said = {(one.reviewer, one.key, one.dimension, one.score) for one in [*drawn, rating("zoe")]}
     cells = Counter((one.reviewer, one.key, one.dimension) for one in found.examples)
     assert max(cells.values()) == 1
     for one in found.examples:
         assert (one.reviewer, one.key, one.dimension, one.score) in said
-        assert SCALES[one.dimension][0] <= one.score <= SCALES[one.dimension][1]
         assert one.text.strip()
         assert not any(
             (one.reviewer, one.key, one.dimension) == other[:3] and one.score != other[3]
@@ -313,12 +322,12 @@ def test_a_note_names_reviewers_with_fewer_ratings_than_shots() -> None:
 
 
 def test_notes_name_a_dimension_without_ratings() -> None:
-    found = history(rating(dimension="clarty"), rating(score=9, dimension="depth"))
+    found = history(rating(dimension="clarty"), rating(score=None, dimension="depth"))
     assert found.examples == ()
     assert tuple(found.notes()) == (
         "Of 2 ratings in r.csv, 0 can be shown, by 0 reviewers.",
         "Left out: 1 rating of a dimension that is not asked about; the first is r.csv, line 2.",
-        "Left out: 1 rating with a score off the scale; the first is r.csv, line 3.",
+        "Left out: 1 rating without a score; the first is r.csv, line 3.",
         "No rating for 'clarity' can be shown; did you mean clarty?",
         "No rating for 'depth' can be shown.",
     )
@@ -331,9 +340,9 @@ def test_notes_name_a_dimension_without_ratings() -> None:
 def test_a_history_is_read_from_ratings_and_texts(suffix: str, tmp_path: Path) -> None:
     ratings, texts = tmp_path / f"ratings{suffix}", tmp_path / "texts.jsonl"
     if suffix == ".csv":
-        ratings.write_text("idx,annotator,label\n1,ada,4\n2,ada,9\n3,bo,2\n")
+        ratings.write_text("idx,annotator,label\n1,ada,4\n2,ada,\n3,bo,2\n")
     else:
-        marks = [(1, "ada", 4), (2, "ada", 9), (3, "bo", 2)]
+        marks = [(1, "ada", 4), (2, "ada", None), (3, "bo", 2)]
         lines = [
             json.dumps({"idx": idx, "annotator": whose, "label": mark})
             for idx, whose, mark in marks
@@ -344,6 +353,6 @@ def test_a_history_is_read_from_ratings_and_texts(suffix: str, tmp_path: Path) -
     assert shown(found.examples) == [("ada", "1", 4)]
     lines_of = ("line 3", "line 4") if suffix == ".csv" else ("line 2", "line 3")
     assert found.left_out == (
-        OmittedRatings("off_scale", 1, f"{ratings.name}, {lines_of[0]}"),
+        OmittedRatings("no_score", 1, f"{ratings.name}, {lines_of[0]}"),
         OmittedRatings("no_text", 1, f"{ratings.name}, {lines_of[1]}"),
     )

@@ -15,12 +15,11 @@ from jurygraph.studies.agreement import read_parts
 from jurygraph.studies.reviewers import (
     RunPredictions,
     join_runs,
-    leave_out_scores_off_scale,
     predict,
     predict_after,
     read_earlier_ratings,
     read_run,
-    refuse_runs_of_other_names,
+    refuse_unlike_runs,
     report,
 )
 from tests.judges.few_shot.reviewers import judge_use, rows, write_history
@@ -121,7 +120,8 @@ def test_answers_are_joined_and_everything_else_is_counted(
     assert read_earlier_ratings(read, judged, {}) == [], "it is not the history of the run any more"
     assert "judges without a model do not learn from it" in caplog.text
     lone_six = to_ratings(rows({**SCORES, "cy": (1, 5, 1, 6)}))
-    assert leave_out_scores_off_scale(lone_six, read).rows == lone_six.rows[:-1]
+    with pytest.raises(InputError, match=r"score 6 of 'quality' is off .* write `scale: \[1, 6\]`"):
+        refuse_unlike_runs(read, lone_six, parts)
     ((sure, _),) = join_runs(sure_predictions, parts)
     assert sure.left_out == {"failed": 3, "abstained": 3, "confidence below 80": 3}
     columns = [*predict(parts[0], ["item-mean"], (), 1, {}), zero, personal]
@@ -249,17 +249,17 @@ def test_a_run_of_something_else_is_refused(tmp_path: Path) -> None:
         folder = score(tmp_path / "run", server, judge_use("zero-shot", history=history))
     with Run.open(folder) as run:
         read = read_run(run)
-    parts = read_parts([to_ratings(rows(SCORES))])
+    ratings = to_ratings(rows(SCORES))
+    parts = read_parts([ratings])
     with pytest.raises(
         InputError,
         match=r"also has zero-shot with 0 examples and seed 0; leave one|leave one of the runs",
     ):
         join_runs([*read, *read, *[type(one)(**vars(one)) for one in read]], parts)
-    refuse_runs_of_other_names(read, parts)
-    others = read_parts(
-        [to_ratings([row | {"item": f"other {row['item']}"} for row in rows(SCORES)])]
-    )
+    refuse_unlike_runs(read, ratings, parts)
+    other_ratings = to_ratings([row | {"item": f"other {row['item']}"} for row in rows(SCORES)])
+    others = read_parts([other_ratings])
     with pytest.raises(
         InputError, match=r"predicts none of the ratings.*a response needs the id of the rated item"
     ):
-        refuse_runs_of_other_names(read, others)
+        refuse_unlike_runs(read, other_ratings, others)
