@@ -77,7 +77,11 @@ def test_json_has_the_same_counts(letters_folder: Path, run: Command):
         "calls": 0,
         "unreached": [],
     }
-    assert json.loads(ended.out) == {"run": str(letters_folder), **counts}
+    assert json.loads(ended.out) == {
+        "run": str(letters_folder),
+        "requested": ["letter/a"],
+        **counts,
+    }
 
 
 def test_a_task_is_erased_with_its_responses(letters_folder: Path, run: Command):
@@ -142,8 +146,9 @@ def test_every_command_works_after_an_erasure_without_showing_erased_text(
 @all_rows(
     "arguments, message",
     [
-        ((), "expected one of --response ID and --task ID"),
-        ((*RESPONSE, *TASK), "expected one of --response ID and --task ID"),
+        ((), "expected one of --response ID, --task ID and --label NAME=VALUE"),
+        ((*RESPONSE, *TASK), "expected one of --response ID, --task ID and --label NAME=VALUE"),
+        (("--label", "by=nobody"), "no response has the label by=nobody"),
         (("--response", "letter/aa"), "there is no response 'letter/aa'; did you mean letter/a?"),
         (("--task", "%"), "there is no task '%'; name the id of a task of this run"),
     ],
