@@ -63,6 +63,8 @@ def test_a_dry_run_says_what_would_be_erased_and_erases_nothing(letters_folder: 
     dry = run("erase", letters_folder, *RESPONSE, "--dry-run")
     assert (dry.code, dry.out) == (0, out)
     assert dry.err == "dry run: nothing was erased; cache and recordings were not searched\n"
+    labelled = run("erase", letters_folder, "--label", f"gold={NAME}", "--dry-run")
+    assert labelled == (0, out, f"with the label: letter/a\n{dry.err}")
     assert folder_contents(letters_folder) == before
 
 

@@ -154,14 +154,10 @@ def _format_verification_lines(
     if result.base is not None:
         yield f"the verdicts are those of {result.base}, which was verified too"
     yield f"head    {result.head}"
-    signature = (
-        "no: a rewritten run would pass, unless its head is compared with one kept elsewhere"
-    )
     if result.sealed:
-        signature = f"by {result.sealed}"
-    elif checks_expected_head:
-        signature = "no"
-    yield f"sealed  {signature}"
+        yield f"sealed  by {result.sealed}"
+    else:
+        yield "sealed  no: a rewritten run would pass, unless its head is compared with one kept elsewhere"
 
 
 def _verify_deeply(run: Run, allow_files_outside: bool) -> dict[str, int]:

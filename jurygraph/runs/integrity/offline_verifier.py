@@ -244,12 +244,14 @@ class RecordChain:
             self._follow_chain(remaining_records, texts)
         except VerificationError as difference:
             self.changed_records.append(str(difference))
-            for record in remaining_records:
-                if not is_linked(self._stored_link, record):
-                    self.changed_records.append(
-                        f"record {record[0]} ({record[1]} {record[2]!r}): {_UNLINKED}"
-                    )
-                self._stored_link = record[5]
+            try:
+                for record in remaining_records:
+                    seq, kind, key, *_, link = record
+                    if not is_linked(self._stored_link, record):
+                        self.changed_records.append(f"record {seq} ({kind} {key!r}): {_UNLINKED}")
+                    self._stored_link = link
+            except VerificationError as unreadable_line:
+                self.changed_records.append(str(unreadable_line))
             return
         unexplained = self._missing ^ self.erased
         self.changed_count += len(unexplained)
