@@ -324,6 +324,15 @@ def load_combiner(name: str, target: Any = None) -> Combiner:
     return combiner
 
 
+class _LoadedCombiners(dict[str, Combiner]):
+    """Combiners of a config, which finds built-in ones of another, too: of tasks that keep an earlier decision."""
+
+    def __missing__(self, name: str) -> Combiner:
+        if name not in BUILTIN_COMBINER_PATHS:
+            raise KeyError(name)
+        return load_combiner(name)
+
+
 def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[str, Combiner]:
     """Return every combiner that decisions under the config may use, by name: the config's own and its evaluators'.
 
@@ -337,7 +346,7 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
     target_by_combiner = _combiner_targets_by_name(config)
     names = {"mean", config.weights.welfare, *keys}
     names.update(record.combiner for record in records)
-    combiners_by_name = {}
+    combiners_by_name = _LoadedCombiners()
     for name in sorted(names):
         with prefix_config_errors(keys.get(name, "")):
             combiners_by_name[name] = load_combiner(name, target_by_combiner.get(name))

@@ -137,6 +137,8 @@ def decide_under_other_settings(
     if run.ledger.count_records("trace") > _MAX_RESPONSES_DECIDED:
         return {}, f"A has more than {_MAX_RESPONSES_DECIDED} responses"
     tables = VerdictTables(run, groups)
+    if tables.erased_tasks:
+        return {}, "texts of tasks of A were erased"
     try:
         rewards = tables.decide(config).values.value
     except (ConfigError, InputError) as error:

@@ -232,7 +232,7 @@ class AgentRanker:
 
     def __init__(self, run: Run, groups: Iterable[PackedGroupVerdicts] | None = None) -> None:
         self.run = run
-        self.tables = VerdictTables(run, groups, keeps_erased=True)
+        self.tables = VerdictTables(run, groups)
         names_of_rows = np.array(self.tables.agents, dtype=object)
         agents, self.agent = np.unique(names_of_rows, return_inverse=True)
         self.agents: list[str] = agents.tolist()

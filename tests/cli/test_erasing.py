@@ -63,6 +63,8 @@ def test_a_dry_run_says_what_would_be_erased_and_erases_nothing(letters_folder: 
     dry = run("erase", letters_folder, *RESPONSE, "--dry-run")
     assert (dry.code, dry.out) == (0, out)
     assert dry.err == "dry run: nothing was erased; cache and recordings were not searched\n"
+    labelled = run("erase", letters_folder, "--label", f"gold={NAME}", "--dry-run")
+    assert labelled == (0, out, f"with the label: letter/a\n{dry.err}")
     assert folder_contents(letters_folder) == before
 
 
@@ -77,7 +79,11 @@ def test_json_has_the_same_counts(letters_folder: Path, run: Command):
         "calls": 0,
         "unreached": [],
     }
-    assert json.loads(ended.out) == {"run": str(letters_folder), **counts}
+    assert json.loads(ended.out) == {
+        "run": str(letters_folder),
+        "requested": ["letter/a"],
+        **counts,
+    }
 
 
 def test_a_task_is_erased_with_its_responses(letters_folder: Path, run: Command):
@@ -142,8 +148,9 @@ def test_every_command_works_after_an_erasure_without_showing_erased_text(
 @all_rows(
     "arguments, message",
     [
-        ((), "expected one of --response ID and --task ID"),
-        ((*RESPONSE, *TASK), "expected one of --response ID and --task ID"),
+        ((), "expected one of --response ID, --task ID and --label NAME=VALUE"),
+        ((*RESPONSE, *TASK), "expected one of --response ID, --task ID and --label NAME=VALUE"),
+        (("--label", "by=nobody"), "no response has the label by=nobody"),
         (("--response", "letter/aa"), "there is no response 'letter/aa'; did you mean letter/a?"),
         (("--task", "%"), "there is no task '%'; name the id of a task of this run"),
     ],

@@ -120,13 +120,12 @@ def attack(
         lines += summary.format_estimate_lines(estimate)
         summary.print_dry_run(output.json, {**counts, "model": estimate.to_json()}, lines)
         return
-    requests_json = requests and requests.to_json()
     report.figures = {
         **report.figures,
         "suite": suite,
         "source": source,
         "command": command_line.get(),
-        "requests": requests_json,
+        "requests": requests and requests.to_json(),
     }
     report.sections = [
         f"judged: {source}",

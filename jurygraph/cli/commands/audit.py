@@ -1,6 +1,7 @@
 """`jurygraph verify`, `seal`, `close` and `erase`: check, sign, close and erase parts of a run."""
 
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from jurygraph.cli.options import (
     AllowFilesOutsideOption,
     DryRunOption,
     JsonOption,
+    LabelFilterOption,
     RunFolderArgument,
     option,
 )
@@ -36,6 +38,7 @@ from jurygraph.runs.writable_run import close_run
 from jurygraph.schema.frozen_model import JsonFields
 from jurygraph.sources.task_tables import find_outside_table_error
 from jurygraph.sources.user_modules import importing_from
+from jurygraph.views.rewards import ResponseSelection
 
 
 def verify(
@@ -60,8 +63,8 @@ def verify(
     or whose replies are stored. Table files named by the tasks must then be below the current folder, unless
     --allow-files-outside is given.
 
-    Exit codes: 0 no difference; 2 the run cannot be verified here; 5 differences: records and texts that
-    were changed are listed (up to 20), after a break of the chain no more; else the first is named.
+    Exit codes: 0 no difference; 2 the run cannot be verified here; 5 differences: all are listed that can be told
+    without what was changed, the first 20 records, texts and rewards, and the number of the others.
 
     \b
     Example:
@@ -82,8 +85,11 @@ def verify(
                 member, deep, expect_head, signer, allow_files_outside
             )
         except TraceMismatch as error:
-            mismatches += [str(error), *getattr(error, "__notes__", ())]
-            contents.append({"run": str(member), "differences": error.differences})
+            findings = [str(error), *getattr(error, "__notes__", ())]
+            mismatches += findings
+            contents.append(
+                {"run": str(member), "findings": findings, "differences": error.differences}
+            )
             continue
         contents.append(content)
         lines += report_lines
@@ -101,10 +107,9 @@ def verify(
                 f"{content['unsigned']} erasures after the seal are unsigned; run `seal` to sign the run again"
             )
         if not content["closed"]:
-            is_end_known = expect_head or content["sealed"]
-            lost_end_note = "" if is_end_known else "; if it was once, or had more, its end is lost"
             print_message(
-                f"the run is not closed: more records may follow this head{lost_end_note}"
+                "the run is not closed: more records may follow this head, and without a head or a signer "
+                "from elsewhere nothing tells whether some did"
             )
 
 
@@ -120,10 +125,10 @@ def _verify_run(
             deep_verification_counts = (
                 _verify_deeply(stored_run, allow_files_outside) if deep else None
             )
-    lines = _format_verification_lines(
-        run, result, deep_verification_counts, expect_head is not None
-    )
-    return {"run": str(run), **result._asdict(), "deep": deep_verification_counts}, list(lines)
+    content = {"run": str(run), **result._asdict(), "deep": deep_verification_counts}
+    return content, [
+        *_format_verification_lines(run, result, deep_verification_counts, bool(expect_head))
+    ]
 
 
 def _format_verification_lines(
@@ -140,28 +145,19 @@ def _format_verification_lines(
     if result.replaced:
         yield f"{result.replaced} earlier ones, of groups judged again since, are as they were written"
     if deep_verification_counts is not None:
-        counts = {name.replace("_", " "): count for name, count in deep_verification_counts.items()}
-        same_verdict_count = counts.pop("recomputed")
-        quotations = counts.pop("quotations")
-        skipped_count_texts = [f"{count} {name}" for name, count in counts.items() if count]
-        line = (
-            f"repeated: {same_verdict_count} verdicts are the same, and the {quotations} quotations "
-            "that count are in place"
-        )
-        if skipped_count_texts:
-            line += f"; not repeated: {', '.join(skipped_count_texts)}"
+        (_, recomputed), (_, quotations), *skipped = deep_verification_counts.items()
+        line = f"repeated: {recomputed} verdicts are the same, and the {quotations} quotations that count are in place"
+        skipped_texts = [f"{count} {name.replace('_', ' ')}" for name, count in skipped if count]
+        if skipped_texts:
+            line += f"; not repeated: {', '.join(skipped_texts)}"
         yield line
     if result.base is not None:
         yield f"the verdicts are those of {result.base}, which was verified too"
     yield f"head    {result.head}"
-    signature = (
-        "no: a rewritten run would pass, unless its head is compared with one kept elsewhere"
-    )
     if result.sealed:
-        signature = f"by {result.sealed}"
-    elif checks_expected_head:
-        signature = "no"
-    yield f"sealed  {signature}"
+        yield f"sealed  by {result.sealed}"
+    else:
+        yield "sealed  no: a rewritten run would pass, unless its head is compared with one kept elsewhere"
 
 
 def _verify_deeply(run: Run, allow_files_outside: bool) -> dict[str, int]:
@@ -255,16 +251,21 @@ def close(run: RunFolderArgument, json: JsonOption = False) -> None:
 
 def erase(
     run: RunFolderArgument,
-    response: Annotated[str | None, option("ID", "Erase the text of this response.")] = None,
-    task: Annotated[
-        str | None, option("ID", "Erase the texts of this task and its responses.")
+    response: Annotated[
+        list[str] | None, option("ID", "Erase the text of this response; repeat it for several.")
     ] = None,
+    task: Annotated[
+        list[str] | None,
+        option("ID", "Erase the texts of this task and its responses; repeat it for several."),
+    ] = None,
+    label: LabelFilterOption = None,
     reason: Annotated[str, option("TEXT", "Reason, kept in the record.")] = "",
     dry_run: DryRunOption = False,
     json: JsonOption = False,
 ) -> None:
     """Erase texts for good. Scores, rewards and ids stay, and `verify` passes.
 
+    Several --response are erased together, and so are several --task, and the responses with a --label.
     --response erases the text, data, labels and metadata of a response, what evaluators wrote about it, and every other
     text of the run that contains it (if it has 20 characters or more). --task erases the texts of a task, of its
     responses, and what was written about them. Calls that contain them are removed from the current cache
@@ -281,19 +282,20 @@ def erase(
     Example:
         jurygraph erase run --response task-1/a --dry-run
         jurygraph erase run --response task-1/a --reason "requested by its author"
+        jurygraph erase run --label author=ann --dry-run
     """
-    if (response is None) == (task is None):
-        raise InputError("expected one of --response ID and --task ID")
-    name = response or task or ""
-    erasure_target: ErasureTarget = "response" if task is None else "task"
+    if sum(map(bool, (response, task, label))) != 1:
+        raise InputError("expected one of --response ID, --task ID and --label NAME=VALUE")
+    erasure_target: ErasureTarget = "task" if task else "response"
+    names = response or task or _find_labelled_responses(run, label)
     if dry_run:
         print_message("dry run: nothing was erased; cache and recordings were not searched")
-        result = preview_erasure(run, erasure_target, name)
+        result = preview_erasure(run, erasure_target, names)
     else:
-        result = erase_texts(run, erasure_target, name, reason)
+        result = erase_texts(run, erasure_target, names, reason)
     print_report(
         json,
-        {"run": str(run), **result._asdict()},
+        {"run": str(run), "requested": names, **result._asdict()},
         map(escape_line, _format_erasure_lines(result, dry_run)),
     )
     if (run / SEAL_FILE).exists() and not dry_run:
@@ -309,6 +311,14 @@ def erase(
         print_message(f"it may still be in {unerased_location}")
     if result.tasks or result.unreached:
         raise typer.Exit(ExitCode.SOME_FAILED)
+
+
+def _find_labelled_responses(run: Path, label: list[str] | None) -> list[str]:
+    """Return the ids of the responses with these labels. Raises `InputError` where none has them."""
+    with Run.open(run) as stored_run:
+        ids = [*ResponseSelection(label=label).select(stored_run, attrgetter("response_id"))]
+    print_message(f"with the label: {join_names(ids)}")
+    return ids
 
 
 def _format_erasure_lines(result: ErasureResult, dry_run: bool) -> Iterator[str]:

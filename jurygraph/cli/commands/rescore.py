@@ -13,12 +13,10 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.report import ReportOutputOptions
-from jurygraph.cli.render.summary import format_lowest_reward_lines
 from jurygraph.cli.render.text import print_message, print_messages, progress
 from jurygraph.cli.streams import redirect_stdout_to_stderr
 from jurygraph.errors import InputError
-from jurygraph.messages import shell_quote
-from jurygraph.runs.reports.summary import find_lowest_reward
+from jurygraph.messages import format_count, shell_quote
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import (
     LearnedConfusionMatrices,
@@ -127,13 +125,7 @@ def rescore(
         _make_rescoring_report(folder, result, learned_confusions, report_by_question.values())
     )
     if not json:
-        with Run.open(folder) as new_run:
-            lowest = find_lowest_reward(new_run)
-        print_message(
-            f"compare:         jurygraph compare {shell_quote(run)} {shell_quote(folder)}"
-        )
-        if lowest is not None:
-            print_messages(format_lowest_reward_lines(folder, lowest))
+        print_message(f"compare: jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
 
 
 def _write_artifact(
@@ -204,11 +196,17 @@ def _make_rescoring_report(
         figures["learned"] = {name: report.figures for name, report in confusion_reports.items()}
     if calibrated:
         figures["calibrated"] = [report.figures for report in calibrated]
-    rows = [[name.replace("_", " "), value] for name, value in result._asdict().items()]
+    *counts, (_, kept) = result._asdict().items()
+    rows = [[name.replace("_", " "), value] for name, value in counts]
     parts = [*confusion_reports.values(), *calibrated]
     sections = chain.from_iterable(part.sections for part in parts)
-    notes = chain.from_iterable(part.notes for part in parts)
-    return Report(figures, [ReportTable(["rewards", ""], rows), *sections], list(notes))
+    notes = [*chain.from_iterable(part.notes for part in parts)]
+    if kept:
+        notes.append(
+            f"not decided again: {format_count(kept, 'response')} to tasks whose texts were erased; "
+            "they keep their rewards, also in the mean"
+        )
+    return Report(figures, [ReportTable(["rewards", ""], rows), *sections], notes)
 
 
 def _make_confusion_report(component: str, outcome: LearnedConfusionMatrices) -> Report:

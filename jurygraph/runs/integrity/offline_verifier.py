@@ -50,6 +50,7 @@ OWNERS = {"task": "task", "group": "task", "trace": "response"}
 TEXT_BITS = 20
 """The texts of record n have the numbers from n << TEXT_BITS on."""
 MAX_LISTED = 20
+_UNLINKED = "differs from what was written, or from the record before it"
 STATEMENT_BEGINNINGS = ('{"reason":', '{"message":', '{"quotes":', '{"native":', '{"labels":')
 """How texts begin that say what a verdict says, or how a response is labelled; other texts may begin so, too."""
 
@@ -110,15 +111,18 @@ def read_canonical_lines(path: Path, length: int) -> "Iterator[dict[str, Any]]":
 
 
 class Differences(NamedTuple):
-    """Differences of a run: the number of changed texts, the first of them, and where its chain breaks, if it does.
+    """Differences of a run: the number of changed texts and the first of them, and the same of its records.
 
-    Each is an object with the `kind` of text, its `record`, the `response` or `task` that it is of or was asked about,
-    the `questions`, the `sample` and the `problem`; what is not known or has no sense is null.
+    Each text is an object with its `kind`, its `record`, the `response` or `task` that it is of or was asked about,
+    the `questions`, the `sample` and the `problem`; what is not known or has no sense is null. `broken` is what is
+    wrong with the first changed record.
     """
 
     changed_texts: int
     listed: "list[dict[str, Any]]"
     broken: str
+    changed_records: int
+    listed_records: "list[str]"
 
     def lines(self) -> "Iterator[str]":
         for text in self.listed:
@@ -133,8 +137,12 @@ class Differences(NamedTuple):
             yield f"{line}: {text['problem']}"
         if self.changed_texts > len(self.listed):
             yield f"and {self.changed_texts - len(self.listed)} more texts"
+        yield from self.listed_records
         if self.broken:
-            yield f"{self.broken}; what follows was not checked"
+            yield (
+                f"changed records: {self.changed_records}; not checked: texts after the first of them, "
+                "and what rests on all records, such as rewards"
+            )
 
 
 def locate_texts(
@@ -187,6 +195,13 @@ def add_questions(
         text["sample"] = verdict.get("sample", 0)
 
 
+def is_linked(previous: bytes, record: "tuple[int, str, str, int, str, bytes]") -> bool:
+    """Return whether a record follows the one before it, by the link that is stored of that one."""
+    *header, body_json, link = record
+    linked_bytes = previous + canonical_json(header) + b"\n" + body_json.encode()
+    return hashlib.sha256(linked_bytes).digest() == link
+
+
 class RecordChain:
     """The records and texts of a run, checked in one pass over both: its chain, its order and its completeness.
 
@@ -202,7 +217,10 @@ class RecordChain:
         self.traces = 0
         self.changed_count = 0
         self.changed_texts: dict[int, str] = {}  # what is wrong with the first texts, by number
-        self.broken = ""  # why the records cannot be followed to their end
+        self.changed_records: list[
+            str
+        ] = []  # the first is why the chain cannot be followed to its end
+        self._stored_link = b""  # of the last record that was read
         self._missing: set[int] = set()
         self._group = range(0)  # the records of the traces of the last group
         self._has_base = False
@@ -218,12 +236,22 @@ class RecordChain:
     ) -> None:
         """Check records (number, kind, key, time, body, link) and texts (number, salt, content), in their order.
 
-        A changed text leaves the chain whole, so that the walk goes on; `find_differences` has what was found.
+        A changed text leaves the chain whole, so that the walk goes on; `find_differences` has what was found. After a
+        changed record, the others are checked by the stored link of the one before: their order rests on all.
         """
+        remaining_records = iter(records)
         try:
-            self._follow_chain(records, texts)
+            self._follow_chain(remaining_records, texts)
         except VerificationError as difference:
-            self.broken = str(difference)
+            self.changed_records.append(str(difference))
+            try:
+                for record in remaining_records:
+                    seq, kind, key, *_, link = record
+                    if not is_linked(self._stored_link, record):
+                        self.changed_records.append(f"record {seq} ({kind} {key!r}): {_UNLINKED}")
+                    self._stored_link = link
+            except VerificationError as unreadable_line:
+                self.changed_records.append(str(unreadable_line))
             return
         unexplained = self._missing ^ self.erased
         self.changed_count += len(unexplained)
@@ -245,21 +273,13 @@ class RecordChain:
     ) -> None:
         stored_texts = iter(texts)
         text = next(stored_texts, None)
-        for seq, kind, key, at, body_json, link in records:
+        for record in records:
+            seq, kind, key, _, body_json, self._stored_link = record
             with add_place_to_errors(f"record {seq} ({kind} {key!r})"):
-                linked_bytes = (
-                    self.links[-1]
-                    + canonical_json([seq, kind, key, at])
-                    + b"\n"
-                    + body_json.encode()
-                )
                 require(
                     seq == len(self.links), "is not the next record: one is missing, or there twice"
                 )
-                is_link_valid = hashlib.sha256(linked_bytes).digest() == link
-                require(
-                    is_link_valid, "differs from what was written, or from the record before it"
-                )
+                require(is_linked(self.links[-1], record), _UNLINKED)
                 body = json.loads(body_json)
                 self._check_record_order(seq, kind, key, body)
                 for number, commitment in enumerate(body.get("texts", ()), start=seq << TEXT_BITS):
@@ -273,7 +293,7 @@ class RecordChain:
                         self._add_changed_text(number, "differs from what was written")
                     self.texts += 1
                     text = next(stored_texts, None)
-                self.links.append(link)
+                self.links.append(self._stored_link)
         while text is not None:
             self._add_changed_text(text[0], "belongs to no record")
             text = next(stored_texts, None)
@@ -283,14 +303,21 @@ class RecordChain:
         self, records: "Iterable[tuple[int, str, str, int, str, bytes]]"
     ) -> "Differences | None":
         """Return what was found, if anything; `records` are the same again, to find what changed texts are of."""
-        if not self.changed_count and not self.broken:
+        changed_records = self.changed_records
+        if not self.changed_count and not changed_records:
             return None
         numbers = sorted(self.changed_texts)[:MAX_LISTED]
         checked_records = takewhile(lambda record: record[0] < len(self.links), records)
         listed = locate_texts(checked_records, numbers) if numbers else []
         for number, text in zip(numbers, listed):  # noqa: B905 - Python 3.8 knows no `strict`
             text["problem"] = self.changed_texts[number]
-        return Differences(self.changed_count, listed, self.broken)
+        return Differences(
+            self.changed_count,
+            listed,
+            next(iter(changed_records), ""),
+            len(changed_records),
+            changed_records[:MAX_LISTED],
+        )
 
     def head_digests_by_record(self) -> "dict[int, str]":
         """Return the links that only a close record and erasures follow, by the numbers of their records."""

@@ -12,7 +12,7 @@ are canonical JSON, so that the same run gives the same bytes, given the same zl
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, islice
@@ -33,15 +33,15 @@ from jurygraph.decision.table import (
 )
 from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
-from jurygraph.messages import shell_quote
+from jurygraph.messages import list_first, shell_quote
 from jurygraph.runs.integrity import offline_verifier
-from jurygraph.runs.integrity.offline_verifier import RecordChain
+from jurygraph.runs.integrity.offline_verifier import MAX_LISTED, RecordChain
 from jurygraph.runs.integrity.record_check import check_record_chain, require_records_as_written
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.folder import CONFIG_FILE, SEAL_FILE, require_config_file_as_written
 from jurygraph.runs.store.header import changes, format_value
-from jurygraph.runs.store.ledger import Ledger, Text, record_label
+from jurygraph.runs.store.ledger import Ledger, LedgerRecord, Text, record_label
 from jurygraph.runs.store.packing import RecordBody, pack_reward
 from jurygraph.runs.stored_groups import (
     StoredGroup,
@@ -126,9 +126,10 @@ def verify(
 ) -> VerificationResult:
     """Check a whole run; `report` receives the number of newly checked records.
 
-    Raises `TraceMismatch` with the changed records and texts, or the first other difference. With `expect_head`,
-    only a close record or erasures may follow the record with that link; with `signer`, the run must be sealed by that
-    key, and nothing may follow the sealed records. Records that another process appends meanwhile are not checked.
+    Raises `TraceMismatch` with all that differs, the first of each kind, and the number of the others. With
+    `expect_head`, only a close record or erasures may follow the record with that link; with `signer`, the run must be
+    sealed by that key, and nothing may follow the sealed records. Records that another process appends meanwhile are
+    not checked.
     """
     run.require_single_run()
     head = None if expect_head is None else expect_head.strip().lower()
@@ -162,18 +163,31 @@ def _verify_snapshot(
     ledger = run.ledger
     for fault in ledger.find_file_faults():
         raise TraceMismatch(f"{ledger.path}: {fault}; it has been changed")
-    record_chain = check_record_chain(ledger, ledger.all_texts(), report)
-    require_config_file_as_written(run.folder, run.header.config_file)
-    if expected is not None and expected not in record_chain.head_digests_by_record().values():
-        raise TraceMismatch(
-            f"{ledger.path}: the head is {ledger.head.hex()}, not {expected}: no record has it, "
-            "as in another run, or more than a close record and erasures follow"
-        )
-    run_seal = read_seal(run.folder, signer)
-    if run_seal is not None:
-        _check_seal(run, record_chain, run_seal, signer)
-    base = None if run.base is None else _verify_base(run, run.base, report, signer)
-    _check_rewards(run)
+    mismatches: list[TraceMismatch] = []
+    with _collecting(mismatches):
+        record_chain = check_record_chain(ledger, ledger.all_texts(), report)
+        base = None if run.base is None else _verify_base(run, run.base, report, signer)
+    is_readable = not mismatches  # else nothing can be told of what rests on all records
+    with _collecting(mismatches):
+        require_config_file_as_written(run.folder, run.header.config_file)
+    with _collecting(mismatches):
+        run_seal = read_seal(run.folder, signer)
+        if run_seal is not None and is_readable:
+            _check_seal(run, record_chain, run_seal, signer)
+    if is_readable:
+        if expected not in (None, *record_chain.head_digests_by_record().values()):
+            mismatches.append(
+                TraceMismatch(
+                    f"{ledger.path}: the head is {ledger.head.hex()}, not {expected}: no record has it, "
+                    "as in another run, or more than a close record and erasures follow"
+                )
+            )
+        _check_rewards(run, mismatches)
+    if mismatches:
+        for line in list_first(list(map(str, mismatches[1:])), MAX_LISTED):
+            mismatches[0].add_note(line)
+        del mismatches[1:]  # by their tracebacks they would keep the file of the run open
+        raise mismatches.pop()
     return VerificationResult(
         records=ledger.count,
         traces=record_chain.traces,
@@ -186,6 +200,15 @@ def _verify_snapshot(
         unsigned=0 if run_seal is None else ledger.count - run_seal.records,
         replaced=run.replaced_trace_count,
     )
+
+
+@contextmanager
+def _collecting(mismatches: list[TraceMismatch]) -> Iterator[None]:
+    """Add a mismatch that is raised inside, so that other checks can follow."""
+    try:
+        yield
+    except TraceMismatch as mismatch:
+        mismatches.append(mismatch)
 
 
 def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: _KeyName | None) -> str:
@@ -204,10 +227,22 @@ def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: _KeyName
     return str(base.folder)
 
 
-def _check_rewards(run: Run) -> None:
+def _check_rewards(run: Run, mismatches: list[TraceMismatch]) -> None:
+    """Add a mismatch for each reward, and for the statistics of each group, that do not follow from the verdicts."""
+
+    def add(record: LedgerRecord, problem: str) -> None:
+        mismatches.append(TraceMismatch(f"{run.ledger.path}, {record_label(record)}: {problem}"))
+
+    def check_statistics(groups: Iterator[StoredGroup]) -> Iterator[StoredGroup]:
+        for group in groups:
+            statistics = recompute_statistics(group, run.survey_without_texts(group.survey))
+            if json.dumps(group.body["statistics"]) != json.dumps(statistics):
+                add(group.record, "its verdicts give other statistics")
+            yield group
+
     groups = read_stored_groups(run)
     if run.base is None:
-        groups = _check_statistics(run, groups)
+        groups = check_statistics(groups)
     rewards = recompute_rewards(
         run, groups, lambda group: run.decision(group.decision), run.load_combiners()
     )
@@ -218,21 +253,11 @@ def _check_rewards(run: Run) -> None:
                 changes(trace.reward, json.loads(recomputed_json)),
                 ("reward", trace.reward, reward),
             )
-            raise TraceMismatch(
-                f"{run.ledger.path}, {record_label(trace.current_run_record)}: "
+            add(
+                trace.current_run_record,
                 "the verdicts give another reward: "
-                f"{key} is {format_value(old)} in the run and {format_value(new)} when recomputed"
+                f"{key} is {format_value(old)} in the run and {format_value(new)} when recomputed",
             )
-
-
-def _check_statistics(run: Run, groups: Iterator[StoredGroup]) -> Iterator[StoredGroup]:
-    for group in groups:
-        statistics = recompute_statistics(group, run.survey_without_texts(group.survey))
-        if json.dumps(group.body["statistics"]) != json.dumps(statistics):
-            raise TraceMismatch(
-                f"{run.ledger.path}, {record_label(group.record)}: its verdicts give other statistics"
-            )
-        yield group
 
 
 _SIGNING_KEY_HINT = (
@@ -311,8 +336,7 @@ def read_seal(folder: Path, signer: _KeyName | None = None) -> Seal | None:
     """Return the seal of a run, None without one; its signature is valid, but it may be of other records.
 
     `signer` is the Ed25519 key that must have signed it: 64 hexadecimal digits, or a file with a public key (PEM or
-    OpenSSH) or a private one. Raises `InputError` where the file holds no key, and `TraceMismatch` with the problem of
-    the seal.
+    OpenSSH). Raises `InputError` where the file holds none, and `TraceMismatch` with the problem of the seal.
     """
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -380,9 +404,9 @@ def load_private_key(path: Path) -> "Ed25519PrivateKey":
 
 
 def load_public_key(key: _KeyName) -> str:
-    """Return the public key of a signer in hexadecimal: 64 such digits, or a file with a public or private key.
+    """Return the public key of a signer in hexadecimal: 64 such digits, or a file with it.
 
-    Raises `InputError` if the file contains neither.
+    Raises `InputError` if the file contains none, or a private key, which only who signs should have.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
         Ed25519PrivateKey,
@@ -393,7 +417,11 @@ def load_public_key(key: _KeyName) -> str:
         return str(key).lower()
     loaded_key = _load_signature_key(Path(key))
     if isinstance(loaded_key, Ed25519PrivateKey):
-        loaded_key = loaded_key.public_key()
+        raise InputError(
+            f"{key}: contains a private key, which only who signs should have; name the public one: "
+            f"`openssl pkey -in {shell_quote(key)} -pubout -out public.pem` writes it, and "
+            f"`ssh-keygen` wrote {key}.pub"
+        )
     if not isinstance(loaded_key, Ed25519PublicKey):
         raise InputError(f"{key}: contains no Ed25519 key; name the public key of the seal")
     return loaded_key.public_bytes_raw().hex()

@@ -39,7 +39,6 @@ from jurygraph.runs.workflows.rescoring import (
     digest_decision_inputs,
     refuse_changed_questions,
     refuse_unknown_member_names,
-    require_task_content,
 )
 from jurygraph.schema import Config, Decision, Question, RecordedVerdict
 
@@ -176,7 +175,7 @@ class VerdictTables:
     """The verdicts of a run as tables; the run must stay open.
 
     `groups` are those of the run; by default they are read from it, which raises `TraceMismatch` where it was changed.
-    With `keeps_erased`, tasks whose texts were erased keep their stored decision under every config.
+    Tasks whose texts were erased keep their stored decision under every config.
 
     Attributes:
         responses: the id of each row, [R].
@@ -185,15 +184,9 @@ class VerdictTables:
         erased_tasks: those without texts.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        groups: Iterable[PackedGroupVerdicts] | None = None,
-        keeps_erased: bool = False,
-    ) -> None:
+    def __init__(self, run: Run, groups: Iterable[PackedGroupVerdicts] | None = None) -> None:
         self.run = run
         self.erased_tasks: set[str] = set()
-        self._keeps_erased = keeps_erased
         self.responses: list[str] = []
         self.agents: list[str] = []
         self.tasks: list[tuple[str, str | None]] = []
@@ -253,14 +246,14 @@ class VerdictTables:
         return DecidedRewards(_concatenate_rewards(values), decisions, names)
 
     def _decision_under_config(self, task: str, config: Config, combiners: Combiners) -> Decision:
-        if config == self.run.config or (self._keeps_erased and task in self.erased_tasks):
+        if config == self.run.config or task in self.erased_tasks:
             return self.run.decision_of(task)
         return self._task_with_survey(task).decide(self.run, config, combiners)
 
     def _read_task_with_survey(self, task: str) -> TaskWithSurvey:
-        return TaskWithSurvey.read(
-            require_task_content(self.run, task), self.run.survey_without_texts_of(task)
-        )
+        content = self.run.stored_task_record(task)
+        assert content is not None  # else its stored decision is taken
+        return TaskWithSurvey.read(content, self.run.survey_without_texts_of(task))
 
     def _load_combiners(self, config: Config) -> Combiners:
         """Return the combiners of a config; they are loaded once for all that name the same, which takes 25 ms."""

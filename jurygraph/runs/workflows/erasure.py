@@ -4,6 +4,7 @@ The erasure is recorded in the chain; the scores of verdicts, rewards and ids ar
 """
 
 import json
+from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -21,6 +22,8 @@ from jurygraph.runs.writable_run import WritableRun
 from jurygraph.schema.frozen_model import iter_strings
 
 ErasureTarget = Literal["response", "task"]
+ErasedNames = str | Sequence[str]
+"""The id of a response or a task, or several."""
 
 _CALL_RECORD_KINDS = ("call", "lookup")
 """Kinds of records whose texts, of a call of a model or of a tool, may quote what is erased."""
@@ -47,39 +50,42 @@ class ErasureResult(NamedTuple):
     unreached: list[str]
 
 
-def erase(folder: Path, what: ErasureTarget, name: str, reason: str) -> ErasureResult:
-    """Erase all texts of a response, or of a task and all responses to it.
+def erase(folder: Path, what: ErasureTarget, names: ErasedNames, reason: str) -> ErasureResult:
+    """Erase all texts of a response or several, or of a task or several and all responses to them.
 
     Raises `InputError` where there is no such response or task, or where another process writes or reads the run.
     """
     with WritableRun.open_existing_run(folder) as run:
-        erasure = _Erasure(run, what, name)
+        erasure = _Erasure(run, what, names)
         run.ledger.refuse_other_readers()
         return erasure.erase(reason)
 
 
-def preview_erasure(folder: Path, what: ErasureTarget, name: str) -> ErasureResult:
+def preview_erasure(folder: Path, what: ErasureTarget, names: ErasedNames) -> ErasureResult:
     """Return what `erase` would do in the run; cache and recordings are not searched, and nothing is written.
 
     Raises `InputError` as `erase` does, but for a run in use.
     """
     with Run.open(folder) as run:
         run.require_single_run()
-        return _Erasure(run, what, name).erase(None)
+        return _Erasure(run, what, names).erase(None)
 
 
 class _Erasure:
-    def __init__(self, run: Run, what: ErasureTarget, name: str) -> None:
+    def __init__(self, run: Run, what: ErasureTarget, names: ErasedNames) -> None:
         if run.header.base is not None:
             raise InputError(
                 f"{run.folder}: contains no texts; "
-                f"erase {name!r} in {run.folder_of_origin(run.header.base)}"
+                f"erase {names!r} in {run.folder_of_origin(run.header.base)}"
             )
         self._run = run
         self._ledger = run.ledger
         self._what: ErasureTarget = what
-        self._name = name
-        self._own = {text.id: text.content for text in self._read_requested_texts()}
+        self._own_by_name = {
+            name: {text.id: text.content for text in self._read_requested_texts(name)}
+            for name in ([names] if isinstance(names, str) else names)
+        }
+        self._own = dict(ChainMap(*self._own_by_name.values()))
         self._erased_text_encodings = self._encoded_erased_texts()
 
     def erase(self, reason: str | None) -> ErasureResult:
@@ -92,12 +98,12 @@ class _Erasure:
         if reason is not None:
             # before the ledger: once its texts are erased, the forms to search for cannot be made again
             replies, calls, unreached_files = self._erase_in_cache_and_recordings(erased_text_ids)
-            self._erase_in_ledger(erased_text_ids, reason)
+            self._erase_in_ledger(copied_text_ids, reason)
         return ErasureResult(
             len(self._own), len(copied_text_ids), others, tasks, replies, calls, unreached_files
         )
 
-    def _erase_in_ledger(self, erased_text_ids: Sequence[int], reason: str) -> None:
+    def _erase_in_ledger(self, copied_text_ids: set[int], reason: str) -> None:
         ledger = self._ledger
         # it holds texts too; tasks that are still to be planned repeat their calls
         remove_planning_calls(self._run.folder)
@@ -105,21 +111,19 @@ class _Erasure:
         discard_index(self._run.folder)
         for leftover_file in self._run.folder.glob(REPLACEMENT_FILE_GLOB):
             leftover_file.unlink()
-        ledger.append(
-            RecordDraft(
-                "erasure",
-                self._name,
-                {"what": self._what, "reason": reason, "ids": erased_text_ids},
+        for name, own in self._own_by_name.items():
+            ids = sorted({*own, *copied_text_ids})
+            ledger.append(
+                RecordDraft("erasure", name, {"what": self._what, "reason": reason, "ids": ids})
             )
-        )
-        ledger.erase(erased_text_ids)
+            ledger.erase(ids)
         ledger.commit()
         ledger.compact()
 
     def _affected_response_ids(self, erased_text_ids: Iterable[int]) -> list[str]:
         """Return the ids of responses that lose text, or the words of verdicts, besides those that were named."""
         requested_response_ids = (
-            {self._name: None}
+            self._own_by_name
             if self._what == "response"
             else self._response_ids_of_texts(self._own)
         )
@@ -134,16 +138,16 @@ class _Erasure:
         records = [self._ledger.record_at(number // MAX_TEXTS_PER_RECORD) for number in texts]
         return {record.key: None for record in records if record.kind == "trace"}
 
-    def _read_requested_texts(self) -> Iterator[Text]:
+    def _read_requested_texts(self, name: str) -> Iterator[Text]:
         ledger = self._ledger
         kind = "trace" if self._what == "response" else "task"
-        records = ledger.find_all_records(kind, self._name)  # a group that was scored again has two
+        records = ledger.find_all_records(kind, name)  # a group that was scored again has two
         if not records:
             hint = (
-                did_you_mean(self._name, ledger.keys(kind))
+                did_you_mean(name, ledger.keys(kind))
                 or f"name the id of a {self._what} of this run"
             )
-            raise InputError(f"{self._run.folder}: there is no {self._what} {self._name!r}; {hint}")
+            raise InputError(f"{self._run.folder}: there is no {self._what} {name!r}; {hint}")
         yield from ledger.stored_texts(1, 1)  # the digests of the scored files
         if self._what == "response":
             for record in records:
@@ -151,7 +155,7 @@ class _Erasure:
             return
         for record in records:
             yield from self._texts_of_record_and_calls(record)  # those of a task read its profiles
-        for group in ledger.find_all_records("group", self._name):
+        for group in ledger.find_all_records("group", name):
             yield from ledger.stored_texts(group.seq, group.seq)
             for trace in ledger.records(
                 "trace", after=group.seq, up_to_record=group.seq + group.content["size"]
@@ -265,7 +269,7 @@ class _Erasure:
         """
         numbers = set(erased_text_ids)
         for erasure in self._ledger.records("erasure"):
-            if erasure.key == self._name:
+            if erasure.key in self._own_by_name:
                 numbers.update(erasure.content["ids"])
         keys = set()
         for number in sorted(numbers):

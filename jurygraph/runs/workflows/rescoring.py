@@ -84,7 +84,10 @@ _OldAndNewReward = tuple[float | None, float | None]
 
 
 class RescoringResult(NamedTuple):
-    """The result of re-scoring: the number of changed rewards, and the means and failure counts before and after."""
+    """The result of re-scoring: the number of changed rewards, and the means and failure counts before and after.
+
+    `kept` responses have the reward that they had: the texts of their task, of which a decision is made, are erased.
+    """
 
     responses: int
     changed: int
@@ -92,11 +95,13 @@ class RescoringResult(NamedTuple):
     mean_after: float | None
     failed_before: int
     failed_after: int
+    kept: int
 
 
 def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) -> RescoringResult:
     """Decide every trace of a run again under a config, and write the new run completely or not at all.
 
+    Where the texts of a task were erased and the config is another one, its responses keep their decision.
     `report` receives the number of newly written traces. Raises `InputError` where the config changes the questions,
     or where the folder is not empty, and `ConfigError` or `PlanError` where the recipe does not fit.
     """
@@ -123,6 +128,11 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
             new_run.ledger.append(*draft_batch)
             report(sum(draft.kind == "trace" for draft in draft_batch))
         append_close_record(new_run)
+    erased_sizes = (
+        group.content["size"]
+        for group in run.group_records()
+        if run.stored_task_record(group.key) is None
+    )
     before = [old for old, _ in values]
     after = [new for _, new in values]
     return RescoringResult(
@@ -132,6 +142,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
         mean_after=mean_without_none(after),
         failed_before=before.count(None),
         failed_after=after.count(None),
+        kept=0 if config == run.config else sum(erased_sizes),
     )
 
 
@@ -255,17 +266,6 @@ class TaskWithSurvey(NamedTuple):
         return build_decision(self.task, self.survey, config, evaluators, combiners, *weights)
 
 
-def require_task_content(run: Run, task_id: str) -> RecordBody:
-    """Return the stored content of a task. Raises `InputError` where its texts were erased."""
-    content = run.stored_task_record(task_id)
-    if content is None:
-        raise InputError(
-            f"{run.folder}: the texts of task {task_id!r} were erased, so its weights cannot be computed again; "
-            "`jurygraph study ranking --set …` leaves erased tasks as they are, and decides the others again"
-        )
-    return content
-
-
 def make_decision_finder(
     run: Run,
     config: Config,
@@ -274,15 +274,16 @@ def make_decision_finder(
 ) -> Callable[[str], Decision]:
     """Return a function that returns a task's decision under another config; tasks with the same inputs share one.
 
-    `revise` changes each task beforehand. The function raises `InputError` where the texts of the task were erased and
-    the config changed.
+    `revise` changes each task beforehand. A task whose texts were erased has its stored decision under every config.
     """
     if config == run.config and revise is None:
         return run.decision_of
     decision_by_digest = {}
 
     def decision_for_task(task_id: str) -> Decision:
-        content = require_task_content(run, task_id)
+        content = run.stored_task_record(task_id)
+        if content is None:
+            return run.decision_of(task_id)
         survey = run.survey_without_texts_of(task_id)
         inputs_digest = digest_decision_inputs(content, survey)
         if inputs_digest not in decision_by_digest:
@@ -352,9 +353,11 @@ def learn_confusion_matrices(
     decision_for_task = make_decision_finder(run, config_without_confusions, combiners)
     for group in read_stored_groups(run):
         decision = decision_for_task(group.record.key)
-        spec = next(spec for spec in decision.specs if spec.name == component)
-        levels = read_level_values(spec.params).tolist()
-        votes += _votes(group, run.survey_without_texts_of(group.record.key), spec, decision.rule)
+        for spec in decision.specs:  # an erased task may not have the component yet
+            if spec.name == component:
+                levels = read_level_values(spec.params).tolist()
+                survey = run.survey_without_texts_of(group.record.key)
+                votes += _votes(group, survey, spec, decision.rule)
         report(1)
     if not votes:
         raise InputError(

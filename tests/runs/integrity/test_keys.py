@@ -28,12 +28,14 @@ def write_key(folder: Path, content: bytes) -> Path:
 
 
 @pytest.mark.parametrize("form", [OPEN, PKCS8], ids=["openssh", "pem"])
-def test_a_private_key_is_read_with_its_public_key(
+def test_a_private_key_is_read_and_is_no_signer_to_expect(
     tmp_path: Path, form: serialization.PrivateFormat
 ) -> None:
     path = write_key(tmp_path, KEY.private_bytes(PEM, form, NONE))
     assert load_private_key(path).private_bytes_raw() == bytes(range(32))
-    assert load_public_key(path) == PUBLIC
+    with pytest.raises(InputError, match=r"contains a private key, .* -pubout") as refused:
+        load_public_key(path)
+    assert not set(path.read_text().splitlines()) & set(str(refused.value).split())
 
 
 @pytest.mark.parametrize(

@@ -424,6 +424,16 @@ def test_missing_and_added_texts_are_found(unpacked_bundle: Path, verify: Verify
     assert "record 6: task 't2': is missing and was not erased" in verify(unpacked_bundle).err
     path.write_bytes(b"".join(lines) + canonical_json({"id": 7, "salt": "", "content": ""}) + b"\n")
     assert "record 0: text: belongs to no record" in verify(unpacked_bundle).err
+    # each changed record is named, and a line that cannot be read is the last
+    records_path = unpacked_bundle / "records.jsonl"
+    record_lines = records_path.read_bytes().splitlines(keepends=True)
+    for index in (3, 6):
+        record_lines[index] = record_lines[index].replace(b'"at":1', b'"at":2')
+    records_path.write_bytes(b"".join([*record_lines[:9], b"{}\n", *record_lines[9:]]))
+    said = verify(unpacked_bundle).err
+    found = re.findall(r"record (\d+) \(\w+ '\S+'\): differs|line (\d+): is not as", said)
+    assert found == [("4", ""), ("7", ""), ("", "10")]
+    assert "changed records: 3; not checked: texts after the first of them" in said
     # not of the response whose record happens to hold the words of the task's id
     bodies = {
         "survey": {"questions": []},

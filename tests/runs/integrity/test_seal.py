@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.integrity.verification import Seal, read_seal
+from jurygraph.runs.integrity.verification import Seal, load_private_key, read_seal
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import LEDGER_FILE, SEAL_FILE
 from jurygraph.runs.store.ledger import Ledger, RecordDraft
@@ -63,7 +63,12 @@ def sealed_run(plain: Path, key_file: Path) -> Path:
     return plain
 
 
-def find_seal(folder: Path, signer: Path | None = None) -> Seal | None:
+def public_key(key_file: Path) -> str:
+    return load_private_key(key_file).public_key().public_bytes_raw().hex()
+
+
+def find_seal(folder: Path, key_file: Path | None = None) -> Seal | None:
+    signer = None if key_file is None else public_key(key_file)
     verify_run(folder, signer=signer)
     return read_seal(folder, signer)
 
@@ -197,12 +202,12 @@ class TestSigner:
     ) -> None:
         rescore_run(plain, tmp_path / "other")
         seal_run(tmp_path / "other", key_file)
-        assert verify_run(tmp_path / "other", signer=key_file).sealed
+        assert verify_run(tmp_path / "other", signer=public_key(key_file)).sealed
         erase(plain, "response", "t1/r0", "asked for")
         with pytest.raises(TraceMismatch, match=r"plain/seal\.json: is missing"):
-            verify_run(tmp_path / "other", signer=key_file)
+            verify_run(tmp_path / "other", signer=public_key(key_file))
         seal_run(plain, key_file)
-        assert verify_run(tmp_path / "other", signer=key_file).base
+        assert verify_run(tmp_path / "other", signer=public_key(key_file)).base
 
     def test_with_a_signer_a_seal_by_that_key_is_required(
         self, plain: Path, key_file: Path, other_file: Path

@@ -153,10 +153,19 @@ def test_each_changed_prompt_reply_and_reason_is_named_with_its_response(tmp_pat
     *_, reply, reason = raised.value.differences["listed"]
     assert verdict.question in reply["questions"]
     assert len(reason["questions"]) == 1
-    execute_sql(folder / run_folder.LEDGER_FILE, "UPDATE records SET at = 0 WHERE kind = 'close'")
+    # the walk goes on after a changed record, and tells nothing that only this one could tell
+    config = folder / run_folder.CONFIG_FILE
+    config.write_text(f"{config.read_text()}# changed")
+    for change in ("key = 'x' WHERE kind = 'survey'", "at = 0 WHERE kind = 'close'"):
+        execute_sql(folder / run_folder.LEDGER_FILE, f"UPDATE records SET {change}")
     with pytest.raises(TraceMismatch) as raised:
         verify_run(folder)
-    assert raised.value.__notes__[-1].endswith("; what follows was not checked")
+    changed = raised.value.differences
+    assert changed is not None
+    assert changed["changed_records"] == len(changed["listed_records"]) == 2
+    assert changed["broken"].startswith("record 2 (survey")
+    assert raised.value.__notes__[-2].startswith("changed records: 2; not checked: ")
+    assert "config.yaml: is not the config that was written" in raised.value.__notes__[-1]
 
 
 def test_a_lost_close_record_is_found_by_an_expected_head_alone(plain: Path) -> None:
@@ -199,7 +208,7 @@ def rewrite_chain(folder: Path, change: Any) -> str:
 
 
 def change_reward(kind: str, key: str, content: Any) -> None:
-    if key == "t1/r1":
+    if kind == "trace" and content["reward"]["value"] is not None:
         content["reward"]["value"] += 0.25
 
 
@@ -214,7 +223,7 @@ class TestWholeChainRewritten:
         [
             (
                 change_reward,
-                r"\(trace 't1/r1'\): the verdicts give another reward: value is .* in the run and .* when",
+                r"\(trace 't0/r0'\): the verdicts give another reward: value is .* in the run and .* when",
             ),
             (change_statistic, "its verdicts give other statistics"),
         ],
@@ -223,8 +232,9 @@ class TestWholeChainRewritten:
         self, plain: Path, change: Any, message: str
     ) -> None:
         rewrite_chain(plain, change)
-        with pytest.raises(TraceMismatch, match=message):
+        with pytest.raises(TraceMismatch, match=message) as raised:
             verify_run(plain)
+        assert len(raised.value.__notes__) > 2
 
     def test_a_consistent_forgery_is_found_by_the_expected_head(self, plain: Path) -> None:
         def change(kind: str, key: str, content: Any) -> None:

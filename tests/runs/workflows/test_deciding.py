@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jurygraph as jg
-from jurygraph.errors import InputError, JurygraphError
+from jurygraph.errors import JurygraphError
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows import deciding
 from jurygraph.runs.workflows.deciding import VerdictTables
@@ -98,12 +98,9 @@ def test_a_task_without_its_texts_is_decided_with_unchanged_settings_alone(plain
         tables = VerdictTables(run)
         assert sorted(map(str, tables.decide(run.config).values.value)) == sorted(map(str, before))
         other_config = apply_settings(run.config, ["failure.rule=strict"])
-        with pytest.raises(InputError, match="were erased"):
-            tables.decide(other_config)
         assert tables.erased_tasks == {task}
-        keeping = VerdictTables(run, keeps_erased=True)
-        now, then = keeping.decide(run.config).values, keeping.decide(other_config).values
-        kept = [index for index, (name, _) in enumerate(keeping.tasks) if name == task]
+        now, then = tables.decide(run.config).values, tables.decide(other_config).values
+        kept = [index for index, (name, _) in enumerate(tables.tasks) if name == task]
         assert kept
         np.testing.assert_array_equal(now.value[kept], then.value[kept])
 

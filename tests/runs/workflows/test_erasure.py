@@ -102,16 +102,23 @@ def test_a_copy_in_another_response_is_erased_with_its_verdicts_and_digests(run:
     assert group.encode() not in read_folder(run)
 
 
-@pytest.mark.parametrize(("what", "name"), [("response", "t1/r0"), ("task", "t1")])
+@pytest.mark.parametrize(
+    ("what", "names"),
+    [("response", ["t1/r0"]), ("task", ["t1"]), ("response", ["t1/r0", "t3/r0"])],
+)
 def test_a_preview_says_what_an_erasure_touches_and_writes_nothing(
-    run: Path, what: Any, name: str
+    run: Path, what: Any, names: list[str]
 ) -> None:
     before = read_folder(run)
-    expected = preview_erasure(run, what, name)
+    expected = preview_erasure(run, what, names)
     assert read_folder(run) == before
     assert set(expected.responses) >= {"t2/r2", "t2/r0"}  # the copy, and what was compared with it
-    assert name not in expected.responses
-    assert erase(run, what, name, "") == expected
+    assert not {*names} & {*expected.responses}
+    assert erase(run, what, names, "") == expected
+    with closing(Run.open(run)) as erased:
+        assert [record.key for record in erased.ledger.records("erasure")] == names
+        assert names[-1] in {*erased.ledger.keys("trace"), *erased.ledger.keys("task")}
+    verify_run(run)
 
 
 def test_an_erased_task_is_gone_with_its_responses(run: Path) -> None:

@@ -286,16 +286,22 @@ def test_a_rescored_run_finds_its_base_from_any_current_folder(
     verify_run(tmp_path / "moved" / "inside")
 
 
-def test_an_erased_task_keeps_its_decision_and_refuses_another(rich: Path, tmp_path: Path) -> None:
+def test_an_erased_task_keeps_its_rewards_and_the_others_are_decided_again(
+    rich: Path, tmp_path: Path
+) -> None:
+    rescore_run(rich, tmp_path / "whole", "rubric.aggregation=hard-local")
     erase(rich, "task", "t1", "")
-    rescore_run(rich, tmp_path / "same")
+    assert rescore_run(rich, tmp_path / "same").kept == 0
     assert read_rewards(tmp_path / "same") == read_rewards(rich)
-    with pytest.raises(
-        InputError,
-        match="the texts of task 't1' were erased, so its weights cannot be computed again",
-    ):
-        rescore_run(rich, tmp_path / "other", "rubric.kappa=3")
-    assert not (tmp_path / "other").exists()
+    result = rescore_run(rich, tmp_path / "other", "rubric.aggregation=hard-local")
+    assert result.kept == 3
+    verify_run(tmp_path / "other")
+    before, whole, after = (
+        {trace.response_id: trace.reward.value for trace in traces_of(folder)}
+        for folder in (rich, tmp_path / "whole", tmp_path / "other")
+    )
+    assert after == whole | {name: before[name] for name in before if name.startswith("t1/")}
+    assert after != whole != before
 
 
 WIDE = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX2 FMA3"
