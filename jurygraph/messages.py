@@ -8,7 +8,7 @@ import math
 import re
 import shlex
 import sysconfig
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, islice
@@ -157,18 +157,31 @@ def fold_name(name: str) -> str:
     return "".join(normalize("NFC", name).casefold().split())
 
 
-def notes_on_similar_names(names: Iterable[str], other_remedy: str = "") -> Iterator[str]:
-    """Yield a note on the names of people, or of agents, that differ only in case, spaces or Unicode form."""
+_ID_PART_PATTERN = re.compile(r"0*(\d+|[^\W\d_]+|[^\w\s./:-])")
+
+
+def fold_id(name: str) -> str:
+    """Return what ids have in common that differ only in case, blanks, signs or leading zeros, as R-001 and `r 1`."""
+    return " ".join(_ID_PART_PATTERN.findall(normalize("NFC", name).casefold()))
+
+
+def notes_on_similar_names(
+    names: Iterable[str],
+    other_remedy: str = "",
+    fold: Callable[[str], str] = fold_name,
+    differences: str = "case, spaces or Unicode form",
+) -> Iterator[str]:
+    """Yield a note on the names of people, of agents, or of items, that differ only in what `fold` leaves out."""
     first: dict[str, str] = {}
     pairs = []
     for name in sorted(set(names)):
-        other = first.setdefault(fold_name(name), name)
+        other = first.setdefault(fold(name), name)
         if other != name:
             pairs.append(f"{quote(other)} and {quote(name)}")
     if pairs:
         yield (
-            f"{join_names(pairs)} differ only in case, spaces or Unicode form, and count as two; write one name if "
-            f"they are one{other_remedy}"
+            f"{join_names(pairs)} differ only in {differences}, and count as two; write one name if they are "
+            f"one{other_remedy}"
         )
 
 

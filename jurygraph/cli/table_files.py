@@ -26,13 +26,21 @@ def refuse_other_table(path: Path) -> None:
 
 
 def write_table(
-    path: Path, rows: TableRows, other_sheets: Mapping[str, TableRows] = MappingProxyType({})
+    path: Path,
+    rows: TableRows,
+    other_sheets: Mapping[str, TableRows] = MappingProxyType({}),
+    choices: Sequence[Sequence[str]] = (),
 ) -> None:
-    """Write rows with the columns of all of them: as Excel, with other sheets, for .xlsx, else as CSV."""
+    """Write rows with the columns of all of them: as Excel, with other sheets, for .xlsx, else as CSV.
+
+    Excel offers the `choices` of each row, [rows], for its `score`; there are no other sheets then.
+    """
     if path.suffix.lower() == ".xlsx":
         from jurygraph.interchange.workbook import write_sheets
 
-        write_output_with(path, partial(write_sheets, {"Items": rows, **other_sheets}))
+        write_output_with(
+            path, partial(write_sheets, {"Items": rows, **other_sheets}, choices=choices)
+        )
         return
     columns = list(dict.fromkeys(column for row in rows for column in row))
     texts = [

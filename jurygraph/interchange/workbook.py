@@ -15,6 +15,7 @@ from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 from openpyxl.styles import Alignment, Font
 from openpyxl.utils import get_column_letter
+from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.properties import PageSetupProperties
 from pydantic import JsonValue
 
@@ -95,7 +96,9 @@ _AGENT_SHEET_COLUMNS = (
     SheetColumn("Is the best better than it?", 70),
 )
 
-_TEXT_TITLES = ("prompt", "text", "in doubt", "warning")
+_TEXT_TITLES = "prompt|text|first|second|reason|definition|anchors|in doubt|warning".split("|")
+_MAX_CHOICES_LENGTH = 255
+"""What Excel takes as the list of a drop-down, in characters; a choice cannot have a comma or a quotation mark."""
 SheetRow = Sequence[JsonValue]
 SheetRows = Sequence[SheetRow]
 Sheet = tuple[Sequence[SheetColumn], SheetRows]
@@ -359,8 +362,15 @@ def write_workbook(sheets: Mapping[str, Sheet], table: ExportTable, path: Path) 
     workbook.save(path)
 
 
-def write_sheets(sheets: Mapping[str, Sequence[Mapping[str, JsonValue]]], path: Path) -> None:
-    """Write sheets to read and filter, by name; columns are as wide as their titles, and wide for texts."""
+def write_sheets(
+    sheets: Mapping[str, Sequence[Mapping[str, JsonValue]]],
+    path: Path,
+    choices: Sequence[Sequence[str]] = (),
+) -> None:
+    """Write sheets to read and filter, by name; columns are as wide as their titles, and wide for texts.
+
+    With `choices`, [rows], the cells of `score` in a single sheet have them as a drop-down, as far as Excel can.
+    """
     workbook = Workbook(write_only=True)
     for name, rows in sheets.items():
         titles = list(dict.fromkeys(title for row in rows for title in row))
@@ -371,7 +381,22 @@ def write_sheets(sheets: Mapping[str, Sequence[Mapping[str, JsonValue]]], path: 
         cells = [[row.get(title) for title in titles] for row in rows]
         _add_sheet(workbook, name, columns, cells, Alignment(vertical="top", wrap_text=True))
         _filter_sheet(workbook, name, len(columns), len(rows))
+    if choices:
+        _add_drop_downs(workbook[name], get_column_letter(titles.index("score") + 1), choices)
     workbook.save(path)
+
+
+def _add_drop_downs(sheet: Any, letter: str, choices: Sequence[Sequence[str]]) -> None:
+    """Let cells of a column be chosen from the choices of their row, [rows], as far as Excel can list them."""
+    cells_by_list = defaultdict(list)
+    for row, words in enumerate(choices, start=2):
+        text = ",".join(words)
+        has_plain_words = text.count(",") + text.count('"') == len(words) - 1
+        if has_plain_words and len(text) <= _MAX_CHOICES_LENGTH:
+            cells_by_list[f'"{text}"'].append(f"{letter}{row}")
+    for text, cells in cells_by_list.items():
+        drop_down = DataValidation("list", text, showErrorMessage=True, sqref=" ".join(cells))
+        sheet.data_validations.append(drop_down)
 
 
 def _filter_sheet(workbook: Workbook, title: str, columns: int, rows: int) -> None:

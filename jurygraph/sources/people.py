@@ -15,8 +15,10 @@ from jurygraph.errors import InputError
 from jurygraph.messages import (
     Problem,
     did_you_mean,
+    fold_id,
     fold_name,
     list_first,
+    notes_on_similar_names,
     quote,
     select_known_names,
     split_names,
@@ -90,8 +92,12 @@ def select_people(
     """Return the rows of files that count; the `field` of a row has the name of its person, one for each.
 
     Rows that repeat another one in every column count only if that is wanted. Raises `InputError` as `merge_names`,
-    `keep_last_labels` and `leave_out_raters` do.
+    `keep_last_labels` and `leave_out_raters` do. A warning names items whose ids are nearly alike.
     """
+    rows = [dict(row) for file in files for _, row in file.rows]
+    items = [str(row.get("item", row.get("id"))) for row in rows]
+    for note in notes_on_similar_names(items, "", fold_id, "case, blanks, signs or zeros in front"):
+        _LOGGER.warning(note)
     files = merge_names(files, field, people)
     if people.keep_last or people.last_by is not None:
         files = keep_last_labels(files, people.last_by)

@@ -554,8 +554,9 @@ def read_validated_rows(
         if is_csv_file and None in map(values.get, column_by_field.values()):
             short_row_positions.append(position)
     if short_row_positions:
-        message = "%s: ends before a cell that is read, as an empty one: %s"
-        _LOGGER.warning(message, path, join_names(short_row_positions))
+        message = "%s: ends before a cell that is read, as an empty one: %s%s"
+        cut = _describe_cut(path, row) if short_row_positions[-1] == position else ""
+        _LOGGER.warning(message, path, join_names(short_row_positions), cut)
     missing = [name for name in fields if name not in column_by_field]
     unread_columns: dict[str, str | None] = {}
     for column in sorted(set(present_columns) - set(column_by_field.values())):
@@ -571,6 +572,14 @@ def read_validated_rows(
     }
     column_by_field |= default_label_columns | columns
     return FileRows(str(path), tuple(rows), column_by_field, unread_columns)
+
+
+def _describe_cut(path: Path, row: FrozenModel) -> str:
+    """Return which label may be lost, where the last line of a file is short and has no end; else nothing."""
+    if path.suffix == ".gz" or path.read_bytes().endswith((b"\n", b"\r")):
+        return ""
+    item = getattr(row, "item", None) or getattr(row, "id", None)
+    return f"; the file ends within this line: was it cut off, and the label of {item!r} with it?"
 
 
 def _refuse_title(location: str, rows: Sequence[RowWithPlace], headings: set[str]) -> None:

@@ -95,6 +95,11 @@ class SheetKeyRow(RatedItem, SheetQuestion):
     is_pair: StrictBool = False
     is_swapped: StrictBool = False
 
+    @property
+    def choices(self) -> Sequence[str]:
+        """Return the scores that may be written, if they are a few: the classes, or the sides of a pair."""
+        return (*_SCORE_BY_PREFERRED_SIDE,) if self.is_pair else (*map(format_label, self.classes),)
+
 
 class SheetVote(VoteOnText):
     """The label in a row, and whether the row was to be filled in; None where no score decides that.
@@ -250,7 +255,7 @@ def read_sheet_votes(paths: Sequence[StrPath]) -> Iterator[SheetVote]:
         raise InputError(
             f"{key}: is the key alone; name it first and then the sheets that were returned"
         )
-    if Path(key).suffix == ".csv":
+    if Path(key).suffix in (".csv", ".xlsx"):
         keys = (path for path in sheets if Path(path).suffix == ".jsonl")
         found = next(keys, "the key.jsonl that `jurygraph assign` wrote beside the sheets")
         raise InputError(f"{key}: is a sheet; the key comes first: {found}")

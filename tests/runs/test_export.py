@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import re
 from contextlib import closing
 from pathlib import Path
@@ -56,15 +57,15 @@ def test_a_run_without_votes_of_judges_is_refused(plain: Path) -> None:
         list(export_votes(run))
 
 
-def test_a_judge_without_a_name_has_no_votes_and_is_told_how_to_get_one(tmp_path: Path) -> None:
+def test_a_judge_without_a_name_votes_under_that_of_its_evaluator(tmp_path: Path) -> None:
     model = ScriptedJudge({"It answers.": True})
     use = {"use": "criteria", "params": {"criteria": {"ok": "It answers."}}}
     tasks = write_tasks(tmp_path, make_tasks(tasks=1, size=2))
     with scored_session(tmp_path / "run", tasks, {"model": model, "evaluators": [use]}):
         pass
-    lack = "its 2 answers are of a `model` .* `models`, named as `judges` of an evaluator"
-    with closing(Run.open(tmp_path / "run")) as run, pytest.raises(InputError, match=lack):
-        list(export_votes(run))
+    with closing(Run.open(tmp_path / "run")) as run:
+        votes = list(map(json.loads, export_votes(run)))
+    assert [(vote["annotator"], vote["label"]) for vote in votes] == [("criteria", 1.0)] * 2
 
 
 def test_csv_has_one_row_per_response(plain: Path) -> None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from string import digits
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from jurygraph.cli.options import (
     COLUMN_OPTION_BY_RATING_FIELD,
@@ -19,8 +19,16 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.output_files import write_output
 from jurygraph.cli.render.text import print_message, print_messages, print_report
+from jurygraph.cli.table_files import refuse_other_table, write_table
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, fold_name, join_names, quote, shell_quote, split_names
+from jurygraph.messages import (
+    did_you_mean,
+    fold_name,
+    join_names,
+    quote,
+    shell_quote,
+    split_names,
+)
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import format_label
 from jurygraph.schema.task import chat_to_prompt_text
@@ -33,7 +41,6 @@ from jurygraph.sources.sheets import (
     make_sheets,
     read_items_for_sheets,
     shared_item_counts,
-    sheet_rows_to_csv,
 )
 from jurygraph.studies.adjudication import (
     SavedConsensus,
@@ -57,6 +64,10 @@ def assign(
     out: Annotated[Path, option("DIR", "New folder for the sheets and their key.", "-o", "--out")],
     per_item: Annotated[int, option("K", "Reviewers of each item.", min=1)] = 2,
     gold: Annotated[Path | None, option("F", "File of items that every reviewer gets.")] = None,
+    to: Annotated[
+        Literal["csv", "xlsx"],
+        option(None, "Form of the sheets; those of Excel offer the classes of a score.", "--to"),
+    ] = "csv",
     dimensions: Annotated[
         str | None,
         option(
@@ -93,8 +104,8 @@ def assign(
     An item has `item` and `text`, or `first` and `second` for a pair, and may have `prompt` (or `question`), `agent`,
     `domain` and `group`, as RATINGS with texts do; those of a run are its responses. Each item gets K reviewers, and
     two reviewers' numbers of items differ by at most one: of all, of each agent, and of each domain of an agent. A
-    sheet (DIR/sheets/NAME.csv) has the texts in an order of its own under ids that say nothing, of half of the pairs
-    the second text first, and columns for score and reason.
+    sheet (DIR/sheets/NAME.csv, or .xlsx) has the texts in an order of its own under ids that say nothing, of half of
+    the pairs the second text first, and columns for score and reason.
     Dimensions of a judge come with their scale, and with `skip_if` where they depend on the score of another one.
     DIR/key.jsonl maps the ids to items, agents and reviewers: do not send it. `jurygraph import sheets` reads the
     filled sheets with the key. A pair's score is first, second or tie, or a number: below 0 for the first text.
@@ -109,6 +120,7 @@ def assign(
     \b
     Example:
         jurygraph assign items.csv --reviewers ann,bob,cy --per-item 2 --out assigned
+        jurygraph assign items.csv --reviewers ann,bob --dimensions jury.yaml --to xlsx --out assigned
         jurygraph assign run --reviewers names.txt --gold gold.csv --out assigned --seed 7
         jurygraph assign items.csv --ambiguous consensus.json --reviewers dee,eli --out doubtful
         jurygraph import sheets assigned/key.jsonl assigned/sheets/ann.csv --out ratings.jsonl
@@ -120,6 +132,7 @@ def assign(
         )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out}: exists; name a new folder, so that no sheet is replaced")
+    refuse_other_table(out / f"sheets.{to}")
     sheet_items, common_items = _read_sheet_items(
         items, gold, {**select_named_columns(item=item), **parse_column_options(column)}
     )
@@ -150,7 +163,9 @@ def assign(
     write_output(key, answer_key_lines)
     for name, rows in assignment.sheets.items():
         if rows:
-            write_output(sheets / f"{name}.csv", sheet_rows_to_csv(rows))
+            # rows of the key are in the order of the sheets
+            choices = [row.choices for row in assignment.key if row.reviewer == name]
+            write_table(sheets / f"{name}.{to}", rows, choices=choices)
     items_per_reviewer = assignment.assigned.sum(axis=0)
     shared_counts_by_pair = list(shared_item_counts(assignment.assigned, len(common_items))) or [0]
     figures = {

@@ -485,3 +485,32 @@ def test_reviewers_see_the_prompt_and_may_write_classes_in_any_case(
     other = run("consensus", "ratings.csv", "--classes", "yes,no", "--before", "consensus.json")
     problem = "--before: has other classes; give the options of that consensus: jurygraph consensus"
     assert f"{problem} ratings.csv --classes no,yes --method stableval --subsets 0\n" in other.err
+
+
+def test_a_sheet_of_excel_offers_the_scores_and_is_read_back_as_one_of_csv(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    monkeypatch.chdir(tmp_path)
+    table(Path("items.csv"), {"item": "i0", "text": "=A"})
+    options = ("--reviewers", "ann", "--per-item", 1, "--to", "xlsx", "--out", "out")
+    made = run("assign", "items.csv", "--dimensions", "ideas", *options)
+    assert made.code == 0, made.err
+    book = openpyxl.load_workbook("out/sheets/ann.xlsx")
+    sheet = book.active
+    titles = [cell.value for cell in sheet[1]]
+    assert titles[:3] == ["item", "dimension", "text"]
+    cell = sheet["C2"]
+    assert (sheet.freeze_panes, cell.value, cell.alignment.wrap_text) == ("A2", "=A", True)
+    letter = sheet.cell(1, titles.index("score") + 1).column_letter
+    drop_downs = sheet.data_validations.dataValidation
+    assert {one.formula1: sorted(map(str, one.sqref)) for one in drop_downs} == {
+        '"1,2,3,4"': [f"{letter}{row}" for row in (2, 3, 5)],
+        '"1,2,3,4,5"': [f"{letter}4"],
+        '"0,1,2,3"': [f"{letter}{row}" for row in (6, 7)],
+    }
+    sheet[f"{letter}2"] = 4
+    book.save("out/sheets/ann.xlsx")
+    sheets = ("out/key.jsonl", "out/sheets/ann.xlsx")
+    assert run("import", "sheets", *sheets, "--out", "r.jsonl").code == 0
+    assert json.loads(Path("r.jsonl").read_text("utf-8"))["label"] == 4.0

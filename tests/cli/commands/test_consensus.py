@@ -118,6 +118,10 @@ def test_methods_are_not_compared_without_agents_and_labels_that_are_words_name_
         in known.err
     )
     assert "w.csv: ends before a cell that is read, as an empty one: line 5\n" in caplog.text
+    (tmp_path / "w.csv").write_text("item,annotator,label\nR-1,x,mild\nr 01,y,rude\nb,y")
+    assert run("consensus", "w.csv", *QUICK, "--classes", "mild,rude").code == 0
+    assert "ends within this line: was it cut off, and the label of 'b' with it?" in caplog.text
+    assert "'R-1' and 'r 01' differ only in case, blanks, signs or zeros in front" in caplog.text
     assert "next:" not in ended.err
     assert "\nleniency, strictness: share of rude, of mild given, were all classes" in ended.out
 
