@@ -86,8 +86,8 @@ BAD_LINES = [
         "field responses[0].text: occurs twice",
         "keep one",
     ),
-    (GOOD + ",", "line 1: has a trailing comma near column 67", "take it away"),
-    (GOOD[:-1] + ",}", "line 1: has a trailing comma near column 67", "take it away"),
+    (GOOD + ",", "line 1: has a trailing comma", "take it away"),
+    (GOOD[:-1] + ",}", "line 1: has a trailing comma", "take it away"),
     (GOOD + " " + GOOD, "line 1: goes on at column 68 after its JSON object", "a line of its own"),
     (
         HEAD + '"group": "\0"}',

@@ -18,6 +18,7 @@ from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from queue import Queue
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakSet
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.schema.frozen_model import JsonFields, JsonMapping, to_ascii_json
@@ -178,6 +179,7 @@ class Ledger:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
+        self._open_cursors: WeakSet[sqlite3.Cursor] = WeakSet()
         self._is_prepared = False
         self.refresh()
         self._committed = (self.count, self.head)
@@ -575,6 +577,9 @@ class Ledger:
 
     def close(self) -> None:
         """Close the file; uncommitted records are discarded."""
+        # a walk that an error ended may live on in its traceback, and would keep the file locked
+        for cursor in tuple(self._open_cursors):
+            cursor.close()
         self._connection.close()
 
     def close_as_plain_file(self) -> None:
@@ -591,8 +596,10 @@ class Ledger:
 
     def _iter_rows(self, query: str, *values: Any) -> Iterator[Any]:
         with _translate_sqlite_errors(self.path):
+            cursor = self._connection.execute(query, values)
+            self._open_cursors.add(cursor)
             # not `yield from`, which would close the cursor, perhaps after its connection
-            for row in self._connection.execute(query, values):  # noqa: UP028
+            for row in cursor:  # noqa: UP028
                 yield row
 
 
