@@ -44,6 +44,9 @@ def answering(asked: list[str]) -> Any:
     return answer
 
 
+ONE_PANEL = ("--shots", "0,1", "--seeds", 1)
+
+
 def study(run: Command, folder: Path, url: str, *options: object) -> Any:
     history = folder / "history.jsonl"
     model = ("--model", f"openai-compatible:{url}#tiny")
@@ -151,7 +154,7 @@ def test_judges_see_the_prompt_of_a_table_as_the_question(
         more = {"prompt": question} if question else {}
         write_history(tmp_path, [row | more for row in rows(SCORES)])
         with run_server(answering(asked)) as server:
-            made = study(run, tmp_path, server.url, "--out", tmp_path / f"out{count}")
+            made = study(run, tmp_path, server.url, *ONE_PANEL, "--out", tmp_path / f"out{count}")
         assert f"judges will see a question (`prompt`) with {count} of 6 texts" in made.err
         assert "0 responses to 0 groups" not in made.err, "they are no rows of a table"
         assert re.search(
@@ -171,7 +174,9 @@ def test_an_empty_prompt_hides_none_of_the_texts_and_two_prompts_of_an_item_are_
     items = write_history(tmp_path, texts, "items.jsonl")
     write_history(tmp_path, history)
     with run_server(answering(asked)) as server:
-        made = study(run, tmp_path, server.url, "--items", items, "--out", tmp_path / "out")
+        made = study(
+            run, tmp_path, server.url, "--items", items, *ONE_PANEL, "--out", tmp_path / "out"
+        )
         assert "(`prompt`) with 6 of 6 texts" in made.err
         assert all("Which bus is " in request for request in asked)
         other = [one | {"agent": "beta", "prompt": "Which tram?"} for one in rows(SCORES)]
