@@ -7,6 +7,7 @@ The home is empty, and each process of a run has another: what an earlier run le
 """
 
 import atexit
+import json
 import os
 import shutil
 import tempfile
@@ -18,6 +19,9 @@ from hypothesis import settings
 
 from jurygraph.models import gateway
 from jurygraph.models.limits import RetryPolicy
+from jurygraph.runs.store import folder
+from jurygraph.runs.store.folder import to_yaml
+from jurygraph.schema.frozen_model import JsonFields
 from tests.examples import QUICK_EXAMPLES
 from tests.home import home_variables
 
@@ -31,6 +35,20 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 _HOME = Path(tempfile.mkdtemp(prefix="jurygraph-home-"))
 os.environ.update(home_variables(_HOME))
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
+
+
+_stored_configs: dict[str, str] = {}
+
+
+def _to_yaml_once(mapping: JsonFields) -> str:
+    """Return a config as the store writes it; the same few configs are stored by a thousand tests."""
+    key = json.dumps(mapping)
+    if key not in _stored_configs:
+        _stored_configs[key] = to_yaml(mapping)
+    return _stored_configs[key]
+
+
+folder.to_yaml = _to_yaml_once
 
 
 @pytest.fixture(autouse=True)

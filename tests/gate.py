@@ -78,6 +78,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if time.sleep is _watched_sleep:
         return  # the tests of this plug-in run pytest within pytest
+    gc.disable()  # while tests are collected, the heap only grows
     time.sleep = _watched_sleep
     asyncio.sleep = _watched_coroutine_sleep
     asyncio.tasks.sleep = _watched_coroutine_sleep
@@ -86,6 +87,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish() -> None:
     gc.collect()
+    gc.enable()
     gc.freeze()  # thousands of collected tests are not searched again and again
     gc.set_threshold(100_000, 50, 100)
 

@@ -4,6 +4,7 @@ import ast
 import importlib
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import jurygraph
@@ -12,9 +13,14 @@ from tests.rows import all_rows
 
 PACKAGE = Path(jurygraph.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
-TREES = {module: ast.parse(module.read_text(encoding="utf-8")) for module in MODULES}
 MAX_MODULE_LINES = 1000
 """In lines; functions are bounded by statements, in pyproject.toml."""
+
+
+@cache
+def _trees() -> Mapping[Path, ast.Module]:
+    """Return the syntax of every module; parsed by the tests that read it, not by each process that collects tests."""
+    return {module: ast.parse(module.read_text(encoding="utf-8")) for module in MODULES}
 
 
 def test_a_module_can_be_read_in_one_go() -> None:
@@ -28,7 +34,7 @@ def test_a_statement_does_one_thing() -> None:
     """At most one assignment of a tuple to a tuple in a thousand lines: they pack what belongs apart."""
     packed = [
         f"{module}:{node.lineno}"
-        for module, tree in TREES.items()
+        for module, tree in _trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Assign)
         and isinstance(node.targets[0], ast.Tuple)
@@ -42,7 +48,7 @@ def test_a_statement_does_one_thing() -> None:
 def test_a_public_class_or_alias_has_a_name_of_its_own() -> None:
     """A type variable of one letter may stand in many modules."""
     modules: dict[str, list[str]] = {}
-    for module, tree in TREES.items():
+    for module, tree in _trees().items():
         # a user's own code, or to be read alone
         if "templates" in module.parts or module.name == "offline_verifier.py":
             continue
@@ -78,12 +84,12 @@ def test_code_that_a_test_hands_to_another_process_imports_what_there_is() -> No
 def test_docstrings_name_what_the_code_has() -> None:
     """Members in backticks (`Run.trace`), and the entries under Attributes and Args: a rename leaves none behind."""
     members: dict[str, set[str]] = {}
-    for tree in TREES.values():
+    for tree in _trees().values():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 members.setdefault(node.name, set()).update(_names_within(node))
     stale = []
-    for module, tree in TREES.items():
+    for module, tree in _trees().items():
         for node in ast.walk(tree):
             if not isinstance(
                 node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -92,7 +98,9 @@ def test_docstrings_name_what_the_code_has() -> None:
             docstring = ast.get_docstring(node) or ""
             entries = re.search(r"^(?:Attributes|Args):\n((?: {4}.*\n?)+)", docstring, re.MULTILINE)
             named = re.findall(r"^ {4}(\w+): ", entries[1], re.MULTILINE) if entries else []
-            stale += [f"{module}: {name}" for name in named if name not in _names_within(node)]
+            if named:
+                names = _names_within(node)
+                stale += [f"{module}: {name}" for name in named if name not in names]
             for owner, name in re.findall(r"`([A-Z]\w*[a-z]\w*)\.(\w+)`", docstring):
                 if name not in _inherited_names(owner, members):
                     stale.append(f"{module}: {owner}.{name}")

@@ -96,21 +96,15 @@ def evaluator_calls(
         judgements_by_evaluator[question.evaluator, judgement.judge].append(judgement)
         if question.id not in stamp_by_question:
             stamp_by_question[question.id] = make_stamp(question, survey.views[question.view])
-    sent_calls = context.sent_calls
 
     def make_verdicts(
         judgement: DueJudgement, judgement_input: EvaluatorInput, answer: Any, redactor: Redactor
     ) -> list[RecordedVerdict]:
-        recorded_verdicts = to_recorded_verdicts(
-            judgement,
-            answer,
-            stamp_by_question[judgement.question.id],
-            redactor,
-        )
-        call_log = judgement_input.call_log
+        stamp = stamp_by_question[judgement.question.id]
+        add_calls = judgement_input.call_log.add_calls_to_result
         return [
-            call_log.add_calls_to_result(verdict, sent_calls, judgement_input.steps)
-            for verdict in recorded_verdicts
+            add_calls(verdict, context.sent_calls, judgement_input.steps)
+            for verdict in to_recorded_verdicts(judgement, answer, stamp, redactor)
         ]
 
     evaluators_with_inputs = []

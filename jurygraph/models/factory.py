@@ -61,9 +61,9 @@ def open_gateway(
     if config.form is not None and backend.fixed_form_reason:
         raise ConfigError(f"calls.form: {backend.fixed_form_reason}, so leave the form out")
     if config.tools is not None and not backend.is_recording:
-        if config.tools == "native" and backend.fixed_form_reason:
-            raise ConfigError("calls.tools: this model takes no tools, so leave it out")
         has_tools = config.tools == "native"
+        if has_tools and backend.fixed_form_reason:
+            raise ConfigError("calls.tools: this model takes no tools, so leave it out")
         backend.capabilities = replace(backend.capabilities, tools=has_tools)
     price: Price | None = _FREE_PRICE
     if not backend.costs_nothing:
@@ -92,16 +92,14 @@ def open_gateway(
         server=f"the model server of {quote(backend.model)}",
     )
     is_cached = config.cache and isinstance(model, str) and backend.is_cached
-    cache = Cache(default_cache_folder()) if is_cached else None
-    recorder = None if config.record is None else CallRecorder(Path(config.record), redactor)
     return Gateway(
         backend,
         limiter,
         config,
         price=price,
         budget=budget,
-        cache=cache,
-        recorder=recorder,
+        cache=Cache(default_cache_folder()) if is_cached else None,
+        recorder=CallRecorder(Path(config.record), redactor) if config.record else None,
         redactor=redactor,
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, get_type_hints
 
-from pydantic import Field, PydanticUserError, create_model
+from pydantic import ConfigDict, Field, PydanticUserError, create_model
 
 from jurygraph.agents.feedback import closure_digest
 from jurygraph.agents.functions import source_version
@@ -44,6 +44,12 @@ class CustomTool(Tool):
         if not description or not description.strip():
             raise ConfigError(f"tool {self.name!r} has no description for the model; {remedy}")
         self.description = shorten(description.strip(), _MAX_DESCRIPTION_CHARACTERS)
+
+
+class _FunctionArguments(ToolArguments):
+    """Base class of the arguments of a function, below which no docstrings are looked for: no source has its fields."""
+
+    model_config = ConfigDict(use_attribute_docstrings=False)
 
 
 class FunctionTool(CustomTool):
@@ -88,7 +94,9 @@ class FunctionTool(CustomTool):
                 field = (type_hint, Field(default, alias=argument))
                 fields[_ARGUMENT_FIELD_PREFIX + argument] = field
         try:
-            self.Arguments = create_model("FunctionArguments", __base__=ToolArguments, **fields)
+            self.Arguments = create_model(
+                "FunctionArguments", __base__=_FunctionArguments, **fields
+            )
             _ = self.parameters
         # pydantic raises many kinds of errors for a type without a schema, and the user's type may raise anything.
         except Exception as error:

@@ -20,8 +20,12 @@ TemplateContext = dict[str, Any]
 """What a template shows, by the names that it has there."""
 
 
+@cache
 def make_template_environment() -> Environment:
-    """Return the templates, which escape every value and refuse names that have none."""
+    """Return the templates, which escape every value and refuse names that have none.
+
+    One environment a process: to compile the templates takes longer than to lay out a page.
+    """
     templates = Environment(
         loader=PackageLoader("jurygraph.viewer"),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -37,7 +41,7 @@ def make_template_environment() -> Environment:
 def render_document(template: str, title: str, context: TemplateContext) -> str:
     """Return a self-contained page: a template that extends `document.html`, laid out."""
     values = {"title": title, "style": _read_stylesheet(), **context}
-    return _standalone_templates().get_template(template).render(values)
+    return make_template_environment().get_template(template).render(values)
 
 
 def render_study(
@@ -71,12 +75,7 @@ def render_notebook_fragment(context: TemplateContext) -> str:
     Its style holds inside it alone: the rules of the pages nested in one, with their variables set on its element.
     """
     values = {"style": _read_stylesheet().replace(":root", "&"), **context}
-    return _standalone_templates().get_template("notebook.html").render(values)
-
-
-@cache
-def _standalone_templates() -> Environment:
-    return make_template_environment()
+    return make_template_environment().get_template("notebook.html").render(values)
 
 
 @cache

@@ -16,6 +16,7 @@ from jurygraph.studies.alternative_annotator import (
 )
 from jurygraph.studies.conclusions import conclude_judge
 from jurygraph.studies.report import IntervalCell
+from tests.examples import at_most
 
 
 def people_of(
@@ -88,7 +89,7 @@ def test_the_figures_are_those_of_scipys_paired_t_test(noise: float, are_classes
         assert noise == 0.3 or (winning_rate > 0.0) == (noise < 0.3)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=at_most(30), deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.0, 1.0), st.booleans())
 def test_a_judge_wins_more_with_more_leniency_and_nothing_depends_on_the_order_of_labels(
     seed: int, noise: float, are_classes: bool

@@ -689,7 +689,7 @@ def test_under_its_own_settings_a_ranking_has_the_rewards_of_the_run(
     criteria = [{"id": "right", "text": "It is right.", "weight": 2}]
     criteria.append({"id": "kind", "text": "It is kind.", "weight": 1})
     tasks = []
-    for task in range(16):
+    for task in range(9):
         names = ("early", "late") if task % 3 == 0 else (("early", "late")[task % 2],)
         responses = [
             {"id": f"{task}/{agent}", "agent": agent, "text": f"Text {2 * task + position}"}

@@ -353,7 +353,9 @@ def test_labels_are_written_for_study_judge_and_words_for_none_are_said(
     table(tmp_path / "words.csv", *rows)
     same = run("consensus", "words.csv", "--labels-out", "x.svg", "--plot", "x.svg")
     assert same.err.startswith("error: x.svg: --labels-out and --plot name the same file")
-    ended = run("consensus", "words.csv", "--classes", "no,yes", "--labels-out", "labels.csv")
+    quick = ("--bootstrap", 10, "--subsets", 0)
+    command = ("consensus", "words.csv", "--classes", "no,yes", *quick)
+    ended = run(*command, "--labels-out", "labels.csv")
     assert ended.err.startswith("words.csv: 2 rows have no label (n/a, NA, unsure, ? or -, ")
     read = read_judged_labels([Path("labels.csv")])
     assert [(row.id, row.target) for _, row in read.rows] == [("a", False), ("c", True)]
@@ -365,13 +367,13 @@ def test_labels_are_written_for_study_judge_and_words_for_none_are_said(
         "`jurygraph assign words.csv --ambiguous consensus.json --reviewers A,B --out again`; a "
         "tie has no label until then, or until an expert decides it: --gold FILE\n"
     ) in ended.err
-    Path("consensus.json").write_text(run("consensus", "words.csv", "--json").out)
+    Path("consensus.json").write_text(run("consensus", "words.csv", *quick, "--json").out)
     table(tmp_path / "new.csv", {"item": "d", "annotator": "p0", "label": "no"})
-    again = run("consensus", "words.csv", "new.csv", "--before", "consensus.json")
+    again = run("consensus", "words.csv", "new.csv", "--before", "consensus.json", *quick)
     # a shell empties what it writes to before the command reads it
     assert "> consensus-2.json`" in again.err
     table(tmp_path / "polite.csv", *({**row, "dimension": "polite"} for row in rows))
-    command = ("consensus", "polite.csv", "--classes", "no,yes", "--dimension", "polite")
+    command = ("consensus", "polite.csv", "--classes", "no,yes", "--dimension", "polite", *quick)
     assert run(*command, "--labels-out", "polite-labels.csv").code == 0
     assert {row.question for _, row in read_judged_labels([Path("polite-labels.csv")]).rows} == {
         "polite"

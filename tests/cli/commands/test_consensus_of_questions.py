@@ -16,7 +16,8 @@ from tests.cli.conftest import Command, write_project
 from tests.sources.test_ratings import table
 from tests.studies.consensus.made import votes_file
 
-COLUMNS = ("--target-column", "accuracy,tone,stars", "--classes", "tone=rude,neutral,kind")
+ALL_REFITS = ("--target-column", "accuracy,tone,stars", "--classes", "tone=rude,neutral,kind")
+COLUMNS = (*ALL_REFITS, "--bootstrap", 10, "--subsets", 0)  # where a test is not of intervals
 DOUBTFUL = "t3_m2"
 
 
@@ -56,7 +57,7 @@ def test_each_question_has_a_consensus_and_one_table_shows_them_beside_the_judge
         tmp_path, TASKS, "evaluators: [maths.accuracy]\nreward: {accuracy: 1.0}\n"
     )
     assert run("score", project / "tasks.jsonl", "--out", "run").code == 0
-    command = ("consensus", "labels.csv", *COLUMNS, "--table", "table.csv", "--run", "run")
+    command = ("consensus", "labels.csv", *ALL_REFITS, "--table", "table.csv", "--run", "run")
     ended = run(*command, "--labels-out", "labels-out.csv")
     assert ended.code == 0, ended.err
     assert (
@@ -286,7 +287,7 @@ def test_one_label_is_no_habit_and_decisions_in_three_spellings_are_words(
     ]
     rows.append({"item": "i0", "annotator": "dee", "label": "no"})
     table(tmp_path / "v.csv", *rows)
-    found = consensus_json(run, "v.csv")
+    found = consensus_json(run, "v.csv", *COLUMNS[4:])
     assert found["classes"] == ["no", "y", "yes"]
     assert found["annotators"]["cy"]["always"] == {"label": "y", "labels": 6}
     assert found["annotators"]["dee"]["always"] is None
@@ -328,7 +329,7 @@ def test_sheets_of_a_run_join_labels_that_name_agents(run: Command, tmp_path: Pa
     ],
 )
 def test_gold_is_of_the_question_that_it_names_or_of_the_only_one(
-    run: Command, tmp_path: Path, gold: dict[str, str], options: tuple[str, ...], counts: Any
+    run: Command, tmp_path: Path, gold: dict[str, str], options: tuple[object, ...], counts: Any
 ) -> None:
     table(tmp_path / "gold.csv", {"item": "t3", "agent": "m2", **gold})
     command = ("labels.csv", *options, "--classes", "rude,neutral,kind", "--gold", "gold.csv")

@@ -18,7 +18,7 @@ from tests.rows import all_rows
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
-SCORES = {"ann": (1, 2, 1, 2, 1, 2), "bob": (4, 5, 4, 5, 4, 5), "cy": (5, 1, 5, 1, 5, 1)}
+SCORES = {"ann": (1, 2, 1, 2), "bob": (4, 5, 4, 5), "cy": (5, 1, 5, 1)}
 JUDGES = "zero-shot,aggregate,personalized,item-mean"
 
 
@@ -42,6 +42,9 @@ def answering(asked: list[str]) -> Any:
         return reply_with(json.dumps({"score": found}))
 
     return answer
+
+
+ONE_PANEL = ("--shots", "0,1", "--seeds", 1)
 
 
 def study(run: Command, folder: Path, url: str, *options: object) -> Any:
@@ -82,10 +85,10 @@ def test_the_runs_are_made_read_and_continued(
     assert set(json.loads(dry.out)["runs"]) == runs
     found = json.loads(made.out)
     assert {one["judge"]: (one["shots"], one["n"]) for one in found["judges"]} == {
-        "item-mean": (None, 18),
-        "zero-shot": (0, 18),
-        "aggregate": (2, 18),
-        "personalized": (2, 18),
+        "item-mean": (None, 12),
+        "zero-shot": (0, 12),
+        "aggregate": (2, 12),
+        "personalized": (2, 12),
     }
     options = [option for name in sorted(runs) for option in ("--run", out / name)]
     least = ("--min-confidence", 80)
@@ -94,8 +97,8 @@ def test_the_runs_are_made_read_and_continued(
     sure = run("study", "reviewers", ratings, *options, *least, "--json")
     judged = {one["judge"]: one for one in json.loads(sure.out)["judges"]}
     unsure = judged["zero-shot"]
-    assert (unsure["answered"], unsure["left_out"]) == (0, {"confidence below 80": 18})
-    assert judged["neighbours"]["answered"] == 18, "the runs have the texts"
+    assert (unsure["answered"], unsure["left_out"]) == (0, {"confidence below 80": 12})
+    assert judged["neighbours"]["answered"] == 12, "the runs have the texts"
 
 
 def test_ratings_are_read_by_the_columns_of_the_config_and_on_its_scale(
@@ -119,7 +122,7 @@ def test_ratings_are_read_by_the_columns_of_the_config_and_on_its_scale(
     assert asked
     assert all("Which bus?" in request for request in asked)
     counts = {one["judge"]: one["answered"] for one in json.loads(made.out)["judges"]}
-    assert counts == {"zero-shot": 18, "item-mean": 18}
+    assert counts == {"zero-shot": 12, "item-mean": 12}
 
 
 def test_another_panel_continues_the_runs_of_a_study(
@@ -146,12 +149,12 @@ def test_another_panel_continues_the_runs_of_a_study(
 def test_judges_see_the_prompt_of_a_table_as_the_question(
     run: Command, tmp_path: Path, asked: list[str]
 ) -> None:
-    for question, count in (("Which bus?", 6), ("", 0)):
+    for question, count in (("Which bus?", 4), ("", 0)):
         more = {"prompt": question} if question else {}
         write_history(tmp_path, [row | more for row in rows(SCORES)])
         with run_server(answering(asked)) as server:
-            made = study(run, tmp_path, server.url, "--out", tmp_path / f"out{count}")
-        assert f"judges will see a question (`prompt`) with {count} of 6 texts" in made.err
+            made = study(run, tmp_path, server.url, *ONE_PANEL, "--out", tmp_path / f"out{count}")
+        assert f"judges will see a question (`prompt`) with {count} of 4 texts" in made.err
         assert "0 responses to 0 groups" not in made.err, "they are no rows of a table"
         assert re.search(
             r"next: jurygraph study judge .* --labels .* --target-column score", made.err
@@ -170,8 +173,10 @@ def test_an_empty_prompt_hides_none_of_the_texts_and_two_prompts_of_an_item_are_
     items = write_history(tmp_path, texts, "items.jsonl")
     write_history(tmp_path, history)
     with run_server(answering(asked)) as server:
-        made = study(run, tmp_path, server.url, "--items", items, "--out", tmp_path / "out")
-        assert "(`prompt`) with 6 of 6 texts" in made.err
+        made = study(
+            run, tmp_path, server.url, "--items", items, *ONE_PANEL, "--out", tmp_path / "out"
+        )
+        assert "(`prompt`) with 4 of 4 texts" in made.err
         assert all("Which bus is " in request for request in asked)
         other = [one | {"agent": "beta", "prompt": "Which tram?"} for one in rows(SCORES)]
         write_history(tmp_path, [*history, *other])
