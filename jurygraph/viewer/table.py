@@ -20,6 +20,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.viewer.index import RunIndex
 from jurygraph.views.agents import NO_AGENT_LABEL
+from jurygraph.views.rewards import ResponseSelection
 
 ROWS_PER_PAGE = 50
 NO_FAILURE_LABEL = "(too little judged, no failed verdict)"
@@ -43,6 +44,7 @@ _SQL_BY_COLUMN = {
     "agent": "agents.name",
     "status": "responses.status || iif(responses.gates <> '', ', gated', '')",
     "reward": "responses.reward",
+    "best": "responses.best",
     "coverage": "responses.coverage",
     "failed": "responses.failed",
     "unsupported": "responses.unsupported",
@@ -80,6 +82,9 @@ _COUNT_SQL_BY_FIELD = {
 _COUNT_LABEL_VALUES_SQL = (
     "SELECT text, count(*) FROM labels WHERE label = ? GROUP BY value, text LIMIT ?"
 )
+_SEARCH_WORD_PATTERN = re.compile(r"[^\W_]+")
+_MAX_EXCERPT_START = 24
+"""Characters before a hit: a page clips an excerpt to its column, where the hit is to be seen."""
 _RowNumber = Annotated[int, Field(ge=0, lt=1 << 63)]  # what SQLite can hold
 _PAGE_CURSOR_ADAPTER: TypeAdapter[tuple[str | int | float | None, int]]
 _PAGE_CURSOR_ADAPTER = TypeAdapter(tuple[str | int | float | None, _RowNumber])
@@ -100,6 +105,7 @@ class TableQuery:
         columns: names of more columns, by commas.
         grid: a component, whose questions are columns with the score of each response.
         after: the key of the last row of the page before.
+        where: conditions that all hold, as those of `show --where`.
         labels: by `label.NAME`: the values, as text, of labels that a response must have.
     """
 
@@ -112,23 +118,22 @@ class TableQuery:
     columns: str = ""
     grid: str = ""
     after: str = ""
+    where: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_url(cls, parameters: Mapping[str, str]) -> Self:
-        """Return the query of a URL. Raises `InputError` for a parameter that it does not know."""
-        names = [attribute.name for attribute in fields(cls) if attribute.name != "labels"]
-        refuse_unknown_parameters(parameters, names)
+    def from_url(cls, parameters: Mapping[str, str], where: Iterable[str] = ()) -> Self:
+        """Return the query of a URL, where a condition may stand several times."""
         labels = {
             name: text for name, text in parameters.items() if text and name.startswith("label.")
         }
-        texts = {name: parameters[name] for name in names if name in parameters}
-        return cls(**texts, labels=labels)
+        texts = {name: parameters[name] for name in TEXT_PARAMETERS if name in parameters}
+        return cls(**texts, where=tuple(filter(None, where)), labels=labels)
 
     def to_url(self, **changes: str) -> str:
         """Return the query with some changes as the part of a URL after the question mark; a change begins anew."""
         parameters = {**self.parameters, "labels": "", "after": "", **changes}
-        return urlencode({name: text for name, text in parameters.items() if text})
+        return urlencode({name: text for name, text in parameters.items() if text}, doseq=True)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -144,12 +149,21 @@ class TableQuery:
         return self.sort.startswith("-")
 
 
-def refuse_unknown_parameters(parameters: Iterable[str], parameter_names: Sequence[str]) -> None:
-    """Raise `InputError` for a name in an address that its page does not know: else it would show something else."""
-    for name in parameters:
-        if name not in (*parameter_names, "token") and not name.startswith("label."):
-            hint = did_you_mean(name, parameter_names) or f"known: {', '.join(parameter_names)}"
-            raise InputError(f"this page has no parameter {name!r}; {hint}")
+TEXT_PARAMETERS = [
+    attribute.name for attribute in fields(TableQuery) if attribute.name not in ("where", "labels")
+]
+
+
+class TextExcerpt(NamedTuple):
+    """A line of a response: how its text begins, or a hit of the search with what stands `before` and `after` it.
+
+    `source` says where the hit is, empty for the text of the response.
+    """
+
+    source: str
+    before: str
+    hit: str
+    after: str
 
 
 class ResponseRow(NamedTuple):
@@ -163,6 +177,7 @@ class ResponseRow(NamedTuple):
     best: float
     values: Sequence[Any]
     filled_in: Collection[str]
+    excerpt: TextExcerpt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,8 +228,16 @@ def read_table_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAG
     for condition, condition_values in _sql_conditions(index, query):
         conditions.append(condition)
         values += condition_values
-    conditions += [f"{column_sql_expression(index, column)} = ?" for column in query.labels]
-    values += query.labels.values()
+    selection = ResponseSelection(where=query.where)
+    labels = [(f"label.{name}", text) for name, text in selection.labels]
+    for column, text in (*query.labels.items(), *labels):
+        conditions.append(f"{column_sql_expression(index, column)} = ?")
+        values.append(text)
+    for name, sign, bound in selection.thresholds:
+        expression = column_sql_expression(index, name, label_value="value")
+        # SQLite has every text above every number
+        conditions.append(f"typeof({expression}) <> 'text' AND {expression} {sign} ?")
+        values.append(bound)
     # Tasks are numbered in their order, which is that of `jurygraph show`.
     key = "responses.task"
     if query.sort:
@@ -240,21 +263,21 @@ def read_table_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAG
         number, value, _ = found[rows - 1]
         next_page_cursor = json.dumps([value, number])
     numbers = [number for number, *_ in found[:rows]]
-    table_rows = _read_rows(index, numbers, columns)
+    table_rows = _read_rows(index, numbers, columns, query.search)
     return TablePage(
         query=query, columns=columns, rows=table_rows, total=total, following=next_page_cursor
     )
 
 
 def _read_rows(
-    index: RunIndex, numbers: Sequence[int], columns: Sequence[str]
+    index: RunIndex, numbers: Sequence[int], columns: Sequence[str], search: str
 ) -> list[ResponseRow]:
     """Return the rows of responses, in the order of their numbers here."""
     column_sql = ", ".join(column_sql_expression(index, column) for column in columns)
     marks = ", ".join("?" * len(numbers))
     found = index.fetch_rows(
-        f"SELECT responses.number, responses.name, responses.best, {column_sql} {_FROM_JOINED_TABLES_SQL} WHERE "
-        f"responses.number IN ({marks})",
+        f"SELECT responses.number, responses.name, responses.best, tasks.name, {column_sql}"
+        f" {_FROM_JOINED_TABLES_SQL} WHERE responses.number IN ({marks})",
         *numbers,
     )
     filled_columns_by_response = defaultdict(set)
@@ -271,10 +294,27 @@ def _read_rows(
             if is_filled_in(judged, counted_value):
                 filled_columns_by_response[number].add(name)
     response_rows_by_number = {
-        number: ResponseRow(number, name, best, row, filled_columns_by_response[number])
-        for number, name, best, *row in found
+        number: ResponseRow(
+            number,
+            name,
+            best,
+            row,
+            filled_columns_by_response[number],
+            _find_excerpt(index.read_searched_texts(number, task), search),
+        )
+        for number, name, best, task, *row in found
     }
     return [response_rows_by_number[number] for number in numbers]
+
+
+def _find_excerpt(texts: Mapping[str, str], search: str) -> TextExcerpt:
+    """Return the first hit, or how the response begins where it is found by an id or in another spelling."""
+    words = "|".join(_SEARCH_WORD_PATTERN.findall(normalize("NFC", search)))
+    for source, text in texts.items() if words else ():
+        hit = re.search(rf"(?i)\b({words})\b(.*)", text)
+        if hit is not None:
+            return TextExcerpt(source, text[: hit.start()][-_MAX_EXCERPT_START:], hit[1], hit[2])
+    return TextExcerpt("", "", "", texts[""])
 
 
 def build_component_score_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
@@ -393,7 +433,7 @@ def _search_condition(index: RunIndex, search_text: str) -> tuple[str, Sequence[
     task = "SELECT number FROM names WHERE kind = 'task' AND name = ?"
     condition = f"responses.name = ? OR responses.task = ({task})"
     # As the index cuts texts into words: it has no positions, so that nothing between them may be asked for.
-    words = re.findall(r"[^\W_]+", normalize("NFC", search_text))
+    words = _SEARCH_WORD_PATTERN.findall(normalize("NFC", search_text))
     values = [search_text] * 2
     if words:
         condition += f" OR {_HAS_WORDS_SQL}"

@@ -191,6 +191,7 @@ def test_settings_that_were_tried_are_a_config_to_take_along(
 ) -> None:
     text = browser.open("/a/config.yaml?set=reward.polite%3D0.25", letters)
     assert browser.headers["Content-Disposition"].startswith("attachment")
+    assert "null" not in text
     (tmp_path / "jury.yaml").write_text(text)
     with closing(Run.open(letters)) as run:
         expected = apply_settings(run.config, ["reward.polite=0.25"])
